@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::host::Host;
 use crate::shell;
 
 /// A command to type.
@@ -154,6 +155,18 @@ impl Command {
         }
         there
     }
+
+    /// Returns it for somebody on another machine than `host`: `runnerctl` asks there, another program is started there.
+    #[must_use]
+    pub fn on(&self, host: &Host) -> Self {
+        let mut there = self.clone();
+        if self.argv.first().is_some_and(|program| program == "runnerctl") {
+            there.argv.splice(1..1, ["--host".to_owned(), host.to_string()]);
+        } else {
+            there.argv = host.ssh_words(&self.line());
+        }
+        there
+    }
 }
 
 /// What a person can do next: a sentence, and the commands in it.
@@ -287,5 +300,12 @@ mod tests {
         assert_eq!(at(Command::retry("a")), r"runnerctl -C '/srv/it'\''s here' retry a");
         assert_eq!(at(Command::stage(["a b"])), r"git -C '/srv/it'\''s here' add -- 'a b'");
         assert_eq!(at(Command::new("Remove it", ["rm", "/tmp/x"])), "rm /tmp/x");
+    }
+
+    #[test]
+    fn a_command_for_another_machine_names_it() {
+        let host: Host = "ssh://me@gpu".parse().unwrap();
+        assert_eq!(Command::retry("a").on(&host).line(), "runnerctl --host ssh://me@gpu retry a");
+        assert_eq!(Command::switch("b").at("/p").on(&host).line(), "ssh -t -l me gpu 'git -C /p switch b'");
     }
 }

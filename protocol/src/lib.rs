@@ -14,6 +14,7 @@ pub mod error;
 pub mod event;
 pub mod explain;
 pub mod hook;
+pub mod host;
 pub mod landing;
 pub mod meta;
 pub mod path;

@@ -38,10 +38,9 @@ impl App {
         let hub = Hub::default();
         let options = ConnectOptions {
             socket: args.socket.clone(),
-            spawn: false,
-            program: None,
             client_name: "runner-ui".into(),
             version: env!("CARGO_PKG_VERSION").into(),
+            ..ConnectOptions::default()
         };
         let standing = if args.from_records {
             watch::channel(Standing::Never).1

@@ -163,13 +163,15 @@ fn status(kind: ErrorKind) -> StatusCode {
 
 #[cfg(test)]
 mod tests {
+    use protocol::client::Address;
+
     use super::*;
 
     #[test]
     fn of_two_versions_the_older_side_is_the_one_to_update() {
         let hint = |api_major| {
-            let (socket, daemon_version) = ("/run/s".into(), "9.9.9".to_owned());
-            let error = ConnectError::ProtocolMismatch { socket, daemon_version, api_major, api_minor: 0 };
+            let (at, daemon_version) = (Address::Socket("/run/s".into()), "9.9.9".to_owned());
+            let error = ConnectError::ProtocolMismatch { at, daemon_version, api_major, api_minor: 0 };
             let problem = Problem::unlike(&error);
             assert_eq!((problem.status, problem.body.code.as_str()), (StatusCode::BAD_GATEWAY, "protocol_mismatch"));
             problem.body.hint.expect("a hint")

@@ -120,7 +120,7 @@ async fn perform(connection: &Arc<Connection>, at: AtRun, order: Steer) -> Resul
         }
         Steer::Resume { now, more } => {
             // Commands that nobody has confirmed yet are confirmed where they can be read in full.
-            let env = caller_env::collect(client, &path).await;
+            let env = caller_env::collect(connection, &path).await;
             let params = ResumeParams { path, run, now, more, confirmed: false, env };
             controlled(&RunApiClient::resume(client, params).await?, "continues", "when its session has ended")
         }

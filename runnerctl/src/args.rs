@@ -9,17 +9,19 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
+use protocol::host::Host;
 
 use crate::commands::{
     add, answer, approve, cancel, completions, config, daemon, deliver, demo, doctor, edit, explain, export, fork, gc,
     guard, help, init, land, log, man, note, path, pause, questions, queue, reject, repos, resume, retry, select,
-    service, start, status, step, tree, ui, uninstall, validate, verify, watch,
+    service, start, status, stdio, step, tree, ui, uninstall, validate, verify, watch,
 };
 use crate::failure::Failure;
 
 /// Listed in the help of each command instead of being explained there.
 const FOR_ALL: &str = "Global options; see `runnerctl help`:
-  --json  --quiet  -C DIR  --socket PATH  --no-spawn  --color WHEN  --plain";
+  --json  --quiet  -C DIR  --socket PATH  --no-spawn  --color WHEN  --plain
+  --host URL";
 
 /// Run coding agents through a task tree in a git repository, one commit per session.
 #[derive(Debug, Parser)]
@@ -50,6 +52,9 @@ pub(crate) struct Global {
     /// The daemon's socket [default: `RUNNERD_SOCKET`, else in the runtime directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
+    /// Ask the daemon of another machine, through ssh: `ssh://[user@]host[:port]` [default: `RUNNER_HOST`, else this machine]
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "socket")]
+    pub(crate) host: Option<Host>,
     /// Do not start a daemon if none is running
     #[arg(long, global = true)]
     pub(crate) no_spawn: bool,
@@ -161,6 +166,7 @@ commands! {
     "Daemon and installation" {
         "daemon" Daemon(daemon::DaemonArgs),
         "service" Service(service::ServiceArgs),
+        "stdio" Stdio(stdio::StdioArgs),
         "doctor" Doctor(doctor::DoctorArgs),
         "uninstall" Uninstall(uninstall::UninstallArgs),
         "demo" Demo(demo::DemoArgs),

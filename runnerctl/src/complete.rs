@@ -16,6 +16,7 @@ use protocol::api::{
     ConfigApiClient as _, IterationApiClient, QuestionApiClient as _, RepoApiClient, RunApiClient, TreeApiClient,
 };
 use protocol::client::{ConnectOptions, Connection};
+use protocol::host::{HOST_VARIABLE, Host};
 use protocol::path::WirePath;
 use protocol::request::{AtPath, AtRun, QuestionsParams};
 use protocol::tree::Node;
@@ -120,6 +121,8 @@ impl Asked {
         let named = |option: &str| value_of(&words, option).map(PathBuf::from);
         let absolute = |path: PathBuf| std::path::absolute(path).ok();
         let options = ConnectOptions {
+            host: host(value_of(&words, "--host"))?,
+            unattended: true,
             socket: named("--socket").and_then(absolute),
             client_name: "runnerctl".into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -136,6 +139,12 @@ impl Asked {
     fn at_run(&self) -> AtRun {
         AtRun { path: self.path.clone(), run: self.run.clone() }
     }
+}
+
+/// Returns the machine of the line, else of the variable; nothing is offered where that is none.
+fn host(named: Option<OsString>) -> Option<Option<Host>> {
+    let named = named.or_else(|| env::var_os(HOST_VARIABLE)).filter(|named| !named.is_empty());
+    named.map(|named| named.to_str()?.parse().ok()).map_or(Some(None), |host| host.map(Some))
 }
 
 /// Returns the value that an option has on a command line, as `--option value` or `--option=value`.

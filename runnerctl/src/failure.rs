@@ -9,6 +9,7 @@ use std::io;
 use protocol::client::{CallError, ConnectError};
 use protocol::command::{Command, Ways};
 use protocol::error::{ErrorData, ErrorKind, ExitStatus};
+use protocol::host::Host;
 use serde::Serialize;
 
 use crate::text::paint::{BAD, HINT, paint};
@@ -56,6 +57,9 @@ struct Told<'a> {
 }
 
 impl Failure {
+    /// The word for what has to do with another machine; such a hint says already where each command is typed.
+    pub(crate) const ELSEWHERE: &str = "host";
+
     /// Builds a failure from its exit code, its word and a message.
     pub(crate) fn new(status: ExitStatus, kind: &'static str, message: impl Into<String>) -> Self {
         let report =
@@ -111,6 +115,18 @@ impl Failure {
         if matches!(&self, Self::Report(report) if report.hint.is_none()) { self.hint(ways) } else { self }
     }
 
+    /// Has the commands name the machine that was asked.
+    #[must_use]
+    pub(crate) fn told_at(mut self, host: &Host) -> Self {
+        if let Self::Report(report) = &mut self
+            && report.kind != Self::ELSEWHERE
+        {
+            report.hint = report.hint.take().map(|hint| told_at(host, hint, &report.commands));
+            report.commands.iter_mut().for_each(|command| *command = command.on(host));
+        }
+        self
+    }
+
     /// Returns the exit code.
     pub(crate) fn status(&self) -> ExitStatus {
         match self {
@@ -139,6 +155,13 @@ impl Report {
         }
         text
     }
+}
+
+/// Names another machine in each command of a sentence.
+fn told_at(host: &Host, hint: String, commands: &[Command]) -> String {
+    let others = commands.iter().filter(|command| command.argv.first().is_some_and(|program| program != "runnerctl"));
+    let hint = others.fold(hint, |hint, command| hint.replace(&command.line(), &command.on(host).line()));
+    host.in_text(&hint)
 }
 
 fn indented(text: &str) -> String {
@@ -185,6 +208,7 @@ impl From<ConnectError> for Failure {
             ConnectError::Thread(_) => "io",
             ConnectError::Foreign { .. } => "foreign_daemon",
             ConnectError::ProtocolMismatch { .. } => ErrorKind::ProtocolMismatch.as_str(),
+            ConnectError::Line(_) => Self::ELSEWHERE,
             ConnectError::NoDaemon { .. }
             | ConnectError::Unreachable { .. }
             | ConnectError::Handshake { .. }
@@ -233,6 +257,17 @@ mod tests {
     #[test]
     fn an_error_as_json_has_the_kind_that_scripts_act_on() {
         insta::assert_snapshot!(refusal().to_json(), @r#"{"error":{"kind":"dirty_tree","message":"the work tree of /p has changes\na.txt\nb.txt","hint":"git stash","causes":["a cause\u001b[2J"]}}"#);
+    }
+
+    #[test]
+    fn a_hint_for_another_machine_says_where_each_command_is_typed() {
+        let ways = Ways::from(Command::show_changes()).join(", or ", "runnerctl resume");
+        let host: Host = "ssh://gpu".parse().expect("a host");
+        let refusal = Failure::from(ErrorData::new(ErrorKind::DirtyTree, "m").hint(ways));
+        let Failure::Report(report) = refusal.told_at(&host) else { panic!("a refusal is reported") };
+        let lines: Vec<_> = report.commands.iter().map(Command::line).collect();
+        assert_eq!(report.hint.as_deref(), Some("ssh -t gpu 'git status', or runnerctl --host ssh://gpu resume"));
+        assert_eq!(lines, ["ssh -t gpu 'git status'", "runnerctl --host ssh://gpu resume"]);
     }
 
     #[test]

@@ -3,13 +3,20 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
 
 use protocol::client::{self, Brief, ConnectError, ConnectOptions, Connection};
+use protocol::host::Host;
 use protocol::path::WirePath;
+use tokio::time::timeout;
 
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::ui::Ui;
+
+/// Another machine is waited for in silence for so long.
+const UNTOLD: Duration = Duration::from_secs(3);
 
 /// What every command needs.
 #[derive(Debug, Clone)]
@@ -18,6 +25,8 @@ pub(crate) struct Invocation<'a> {
     pub(crate) ui: &'a Ui,
     /// The daemon's socket, where one was named.
     pub(crate) socket: Option<PathBuf>,
+    /// The daemon's machine, where it is another one: paths that are sent to it are that machine's.
+    pub(crate) host: Option<Host>,
     directory: Option<PathBuf>,
     spawn: bool,
 }
@@ -25,17 +34,18 @@ pub(crate) struct Invocation<'a> {
 impl<'a> Invocation<'a> {
     /// Takes the options that hold for every command.
     pub(crate) fn new(ui: &'a Ui, global: Global) -> Result<Self, Failure> {
-        if let Some(folder) = &global.directory {
+        let host = global.host;
+        if let Some(folder) = global.directory.as_ref().filter(|_| host.is_none()) {
             check_folder(folder)?;
         }
         // What is not absolute then has no current directory either, and is refused where it is used.
         let socket = global.socket.map(|path| std::path::absolute(&path).unwrap_or(path));
-        Ok(Self { ui, socket, directory: global.directory, spawn: !global.no_spawn })
+        Ok(Self { ui, socket, host, directory: global.directory, spawn: !global.no_spawn })
     }
 
     /// Returns the same use of the program with a daemon that runs already.
     pub(crate) fn with_daemon(&self, socket: PathBuf) -> Self {
-        Self { ui: self.ui, socket: Some(socket), directory: self.directory.clone(), spawn: false }
+        Self { ui: self.ui, socket: Some(socket), host: None, directory: self.directory.clone(), spawn: false }
     }
 
     /// Connects, and starts a daemon where none runs and that is allowed.
@@ -50,16 +60,36 @@ impl<'a> Invocation<'a> {
 
     /// Asks a daemon, started where none runs and that is allowed, what changes nothing.
     pub(crate) async fn ask<T>(&self, question: impl AsyncFnOnce(&Brief) -> T) -> Result<T, Failure> {
-        Ok(client::ask(&self.connect_options(self.spawn), question).await?)
+        let options = self.connect_options(self.spawn);
+        Ok(self.telling(client::ask(&options, question)).await?)
     }
 
     async fn open(&self, spawn: bool) -> Result<Connection, ConnectError> {
-        Connection::open(&self.connect_options(spawn)).await
+        self.telling(Connection::open(&self.connect_options(spawn))).await
+    }
+
+    /// Waits for an answer, and says so where another machine takes its time.
+    async fn telling<T>(&self, asked: impl Future<Output = T>) -> T {
+        let mut asked = pin!(asked);
+        if let Some(host) = &self.host {
+            match timeout(UNTOLD, &mut asked).await {
+                Ok(done) => return done,
+                Err(_) => self.ui.note(&format!("Waiting for {host}\n")),
+            }
+        }
+        asked.await
+    }
+
+    /// Returns how the daemon is reached; one may be started where this use of the program may do so.
+    pub(crate) fn any_options(&self) -> ConnectOptions {
+        self.connect_options(self.spawn)
     }
 
     /// Returns how the daemon is reached.
     pub(crate) fn connect_options(&self, spawn: bool) -> ConnectOptions {
         ConnectOptions {
+            host: self.host.clone(),
+            unattended: false,
             socket: self.socket.clone(),
             spawn,
             program: None,
@@ -68,18 +98,45 @@ impl<'a> Invocation<'a> {
         }
     }
 
-    /// Returns the absolute form of a path of the command line; the current directory by default.
+    /// Returns the absolute form of a path of this machine; the current directory by default.
+    ///
+    /// With another machine's daemon, `-C` is a folder of that one.
     pub(crate) fn resolve(&self, path: Option<&Path>) -> Result<PathBuf, Failure> {
-        let base = self.directory.as_deref().unwrap_or(Path::new("."));
+        let base = self.directory.as_deref().filter(|_| self.host.is_none()).unwrap_or(Path::new("."));
         let wanted = path.map_or_else(|| base.to_owned(), |path| base.join(path));
         // `absolute` keeps a leading `.` out, but not symbolic links: the daemon finds the work tree.
         std::path::absolute(&wanted).map_err(|error| Failure::io(format!("finding {}", wanted.display()), &error))
     }
 
-    /// Returns [`Self::resolve`] as it is sent to the daemon.
+    /// Returns a path of the daemon's machine as it is sent: [`Self::resolve`] on this one; as it was typed on another, where
+    /// this program has no current directory.
     pub(crate) fn place(&self, path: Option<&Path>) -> Result<WirePath, Failure> {
-        self.resolve(path).map(WirePath)
+        let Some(host) = &self.host else { return self.resolve(path).map(WirePath) };
+        let typed = self.typed(path);
+        if typed.is_absolute() { Ok(WirePath(typed)) } else { Err(relative(host, &typed)) }
     }
+
+    /// Returns [`Self::place`], and none where nothing says which one is meant: the current directory is of this machine.
+    pub(crate) fn place_if_any(&self, path: Option<&Path>) -> Result<Option<WirePath>, Failure> {
+        let is_unsaid = self.host.is_some() && self.typed(path).as_os_str().is_empty();
+        if is_unsaid { Ok(None) } else { self.place(path).map(Some) }
+    }
+
+    /// Joins what was typed.
+    fn typed(&self, path: Option<&Path>) -> PathBuf {
+        let base = self.directory.as_deref().unwrap_or(Path::new(""));
+        path.map_or_else(|| base.to_owned(), |path| base.join(path))
+    }
+}
+
+/// Refuses a path that another machine cannot find: it has no current directory of this program's.
+fn relative(host: &Host, typed: &Path) -> Failure {
+    if typed.as_os_str().is_empty() {
+        return Failure::usage(format!("nothing says which repository on {host} is meant"))
+            .hint(format!("name one of these with -C: runnerctl --host {host} repos"));
+    }
+    Failure::usage(format!("`{}` is not absolute, and on {host} there is no current directory", typed.display()))
+        .hint("write the path from / on, as it is on that machine")
 }
 
 /// Refuses a folder of `-C` that is not there: nothing in it can be meant.

@@ -17,6 +17,7 @@ mod invocation;
 mod making;
 mod pager;
 mod progress;
+mod reach;
 mod record;
 mod text;
 mod ui;
@@ -41,16 +42,23 @@ fn main() -> ExitCode {
     let status = match args::parse() {
         Ok(cli) => {
             let ui = Ui::from_terminal(&cli.global);
-            run(&ui, cli).unwrap_or_else(|failure| ui.fail(&failure))
+            run(ui, cli)
         }
         Err(error) => args::complain(&error),
     };
     ExitCode::from(status.code())
 }
 
-fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
-    let runtime = runtime().map_err(|error| Failure::io("starting the client", &error))?;
-    runtime.block_on(commands::run(ui, cli))
+fn run(ui: Ui, mut cli: Cli) -> ExitStatus {
+    let host = match reach::host_of(&cli) {
+        Ok(host) => host,
+        Err(failure) => return ui.fail(&failure),
+    };
+    let ui = ui.about(host.as_ref());
+    cli.global.host = host;
+    let done = runtime().map_err(|error| Failure::io("starting the client", &error));
+    let done = done.and_then(|runtime| runtime.block_on(commands::run(&ui, cli)));
+    done.unwrap_or_else(|failure| ui.fail(&failure))
 }
 
 fn runtime() -> io::Result<tokio::runtime::Runtime> {

@@ -23,7 +23,8 @@ pub(crate) struct Making(Option<(ProgressBar, JoinHandle<()>)>);
 /// Shows on a terminal how the workspace of a run of the repository at `path` is made, as soon as one is.
 pub(crate) fn making(invocation: &Invocation<'_>, path: WirePath) -> Making {
     let ui = invocation.ui;
-    if !ui.is_live() {
+    // Another machine would be gone to once more for it.
+    if !ui.is_live() || invocation.host.is_some() {
         return Making(None);
     }
     let (line, options) = (bar(ui), invocation.connect_options(false));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use protocol::error::ExitStatus;
+use protocol::host::Host;
 use serde::Serialize;
 
 use crate::args::{Color, Global};
@@ -40,6 +41,12 @@ impl Ui {
         }
         .write_global();
         Self { json: global.json, quiet: global.quiet, screen: Screen::of_stdout(is_plain) }
+    }
+
+    /// Returns the same wishes of a reader who asks another machine: commands that are told name it.
+    pub(crate) fn about(self, host: Option<&Host>) -> Self {
+        let there = host.map(|host| &*Box::leak(Box::new(host.clone())));
+        Self { screen: Screen { there, ..self.screen }, ..self }
     }
 
     /// Returns what renderings depend on, at this moment.
@@ -104,7 +111,8 @@ impl Ui {
     pub(crate) fn note(&self, text: &str) {
         if !self.is_terse() {
             // Nothing is lost with a note, and nobody can be told that stderr is closed.
-            let _ = anstream::stderr().lock().write_all(self.shown(text).as_bytes());
+            let text = self.screen.told(text);
+            let _ = anstream::stderr().lock().write_all(self.shown(&text).as_bytes());
         }
     }
 

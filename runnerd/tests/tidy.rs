@@ -149,6 +149,7 @@ const HOMES: &[Home] = &[
             "bench/",                           // controls, beside what is measured
             "scripts/unwinder.rs",              // a build asks the compiler, and waits for its answer
             "protocol/src/client/start.rs",     // the daemon, by its clients
+            "protocol/src/client/ssh.rs",       // the user's ssh, to a daemon on another machine
             "runnerctl/src/commands/daemon.rs", // the daemon, in the foreground
             "runnerctl/src/deliver/program.rs", // the user's git, and the programs of forges
             "runnerctl/src/documents.rs",       // the shell of a test, which reads what is offered

@@ -71,10 +71,9 @@ impl Daemon {
         ready(&mut held, &log).await?;
         let options = ConnectOptions {
             socket: Some(lab.socket()),
-            spawn: false,
-            program: None,
             client_name: env!("CARGO_PKG_NAME").into(),
             version: env!("CARGO_PKG_VERSION").into(),
+            ..ConnectOptions::default()
         };
         let connection = Connection::open(&options).await?;
         Ok(Self { held, connection, log })

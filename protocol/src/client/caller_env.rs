@@ -5,20 +5,24 @@
 
 use std::ffi::OsString;
 
+use super::Connection;
 use crate::api::ConfigApiClient as _;
 use crate::path::WirePath;
 use crate::request::{CallerEnv, ConfigKey};
-use jsonrpsee::core::client::Client;
 
 /// Sent always. `TERM` is not among them: no session has a terminal.
 const ALWAYS: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ"];
 
-/// Collects the variables for the repository at `path`.
-pub async fn collect(client: &Client, path: &WirePath) -> CallerEnv {
+/// Collects the variables for the repository at `path`. On another machine they are those of the login there: nothing of
+/// this one, whose folders and programs are others, goes along.
+pub async fn collect(connection: &Connection, path: &WirePath) -> CallerEnv {
     // A configuration that cannot be read is for the request itself to complain about.
-    let config = client.get(ConfigKey { path: path.clone(), key: None }).await;
+    let config = connection.client().get(ConfigKey { path: path.clone(), key: None }).await;
     let named = config.map(|reply| reply.variables).unwrap_or_default();
-    select(std::env::vars_os(), &named)
+    match connection.environment() {
+        Some(there) => select(there.iter().map(|(name, value)| (name.into(), value.into())), &named),
+        None => select(std::env::vars_os(), &named),
+    }
 }
 
 /// Keeps the variables that are sent always or match a name; a value that is not UTF-8 stays here.

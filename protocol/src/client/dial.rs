@@ -11,14 +11,19 @@ use std::thread;
 use std::time::Duration;
 
 use jsonrpsee::client_transport::ws::{Url, WsHandshakeError, WsTransportClientBuilder};
+use jsonrpsee::core::client::async_client::PingConfig;
 use jsonrpsee::core::client::{Client, ClientBuilder};
 use tokio::net::UnixStream;
 
 use super::ConnectError;
+use super::address::Address;
 use super::brief::{Halves, REQUEST_TIMEOUT};
 use crate::paths::{Paths, PathsError};
 
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a daemon on another machine is asked for a sign of life, and how long it may give none.
+const PING_EVERY: Duration = Duration::from_secs(15);
+const SILENT_FOR: Duration = Duration::from_secs(40);
 const MAX_REQUEST_BYTES: u32 = 1 << 20;
 const MAX_REPLY_BYTES: u32 = 32 << 20;
 /// Events that may wait for this client before its subscription is ended.
@@ -44,15 +49,30 @@ impl Listeners {
         let paths = Paths::find(None)?;
         Ok(Self { announced: announced_socket(&paths), socket: paths.socket })
     }
+
+    fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        iter::once(&self.socket).chain(&self.announced)
+    }
 }
 
 /// Reaches the daemon, and returns by which socket. `None` means that nobody listens.
-pub(super) async fn reach(listeners: &Listeners) -> Result<Option<(Halves, PathBuf)>, ConnectError> {
-    for socket in iter::once(&listeners.socket).chain(&listeners.announced) {
+pub(super) async fn reach(listeners: &Listeners) -> Result<Option<(Halves, Address)>, ConnectError> {
+    for socket in listeners.all() {
+        let at = Address::Socket(socket.clone());
         if let Some(stream) = dial(socket).await?
-            && let Some(halves) = speak(stream, socket).await?
+            && let Some(halves) = speak(stream, &at).await?
         {
-            return Ok(Some((halves, socket.clone())));
+            return Ok(Some((halves, at)));
+        }
+    }
+    Ok(None)
+}
+
+/// Connects to the first of the sockets on which somebody listens.
+pub(super) async fn dial_any(listeners: &Listeners) -> Result<Option<UnixStream>, ConnectError> {
+    for socket in listeners.all() {
+        if let Some(stream) = dial(socket).await? {
+            return Ok(Some(stream));
         }
     }
     Ok(None)
@@ -76,8 +96,8 @@ pub(super) async fn dial(socket: &Path) -> Result<Option<UnixStream>, ConnectErr
 
 /// Makes a WebSocket of a connected stream; `None` if the listener went away, as a daemon that is
 /// ending does.
-pub(super) async fn speak(stream: UnixStream, socket: &Path) -> Result<Option<Halves>, ConnectError> {
-    let failed = |reason: String| ConnectError::Handshake { socket: socket.to_owned(), reason };
+pub(super) async fn speak(stream: UnixStream, at: &Address) -> Result<Option<Halves>, ConnectError> {
+    let failed = |reason: String| ConnectError::Handshake { at: at.clone(), reason };
     let url = Url::parse("ws://localhost/").map_err(|error| failed(error.to_string()))?;
     let transport = WsTransportClientBuilder::default()
         .connection_timeout(HANDSHAKE_TIMEOUT)
@@ -92,13 +112,17 @@ pub(super) async fn speak(stream: UnixStream, socket: &Path) -> Result<Option<Ha
 }
 
 /// Makes a client that takes subscriptions.
-pub(super) fn lasting((sender, receiver): Halves) -> Result<Client, ConnectError> {
+pub(super) fn lasting((sender, receiver): Halves, at: &Address) -> Result<Client, ConnectError> {
     // The library's timer is a thread of its own, and panics where it cannot be started.
     thread::Builder::new().spawn(|| ()).map_err(ConnectError::Thread)?;
-    Ok(ClientBuilder::default()
+    let mut client = ClientBuilder::default()
         .request_timeout(REQUEST_TIMEOUT)
-        .max_buffer_capacity_per_subscription(SUBSCRIPTION_BUFFER)
-        .build_with_tokio(sender, receiver))
+        .max_buffer_capacity_per_subscription(SUBSCRIPTION_BUFFER);
+    if at.host().is_some() {
+        // A line through a network can be dead without a word; a socket cannot.
+        client = client.enable_ws_ping(PingConfig::new().ping_interval(PING_EVERY).inactive_limit(SILENT_FOR));
+    }
+    Ok(client.build_with_tokio(sender, receiver))
 }
 
 /// A socket without a listener refuses; one whose listener just closed may reset.

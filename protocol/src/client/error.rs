@@ -10,6 +10,8 @@ use jsonrpsee::core::ClientError;
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, METHOD_NOT_FOUND_CODE};
 
+use super::address::Address;
+use super::ssh::LineError;
 use crate::api::{API_MAJOR, API_MINOR};
 use crate::error::{ERROR_CODE, ErrorData, ErrorKind, ExitStatus};
 use crate::paths::PathsError;
@@ -52,22 +54,22 @@ pub enum ConnectError {
         owner: u32,
     },
     /// What listens does not answer as a daemon does.
-    #[error("no daemon answers on {socket}: {reason}")]
+    #[error("no daemon answers on {at}: {reason}")]
     Handshake {
-        /// The socket.
-        socket: PathBuf,
+        /// Where it was reached.
+        at: Address,
         /// What was seen instead.
         reason: String,
     },
     /// Client and daemon speak different versions.
     #[error(
-        "this client speaks API {}.{}, the daemon on {socket} (runnerd {daemon_version}) speaks {api_major}.{api_minor}",
+        "this client speaks API {}.{}, the daemon on {at} (runnerd {daemon_version}) speaks {api_major}.{api_minor}",
         API_MAJOR,
         API_MINOR
     )]
     ProtocolMismatch {
-        /// The socket.
-        socket: PathBuf,
+        /// Where it was reached.
+        at: Address,
         /// Version of the daemon's program.
         daemon_version: String,
         /// Major version of the API that it speaks.
@@ -81,6 +83,9 @@ pub enum ConnectError {
     /// The daemon could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// Another machine could not be asked.
+    #[error(transparent)]
+    Line(#[from] LineError),
 }
 
 /// Why the daemon could not be started.
@@ -154,8 +159,15 @@ fn excerpt(log: &Path, tail: &str) -> String {
 
 impl ConnectError {
     /// The listener went away before it answered.
-    pub(super) fn closed(socket: &Path) -> Self {
-        Self::Handshake { socket: socket.to_owned(), reason: "it closed the connection".into() }
+    pub(super) fn closed(at: &Address) -> Self {
+        Self::Handshake { at: at.clone(), reason: "it closed the connection".into() }
+    }
+
+    /// Whether all there is to say is that no daemon runs: one may come.
+    pub fn is_absence(&self) -> bool {
+        let nobody = i32::from(ExitStatus::NoDaemon.code());
+        matches!(self, Self::NoDaemon { .. })
+            || matches!(self, Self::Line(LineError::There { code, .. }) if *code == nobody)
     }
 
     /// Returns what the user can do, naming the command.
@@ -168,11 +180,16 @@ impl ConnectError {
             {
                 Some("the client is the older one: update runnerctl".into())
             }
+            Self::ProtocolMismatch { at: Address::Host(host), .. } => Some(format!(
+                "the daemon is the older one: update runnerd on {host}, then `runnerctl --host {host} daemon stop`; the \
+                 next command starts it"
+            )),
             Self::ProtocolMismatch { .. } => Some(
                 "the daemon is the older one: update runnerd, then `runnerctl daemon stop`; the next command starts it"
                     .into(),
             ),
             Self::Refused(refusal) => refusal.hint.clone(),
+            Self::Line(error) => error.hint(),
             Self::Start(StartError::Spawn { .. }) => Some("install runnerd beside runnerctl or in PATH".into()),
             Self::Paths(_)
             | Self::Unreachable { .. }
@@ -194,6 +211,7 @@ impl ConnectError {
             Self::InsideIteration { .. } | Self::Foreign { .. } => ExitStatus::Refused,
             Self::ProtocolMismatch { .. } => ExitStatus::ProtocolMismatch,
             Self::Refused(refusal) => refusal.kind.into(),
+            Self::Line(error) => error.exit_status(),
         }
     }
 }
@@ -283,7 +301,7 @@ mod tests {
     #[test]
     fn the_older_side_is_the_one_to_update() {
         let mismatch = |api_major, api_minor| ConnectError::ProtocolMismatch {
-            socket: "/run/r.sock".into(),
+            at: Address::Socket("/run/r.sock".into()),
             daemon_version: "9.9".into(),
             api_major,
             api_minor,

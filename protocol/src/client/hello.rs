@@ -3,8 +3,6 @@
 //! The reply is read field by field first: a daemon of another major version may describe itself
 //! otherwise, and must still be told apart from one that is broken.
 
-use std::path::Path;
-
 use jsonrpsee::core::ClientError;
 use jsonrpsee::core::client::ClientT;
 use jsonrpsee::rpc_params;
@@ -12,7 +10,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::dial::HANDSHAKE_TIMEOUT;
-use super::{CallError, ConnectError, ConnectOptions};
+use super::{Address, CallError, ConnectError, ConnectOptions};
 use crate::api::{API_MAJOR, API_MINOR};
 use crate::request::Hello;
 use crate::view::DaemonView;
@@ -21,7 +19,7 @@ use crate::view::DaemonView;
 pub(super) async fn exchange(
     client: &impl ClientT,
     options: &ConnectOptions,
-    socket: &Path,
+    at: &Address,
 ) -> Result<DaemonView, ConnectError> {
     let hello = Hello {
         client: options.client_name.clone(),
@@ -29,28 +27,28 @@ pub(super) async fn exchange(
         api_major: API_MAJOR,
         api_minor: API_MINOR,
     };
-    let failed = |reason: String| ConnectError::Handshake { socket: socket.to_owned(), reason };
+    let failed = |reason: String| ConnectError::Handshake { at: at.clone(), reason };
     let request = client.request::<Value, _>("daemon.hello", rpc_params![hello]);
     let reply = timeout(HANDSHAKE_TIMEOUT, request).await.unwrap_or(Err(ClientError::RequestTimeout));
     let reply = reply.map_err(|error| match CallError::from(error) {
         CallError::Refused(refusal) => ConnectError::Refused(refusal),
         other => failed(other.to_string()),
     })?;
-    check_version(&reply, socket)?;
+    check_version(&reply, at)?;
     serde_json::from_value(reply).map_err(|error| failed(format!("the first reply cannot be read: {error}")))
 }
 
-fn check_version(reply: &Value, socket: &Path) -> Result<(), ConnectError> {
+fn check_version(reply: &Value, at: &Address) -> Result<(), ConnectError> {
     let number = |key: &str| reply[key].as_u64().and_then(|number| u32::try_from(number).ok());
     let (Some(api_major), Some(api_minor)) = (number("api_major"), number("api_minor")) else {
         let reason = "the first reply names no API version".to_owned();
-        return Err(ConnectError::Handshake { socket: socket.to_owned(), reason });
+        return Err(ConnectError::Handshake { at: at.clone(), reason });
     };
     if api_major == API_MAJOR && (api_major, api_minor) >= (API_MAJOR, API_MINOR) {
         return Ok(());
     }
     let daemon_version = reply["version"].as_str().unwrap_or("unknown").to_owned();
-    Err(ConnectError::ProtocolMismatch { socket: socket.to_owned(), daemon_version, api_major, api_minor })
+    Err(ConnectError::ProtocolMismatch { at: at.clone(), daemon_version, api_major, api_minor })
 }
 
 #[cfg(test)]
@@ -60,7 +58,7 @@ mod tests {
     use super::*;
 
     fn check(reply: &Value) -> Result<(), ConnectError> {
-        check_version(reply, Path::new("/run/r.sock"))
+        check_version(reply, &Address::Socket("/run/r.sock".into()))
     }
 
     #[test]

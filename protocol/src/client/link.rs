@@ -16,6 +16,8 @@ use crate::request::Subscription;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The same for another machine, to which each try is a login.
+const LONGEST_PAUSE_FAR: Duration = Duration::from_secs(10);
 
 /// What a link tells.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ impl Link {
     /// Wants these events of every daemon; `since` is the first of each, and those of one that was followed before go on
     /// where they were.
     pub fn new(options: ConnectOptions, wanted: Subscription) -> Self {
-        let options = ConnectOptions { spawn: false, ..options };
+        let options = ConnectOptions { spawn: false, unattended: true, ..options };
         Self { options, wanted, daemon: None, since: None, live: None, pause: FIRST_PAUSE, told: None }
     }
 
@@ -88,7 +90,7 @@ impl Link {
         match self.follow(Arc::clone(&connection)).await {
             Ok(()) => Ok(connection),
             Err(CallError::Refused(refusal)) => Err(refusal.into()),
-            Err(_) => Err(ConnectError::closed(connection.socket())),
+            Err(_) => Err(ConnectError::closed(connection.address())),
         }
     }
 
@@ -153,10 +155,11 @@ impl Link {
     async fn reconnect(&mut self) -> News {
         loop {
             sleep(self.pause).await;
-            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            let longest = if self.options.host.is_some() { LONGEST_PAUSE_FAR } else { LONGEST_PAUSE };
+            self.pause = (self.pause * 2).min(longest);
             match self.connect().await {
                 Ok(connection) => return News::Connected(connection),
-                Err(ConnectError::NoDaemon { .. }) => {}
+                Err(error) if error.is_absence() => {}
                 Err(error) => {
                     let why = Some(error.to_string());
                     if self.told != why {

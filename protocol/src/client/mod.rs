@@ -4,30 +4,43 @@
 //! Requests are sent with the generated `…ApiClient` traits on [`Connection::client`]. Nothing here knows
 //! what the methods do.
 
+mod address;
 mod brief;
 pub mod caller_env;
 mod dial;
 mod error;
+mod greeting;
 mod hello;
 mod link;
+mod ssh;
 mod start;
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use jsonrpsee::core::client::Client;
+use tokio::net::UnixStream;
 
+pub use self::address::Address;
 pub use self::brief::Brief;
 use self::brief::Halves;
 use self::dial::Listeners;
 pub use self::error::{CallError, ConnectError, StartError};
+pub use self::greeting::Greeting;
 pub use self::link::{Link, News};
+pub use self::ssh::LineError;
+use crate::host::Host;
 use crate::paths::Paths;
 use crate::view::DaemonView;
 
 /// How to reach the daemon.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectOptions {
-    /// The socket; default: where [`Paths::find`] says.
+    /// The machine that the daemon runs on; default: this one.
+    pub host: Option<Host>,
+    /// Nobody is there to answer what ssh may ask.
+    pub unattended: bool,
+    /// The socket on this machine; default: where [`Paths::find`] says.
     pub socket: Option<PathBuf>,
     /// Start a daemon where none runs.
     pub spawn: bool,
@@ -44,22 +57,31 @@ pub struct ConnectOptions {
 pub struct Connection {
     client: Client,
     daemon: DaemonView,
-    socket: PathBuf,
+    reached: Reached,
+}
+
+/// What a conversation goes over.
+#[derive(Debug)]
+struct Reached {
+    at: Address,
+    /// The variables of the login on another machine, and the program that leads there.
+    login: Option<(BTreeMap<String, String>, ssh::Program)>,
 }
 
 impl Connection {
     /// Connects, starting the daemon if it may and must, and exchanges versions.
     ///
-    /// Takes 10 seconds at most to connect to a daemon that runs, and twice that to start one.
+    /// Takes 10 seconds at most to connect to a daemon that runs, and twice that to start one; a minute on another machine,
+    /// where ssh may have to ask a person first.
     ///
     /// # Errors
     ///
     /// Fails if no daemon answers and none can be started, or if it speaks another version.
     pub async fn open(options: &ConnectOptions) -> Result<Self, ConnectError> {
-        let (halves, socket) = reach(options).await?;
-        let client = dial::lasting(halves)?;
-        let daemon = hello::exchange(&client, options, &socket).await?;
-        Ok(Self { client, daemon, socket })
+        let (halves, reached) = reach(options).await?;
+        let client = dial::lasting(halves, &reached.at)?;
+        let daemon = hello::exchange(&client, options, &reached.at).await?;
+        Ok(Self { client, daemon, reached })
     }
 
     /// Returns what the generated client traits are called on.
@@ -72,9 +94,14 @@ impl Connection {
         &self.daemon
     }
 
-    /// Returns the socket that the daemon was reached by.
-    pub fn socket(&self) -> &Path {
-        &self.socket
+    /// Returns where the daemon was reached.
+    pub fn address(&self) -> &Address {
+        &self.reached.at
+    }
+
+    /// Returns the variables of the login on the daemon's machine, where that is another one.
+    pub fn environment(&self) -> Option<&BTreeMap<String, String>> {
+        self.reached.login.as_ref().map(|(environment, _)| environment)
     }
 }
 
@@ -88,23 +115,59 @@ impl Connection {
 ///
 /// Fails if no daemon answers and none can be started, or if it speaks another version.
 pub async fn ask<T>(options: &ConnectOptions, question: impl AsyncFnOnce(&Brief) -> T) -> Result<T, ConnectError> {
-    let (halves, socket) = reach(options).await?;
+    let (halves, reached) = reach(options).await?;
     let client = Brief::new(halves);
     let answer = async { Ok(question(&client).await) };
-    let (_, answer) = tokio::try_join!(hello::exchange(&client, options, &socket), answer)?;
+    let (_, answer) = tokio::try_join!(hello::exchange(&client, options, &reached.at), answer)?;
     Ok(answer)
 }
 
-async fn reach(options: &ConnectOptions) -> Result<(Halves, PathBuf), ConnectError> {
+/// Connects to the daemon of this machine, starting it if it may and must, for somebody else to talk to: no word is said.
+///
+/// # Errors
+///
+/// Fails if nobody listens and no daemon can be started.
+pub async fn stream(options: &ConnectOptions) -> Result<UnixStream, ConnectError> {
     let listeners = Listeners::find(options.socket.as_deref())?;
-    match dial::reach(&listeners).await? {
-        Some(reached) => Ok(reached),
-        None if !options.spawn => Err(ConnectError::NoDaemon { socket: listeners.socket }),
+    match dial::dial_any(&listeners).await? {
+        Some(stream) => Ok(stream),
+        None => start(options, listeners).await.map(|(stream, _)| stream),
+    }
+}
+
+async fn reach(options: &ConnectOptions) -> Result<(Halves, Reached), ConnectError> {
+    if let Some(host) = &options.host {
+        return reach_far(host, options).await;
+    }
+    let listeners = Listeners::find(options.socket.as_deref())?;
+    let (halves, at) = match dial::reach(&listeners).await? {
+        Some(reached) => reached,
         None => {
-            let paths = Paths::find(options.socket.as_deref())?;
-            let stream = start::start(&paths, options.program.as_deref()).await?;
-            let halves = dial::speak(stream, &paths.socket).await?;
-            Ok((halves.ok_or_else(|| ConnectError::closed(&paths.socket))?, paths.socket))
+            let (stream, at) = start(options, listeners).await?;
+            let halves = dial::speak(stream, &at).await?;
+            (halves.ok_or_else(|| ConnectError::closed(&at))?, at)
+        }
+    };
+    Ok((halves, Reached { at, login: None }))
+}
+
+async fn start(options: &ConnectOptions, listeners: Listeners) -> Result<(UnixStream, Address), ConnectError> {
+    if !options.spawn {
+        return Err(ConnectError::NoDaemon { socket: listeners.socket });
+    }
+    let paths = Paths::find(options.socket.as_deref())?;
+    let stream = start::start(&paths, options.program.as_deref()).await?;
+    Ok((stream, Address::Socket(paths.socket)))
+}
+
+/// Goes to another machine; once more where the daemon there was just ending.
+async fn reach_far(host: &Host, options: &ConnectOptions) -> Result<(Halves, Reached), ConnectError> {
+    let at = Address::Host(host.clone());
+    for _ in 0..2 {
+        let ssh::Line { stream, environment, program } = ssh::open(host, options).await?;
+        if let Some(halves) = dial::speak(stream, &at).await? {
+            return Ok((halves, Reached { at, login: Some((environment, program)) }));
         }
     }
+    Err(ConnectError::closed(&at))
 }

@@ -57,9 +57,16 @@ enum DaemonVerb {
     },
 }
 
+impl DaemonArgs {
+    /// Whether it becomes the daemon, on this machine.
+    pub(crate) fn is_run(&self) -> bool {
+        matches!(self.verb, DaemonVerb::Run)
+    }
+}
+
 /// Runs the command. None of these starts a daemon in the background.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result<ExitStatus, Failure> {
-    if matches!(args.verb, DaemonVerb::Run) {
+    if args.is_run() {
         return Err(become_daemon(invocation));
     }
     let connection = invocation.connect_running().await.map_err(|error| match error {
@@ -116,7 +123,9 @@ pub(crate) fn program() -> PathBuf {
 /// Waits until a daemon that was told to end is gone, its socket included.
 pub(crate) async fn ended(connection: &Connection, view: &DaemonView) -> Result<(), Failure> {
     connection.client().on_disconnect().await;
-    if view.socket_passed { Ok(()) } else { gone(view.socket.as_path()).await }
+    // The socket of another machine cannot be looked at: its daemon has closed this connection.
+    let is_far = connection.address().host().is_some();
+    if is_far || view.socket_passed { Ok(()) } else { gone(view.socket.as_path()).await }
 }
 
 fn stopped(invocation: &Invocation<'_>, view: &DaemonView) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ use protocol::error::ExitStatus;
 use protocol::landing::LandForm;
 use protocol::path::WirePath;
 use protocol::request::ConfigKey;
+use protocol::shell;
 
 use super::land::{self, Form};
 use crate::confirm::confirmed;
@@ -84,6 +85,11 @@ pub(crate) async fn when_completed(invocation: &Invocation<'_>, path: WirePath, 
     let params = DescribeParams { path: path.clone(), run: Some(run), remote: None, confirmed: false };
     let described = client.describe(params).await?;
     if !described.on_complete {
+        return Ok(());
+    }
+    if let Some(host) = &invocation.host {
+        let there = host.ssh_line(&format!("runnerctl -C {} deliver", shell::quoted(&path.to_string())));
+        invocation.ui.note(&format!("To deliver it, as the configuration asks for: {there}\n"));
         return Ok(());
     }
     let wanted = Wanted {

@@ -128,7 +128,7 @@ impl Asked<'_> {
                 format!("{place}: not checked while no daemon is running"),
             ));
         };
-        match Box::pin(remote::repository(connection.client(), &WirePath(self.place.to_owned()))).await {
+        match Box::pin(remote::repository(connection, &WirePath(self.place.to_owned()))).await {
             Ok(repository) => of_repository(&repository).await,
             Err(trouble) => Known::only(trouble.check("repository")),
         }

@@ -39,6 +39,13 @@ pub(crate) struct ExportArgs {
     records: Option<RecordsArgs>,
 }
 
+impl ExportArgs {
+    /// Whether a page is written, which the server of the web view does on its own machine.
+    pub(crate) fn is_page(&self) -> bool {
+        matches!(self.form, Some(Form::Html(_)))
+    }
+}
+
 /// Another form than folders of records.
 #[derive(Debug, Subcommand)]
 enum Form {
@@ -82,7 +89,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ExportArgs) -> Result
 }
 
 async fn copy(invocation: &Invocation<'_>, args: RecordsArgs) -> Result<ExitStatus, Failure> {
-    let (path, to) = (invocation.place(None)?, invocation.resolve(Some(&args.to))?);
+    let (path, to) = (invocation.place(None)?, invocation.place(Some(&args.to))?.0);
     let connection = invocation.connect().await?;
     let (run, record) = match Record::from_str(&args.what) {
         Ok(record) => (record.run.clone(), Some(name(&record))),

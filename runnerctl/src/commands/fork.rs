@@ -59,7 +59,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ForkArgs) -> Result<E
     let path = invocation.place(args.place.path())?;
     let connection = invocation.connect().await?;
     let params = ForkParams {
-        env: caller_env::collect(connection.client(), &path).await,
+        env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
         run: args.from.run,
         iter: args.from.iter,

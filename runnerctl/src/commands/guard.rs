@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use protocol::api::GuardApiClient as _;
 use protocol::error::ExitStatus;
+use protocol::path::WirePath;
 use protocol::request::{AcceptParams, AtRun};
 
 use crate::failure::Failure;
@@ -46,13 +47,26 @@ struct AcceptArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: GuardArgs) -> Result<ExitStatus, Failure> {
     let Action::Accept(AcceptArgs { path, run }) = args.action;
-    let path = invocation.resolve(path.as_deref())?;
-    // A file that is gone may have taken its folder along.
-    let folder = path.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/"));
-    let file = (folder != path).then(|| path.as_path().into());
-    let at = AtRun { path: invocation.place(Some(folder))?, run };
+    let (repository, file) = split(invocation, path.as_deref())?;
+    let at = AtRun { path: repository, run };
     let reply = invocation.connect().await?.client().accept_definition(AcceptParams { at, file }).await;
     let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl config get guard.definition"))?;
     invocation.ui.answer("guard-accept", &reply, |_| changed(&reply))?;
     Ok(ExitStatus::Fine)
+}
+
+/// Returns a place in the repository, and the file that is named in it.
+fn split(invocation: &Invocation<'_>, path: Option<&Path>) -> Result<(WirePath, Option<WirePath>), Failure> {
+    let path = if invocation.host.is_some() {
+        // What is a folder on another machine cannot be seen: the repository is named with -C, a file beside it.
+        let repository = invocation.place(None)?;
+        let file = path.map(|path| invocation.place(Some(path))).transpose()?;
+        return Ok((repository, file));
+    } else {
+        invocation.resolve(path)?
+    };
+    // A file that is gone may have taken its folder along.
+    let folder = path.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/"));
+    let file = (folder != path).then(|| path.as_path().into());
+    Ok((invocation.place(Some(folder))?, file))
 }

@@ -82,7 +82,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
     let path = invocation.place(args.repo.as_deref())?;
     let connection = invocation.connect().await?;
     let params = LandParams {
-        env: caller_env::collect(connection.client(), &path).await,
+        env: caller_env::collect(&connection, &path).await,
         path,
         runs: args.runs,
         onto: args.onto,
@@ -106,7 +106,7 @@ async fn resolve(invocation: &Invocation<'_>, args: LandArgs) -> Result<ExitStat
     let path = invocation.place(args.repo.as_deref())?;
     let connection = invocation.connect().await?;
     let params = ResolveParams {
-        env: caller_env::collect(connection.client(), &path).await,
+        env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
         run: run.clone(),
         onto: args.onto,

@@ -34,6 +34,7 @@ pub(crate) mod select;
 pub(crate) mod service;
 pub(crate) mod start;
 pub(crate) mod status;
+pub(crate) mod stdio;
 pub(crate) mod step;
 pub(crate) mod tree;
 pub(crate) mod ui;
@@ -46,6 +47,7 @@ use protocol::error::ExitStatus;
 use protocol::words::RunStatus;
 
 use crate::args::{Cli, Command};
+use crate::commands::stdio::StdioArgs;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::ui::Ui;
@@ -53,48 +55,57 @@ use crate::ui::Ui;
 /// Runs the command and returns its exit code.
 pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
     let invocation = Invocation::new(ui, cli.global)?;
-    match cli.command {
-        Command::Init(args) => init::run(&invocation, args).await,
-        Command::Start(args) => start::run(&invocation, args).await,
-        Command::Fork(args) => fork::run(&invocation, args).await,
-        Command::Land(args) => land::run(&invocation, args).await,
-        Command::Step(args) => step::run(&invocation, args).await,
-        Command::Path(args) => path::run(&invocation, args).await,
-        Command::Pause(args) => pause::run(&invocation, args).await,
-        Command::Resume(args) => resume::run(&invocation, args).await,
-        Command::Cancel(args) => cancel::run(&invocation, args).await,
-        Command::Status(args) => status::run(&invocation, args).await,
-        Command::Watch(args) => watch::run(&invocation, args).await,
-        Command::Ui(args) => ui::run(&invocation, args).await,
-        Command::Tree(args) => tree::run(&invocation, args).await,
-        Command::Select(args) => select::run(&invocation, args).await,
-        Command::Explain(args) => explain::run(&invocation, args).await,
-        Command::Validate(args) => validate::run(&invocation, args).await,
-        Command::Verify(args) => verify::run(&invocation, args).await,
-        Command::Log(args) => log::run(&invocation, args).await,
-        Command::Export(args) => export::run(&invocation, args).await,
-        Command::Gc(args) => gc::run(&invocation, args).await,
-        Command::Note(args) => note::run(&invocation, args).await,
-        Command::Questions(args) => questions::run(&invocation, args).await,
-        Command::Answer(args) => answer::run(&invocation, args).await,
-        Command::Approve(args) => approve::run(&invocation, args).await,
-        Command::Reject(args) => reject::run(&invocation, args).await,
-        Command::Retry(args) => retry::run(&invocation, args).await,
-        Command::Add(args) => add::run(&invocation, args).await,
-        Command::Edit(args) => edit::run(&invocation, args).await,
-        Command::Guard(args) => guard::run(&invocation, args).await,
-        Command::Deliver(args) => Box::pin(deliver::run(&invocation, args)).await,
-        Command::Queue(args) => queue::run(&invocation, args).await,
-        Command::Repos(args) => repos::run(&invocation, args).await,
-        Command::Config(args) => config::run(&invocation, args).await,
-        Command::Daemon(args) => daemon::run(&invocation, args).await,
-        Command::Service(args) => service::run(&invocation, args).await,
-        Command::Demo(args) => demo::run(&invocation, args).await,
-        Command::Doctor(args) => Box::pin(doctor::run(&invocation, args)).await,
-        Command::Uninstall(args) => uninstall::run(&invocation, &args),
+    let done = perform(&invocation, cli.command).await;
+    match &invocation.host {
+        Some(host) => done.map_err(|failure| failure.told_at(host)),
+        None => done,
+    }
+}
+
+async fn perform(invocation: &Invocation<'_>, command: Command) -> Result<ExitStatus, Failure> {
+    match command {
+        Command::Init(args) => init::run(invocation, args).await,
+        Command::Start(args) => start::run(invocation, args).await,
+        Command::Fork(args) => fork::run(invocation, args).await,
+        Command::Land(args) => land::run(invocation, args).await,
+        Command::Step(args) => step::run(invocation, args).await,
+        Command::Path(args) => path::run(invocation, args).await,
+        Command::Pause(args) => pause::run(invocation, args).await,
+        Command::Resume(args) => resume::run(invocation, args).await,
+        Command::Cancel(args) => cancel::run(invocation, args).await,
+        Command::Status(args) => status::run(invocation, args).await,
+        Command::Watch(args) => watch::run(invocation, args).await,
+        Command::Ui(args) => ui::run(invocation, args).await,
+        Command::Tree(args) => tree::run(invocation, args).await,
+        Command::Select(args) => select::run(invocation, args).await,
+        Command::Explain(args) => explain::run(invocation, args).await,
+        Command::Validate(args) => validate::run(invocation, args).await,
+        Command::Verify(args) => verify::run(invocation, args).await,
+        Command::Log(args) => log::run(invocation, args).await,
+        Command::Export(args) => export::run(invocation, args).await,
+        Command::Gc(args) => gc::run(invocation, args).await,
+        Command::Note(args) => note::run(invocation, args).await,
+        Command::Questions(args) => questions::run(invocation, args).await,
+        Command::Answer(args) => answer::run(invocation, args).await,
+        Command::Approve(args) => approve::run(invocation, args).await,
+        Command::Reject(args) => reject::run(invocation, args).await,
+        Command::Retry(args) => retry::run(invocation, args).await,
+        Command::Add(args) => add::run(invocation, args).await,
+        Command::Edit(args) => edit::run(invocation, args).await,
+        Command::Guard(args) => guard::run(invocation, args).await,
+        Command::Deliver(args) => Box::pin(deliver::run(invocation, args)).await,
+        Command::Queue(args) => queue::run(invocation, args).await,
+        Command::Repos(args) => repos::run(invocation, args).await,
+        Command::Config(args) => config::run(invocation, args).await,
+        Command::Daemon(args) => daemon::run(invocation, args).await,
+        Command::Stdio(StdioArgs {}) => stdio::run(invocation).await,
+        Command::Service(args) => service::run(invocation, args).await,
+        Command::Demo(args) => demo::run(invocation, args).await,
+        Command::Doctor(args) => Box::pin(doctor::run(invocation, args)).await,
+        Command::Uninstall(args) => uninstall::run(invocation, &args),
         Command::Completions(args) => completions::run(&args),
-        Command::Man(args) => man::run(&invocation, &args),
-        Command::Help(args) => help::run(ui, &args),
+        Command::Man(args) => man::run(invocation, &args),
+        Command::Help(args) => help::run(invocation.ui, &args),
         Command::DemoAgent => demo::agent::run(),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ResumeArgs) -> Result
     let path = invocation.place(args.target.place.path())?;
     let connection = invocation.connect().await?;
     let params = ResumeParams {
-        env: caller_env::collect(connection.client(), &path).await,
+        env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
         run: args.target.run,
         now: args.now,

@@ -88,7 +88,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     let goal = goal(invocation, &args)?;
     let connection = invocation.connect().await?;
     let params = StartParams {
-        env: caller_env::collect(connection.client(), &path).await,
+        env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
         goal,
         id: args.id,

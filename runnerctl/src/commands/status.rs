@@ -38,7 +38,12 @@ pub(crate) struct StatusArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result<ExitStatus, Failure> {
     let anywhere = args.target.place.path.is_none() && args.target.run.is_none();
-    let place = if args.all { None } else { Some(invocation.place(args.target.place.path())?) };
+    let path = args.target.place.path();
+    let place = match &args.target.run {
+        _ if args.all => None,
+        Some(_) => Some(invocation.place(path)?),
+        None => invocation.place_if_any(path)?,
+    };
     let at = place.map(|path| AtRun { path, run: args.target.run });
     let shown = invocation.ask(async |client: &Brief| read(client, at.as_ref(), anywhere).await).await??;
     if args.watch {

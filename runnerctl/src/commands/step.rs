@@ -36,7 +36,7 @@ pub(crate) struct StepArgs {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StepArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(args.target.place.path())?;
     let connection = invocation.connect().await?;
-    let env = caller_env::collect(connection.client(), &path).await;
+    let env = caller_env::collect(&connection, &path).await;
     let params = StepParams { path, run: args.target.run, confirmed: false, env };
     let request = async |confirmed| connection.client().step(StepParams { confirmed, ..params.clone() }).await;
     let reply = confirmed(invocation.ui, args.yes, request).await?;

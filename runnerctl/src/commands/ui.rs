@@ -101,7 +101,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<Exi
 /// Returns the daemon's socket; where none answers, that failure with it, since the records may tell enough.
 pub(super) async fn lookup(invocation: &Invocation<'_>) -> Result<(Option<PathBuf>, Option<Failure>), Failure> {
     match invocation.connect().await {
-        Ok(connection) => Ok((Some(connection.socket().to_owned()), None)),
+        Ok(connection) => Ok((connection.address().socket().map(Path::to_owned), None)),
         Err(failure) if failure.status() == ExitStatus::NoDaemon => Ok((invocation.socket.clone(), Some(failure))),
         Err(failure) => Err(failure),
     }

@@ -35,7 +35,7 @@ pub(crate) struct ValidateArgs {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ValidateArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(args.place.path())?;
     let connection = invocation.connect().await?;
-    let env = caller_env::collect(connection.client(), &path).await;
+    let env = caller_env::collect(&connection, &path).await;
     let reply = connection.client().validate(ValidateParams { path, env }).await?;
     invocation.ui.answer("validate", &reply, |_| render(&reply))?;
     Ok(if reply.ok { ExitStatus::Fine } else { ExitStatus::Error })

@@ -95,7 +95,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result
     let params = VerifyParams { path: path.clone(), run: args.run, since: args.since.clone() };
     let mut report = connection.client().verify(params).await?;
     if args.rerun_guards && !report.passes.is_empty() {
-        let env = caller_env::collect(connection.client(), &path).await;
+        let env = caller_env::collect(&connection, &path).await;
         let (passes, since) = (report.passes.clone(), args.since);
         let params = RerunParams { path, passes, since, confirmed: false, env };
         let request =

@@ -5,8 +5,9 @@ use std::io::IsTerminal as _;
 use clap::Args;
 use jsonrpsee::core::client::Client;
 use protocol::api::RunApiClient as _;
-use protocol::client::CallError;
+use protocol::client::{CallError, Connection};
 use protocol::error::{ErrorKind, ExitStatus};
+use protocol::path::WirePath;
 use protocol::request::AtRun;
 use protocol::view::StatusView;
 
@@ -33,16 +34,23 @@ pub(crate) struct WatchArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: WatchArgs) -> Result<ExitStatus, Failure> {
     check(invocation)?;
-    let path = invocation.place(args.place.path())?;
+    let path = invocation.place_if_any(args.place.path())?;
     let connection = invocation.connect().await?;
-    let status = connection.client().status(AtRun { path, run: None }).await.map_err(CallError::from);
-    let selected = match status {
-        Ok(status) => Some(shown_first(connection.client(), status).await?),
-        Err(error) if args.place.path.is_none() && is_elsewhere(&error) => None,
-        Err(error) => return Err(error.into()),
+    let selected = match path {
+        Some(path) => selected(&connection, path, args.place.path.is_none()).await?,
+        None => None,
     };
     let look = watch::look(invocation.ui.screen());
     watch::show(invocation.connect_options(false), connection, selected, look).await
+}
+
+/// Returns the id of the repository to begin with; none where the current directory just happens to be in none.
+async fn selected(connection: &Connection, path: WirePath, is_here: bool) -> Result<Option<String>, CallError> {
+    match connection.client().status(AtRun { path, run: None }).await.map_err(CallError::from) {
+        Ok(status) => shown_first(connection.client(), status).await.map(Some),
+        Err(error) if is_here && is_elsewhere(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the id of the repository to begin with: the workspace of the only run that goes on, where that is isolated.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jsonrpsee::core::client::{Client, Error as ClientError};
 use protocol::api::{ConfigApiClient, DoctorApiClient as _, RepoApiClient as _, RunApiClient, TreeApiClient as _};
-use protocol::client::{CallError, caller_env};
+use protocol::client::{CallError, Connection, caller_env};
 use protocol::doctor::{AgentFacts, RepositoryFacts};
 use protocol::path::WirePath;
 use protocol::reply::{ConfigShowReply, ValidateReply};
@@ -37,10 +37,11 @@ pub(crate) struct Repository {
 }
 
 /// Asks for all of it, side by side.
-pub(crate) async fn repository(client: &Client, path: &WirePath) -> Result<Repository, Trouble> {
+pub(crate) async fn repository(connection: &Connection, path: &WirePath) -> Result<Repository, Trouble> {
+    let client = connection.client();
     let at = AtPath { path: path.clone() };
     let facts = within(LIMIT, client.repository_facts(at.clone())).await?;
-    let params = ValidateParams { path: path.clone(), env: caller_env::collect(client, path).await };
+    let params = ValidateParams { path: path.clone(), env: caller_env::collect(connection, path).await };
     let guard = ConfigKey { path: path.clone(), key: Some("guard.command".into()) };
     let state = AtRun { path: path.clone(), run: None };
     let (held, settings, files, agents, guard) = tokio::join!(

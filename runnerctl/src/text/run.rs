@@ -39,7 +39,7 @@ pub(crate) fn stop_reason(reason: Option<&StopReason>, work_tree: &WirePath, scr
 pub(crate) fn typed(reason: &StopReason, work_tree: &WirePath, screen: &Screen) -> Option<String> {
     match reason.commands.as_slice() {
         [only] if reason.command.as_deref() == Some(&only.line()) => Some(screen.typed(only, work_tree.as_path())),
-        _ => reason.command.clone(),
+        _ => reason.command.as_deref().map(|sentence| screen.told(sentence).into_owned()),
     }
 }
 

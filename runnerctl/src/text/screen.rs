@@ -1,11 +1,13 @@
 //! What a rendering depends on besides its view: width, characters, the time, and whether it is to be read aloud.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use protocol::command::Command;
+use protocol::host::Host;
 
 /// The reader's side of a rendering.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +24,8 @@ pub(crate) struct Screen {
     pub(crate) is_local: bool,
     /// Where the reader's shell is; none where everything counts as there.
     pub(crate) here: Option<&'static Path>,
+    /// The machine that is told of, where it is not the reader's.
+    pub(crate) there: Option<&'static Host>,
 }
 
 impl Screen {
@@ -34,6 +38,7 @@ impl Screen {
             now: Timestamp::now(),
             is_local: true,
             here: shells_folder(),
+            there: None,
         }
         .anew()
     }
@@ -53,6 +58,9 @@ impl Screen {
     /// Returns a command as the reader types it about a work tree: with its place, unless they are there. Git takes paths
     /// from where it is, `runnerctl` finds the work tree around it.
     pub(crate) fn typed(self, command: &Command, work_tree: &Path) -> String {
+        if let (Some(host), Some(place)) = (self.there, work_tree.to_str()) {
+            return command.at(place).on(host).line();
+        }
         let is_there = self.here.is_none_or(|here| match command.argv.first().map(String::as_str) {
             Some("git") => here == work_tree,
             _ => here.starts_with(work_tree),
@@ -61,6 +69,11 @@ impl Screen {
             Some(place) if !is_there => command.at(place).line(),
             _ => command.line(),
         }
+    }
+
+    /// Returns a text with the reader's commands as they are typed: another machine is named in them.
+    pub(crate) fn told(self, text: &str) -> Cow<'_, str> {
+        self.there.map_or(Cow::Borrowed(text), |host| Cow::Owned(host.in_text(text)))
     }
 
     /// Returns the character where it can be shown, else its replacement.
@@ -97,7 +110,7 @@ impl Screen {
     /// A wide terminal in a UTF-8 locale at a fixed time.
     pub(crate) fn fixed() -> Self {
         let now = "2026-01-01T12:00:00Z".parse().expect("a time");
-        Self { width: Some(100), unicode: true, is_plain: false, now, is_local: false, here: None }
+        Self { width: Some(100), unicode: true, is_plain: false, now, is_local: false, here: None, there: None }
     }
 }
 

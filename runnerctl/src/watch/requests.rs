@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jsonrpsee::core::client::{Client, Error};
+use jsonrpsee::core::client::Error;
 use protocol::api::{
     IterationApiClient, NoteApiClient as _, QuestionApiClient as _, ReviewApiClient as _, RunApiClient,
 };
@@ -51,7 +51,7 @@ pub(super) async fn answer(connection: &Connection, request: Request) -> Option<
             Message::Questions(target, reply.map_err(Trouble::from))
         }
         Request::Steer(steer) => {
-            let result = steered(client, &steer).await;
+            let result = steered(connection, &steer).await;
             Message::Steered(steer, result.map_err(Trouble::from))
         }
         Request::Follow(_) | Request::Redraw | Request::Suspend | Request::Quit => return None,
@@ -69,7 +69,8 @@ fn params(Place { key, offset }: &Place) -> LogParams {
 }
 
 /// Steers a run and returns what came of it.
-async fn steered(client: &Client, steer: &Steer) -> Result<String, Error> {
+async fn steered(connection: &Connection, steer: &Steer) -> Result<String, Error> {
+    let client = connection.client();
     let (AtRun { path, run }, confirmed) = (at(&steer.target), steer.confirmed);
     match &steer.what {
         What::Pause { now } => {
@@ -80,12 +81,12 @@ async fn steered(client: &Client, steer: &Steer) -> Result<String, Error> {
             ))
         }
         What::Resume { now } => {
-            let env = caller_env::collect(client, &path).await;
+            let env = caller_env::collect(connection, &path).await;
             let reply = client.resume(ResumeParams { path, run, now: *now, more: None, confirmed, env }).await?;
             Ok(controlled(&reply, "continues when its session has ended"))
         }
         What::Step => {
-            let env = caller_env::collect(client, &path).await;
+            let env = caller_env::collect(connection, &path).await;
             Ok(stepped(&client.step(StepParams { path, run, confirmed, env }).await?))
         }
         What::Cancel => Ok(controlled(&client.cancel(at(&steer.target)).await?, "ends when its session has ended")),

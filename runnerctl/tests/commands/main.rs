@@ -2,6 +2,7 @@
 
 mod completion;
 mod doctor;
+mod hosts;
 mod manual;
 mod mistakes;
 mod ui;

@@ -77,7 +77,7 @@ pub(super) async fn follow(
 async fn start(job: &Job, upstream: &Upstream, connection: &Connection, is_new: bool) -> Result<(), JobError> {
     let path = WirePath(job.ground.folder.clone());
     let client = connection.client();
-    let whole = caller_env::collect(client, &path).await;
+    let whole = caller_env::collect(connection, &path).await;
     let named = client.get(ConfigKey { path: path.clone(), key: None }).await;
     let named = named.map(|reply| reply.variables).unwrap_or_default();
     let written = whole.0.clone().into_iter().filter(|(name, _)| !named.contains(name));

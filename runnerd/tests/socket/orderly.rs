@@ -14,7 +14,7 @@ async fn a_client_learns_who_the_daemon_is() {
     let server = Server::start();
     let connection = server.connect().await;
     assert_eq!(connection.daemon().pid, std::process::id());
-    assert_eq!(connection.socket(), server.socket());
+    assert_eq!(connection.address().socket(), Some(server.socket()));
 }
 
 #[tokio::test]

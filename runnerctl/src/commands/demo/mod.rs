@@ -150,7 +150,7 @@ async fn play(invocation: &Invocation<'_>, scratch: &Scratch) -> Result<RunView,
     let own = std::env::current_exe().map_err(|error| Failure::io("finding this program", &error))?;
     scratch.configure(&own, guard)?;
     let params = StartParams {
-        env: caller_env::collect(connection.client(), &path).await,
+        env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
         goal: Some(script::GOAL.to_owned()),
         id: None,

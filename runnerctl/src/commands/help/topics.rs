@@ -37,6 +37,7 @@ pub(crate) struct Environment {
 
 const VARIABLES: &[(&str, &str)] = &[
     ("RUNNERD_SOCKET", "the daemon's socket, as with --socket"),
+    ("RUNNER_HOST", "the machine whose daemon is asked, as with --host"),
     ("RUNNERD_STATE", "the folder of the daemon's state"),
     ("RUNNERD_LOG", "what the daemon logs, as in RUST_LOG"),
     ("RUNNER_PLAIN", "1: one fact per line, as with --plain"),

@@ -129,7 +129,7 @@ fn programs_are_judged_by_what_they_say() {
 fn the_daemon_and_its_files_are_judged() {
     let none = ConnectError::NoDaemon { socket: "/run/s".into() };
     let other = ConnectError::ProtocolMismatch {
-        socket: "/run/s".into(),
+        at: protocol::client::Address::Socket("/run/s".into()),
         daemon_version: "9.0.0".into(),
         api_major: 99,
         api_minor: 0,

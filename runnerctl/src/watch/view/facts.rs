@@ -65,7 +65,8 @@ type Spans = Vec<Span<'static>>;
 fn sentences(model: &Model) -> (Spans, Spans) {
     let look = model.look;
     if let Some(lost) = &model.lost {
-        let hint = vec![look.span(DIM, "retrying; to start it: "), look.span(HINT, "runnerctl status")];
+        let hint =
+            vec![look.span(DIM, "retrying; to start it: "), look.span(HINT, &look.screen.told("runnerctl status"))];
         return (vec![look.span(BAD, &lost.why)], hint);
     }
     let Some(status) = model.status() else {
@@ -89,7 +90,8 @@ fn stopped(model: &Model, state: RunStatus, (reason, place): (&StopReason, &Wire
 }
 
 fn to_type(model: &Model, command: &str) -> Spans {
-    vec![model.look.span(DIM, "to continue: "), model.look.span(HINT, command)]
+    let command = model.look.screen.told(command);
+    vec![model.look.span(DIM, "to continue: "), model.look.span(HINT, &command)]
 }
 
 fn of_run(model: &Model, run: &RunView) -> (Spans, Spans) {

@@ -1,0 +1,341 @@
+//! A line to the daemon of another machine: the user's own `ssh`, with `runnerctl stdio` at its other end.
+//!
+//! One end of a pair of sockets is the program's standard input and output, the other one is spoken to as the daemon's own
+//! socket would be. What ssh asks a person, it asks on the terminal itself.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::process::{ExitStatus as ProcessStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::Deserialize;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::ConnectOptions;
+use super::greeting::Greeting;
+use crate::error::ExitStatus;
+use crate::host::Host;
+use crate::startup::MARK_VARIABLE;
+
+/// Time for ssh to get there, for a person to say what ssh asks, and for a daemon to be started.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Time for a program to end that has closed its output, or was told to.
+const LAST_STEPS: Duration = Duration::from_secs(2);
+/// Time for the last words of a program that has ended: one that it left running may hold its standard error.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// The end of what is said on standard error.
+const WORDS_BYTES: usize = 4096;
+
+/// ssh's own exit code for what went wrong with itself.
+const SSH_FAILED: i32 = 255;
+/// A shell's exit code for a program that it does not find.
+const NOT_FOUND: i32 = 127;
+
+/// Why there is no line to another machine.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// A process of an iteration has no business on other machines.
+    #[error("{host} is not asked from inside an iteration")]
+    InsideIteration {
+        /// The machine.
+        host: Host,
+    },
+    /// The program cannot be run.
+    #[error("cannot run ssh to get to {host}")]
+    Spawn {
+        /// The machine.
+        host: Host,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// ssh did not get there.
+    #[error("ssh did not get to {host}{}", said(.words))]
+    Ssh {
+        /// The machine.
+        host: Host,
+        /// What ssh said.
+        words: String,
+    },
+    /// The login there finds no client.
+    #[error("there is no runnerctl in the PATH of a login to {host}{}", said(.words))]
+    NotFound {
+        /// The machine.
+        host: Host,
+        /// What the shell there said.
+        words: String,
+    },
+    /// The client there does not know how to pass on a conversation.
+    #[error("the client on {host} is too old: it has no `runnerctl stdio`")]
+    TooOld {
+        /// The machine.
+        host: Host,
+    },
+    /// The client there said why it does not get to its daemon.
+    #[error("on {host}: {message}")]
+    There {
+        /// The machine.
+        host: Host,
+        /// The exit code there.
+        code: i32,
+        /// What was said.
+        message: String,
+        /// What to do about it there.
+        hint: Option<String>,
+    },
+    /// The program ended without a word that is understood.
+    #[error("the line to {host} ended before a daemon answered ({status}){}", said(.words))]
+    Ended {
+        /// The machine.
+        host: Host,
+        /// How it ended.
+        status: ProcessStatus,
+        /// What was said on standard error.
+        words: String,
+    },
+    /// Nothing came within the time.
+    #[error("{host} did not answer within {seconds} seconds{}", said(.words))]
+    Silent {
+        /// The machine.
+        host: Host,
+        /// How long it was waited for.
+        seconds: u64,
+        /// What was said on standard error.
+        words: String,
+    },
+    /// The line cannot be read from.
+    #[error("cannot talk to ssh to get to {host}")]
+    Io {
+        /// The machine.
+        host: Host,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn said(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!(": {words}") }
+}
+
+impl LineError {
+    /// Returns what the user can do, naming the command.
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            Self::InsideIteration { .. } => Some("ask from outside of the run".into()),
+            Self::Spawn { .. } => Some("install OpenSSH's client, so that PATH finds `ssh`".into()),
+            Self::Ssh { host, .. } | Self::Silent { host, .. } | Self::Ended { host, .. } | Self::Io { host, .. } => {
+                Some(format!("try it by hand: {}", host.ssh_line("runnerctl daemon status")))
+            }
+            Self::NotFound { host, .. } => Some(format!(
+                "install runnerctl and runnerd there, in a folder that this prints: {}",
+                host.ssh_line("echo $PATH")
+            )),
+            Self::TooOld { host } => Some(format!("update runnerctl and runnerd on {host}")),
+            Self::There { host, hint, .. } => hint.as_ref().map(|hint| format!("on {host}: {hint}")),
+        }
+    }
+
+    /// Returns the exit code that a command ends with.
+    pub(super) fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::InsideIteration { .. } => ExitStatus::Refused,
+            Self::TooOld { .. } => ExitStatus::ProtocolMismatch,
+            Self::There { code, .. } => {
+                let status = ExitStatus::TABLE.iter().find(|(status, _)| i32::from(status.code()) == *code);
+                status.map_or(ExitStatus::Error, |(status, _)| *status)
+            }
+            Self::Spawn { .. }
+            | Self::Ssh { .. }
+            | Self::NotFound { .. }
+            | Self::Ended { .. }
+            | Self::Silent { .. }
+            | Self::Io { .. } => ExitStatus::NoDaemon,
+        }
+    }
+}
+
+/// A line, and the login at its other end.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// What is spoken through.
+    pub(super) stream: UnixStream,
+    /// The variables of the login there.
+    pub(super) environment: BTreeMap<String, String>,
+    /// The program.
+    pub(super) program: Program,
+}
+
+/// The program of a line, which is killed when nobody needs the line any more.
+#[derive(Debug)]
+pub(super) struct Program(JoinHandle<()>);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Makes a line to the daemon of a machine.
+pub(super) async fn open(host: &Host, options: &ConnectOptions) -> Result<Line, LineError> {
+    if env::var_os(MARK_VARIABLE).is_some() {
+        return Err(LineError::InsideIteration { host: host.clone() });
+    }
+    open_within(PATIENCE, host, options).await
+}
+
+async fn open_within(patience: Duration, host: &Host, options: &ConnectOptions) -> Result<Line, LineError> {
+    let broken = |source| LineError::Io { host: host.clone(), source };
+    let (mut stream, theirs) = pair().map_err(broken)?;
+    let (child, words) = spawn(host, options, theirs)?;
+    match timeout(patience, Greeting::read(&mut stream)).await {
+        Ok(Ok(Some(greeting))) => {
+            let program = Program(tokio::spawn(keep(child, words)));
+            Ok(Line { stream, environment: greeting.environment, program })
+        }
+        Ok(Ok(None)) => {
+            drop(stream);
+            Err(ended(host, child, words).await)
+        }
+        Ok(Err(error)) => Err(broken(error)),
+        Err(_) => {
+            end(child).await;
+            Err(LineError::Silent { host: host.clone(), seconds: patience.as_secs(), words: words.last().await })
+        }
+    }
+}
+
+fn pair() -> io::Result<(UnixStream, OwnedFd)> {
+    let (ours, theirs) = StdStream::pair()?;
+    ours.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(ours)?, theirs.into()))
+}
+
+/// Starts ssh with the fixed command at its other end. All words of it are constants or checked by [`Host`].
+fn spawn(host: &Host, options: &ConnectOptions, ends: OwnedFd) -> Result<(Child, Words), LineError> {
+    let failed = |source| LineError::Spawn { host: host.clone(), source };
+    let mut command = Command::new("ssh");
+    command.arg("-T");
+    if options.unattended {
+        command.args(["-o", "BatchMode=yes"]);
+    }
+    command.args(host.ssh_arguments()).args(["runnerctl", "stdio", "--json"]);
+    if !options.spawn {
+        command.arg("--no-spawn");
+    }
+    command.stdin(ends.try_clone().map_err(failed)?).stdout(ends).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().map_err(failed)?;
+    let words = Words::of(child.stderr.take());
+    Ok((child, words))
+}
+
+/// Keeps the program, whose end is seen at the other end of the pair.
+async fn keep(mut child: Child, _words: Words) {
+    // Whoever speaks through it hears of its end.
+    let _ = child.wait().await;
+}
+
+/// Has ssh end by itself: it may have turned off the terminal's echo.
+async fn end(mut child: Child) {
+    if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
+        // One that has ended needs no word.
+        let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+    }
+    // Dropped, it is killed.
+    let _ = timeout(LAST_STEPS, child.wait()).await;
+}
+
+/// Tells why a program has ended, from its exit code and its words.
+async fn ended(host: &Host, mut child: Child, words: Words) -> LineError {
+    let host = host.clone();
+    let status = match timeout(LAST_STEPS, child.wait()).await {
+        Ok(Ok(status)) => status,
+        Ok(Err(source)) => return LineError::Io { host, source },
+        Err(_) => return LineError::Silent { host, seconds: LAST_STEPS.as_secs(), words: words.last().await },
+    };
+    let words = words.last().await;
+    match (status.code(), Told::find(&words)) {
+        (Some(SSH_FAILED), _) => LineError::Ssh { host, words },
+        (Some(NOT_FOUND), _) => LineError::NotFound { host, words },
+        (Some(_), Some(told)) if told.is_unknown_command() => LineError::TooOld { host },
+        (Some(code), Some(Told { message, causes, hint })) => {
+            let message = [vec![message], causes].concat().join(": ");
+            LineError::There { host, code, message, hint }
+        }
+        (_, _) => LineError::Ended { host, status, words },
+    }
+}
+
+/// What the client there says on standard error, with `--json`.
+#[derive(Debug, Deserialize)]
+struct Told {
+    message: String,
+    #[serde(default)]
+    causes: Vec<String>,
+    hint: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Outer {
+    error: Told,
+}
+
+impl Told {
+    /// Whether it is a parser's complaint about the one word that an older version does not know.
+    fn is_unknown_command(&self) -> bool {
+        self.message.contains("unrecognized subcommand")
+    }
+
+    fn find(words: &str) -> Option<Self> {
+        words.lines().rev().find_map(|line| serde_json::from_str::<Outer>(line).ok()).map(|outer| outer.error)
+    }
+}
+
+/// What a program says on standard error, of which the end is kept.
+#[derive(Debug)]
+struct Words {
+    end: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Words {
+    fn of(stream: Option<ChildStderr>) -> Self {
+        let end = Arc::default();
+        Self { reader: tokio::spawn(listen(stream, Arc::clone(&end))), end }
+    }
+
+    /// Returns them when the program has ended.
+    async fn last(mut self) -> String {
+        let _ = timeout(LAST_WORDS, &mut self.reader).await;
+        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&end).trim().to_owned()
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+async fn listen(stream: Option<ChildStderr>, end: Arc<Mutex<Vec<u8>>>) {
+    let Some(mut stream) = stream else { return };
+    let mut piece = [0; WORDS_BYTES];
+    while let Ok(read) = stream.read(&mut piece).await {
+        if read == 0 {
+            return;
+        }
+        let mut end = end.lock().unwrap_or_else(PoisonError::into_inner);
+        end.extend_from_slice(&piece[..read]);
+        let excess = end.len().saturating_sub(WORDS_BYTES);
+        end.drain(..excess);
+    }
+}

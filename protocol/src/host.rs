@@ -1,0 +1,195 @@
+//! Another machine, as a person names it: `ssh://[user@]host[:port]`.
+//!
+//! What is known of it beyond that, keys and jumps and aliases, is in the configuration of ssh. Nothing is looked up here.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::shell;
+
+/// The variable that names the machine whose daemon is meant.
+pub const HOST_VARIABLE: &str = "RUNNER_HOST";
+
+const SCHEME: &str = "ssh://";
+
+/// A machine that ssh gets to. Its words are safe among the arguments of a program and in a shell.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Host {
+    user: Option<String>,
+    name: String,
+    port: Option<u16>,
+}
+
+/// Why a text names no machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// It does not begin as such a name does.
+    #[error("`{0}` does not begin with {SCHEME}")]
+    Scheme(String),
+    /// It has something behind the machine; a path is named by the command itself.
+    #[error("`{0}` has something behind the host; a path is named with -C or PATH")]
+    Behind(String),
+    /// The user's name has characters that are none of a name.
+    #[error("`{0}` is no name of a user")]
+    User(String),
+    /// The machine's name has characters that are none of a name, or could be read as an option.
+    #[error("`{0}` is no name of a host")]
+    Name(String),
+    /// The port is no number between 1 and 65535.
+    #[error("`{0}` is no port")]
+    Port(String),
+}
+
+impl Host {
+    /// Returns the arguments that make ssh go there, without a word that could be read as another option.
+    pub fn ssh_arguments(&self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        for (option, value) in [("-l", self.user.clone()), ("-p", self.port.map(|port| port.to_string()))] {
+            arguments.extend(value.into_iter().flat_map(|value| [option.to_owned(), value]));
+        }
+        arguments.extend(["--".to_owned(), self.name.clone()]);
+        arguments
+    }
+
+    /// Returns the words of the command that runs a line of a shell there.
+    pub fn ssh_words(&self, line: &str) -> Vec<String> {
+        let words = ["ssh", "-t"].map(str::to_owned).into_iter().chain(self.ssh_arguments());
+        words.filter(|word| word != "--").chain([line.to_owned()]).collect()
+    }
+
+    /// Returns that command as it is typed.
+    pub fn ssh_line(&self, line: &str) -> String {
+        shell::words(self.ssh_words(line).iter().map(String::as_str))
+    }
+
+    /// Returns a text with each `runnerctl` of its commands told to ask there.
+    pub fn in_text(&self, text: &str) -> String {
+        let asked = format!("runnerctl --host {self} ");
+        let mut words = text.split("runnerctl ");
+        let mut told = words.next().unwrap_or_default().to_owned();
+        for behind in words {
+            let is_told = behind.starts_with("--host ");
+            told += if is_told { "runnerctl " } else { &asked };
+            told += behind;
+        }
+        told
+    }
+}
+
+impl FromStr for Host {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        let rest = text.strip_prefix(SCHEME).ok_or_else(|| HostError::Scheme(text.to_owned()))?;
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        if rest.contains(['/', '?', '#']) {
+            return Err(HostError::Behind(text.to_owned()));
+        }
+        let (user, place) = match rest.rsplit_once('@') {
+            Some((user, place)) => (Some(checked(user, "._-+", HostError::User)?), place),
+            None => (None, rest),
+        };
+        let (name, port) = split_port(place);
+        let port = port.map(|port| match port.parse() {
+            Ok(number) if number > 0 && port.bytes().all(|byte| byte.is_ascii_digit()) => Ok(number),
+            _ => Err(HostError::Port(port.to_owned())),
+        });
+        let name = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+            Some(address) if address.contains(':') => checked(address, ":.", HostError::Name)?,
+            _ => checked(name, "._-", HostError::Name)?,
+        };
+        Ok(Self { user, name, port: port.transpose()? })
+    }
+}
+
+/// Splits off the port, which an address in brackets may have as well.
+fn split_port(place: &str) -> (&str, Option<&str>) {
+    match place.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+        _ => (place, None),
+    }
+}
+
+/// Takes a word of letters, digits and some other characters that does not begin like an option.
+fn checked(word: &str, others: &str, error: fn(String) -> HostError) -> Result<String, HostError> {
+    let is_usual = |letter: char| letter.is_ascii_alphanumeric() || others.contains(letter);
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_usual) {
+        Ok(word.to_owned())
+    } else {
+        Err(error(word.to_owned()))
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{SCHEME}")?;
+        if let Some(user) = &self.user {
+            write!(out, "{user}@")?;
+        }
+        if self.name.contains(':') {
+            write!(out, "[{}]", self.name)?
+        } else {
+            write!(out, "{}", self.name)?
+        }
+        self.port.map_or(Ok(()), |port| write!(out, ":{port}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(text: &str) -> Host {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn a_host_is_written_as_it_was_read() {
+        for text in
+            ["ssh://gpu", "ssh://me@gpu-1.example.org:2222", "ssh://[::1]:22", "ssh://[fe80::1]", "ssh://10.0.0.7"]
+        {
+            assert_eq!(host(text).to_string(), text);
+        }
+        assert_eq!(host("ssh://gpu/").to_string(), "ssh://gpu");
+    }
+
+    #[test]
+    fn ssh_is_given_words_that_are_no_options() {
+        assert_eq!(host("ssh://me@gpu:22").ssh_arguments(), ["-l", "me", "-p", "22", "--", "gpu"]);
+        assert_eq!(host("ssh://[::1]").ssh_arguments(), ["--", "::1"]);
+        assert_eq!(host("ssh://me@gpu").ssh_line("runnerctl doctor"), "ssh -t -l me gpu 'runnerctl doctor'");
+    }
+
+    #[test]
+    fn what_could_be_an_option_or_a_piece_of_a_shell_is_refused() {
+        let refused = |text: &str| text.parse::<Host>().expect_err(text);
+        for text in ["gpu", "me@gpu", "http://gpu", "", "-oProxyCommand=x"] {
+            assert!(matches!(refused(text), HostError::Scheme(_)), "{text}");
+        }
+        for text in [
+            "ssh://-oProxyCommand=x",
+            "ssh://",
+            "ssh://a b",
+            "ssh://$(x)",
+            "ssh://a;b",
+            "ssh://a\nb",
+            "ssh://é",
+            "ssh://me@",
+        ] {
+            assert!(matches!(refused(text), HostError::Name(_)), "{text}");
+        }
+        for text in ["ssh://-x@gpu", "ssh://@gpu", "ssh://a'b@gpu", "ssh://a:b@gpu"] {
+            assert!(matches!(refused(text), HostError::User(_)), "{text}");
+        }
+        for text in ["ssh://gpu:0", "ssh://gpu:65536", "ssh://gpu:", "ssh://gpu:+7", "ssh://gpu:x"] {
+            assert!(matches!(refused(text), HostError::Port(_)), "{text}");
+        }
+        assert!(matches!(refused("ssh://gpu/srv/app"), HostError::Behind(_)));
+    }
+
+    #[test]
+    fn commands_in_a_text_are_told_to_ask_there() {
+        let text = host("ssh://gpu").in_text("runnerctl pause, or `runnerctl --host ssh://gpu status`");
+        assert_eq!(text, "runnerctl --host ssh://gpu pause, or `runnerctl --host ssh://gpu status`");
+    }
+}

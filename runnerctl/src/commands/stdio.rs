@@ -1,0 +1,104 @@
+//! `stdio`: passes on the bytes of a client on another machine, which speaks to the daemon here as if it were here.
+//!
+//! What the bytes mean is not known here. The daemon sees this process at the other end of its socket, so that who may
+//! steer is decided by where this was started.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use clap::Args;
+use protocol::client::{self, Greeting};
+use protocol::error::ExitStatus;
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+
+const EXAMPLES: &str = "Examples:
+  ssh HOST runnerctl stdio    what --host runs on the other machine";
+
+/// Connect standard input and output to the daemon of this machine
+///
+/// For `--host` on another machine, which starts this through ssh. A line that begins with `runnerctl-stdio` comes first;
+/// then bytes are copied both ways until either side ends.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StdioArgs {}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>) -> Result<ExitStatus, Failure> {
+    let failed = |error| Failure::io("passing on a conversation", &error);
+    let daemon = client::stream(&invocation.any_options()).await?;
+    let daemon = daemon.into_std().and_then(|stream| stream.set_nonblocking(false).map(|()| stream)).map_err(failed)?;
+    let (from, mut to) = (own(io::stdin().as_fd()).map_err(failed)?, own(io::stdout().as_fd()).map_err(failed)?);
+    let greeting = Greeting::of_this_process(env!("CARGO_PKG_VERSION"));
+    to.write_all(greeting.line().as_bytes()).map_err(failed)?;
+    copy_both(&daemon, from, to).map_err(failed)?;
+    Ok(ExitStatus::Fine)
+}
+
+/// Returns a handle without a buffer: each byte goes on at once.
+fn own(end: BorrowedFd<'_>) -> io::Result<File> {
+    end.try_clone_to_owned().map(File::from)
+}
+
+/// Copies both ways, and returns when the first of the two has ended: nobody waits for the rest.
+fn copy_both(daemon: &UnixStream, mut from: File, mut to: File) -> io::Result<()> {
+    let (mut out, mut back) = (daemon.try_clone()?, daemon.try_clone()?);
+    let (ended, first) = channel();
+    copying(ended.clone(), move || io::copy(&mut from, &mut out))?;
+    copying(ended, move || io::copy(&mut back, &mut to))?;
+    let copied = first.recv().unwrap_or(Ok(()));
+    // A daemon that has closed it already needs no word.
+    let _ = daemon.shutdown(Shutdown::Both);
+    copied
+}
+
+/// Copies on a thread of its own, which the process does not wait for: a read of a terminal or a pipe cannot be given up.
+fn copying(ended: Sender<io::Result<()>>, copy: impl FnOnce() -> io::Result<u64> + Send + 'static) -> io::Result<()> {
+    let told = move || {
+        // Whoever came second is not waited for.
+        let _ = ended.send(copy().map(drop));
+    };
+    thread::Builder::new().spawn(told).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    fn pair() -> (UnixStream, File) {
+        let (outer, inner) = UnixStream::pair().expect("a pair");
+        (outer, File::from(OwnedFd::from(inner)))
+    }
+
+    #[test]
+    fn bytes_go_both_ways_until_the_client_ends() {
+        let (daemon, ours) = UnixStream::pair().expect("a pair");
+        let ((mut client, from), (mut reader, to)) = (pair(), pair());
+        let copying = thread::spawn(move || copy_both(&ours, from, to));
+        let (mut heard, mut told) = ([0; 4], [0; 4]);
+        client.write_all(b"ping").expect("writes");
+        (&daemon).read_exact(&mut heard).expect("reads");
+        (&daemon).write_all(b"pong").expect("writes");
+        reader.read_exact(&mut told).expect("reads");
+        assert_eq!((&heard, &told), (b"ping", b"pong"));
+        drop(client);
+        copying.join().expect("ends").expect("copies");
+    }
+
+    #[test]
+    fn copying_ends_with_the_daemon_though_the_client_says_nothing() {
+        let (daemon, ours) = UnixStream::pair().expect("a pair");
+        let ((_client, from), (_reader, to)) = (pair(), pair());
+        drop(daemon);
+        copy_both(&ours, from, to).expect("ends in order");
+    }
+}

@@ -1,0 +1,85 @@
+//! The same through a real `ssh` and a real `sshd`, which has no port: it is what the client's `ssh` talks to instead of a
+//! network, with keys and configurations of the test.
+//!
+//! Left out, with a word, where no `sshd` can be run; `.ci/run` installs one.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use runner_testkit::Home;
+
+use super::{Machines, RUN};
+
+/// Returns a program of OpenSSH's, which may be where only root's `PATH` leads to.
+fn program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/bin".into()]);
+    folders.map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
+/// Returns `ssh` and `sshd`, where both can be run: as root, the latter wants a folder of its own.
+fn programs() -> Option<(PathBuf, PathBuf)> {
+    let is_root = nix::unistd::geteuid().is_root();
+    let is_ready = !is_root || Path::new("/run/sshd").is_dir();
+    program("ssh").zip(program("sshd")).filter(|_| is_ready)
+}
+
+/// Makes a pair of keys and returns the private one.
+fn key(home: &Home, name: &str) -> PathBuf {
+    let file = home.path().join(name);
+    let mut keygen = Command::new("ssh-keygen");
+    let made = keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&file).status();
+    assert!(made.expect("ssh-keygen can be started").success());
+    file
+}
+
+/// Has the client's `ssh` get to a real `sshd`, whose logins are in the environment of the machine there.
+fn connect(machines: &Machines, (ssh, sshd): &(PathBuf, PathBuf)) {
+    let (here, there) = (machines.here.path(), machines.there.path());
+    let (host_key, own_key) = (key(&machines.there, "host_key"), key(&machines.here, "id"));
+    fs::copy(own_key.with_extension("pub"), there.join("authorized")).expect("a key can be authorized");
+    let login: String = machines.there.env().iter().map(|(name, value)| format!(" {name}={value}")).collect();
+    let server = format!(
+        "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nPidFile none\nPermitRootLogin yes\n\
+         PasswordAuthentication no\nKbdInteractiveAuthentication no\nSetEnv{login}\n",
+        host_key.display(),
+        there.join("authorized").display(),
+    );
+    fs::write(there.join("sshd_config"), server).expect("a configuration can be written");
+    let client = format!(
+        "Host gpu\n  ProxyCommand {} -i -f {} -E {}\n  IdentityFile {}\n  IdentitiesOnly yes\n  UserKnownHostsFile {}\n  \
+         StrictHostKeyChecking accept-new\n",
+        sshd.display(),
+        there.join("sshd_config").display(),
+        there.join("sshd.log").display(),
+        own_key.display(),
+        here.join("known_hosts").display(),
+    );
+    fs::write(here.join("ssh_config"), client).expect("a configuration can be written");
+    let text = format!("#!/bin/sh\nexec '{}' -F '{}' \"$@\"\n", ssh.display(), here.join("ssh_config").display());
+    machines.here.install("ssh", &text);
+}
+
+#[test]
+fn a_real_sshd_leads_to_the_daemon_and_the_person_behind_it_may_steer() {
+    let Some(programs) = programs() else {
+        eprintln!("left out: there is no sshd that can be run here (.ci/run installs one)");
+        return;
+    };
+    let machines = Machines::new();
+    connect(&machines, &programs);
+    let started = machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]);
+    let log = fs::read_to_string(machines.there.path().join("sshd.log")).unwrap_or_default();
+    assert_eq!(started.code, 0, "{}{log}", started.stderr);
+    machines.asks(&["step"]).exits(0);
+    let mut follows = machines.tty(&["log", "-f", "--prompt"]);
+    follows.sees("Do it.");
+    assert_eq!(follows.ended(), 0);
+    let home = machines.there.path().display().to_string();
+    assert_eq!(machines.repo.git(&["show", &format!("runner/{RUN}:home.txt")]), home);
+    let unknown = machines.here.ctl(&["--host", "ssh://no-such-host.invalid", "status"]);
+    unknown.exits(5);
+    assert!(unknown.stderr.contains("ssh did not get to ssh://no-such-host.invalid: "), "{}", unknown.stderr);
+}
