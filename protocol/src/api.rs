@@ -6,6 +6,7 @@
 use jsonrpsee::core::{RpcResult, SubscriptionResult};
 use jsonrpsee::proc_macros::rpc;
 
+use crate::bisect::{PointsParams, PointsReply, TryParams, TryReply};
 use crate::delivery::{DescribeParams, DescribeReply, FeedbackParams, FeedbackReply};
 use crate::doctor::{AgentFacts, RepositoryFacts};
 use crate::event::Event;
@@ -289,6 +290,18 @@ pub trait VerifyApi {
     /// Runs the guards of passing commits once more, each in a folder that is gone afterwards; ends with its client.
     #[method(name = "rerun", with_extensions)]
     async fn rerun_guards(&self, params: RerunParams) -> RpcResult<RerunReport>;
+}
+
+/// Looks for what broke a command.
+#[rpc(server, client, namespace = "bisect", namespace_separator = ".")]
+pub trait BisectApi {
+    /// Tells the states of a run's branch, and what receipts say of a command; ends with its client.
+    #[method(name = "points", with_extensions)]
+    async fn bisect_points(&self, params: PointsParams) -> RpcResult<PointsReply>;
+
+    /// Runs a command in a folder with the files of a commit, which is gone afterwards; ends with its client.
+    #[method(name = "try", with_extensions)]
+    async fn bisect_try(&self, params: TryParams) -> RpcResult<TryReply>;
 }
 
 /// Bringing results home.

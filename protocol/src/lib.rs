@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod api;
+pub mod bisect;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod command;

@@ -12,9 +12,9 @@ use protocol::error::ExitStatus;
 use protocol::host::Host;
 
 use crate::commands::{
-    add, answer, approve, cancel, completions, config, daemon, deliver, demo, doctor, edit, explain, export, fork, gc,
-    guard, help, init, land, log, man, note, path, pause, questions, queue, reject, repos, resume, retry, select,
-    service, start, status, stdio, step, tree, ui, uninstall, validate, verify, watch,
+    add, answer, approve, bisect, cancel, completions, config, daemon, deliver, demo, doctor, edit, explain, export,
+    fork, gc, guard, help, init, land, log, man, note, path, pause, questions, queue, reject, repos, resume, retry,
+    select, service, start, status, stdio, step, tree, ui, uninstall, validate, verify, watch,
 };
 use crate::failure::Failure;
 
@@ -144,6 +144,7 @@ commands! {
         "explain" Explain(explain::ExplainArgs),
         "select" Select(select::SelectArgs),
         "verify" Verify(verify::VerifyArgs),
+        "bisect" Bisect(bisect::BisectArgs),
     }
     "Steer" {
         "note" Note(note::NoteArgs),

@@ -3,6 +3,7 @@
 //! It knows the conversation and nothing else: no file of the daemon's, no rule of a run.
 
 mod args;
+mod bisect;
 mod commands;
 mod complete;
 mod confirm;

@@ -42,13 +42,15 @@ pub(crate) fn host_of(cli: &Cli) -> Result<Option<Host>, Failure> {
 fn of_variable() -> Result<Option<Host>, Failure> {
     let Some(value) = env::var_os(HOST_VARIABLE).filter(|value| !value.is_empty()) else { return Ok(None) };
     let host = value.to_string_lossy().parse();
-    host.map(Some).map_err(|error| Failure::usage(format!("{HOST_VARIABLE}: {error}")).hint(format!("unset {HOST_VARIABLE}")))
+    host.map(Some)
+        .map_err(|error| Failure::usage(format!("{HOST_VARIABLE}: {error}")).hint(format!("unset {HOST_VARIABLE}")))
 }
 
 fn mixed(words: &str, host: &Host, is_named: bool) -> Failure {
     let message = format!("`runnerctl {words}` is about the machine that it runs on, and not asked of {host}");
     let there = host.ssh_line(&format!("runnerctl {words}"));
-    let here = if is_named { String::new() } else { format!("; for this machine: env -u {HOST_VARIABLE} runnerctl {words}") };
+    let here =
+        if is_named { String::new() } else { format!("; for this machine: env -u {HOST_VARIABLE} runnerctl {words}") };
     Failure::new(ExitStatus::Usage, Failure::ELSEWHERE, message).hint(there + &here)
 }
 
@@ -71,6 +73,7 @@ fn subject(command: &Command) -> Subject {
         | Command::Explain(_)
         | Command::Select(_)
         | Command::Verify(_)
+        | Command::Bisect(_)
         | Command::Note(_)
         | Command::Answer(_)
         | Command::Approve(_)

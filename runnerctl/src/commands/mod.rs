@@ -3,6 +3,7 @@
 pub(crate) mod add;
 pub(crate) mod answer;
 pub(crate) mod approve;
+pub(crate) mod bisect;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -82,6 +83,7 @@ async fn perform(invocation: &Invocation<'_>, command: Command) -> Result<ExitSt
         Command::Validate(args) => validate::run(invocation, args).await,
         Command::Verify(args) => verify::run(invocation, args).await,
         Command::Log(args) => log::run(invocation, args).await,
+        Command::Bisect(args) => bisect::run(invocation, args).await,
         Command::Export(args) => export::run(invocation, args).await,
         Command::Gc(args) => gc::run(invocation, args).await,
         Command::Note(args) => note::run(invocation, args).await,

@@ -3,6 +3,7 @@
 //! Styles are always in the string; `ui` takes them out where the reader is no terminal.
 
 pub(crate) mod audit;
+pub(crate) mod bisect;
 pub(crate) mod change;
 pub(crate) mod deliver;
 pub(crate) mod doctor;

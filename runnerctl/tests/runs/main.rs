@@ -4,6 +4,7 @@
 
 mod agents;
 mod audits;
+mod bisect;
 mod broken;
 mod ci;
 mod claude;

@@ -6,6 +6,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod audit;
+pub mod bisect;
 pub mod delivery;
 pub mod driver;
 pub mod environment;

@@ -4,6 +4,7 @@
 
 mod activity;
 mod anew;
+mod bisect;
 mod config;
 mod daemon;
 mod delivery;
@@ -36,9 +37,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jsonrpsee::{Extensions, RpcModule};
 use protocol::api::{
-    ConfigApiServer, DaemonApiServer, DeliveryApiServer, DoctorApiServer, EventApiServer, GuardApiServer,
-    IterationApiServer, LandApiServer, MemoryApiServer, NoteApiServer, QuestionApiServer, RepoApiServer,
-    ReviewApiServer, RunApiServer, TreeApiServer, VerifyApiServer,
+    BisectApiServer, ConfigApiServer, DaemonApiServer, DeliveryApiServer, DoctorApiServer, EventApiServer,
+    GuardApiServer, IterationApiServer, LandApiServer, MemoryApiServer, NoteApiServer, QuestionApiServer,
+    RepoApiServer, ReviewApiServer, RunApiServer, TreeApiServer, VerifyApiServer,
 };
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
@@ -121,6 +122,7 @@ impl Api {
         module.merge(IterationApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(DoctorApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(VerifyApiServer::into_rpc(self.clone())).expect(unique);
+        module.merge(BisectApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(LandApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(DeliveryApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(EventApiServer::into_rpc(self)).expect(unique);

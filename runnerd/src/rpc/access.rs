@@ -26,6 +26,7 @@ const MAX_NAME: usize = 100;
 /// The methods that change nothing. Any other one is refused to a peer from inside an iteration, one that
 /// is added later too.
 pub const READING: &[&str] = &[
+    "bisect.points",
     "config.get",
     "config.path",
     "config.show",

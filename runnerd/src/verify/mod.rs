@@ -2,11 +2,13 @@
 //!
 //! Needs the repository alone: no record, no state folder, no work tree. What is right is not decided here.
 
+mod points;
 mod read;
 mod rerun;
 mod since;
 mod target;
 
+pub use points::points;
 pub use read::{VerifyError, plan, verify};
 pub use rerun::{Stage, clear, commands, copies};
 pub use since::Since;

@@ -109,11 +109,20 @@ impl Stage<'_> {
 
     /// Runs the guard of a configuration on the files of a commit, in a folder that is gone afterwards.
     pub async fn check(&self, commit: &Id, config: &RepoConfig) -> Result<GuardEnd, VerifyError> {
+        self.apart(commit, config, guard::GUARD).await
+    }
+
+    /// Runs a person's command that stands in the place of the guard's, as [`Self::check`] runs that.
+    pub async fn command(&self, commit: &Id, config: &RepoConfig) -> Result<GuardEnd, VerifyError> {
+        self.apart(commit, config, "the command").await
+    }
+
+    async fn apart(&self, commit: &Id, config: &RepoConfig, called: &'static str) -> Result<GuardEnd, VerifyError> {
         let number = RUNS.fetch_add(1, Ordering::Relaxed);
         let own = self.folder.join(format!("{}-{number}", std::process::id()));
         let made = block_in_place(|| self.lay_out(commit, &own));
         let ended = match made {
-            Ok(()) => self.guarded(config, (commit, &own)).await,
+            Ok(()) => self.guarded(config, (commit, &own), called).await,
             Err(error) => Err(error),
         };
         let removed = block_in_place(|| remove(&own));
@@ -129,7 +138,12 @@ impl Stage<'_> {
         Ok(())
     }
 
-    async fn guarded(&self, config: &RepoConfig, (commit, own): (&Id, &Path)) -> Result<GuardEnd, VerifyError> {
+    async fn guarded(
+        &self,
+        config: &RepoConfig,
+        (commit, own): (&Id, &Path),
+        called: &'static str,
+    ) -> Result<GuardEnd, VerifyError> {
         if self.brings {
             let (source, place, copy) = (self.repository, &own.join("work"), &config.workspace.copy);
             let order = Order { source, place, base: *commit, copy };
@@ -145,7 +159,7 @@ impl Stage<'_> {
                 return Ok(GuardEnd { how: GuardHow::Missing { what }, ..end });
             }
         }
-        self.run_in(config, own, guard::GUARD).await
+        self.run_in(config, own, called).await
     }
 
     async fn run_in(&self, config: &RepoConfig, own: &Path, called: &'static str) -> Result<GuardEnd, VerifyError> {

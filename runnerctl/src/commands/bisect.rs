@@ -1,0 +1,156 @@
+//! `bisect`: finds the leaf whose commit broke a command, by what receipts say before anything is run.
+
+use std::mem;
+use std::time::Instant;
+
+use clap::Args;
+use protocol::api::BisectApiClient as _;
+use protocol::bisect::{BisectPoint, PointsParams, PointsReply, TryParams, TryReply};
+use protocol::client::{Connection, caller_env};
+use protocol::error::ExitStatus;
+use protocol::path::WirePath;
+use protocol::request::CallerEnv;
+use serde::Serialize;
+
+use crate::bisect::{Answer, Search, Step};
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::progress::Line;
+use crate::text::bisect::{found, named};
+use crate::text::safe::{safe, safe_lines};
+use crate::wait::Lines;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl bisect -- cargo test --test parser
+  runnerctl bisect --run port-to-postgres -- sh -c 'make && ./smoke'
+  runnerctl bisect --json -- just ci      nothing is run where receipts tell it
+
+COMMAND runs in a temporary folder with the files of a commit and without a git
+folder, with the variables that a guard gets. Its exit code:
+  0        it works
+  125      it cannot be told; another commit is tried
+  1 - 127  it is broken
+  others   the search ends, and so it does with a signal";
+
+/// Find the leaf whose commit broke a command
+///
+/// Each iteration and each person's commit that changed files outside of .runner/ is a state. Where COMMAND is the guard's,
+/// receipts say how it ended; other states are tried, half of what is left with each. Your work tree is not touched.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct BisectArgs {
+    /// Run id, or a unique prefix [default: the branch that is checked out, or the only one]
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// How a search came out.
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome<'a> {
+    /// The run.
+    pub(crate) run: &'a str,
+    /// The states any of which may have broken it, oldest first: one, unless others cannot be told.
+    pub(crate) broken_by: Vec<&'a BisectPoint>,
+    /// How many states there are.
+    pub(crate) points: usize,
+    /// What was tried, in order.
+    pub(crate) tried: Vec<Tried<'a>>,
+    /// The end of what the command printed at the last of the states that may have broken it, where it was run there.
+    pub(crate) output: Option<String>,
+}
+
+/// A state that the command was run in.
+#[derive(Debug, Serialize)]
+pub(crate) struct Tried<'a> {
+    commit: &'a str,
+    exit: i32,
+    elapsed_ms: u64,
+    #[serde(skip)]
+    output: String,
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: BisectArgs) -> Result<ExitStatus, Failure> {
+    let path = invocation.place(None)?;
+    let connection = invocation.connect().await?;
+    let params = PointsParams { path: path.clone(), run: args.run, command: args.command.clone() };
+    let PointsReply { run, points } = connection.client().bisect_points(params).await?;
+    let env = caller_env::collect(&connection, &path).await;
+    let trial = Trial { invocation, connection: &connection, path, run: &run, command: args.command, env };
+    let (broken_by, mut tried) = trial.search(&points).await?;
+    let last = broken_by.last().and_then(|point| tried.iter_mut().find(|tried| tried.commit == point.commit));
+    let output = last.map(|last| mem::take(&mut last.output));
+    let outcome = Outcome { run: &run, broken_by, points: points.len(), tried, output };
+    invocation.ui.answer("bisect", &outcome, |screen| found(&outcome, screen))?;
+    Ok(ExitStatus::Fine)
+}
+
+/// What the command is run with.
+struct Trial<'a> {
+    invocation: &'a Invocation<'a>,
+    connection: &'a Connection,
+    path: WirePath,
+    run: &'a str,
+    command: Vec<String>,
+    env: CallerEnv,
+}
+
+impl Trial<'_> {
+    async fn search<'p>(&self, points: &'p [BisectPoint]) -> Result<(Vec<&'p BisectPoint>, Vec<Tried<'p>>), Failure> {
+        let (mut search, mut tried) = (Search::new(points), Vec::new());
+        let (lines, begun) = (Lines::new(self.invocation.ui), Instant::now());
+        loop {
+            let at = match search.next() {
+                Step::Try(at) => at,
+                Step::Found(at) => break Ok((vec![&points[at]], tried)),
+                Step::Among(all) => break Ok((all.into_iter().map(|at| &points[at]).collect(), tried)),
+                step => break Err(nothing_found(&step, points)),
+            };
+            let point = &points[at];
+            let text = format!("{} of {} states left: trying {}", search.left(), points.len(), named(point));
+            let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            lines.show(vec![Line::Passing { text, elapsed_ms }]);
+            let (answer, tried_now) = self.at(point).await?;
+            tried.push(tried_now);
+            search.learn(at, answer);
+        }
+        .inspect(|_| lines.end())
+    }
+
+    /// Runs the command with the files of a state.
+    async fn at<'p>(&self, point: &'p BisectPoint) -> Result<(Answer, Tried<'p>), Failure> {
+        let (path, run, commit) = (self.path.clone(), self.run.to_owned(), point.commit.clone());
+        let params = TryParams { path, run, commit, command: self.command.clone(), env: self.env.clone() };
+        let reply = self.connection.client().bisect_try(params).await?;
+        let Some((answer, exit)) = reply.exit.and_then(Answer::of).zip(reply.exit) else {
+            return Err(aborted(point, &reply));
+        };
+        let TryReply { elapsed_ms, output, .. } = reply;
+        Ok((answer, Tried { commit: &point.commit, exit, elapsed_ms, output }))
+    }
+}
+
+fn aborted(point: &BisectPoint, reply: &TryReply) -> Failure {
+    let message = format!("the search ended at {}: {}", named(point), safe(&reply.ended));
+    let failure = Failure::new(ExitStatus::Error, "fault", message);
+    if reply.output.trim().is_empty() { failure } else { failure.caused_by(safe_lines(reply.output.trim_end())) }
+}
+
+/// Says why a search found nothing.
+fn nothing_found(step: &Step, points: &[BisectPoint]) -> Failure {
+    let refused = |message: String| Failure::new(ExitStatus::Error, "not_found", message);
+    match step {
+        Step::NeverWorked => {
+            let first = points.first().map(named).unwrap_or_default();
+            refused(format!("the command did not work before the run either: it fails at {first}"))
+        }
+        Step::Unknown(at) => refused(format!("the command cannot tell (exit code 125) at {}", named(&points[*at]))),
+        Step::Works | Step::Try(_) | Step::Found(_) | Step::Among(_) => {
+            let last = points.last().map(named).unwrap_or_default();
+            refused(format!("nothing is broken: the command works at the end of the branch, {last}"))
+        }
+    }
+}

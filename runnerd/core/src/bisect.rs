@@ -1,0 +1,151 @@
+//! The states of a run's branch among which a broken command is looked for, and what receipts say of it already.
+//!
+//! A session's own commits are within its iteration, and a commit that changes `.runner/` alone is no state of its own. Where to
+//! look next is not decided here.
+
+use std::collections::BTreeMap;
+
+use protocol::bisect::{BisectPoint, PointKind};
+
+use crate::audit::{Plan, Whose};
+use crate::message::{GuardRun, ProcessEnd, Receipt, RunnerCommit};
+
+/// A commit that ends a state of the branch.
+#[derive(Debug)]
+pub struct Candidate<'a> {
+    /// Its id.
+    pub commit: &'a str,
+    /// Whose it is.
+    pub whose: Whose<'a>,
+    message: &'a [u8],
+}
+
+/// Returns the commits that may be states, from the start of the run on; none where that is not here.
+pub fn candidates(plan: &Plan) -> Option<Vec<Candidate<'_>>> {
+    let is_start = |at: usize| {
+        let commit = plan.whose(at).and_then(Whose::runners);
+        matches!(commit, Some(RunnerCommit::Start(start)) if start.run == plan.run())
+    };
+    let heads = plan.all();
+    let start = (0..heads.len()).find(|at| is_start(*at))?;
+    let of = |(at, whose): (usize, Whose<'_>)| (whose != Whose::Agent).then_some(at);
+    let found = (start..heads.len()).filter_map(|at| of((at, plan.whose(at)?)));
+    let candidate =
+        |at: usize| Some(Candidate { commit: &heads[at].id, whose: plan.whose(at)?, message: &heads[at].message });
+    Some(found.filter_map(candidate).collect())
+}
+
+impl Candidate<'_> {
+    /// Returns the commit whose configuration named the guard, and the exit code that the guard had with the files of this
+    /// commit, as far as they are in it: no more and no other ones.
+    pub fn told(&self) -> Option<(&str, i32)> {
+        match self.whose.runners()? {
+            RunnerCommit::Iteration(receipt) if has_all(receipt) => {
+                Some((&receipt.from, exit(receipt.guard_run.as_ref()?)?))
+            }
+            RunnerCommit::Baseline(baseline, _) if baseline.reverted.is_empty() => {
+                Some((baseline.from.as_deref()?, exit(baseline.guard_run.as_ref()?)?))
+            }
+            RunnerCommit::Iteration(_)
+            | RunnerCommit::Baseline(..)
+            | RunnerCommit::Start(_)
+            | RunnerCommit::Resume(_)
+            | RunnerCommit::Claim(_)
+            | RunnerCommit::Release(_) => None,
+        }
+    }
+
+    /// Returns it as a state; `known` is what was told of the command that is asked about.
+    pub fn point(&self, files: String, known: Option<i32>) -> BisectPoint {
+        let receipt = match self.whose.runners() {
+            Some(RunnerCommit::Iteration(receipt)) => Some(receipt),
+            _ => None,
+        };
+        let kind = match (receipt, self.whose) {
+            (Some(_), _) => PointKind::Iteration,
+            (None, Whose::Runner(_)) => PointKind::Start,
+            (None, Whose::Person | Whose::Agent) => PointKind::Person,
+        };
+        let subject = String::from_utf8_lossy(self.message).lines().next().unwrap_or_default().to_owned();
+        BisectPoint {
+            commit: self.commit.to_owned(),
+            files,
+            kind,
+            subject,
+            iter: receipt.map(|receipt| receipt.iter),
+            node: receipt.map(|receipt| receipt.node.clone()),
+            title: receipt.and_then(|receipt| receipt.title()),
+            from: receipt.map(|receipt| receipt.from.clone()),
+            known,
+        }
+    }
+}
+
+/// Whether the guard found what is in the commit: it wrote nothing, and nothing was left out or put back.
+fn has_all(receipt: &Receipt) -> bool {
+    let apart = [
+        &receipt.guard_wrote,
+        &receipt.guard_changed,
+        &receipt.reverted,
+        &receipt.held_back,
+        &receipt.dirty_submodules,
+    ];
+    apart.iter().all(|names| names.is_empty())
+}
+
+fn exit(run: &GuardRun) -> Option<i32> {
+    match run.end {
+        ProcessEnd::Exit(code) => Some(code),
+        ProcessEnd::Signal(_) => None,
+    }
+}
+
+/// Leaves out what changed no file, and says of each state what receipts say of its files, wherever they say it; nothing
+/// where they do not agree.
+pub fn states(points: Vec<BisectPoint>) -> Vec<BisectPoint> {
+    let mut told: BTreeMap<String, Vec<i32>> = BTreeMap::new();
+    for point in &points {
+        told.entry(point.files.clone()).or_default().extend(point.known);
+    }
+    let agreed = |files: &str| {
+        let (first, others) = told.get(files)?.split_first()?;
+        others.iter().all(|exit| exit == first).then_some(*first)
+    };
+    let mut states: Vec<BisectPoint> = Vec::with_capacity(points.len());
+    for point in points {
+        if states.last().is_none_or(|last| last.files != point.files) {
+            states.push(BisectPoint { known: agreed(&point.files), ..point });
+        }
+    }
+    states
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(commit: &str, files: &str, known: Option<i32>) -> BisectPoint {
+        let (commit, files) = (commit.to_owned(), files.to_owned());
+        let (subject, kind) = (String::new(), PointKind::Iteration);
+        BisectPoint { commit, files, kind, subject, iter: None, node: None, title: None, from: None, known }
+    }
+
+    #[test]
+    fn what_changes_no_file_is_no_state_and_tells_of_those_with_the_same_files() {
+        let points = vec![
+            point("start", "x", None),
+            point("baseline", "x", Some(0)),
+            point("1", "y", None),
+            point("2", "y", Some(1)),
+            point("3", "x", None),
+        ];
+        let expected = [point("start", "x", Some(0)), point("1", "y", Some(1)), point("3", "x", Some(0))];
+        assert_eq!(states(points), expected);
+    }
+
+    #[test]
+    fn receipts_that_do_not_agree_tell_nothing() {
+        let exits = [0, 1, 0].map(|exit| point("1", "x", Some(exit)));
+        assert_eq!(states(exits.to_vec()), [point("1", "x", None)]);
+    }
+}
