@@ -4,7 +4,7 @@
 //! steer is decided by where this was started.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -18,6 +18,8 @@ use protocol::error::ExitStatus;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
+/// Bytes that are copied at once.
+const PIECE: usize = 64 << 10;
 const EXAMPLES: &str = "Examples:
   ssh HOST runnerctl stdio    what --host runs on the other machine";
 
@@ -47,11 +49,11 @@ fn own(end: BorrowedFd<'_>) -> io::Result<File> {
 }
 
 /// Copies both ways, and returns when the first of the two has ended: nobody waits for the rest.
-fn copy_both(daemon: &UnixStream, mut from: File, mut to: File) -> io::Result<()> {
-    let (mut out, mut back) = (daemon.try_clone()?, daemon.try_clone()?);
+fn copy_both(daemon: &UnixStream, from: File, to: File) -> io::Result<()> {
+    let (out, back) = (daemon.try_clone()?, daemon.try_clone()?);
     let (ended, first) = channel();
-    copying(ended.clone(), move || io::copy(&mut from, &mut out))?;
-    copying(ended, move || io::copy(&mut back, &mut to))?;
+    copying(ended.clone(), move || pass(from, out))?;
+    copying(ended, move || pass(back, to))?;
     let copied = first.recv().unwrap_or(Ok(()));
     // A daemon that has closed it already needs no word.
     let _ = daemon.shutdown(Shutdown::Both);
@@ -59,17 +61,32 @@ fn copy_both(daemon: &UnixStream, mut from: File, mut to: File) -> io::Result<()
 }
 
 /// Copies on a thread of its own, which the process does not wait for: a read of a terminal or a pipe cannot be given up.
-fn copying(ended: Sender<io::Result<()>>, copy: impl FnOnce() -> io::Result<u64> + Send + 'static) -> io::Result<()> {
+fn copying(ended: Sender<io::Result<()>>, copy: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
     let told = move || {
         // Whoever came second is not waited for.
-        let _ = ended.send(copy().map(drop));
+        let _ = ended.send(copy());
     };
     thread::Builder::new().spawn(told).map(drop)
 }
 
+/// Copies until there is no more.
+///
+/// `io::copy` has the kernel splice: a pipe is locked then for as long as a socket is waited for, so that nobody reads from
+/// the pipe what is in it already.
+fn pass(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(length) => to.write_all(&piece[..length])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
     use std::os::fd::OwnedFd;
 
     use super::*;
@@ -92,6 +109,23 @@ mod tests {
         assert_eq!((&heard, &told), (b"ping", b"pong"));
         drop(client);
         copying.join().expect("ends").expect("copies");
+    }
+
+    #[test]
+    fn what_is_in_a_pipe_is_read_while_the_daemon_says_nothing() {
+        let (_daemon, ours) = UnixStream::pair().expect("a pair");
+        let ((_client, from), (reader, mut to)) = (pair(), io::pipe().expect("a pipe"));
+        to.write_all(b"hello").expect("writes");
+        let to = File::from(OwnedFd::from(to));
+        let (ended, first) = channel();
+        thread::spawn(move || copy_both(&ours, from, to));
+        thread::spawn(move || {
+            let mut heard = [0; 5];
+            let read = (&reader).read_exact(&mut heard);
+            ended.send(read.map(|()| heard))
+        });
+        let heard = first.recv_timeout(std::time::Duration::from_secs(10)).expect("somebody reads").expect("reads");
+        assert_eq!(&heard, b"hello");
     }
 
     #[test]
