@@ -9,6 +9,7 @@ mod follow;
 mod ground;
 mod options;
 mod place;
+mod signals;
 
 use std::fs;
 use std::io;
@@ -21,29 +22,32 @@ use protocol::client::{CallError, ConnectError};
 use protocol::error::ExitStatus;
 use protocol::paths::{Paths, PathsError};
 use protocol::private::FolderError;
+use protocol::shell::quoted;
 use protocol::words::RunStatus;
 use runner_core::driver::Driver;
 use runner_core::ids::{IdError, check_id};
+use runner_core::message::MessageError;
 use tokio::task::block_in_place;
+use tokio::time::sleep;
 
 use self::claim::Taken;
-use self::follow::{Ended, Signals};
-use self::ground::Ground;
+use self::follow::Ended;
+use self::ground::{CheckOut, Ground};
 pub use self::options::Options;
 use self::place::Place;
+use self::signals::Signals;
 use crate::causes::in_one_line;
+use crate::clock;
 use crate::config::DaemonConfig;
 use crate::daemon::{self, DaemonError};
-use crate::git::GitError;
+use crate::git::{GitError, Id};
 use crate::logging::{self, Destination, LoggingError};
-use crate::upstream::{Gate, Parted, Upstream, UpstreamError, url_of};
+use crate::upstream::{Gate, Hurry, PUSH, Parted, Sent, Upstream, UpstreamError, url_of};
 
 /// Commits that may be unpublished while the run goes on.
 const UNPUBLISHED_MAX: u32 = 3;
 /// Longest goal, in bytes.
 const GOAL_LIMIT: u64 = 64 * 1024;
-/// Longest push of what a job has committed last.
-const LAST_PUSH: Duration = Duration::from_secs(10);
 /// Pause after which a remote that was away is worth another try.
 const REMOTE_PAUSE: Duration = Duration::from_mins(1);
 
@@ -77,7 +81,7 @@ pub enum JobError {
         source: io::Error,
     },
     /// The work tree's folder has something else.
-    #[error("{path} is not empty and is no work tree")]
+    #[error("{path} is not empty, and no driver has made it")]
     NotOurs {
         /// The folder.
         path: PathBuf,
@@ -115,6 +119,16 @@ pub enum JobError {
         remote: String,
         /// The branch.
         branch: String,
+    },
+    /// A commit on the branch is of a runner that is not understood.
+    #[error("commit {commit} on branch {branch} is the runner's, and is not understood: {why}")]
+    Unread {
+        /// The branch.
+        branch: String,
+        /// The commit.
+        commit: Id,
+        /// What is wrong with it.
+        why: MessageError,
     },
     /// The daemon of the job was gone before the run was over.
     #[error("the engine has ended before the run")]
@@ -162,7 +176,8 @@ impl JobError {
             | Self::Occupied { .. }
             | Self::Neither { .. }
             | Self::Empty { .. }
-            | Self::NotOfRun { .. } => ExitStatus::Refused.code(),
+            | Self::NotOfRun { .. }
+            | Self::Unread { .. } => ExitStatus::Refused.code(),
             Self::Call(error) => error.exit_status().code(),
             Self::Daemon(error) => error.exit_code(),
             Self::Connect(error) => error.exit_status().code(),
@@ -189,8 +204,8 @@ impl JobError {
             Self::Upstream(UpstreamError::NoRemote { .. }) => {
                 Some("name a remote with --remote, or the address of one in the place of the path".to_owned())
             }
-            Self::Upstream(UpstreamError::Away { .. }) => {
-                Some("runnerd needs to fetch from it and to push to it".to_owned())
+            Self::Unread { .. } => {
+                Some("drive it with the build of runnerd that has written it, or a newer one".to_owned())
             }
             Self::Call(CallError::Refused(refusal)) => refusal.hint.clone(),
             _ => None,
@@ -213,7 +228,8 @@ struct Job {
 /// Drives a run until it is over, or until the job is; returns the exit code.
 pub async fn drive(options: Options, users: &Paths, config: &DaemonConfig) -> Result<u8, JobError> {
     check_id(&options.run).map_err(|source| JobError::Id { id: options.run.clone(), source })?;
-    let signals = Signals::listen().map_err(JobError::io("listening for signals in", Path::new(".")))?;
+    let hurry = Hurry::default();
+    let signals = Signals::listen(hurry.clone()).map_err(JobError::io("listening for signals in", Path::new(".")))?;
     let driver = engine::driver(|name| std::env::var(name).ok())?;
     let goal = goal(&options)?;
     let url = url(&options)?;
@@ -222,7 +238,7 @@ pub async fn drive(options: Options, users: &Paths, config: &DaemonConfig) -> Re
     let logging = logging::init(&paths.logs(), Destination::Auto, Some(config.log_level.as_str()))?;
     let work = options.work.clone().unwrap_or_else(|| place.work());
     let ground = block_in_place(|| Ground::make(&work, (&options.remote, &url), options.cache.as_deref()))?;
-    let gate = block_in_place(|| Gate::make(&place.gate(), &ground.objects(), &url))?;
+    let gate = block_in_place(|| Gate::make(&place.gate(), (&ground.objects(), &url), hurry))?;
     let branch = format!("runner/{}", options.run);
     let job = Job { options, goal, driver, branch, ground, gate, socket: paths.socket.clone() };
     job.run(signals, (paths, config, &logging)).await
@@ -236,8 +252,12 @@ impl Job {
     ) -> Result<u8, JobError> {
         let run = &self.options.run;
         let taken = tokio::select! {
-            taken = claim::take(self) => taken?,
+            taken = claim::take(self) => taken,
             () = signals.next() => return Ok(self.options.again_code),
+        };
+        let taken = match taken {
+            Err(JobError::Upstream(error @ UpstreamError::Away { .. })) => return Ok(self.away(&error, &signals)),
+            taken => taken?,
         };
         let (at, branch, is_new) = match &taken {
             Taken::Completed => {
@@ -263,12 +283,13 @@ impl Job {
     /// Drives a run that is this job's.
     async fn claimed(
         &self,
-        (branch, at, is_new): (&str, crate::git::Id, bool),
+        (branch, at, is_new): (&str, Id, bool),
         mut signals: Signals,
         daemon: (Paths, &DaemonConfig, &logging::Logging),
     ) -> Result<u8, JobError> {
-        let aside = format!("{}/{}", self.options.run, self.driver.nonce);
-        block_in_place(|| self.ground.check_out((branch, &at), &aside))?;
+        let aside = format!("refs/runner/left/{}/{}", self.options.run, self.driver.nonce);
+        let out = CheckOut { commit: at, branch, run: &self.branch, aside: &aside };
+        block_in_place(|| self.ground.check_out(&out))?;
         note(&format!(
             "driving run {} as {}; steer it with: runnerctl --socket {}",
             self.options.run,
@@ -282,22 +303,44 @@ impl Job {
             follow::follow((self, &upstream, &mut signals), registry, is_new).await
         })
         .await??;
-        block_in_place(|| self.finish(&ended, &upstream))
+        let sent = self.publish_last(&upstream, &mut signals).await?;
+        block_in_place(|| self.finish(&ended, (&upstream, &sent)))
     }
 
-    /// Publishes what was committed last, releases the run, and says what becomes of the job.
-    fn finish(&self, ended: &Ended, upstream: &Upstream) -> Result<u8, JobError> {
-        let sent = upstream.publish(&self.ground.repository()?, LAST_PUSH)?;
+    /// Publishes what was committed last. A remote that is away is waited for, as long as a job may: what it does not get is
+    /// lost with the folder of the job.
+    async fn publish_last(&self, upstream: &Upstream, signals: &mut Signals) -> Result<Sent, JobError> {
+        let begun = clock::since_boot();
+        for turn in 0_usize.. {
+            let sent = block_in_place(|| Ok::<_, JobError>(upstream.publish(&self.ground.repository()?, PUSH)?))?;
+            let Some(why) = sent.view.as_ref().and_then(|view| view.why.as_ref()) else { return Ok(sent) };
+            let left = self.options.max_wait.saturating_sub(clock::since_boot().saturating_sub(begun));
+            if upstream.parted() == Some(Parted::Overtaken) || signals.is_told() || left.is_zero() {
+                return Ok(sent);
+            }
+            note(&format!("{}; it is tried again", why.message));
+            tokio::select! {
+                () = sleep(claim::pause(turn).min(left)) => {}
+                () = signals.next() => {}
+            }
+        }
+        Ok(Sent::default())
+    }
+
+    /// Releases the run, and says what becomes of the job.
+    fn finish(&self, ended: &Ended, (upstream, sent): (&Upstream, &Sent)) -> Result<u8, JobError> {
         if upstream.parted() == Some(Parted::Overtaken) {
             return self.overtaken();
         }
-        if let Some(why) = sent.view.and_then(|view| view.why) {
-            note(&why.message);
-            return Ok(self.again(Some(later(REMOTE_PAUSE))));
+        if let Some(view) = &sent.view
+            && let Some(why) = &view.why
+        {
+            note(&format!("{}; commits that are not published: {}", why.message, view.behind));
+            return Ok(self.again(Some(later(self.options.max_wait.max(REMOTE_PAUSE)))));
         }
         if let Err(error) = claim::release(self) {
-            // Everything is published: whoever comes next has to wait, and loses nothing.
             note(&format!("not released: {error}"));
+            return Ok(self.again(Some(later(REMOTE_PAUSE))));
         }
         Ok(match ended {
             Ended::Told | Ended::Parted(_) => self.again(None),
@@ -320,7 +363,7 @@ impl Job {
         if let Some(name) = claim::rescue(self)? {
             note(&format!("what was not published is kept at the remote as {name}"));
         }
-        match claim::is_anothers(self)? {
+        match claim::belongs_to_another(self)? {
             Some(true) => {
                 note(&format!("another driver goes on with run {}", self.options.run));
                 Ok(ExitStatus::Superseded.code())
@@ -337,6 +380,16 @@ impl Job {
         }
     }
 
+    /// Says that the remote is away, and gives the job back.
+    fn away(&self, error: &UpstreamError, signals: &Signals) -> u8 {
+        if signals.is_told() {
+            return self.again(None);
+        }
+        note(&error.to_string());
+        note(&format!("see for yourself: git ls-remote {}", quoted(&self.gate.shown())));
+        self.again(Some(later(self.options.max_wait.max(REMOTE_PAUSE))))
+    }
+
     /// Returns the code that has the engine run the job again, and says when that is of use.
     fn again(&self, not_before: Option<Timestamp>) -> u8 {
         if let Some(when) = not_before {
@@ -347,7 +400,7 @@ impl Job {
 }
 
 fn later(span: Duration) -> Timestamp {
-    let now = crate::clock::now();
+    let now = clock::now();
     now.checked_add(span).unwrap_or(now)
 }
 

@@ -4,6 +4,7 @@
 //! not decided here, but by whoever drives. Isolated runs have another way, `publish`, which needs no remote.
 
 mod gate;
+mod hurry;
 mod program;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,8 @@ use protocol::view::{PublishedView, StopReason};
 use runner_core::driver::Driver;
 
 pub(crate) use self::gate::PUSH;
-pub use self::gate::{Gate, Push, Pushed, Remote, look, url_of};
+pub use self::gate::{Gate, Push, Pushed, Remote, url_of, without_password};
+pub use self::hurry::Hurry;
 use self::program::Git;
 use crate::git::{GitError, Id, Repository};
 

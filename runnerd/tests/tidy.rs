@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("guard", &["config", "process", "repo"]),
     ("hidden", &[]),
     ("landing", &["admit", "causes", "config", "git", "process", "repo", "store", "verify", "worker"]),
-    ("job", &["causes", "clock", "config", "git", "logging", "registry", "upstream", "worker"]),
+    ("job", &["causes", "clock", "config", "git", "logging", "registry", "upstream", "worker", "workspace"]),
     ("isolation", &["causes", "git", "publish", "repo", "store", "worker", "workspace"]),
     ("logging", &["hidden"]),
     (
@@ -67,7 +67,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("startup", &["service"]),
     ("store", &["obstruction", "repo"]),
     ("temporary", &[]),
-    ("upstream", &["git"]),
+    ("upstream", &["clock", "git"]),
     ("verify", &["admit", "causes", "config", "git", "guard", "process", "repo", "worker", "workspace"]),
     (
         "worker",

@@ -25,9 +25,14 @@ pub async fn collect(connection: &Connection, path: &WirePath) -> CallerEnv {
     }
 }
 
+/// Returns whether a variable goes with each request, and so is none that an engine injects for a run alone.
+pub fn is_sent_always(name: &str) -> bool {
+    ALWAYS.iter().any(|pattern| matches(pattern, name))
+}
+
 /// Keeps the variables that are sent always or match a name; a value that is not UTF-8 stays here.
 fn select(variables: impl Iterator<Item = (OsString, OsString)>, named: &[String]) -> CallerEnv {
-    let wanted = |name: &str| ALWAYS.iter().copied().chain(named.iter().map(String::as_str)).any(|p| matches(p, name));
+    let wanted = |name: &str| is_sent_always(name) || named.iter().any(|pattern| matches(pattern, name));
     let pairs = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     CallerEnv(pairs.filter(|(name, _)| wanted(name)).collect())
 }

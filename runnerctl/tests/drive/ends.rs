@@ -1,11 +1,11 @@
 //! One driver after the other: each ends, or is ended, and the next goes on from what is published.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 
-use crate::kit::{Remote, WRITES};
+use crate::kit::{Driver, Remote, WRITES};
 
 #[test]
 fn a_run_is_driven_to_its_end_and_a_second_driver_of_it_has_nothing_to_do() {
@@ -88,17 +88,88 @@ fn neither_a_branch_nor_a_goal_is_refused() {
 }
 
 #[test]
-fn a_remote_that_takes_nothing_gives_the_job_back_until_it_does() {
+fn what_a_driver_has_committed_and_not_published_is_put_aside_in_a_kept_work_tree() {
+    let remote = Remote::new();
+    let gate = remote.repo.script().gate("work");
+    remote.repo.script().step(1, "gate work").always(WRITES);
+    let work = remote.home.path().join("kept");
+    let options = ["-m", "Do it.", "--work", work.to_str().expect("a path is text")];
+    let hook = remote.hook("pre-receive", "exit 1");
+    let driver = remote.start_with(("7", 0), &options);
+    gate.reached();
+    driver.signal(Signal::SIGKILL);
+    driver.exits(-1);
+    fs::remove_file(hook).expect("it is there");
+    let said = remote.start_with(("7", 1), &options).exits(0);
+    assert!(said.contains("has committed and not published"), "{said}");
+    assert!(remote.git(&["log", "--format=%b", "runner/x"]).contains("Runner-Driver: slurm/7.1@"));
+    remote.is_sound();
+}
+
+#[test]
+fn a_folder_that_no_driver_has_made_is_left_alone() {
+    let remote = Remote::new();
+    let theirs = remote.repo.path().to_str().expect("a path is text");
+    remote.repo.write("unsaved.txt", "mine");
+    let said = remote.start_with(("7", 0), &["-m", "Do it.", "--work", theirs]).exits(6);
+    assert!(said.contains("no driver has made it"), "{said}");
+    assert_eq!(remote.repo.git(&["status", "--porcelain"]), "?? unsaved.txt");
+}
+
+#[test]
+fn keys_that_the_engine_injects_are_given_to_sessions_and_written_nowhere() {
+    let remote = Remote::new();
+    let config = remote.repo.read(".runner/state/config.toml") + "\n[env]\nagent = [\"ACME_*\"]\n";
+    remote.repo.write(".runner/state/config.toml", &config).commit("Name the keys");
+    remote.repo.git(&["push", "--quiet", &remote.url(), "main"]);
+    let gate = remote.repo.script().gate("work");
+    remote.repo.script().always(&format!("test \"$ACME_KEY\" = sesame-4711 || exit 3; gate work; {WRITES}"));
+    let mut command = remote.command(("7", 0), &["-m", "Do it."]);
+    command.env("ACME_KEY", "sesame-4711");
+    let driver = Driver::spawn(command);
+    gate.reached();
+    let found = Command::new("grep").args(["-rlF", "sesame-4711"]).arg(remote.home.path().join("tmp")).output();
+    let found = found.expect("grep runs");
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    gate.open();
+    driver.exits(0);
+    remote.is_sound();
+}
+
+#[test]
+fn a_remote_that_is_away_or_takes_nothing_gives_the_job_back_until_it_does() {
     let remote = Remote::new();
     remote.repo.script().always(WRITES);
-    let hook = remote.bare.join("hooks/pre-receive");
-    fs::create_dir_all(remote.bare.join("hooks")).expect("a folder can be made");
-    fs::write(&hook, "#!/bin/sh\necho full >&2\nexit 1\n").expect("a hook can be written");
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("it can be made a program");
-    let said = remote.start(("7", 0)).exits(75);
+    let gone = remote.home.path().join("away.git");
+    fs::rename(&remote.bare, &gone).expect("it can be moved");
+    let in_vain = ["-m", "Do it.", "--max-wait", "0s"];
+    let said = remote.start_with(("7", 0), &in_vain).exits(75);
+    assert!(said.contains("does not answer, or refuses"), "{said}");
+    assert!(said.lines().any(|line| line.starts_with("not before ")), "{said}");
+    fs::rename(&gone, &remote.bare).expect("it can be moved");
+    let hook = remote.hook("pre-receive", "echo full >&2; exit 1");
+    let said = remote.start_with(("7", 1), &in_vain).exits(75);
     assert!(said.contains("does not take what is committed"), "{said}");
     assert!(said.lines().any(|line| line.starts_with("not before ")), "{said}");
     fs::remove_file(hook).expect("it is there");
-    remote.start(("7", 1)).exits(0);
+    remote.start(("7", 2)).exits(0);
+    remote.is_sound();
+}
+
+#[test]
+fn a_push_that_the_remote_refuses_now_and_then_and_one_that_it_loses_are_made_again() {
+    let remote = Remote::new();
+    remote.repo.script().step(1, "decompose 'Two parts.' One Two").always(WRITES);
+    let count = "n=$(($(cat n 2>/dev/null || echo 0) + 1)); echo $n > n; ";
+    remote.hook("pre-receive", &format!("{count} [ $((n % 3)) -ne 0 ]"));
+    // The last commit of a session is taken, and is gone: the branch names what it did before.
+    remote.hook(
+        "post-receive",
+        "read old new name; [ -e lost ] || git log -1 --format=%s $new | grep -v guard=pass || \
+         { touch lost; git update-ref $name $old; }",
+    );
+    remote.start(("7", 0)).exits(0);
+    assert!(remote.bare.join("lost").exists());
+    assert_eq!(remote.git(&["show", "runner/x:work.txt"]), "work");
     remote.is_sound();
 }

@@ -1,6 +1,7 @@
 //! A remote, the drivers of a run there, and what is seen of its branch.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -52,6 +53,15 @@ impl Remote {
         log.lines().map(|line| line.trim_start_matches("chore(loop): ").to_owned()).collect()
     }
 
+    /// Has it run a script at each push; returns its file.
+    pub(crate) fn hook(&self, name: &str, script: &str) -> PathBuf {
+        let hook = self.bare.join("hooks").join(name);
+        fs::create_dir_all(self.bare.join("hooks")).expect("a folder can be made");
+        fs::write(&hook, format!("#!/bin/sh\n{script}\n")).expect("a hook can be written");
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("it can be made a program");
+        hook
+    }
+
     /// Prepares a driver of run `x`, as Slurm would start it.
     pub(crate) fn command(&self, (job, attempt): (&str, u32), options: &[&str]) -> Command {
         let mut command = self.home.command("runnerd");
@@ -67,9 +77,7 @@ impl Remote {
 
     /// Starts a driver.
     pub(crate) fn start_with(&self, job: (&str, u32), options: &[&str]) -> Driver {
-        let mut command = self.command(job, options);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Driver { child: command.spawn().expect("the program can be started") }
+        Driver::spawn(self.command(job, options))
     }
 
     /// Asserts that the branch is one line that the rules have made.
@@ -103,6 +111,12 @@ impl Remote {
 }
 
 impl Driver {
+    /// Starts one that was prepared.
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self { child: command.spawn().expect("the program can be started") }
+    }
+
     /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).expect("a process id is an i32");

@@ -179,6 +179,11 @@ impl RunnerCommit {
         matches!(self, Self::Claim(_) | Self::Release(_))
     }
 
+    /// Tells whether it says who drives from there on, or that nobody does.
+    pub fn tells_who_drives(&self) -> bool {
+        matches!(self, Self::Claim(_) | Self::Release(_) | Self::Start(_))
+    }
+
     /// Tells whether a message is that of a commit of the runner's which settles what was before it.
     pub fn settles(message: &str) -> bool {
         Self::parse(message).is_ok_and(|commit| !commit.is_transparent())

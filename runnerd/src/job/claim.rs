@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use runner_core::driver::{Claimed, TakeOver, Taking, take_over};
-use runner_core::message::{Milestone, NameList, RunnerCommit};
+use runner_core::message::{MessageError, Milestone, NameList, RunnerCommit};
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
@@ -20,10 +20,8 @@ use crate::worker;
 const PAUSES: [u64; 5] = [1, 2, 5, 10, 30];
 /// Commits that are looked through for a claim.
 const MAX_COMMITS: usize = 100_000;
-/// Tries of a release, which only people's commits can be in the way of.
+/// Tries of a release, which people's commits can be in the way of, and a remote that refuses or loses some pushes.
 const RELEASES: u32 = 5;
-/// Longest push of a driver that was told to end.
-const IN_A_HURRY: Duration = Duration::from_secs(8);
 
 /// What has come of taking a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,66 +36,96 @@ pub(super) enum Taken {
     Overtaken,
 }
 
-/// Takes the run, or tells why not.
+/// What a driver has seen of a run that it waits for.
+#[derive(Debug, Default)]
+struct Watched {
+    /// The tip, and since when it is that.
+    tip: Option<(Id, Duration)>,
+    /// Whether a claim of this driver's came too late.
+    has_lost: bool,
+    /// Since when the remote does not answer, or refuses.
+    away_since: Option<Duration>,
+    /// Whether it was said for what it waits.
+    has_told: bool,
+}
+
+/// Takes the run, or tells why not. A remote that is away or refuses is waited for, as long as a job may.
 pub(super) async fn take(job: &Job) -> Result<Taken, JobError> {
-    let mut seen: Option<(Id, Duration)> = None;
-    let mut has_lost = false;
+    let mut watched = Watched::default();
     for turn in 0_usize.. {
-        let Remote { tip, head } = look(job).await?;
-        let Some(tip) = tip else { return begins(job, head) };
-        block_in_place(|| job.gate.fetch(&job.branch))?;
-        let repository = job.ground.repository()?;
-        if is_completed(job, &repository, tip)? {
-            return Ok(Taken::Completed);
-        }
-        let claimed = claimed(&repository, &tip)?;
-        let others = matches!(&claimed, Claimed::By(_));
-        let is_driven = match seen {
-            Some((before, _)) if before != tip => is_driven_since(&repository, &tip, &before)?,
-            _ => false,
+        let left = match block_in_place(|| look(job, &mut watched)) {
+            Ok(Looked::Taken(taken)) => return Ok(taken),
+            Ok(Looked::After(left)) => {
+                watched.away_since = None;
+                left
+            }
+            Err(JobError::Upstream(error @ UpstreamError::Away { .. })) => {
+                let since = *watched.away_since.get_or_insert_with(clock::since_boot);
+                let waited = clock::since_boot().saturating_sub(since);
+                if waited >= job.options.max_wait {
+                    return Err(error.into());
+                }
+                note(&format!("{error}; it is tried again"));
+                job.options.max_wait.saturating_sub(waited)
+            }
+            Err(error) => return Err(error),
         };
-        if others && (has_lost || is_driven) {
-            return Ok(Taken::Overtaken);
-        }
-        let since = seen.filter(|(before, _)| *before == tip).map_or_else(clock::since_boot, |(_, since)| since);
-        seen = Some((tip, since));
-        let taking = Taking {
-            taker: &job.driver,
-            unmoved: signed(clock::since_boot().saturating_sub(since)),
-            iteration: signed(iteration(&repository, tip)),
-            is_asked: job.options.take_over,
-        };
-        match take_over(&claimed, &taking) {
-            TakeOver::Superseded => return Ok(Taken::Overtaken),
-            TakeOver::After(left) => wait(job, (&claimed, left.unsigned_abs()), turn).await,
-            TakeOver::Now => match block_in_place(|| claim(job, &repository, &tip))? {
-                Some(claim) => return Ok(Taken::Claimed(claim)),
-                None => has_lost = true,
-            },
-        }
+        sleep(pause(turn).min(left)).await;
     }
     Ok(Taken::Overtaken)
 }
 
-/// Looks at the remote, which may be away for a while.
-async fn look(job: &Job) -> Result<Remote, JobError> {
-    let begun = clock::since_boot();
-    for turn in 0_usize.. {
-        match block_in_place(|| job.gate.look(&job.branch)) {
-            Ok(remote) => return Ok(remote),
-            Err(error) if clock::since_boot().saturating_sub(begun) >= job.options.max_wait => return Err(error.into()),
-            Err(error) => note(&format!("{error}; it is tried again")),
-        }
-        sleep(pause(turn)).await;
+/// What has come of one look at a run.
+enum Looked {
+    Taken(Taken),
+    /// It may be taken after so long, if nothing else happens.
+    After(Duration),
+}
+
+fn look(job: &Job, watched: &mut Watched) -> Result<Looked, JobError> {
+    let Remote { tip, head } = job.gate.look(&job.branch)?;
+    let Some(tip) = tip else { return begins(job, head).map(Looked::Taken) };
+    job.gate.fetch(&job.branch)?;
+    let repository = job.ground.repository()?;
+    if is_completed(job, &repository, tip)? {
+        return Ok(Looked::Taken(Taken::Completed));
     }
-    Err(JobError::Interrupted)
+    let claimed = claimed(job, &repository, &tip)?;
+    let is_driven = match watched.tip {
+        Some((before, _)) if before != tip => is_driven_since(&repository, &tip, &before)?,
+        _ => false,
+    };
+    if matches!(&claimed, Claimed::By(_)) && (watched.has_lost || is_driven) {
+        return Ok(Looked::Taken(Taken::Overtaken));
+    }
+    let since = watched.tip.filter(|(before, _)| *before == tip).map_or_else(clock::since_boot, |(_, since)| since);
+    watched.tip = Some((tip, since));
+    let taking = Taking {
+        taker: &job.driver,
+        unmoved: signed(clock::since_boot().saturating_sub(since)),
+        iteration: signed(iteration(&repository, tip)),
+        is_asked: job.options.take_over,
+    };
+    match take_over(&claimed, &taking) {
+        TakeOver::Superseded => Ok(Looked::Taken(Taken::Overtaken)),
+        TakeOver::After(left) => {
+            tell(job, watched, (&claimed, left.unsigned_abs()));
+            Ok(Looked::After(left.unsigned_abs()))
+        }
+        TakeOver::Now => {
+            let claim = claim(job, &repository, &tip)?;
+            watched.has_lost |= claim.is_none();
+            Ok(claim.map_or(Looked::After(Duration::ZERO), |claim| Looked::Taken(Taken::Claimed(claim))))
+        }
+    }
 }
 
 fn signed(span: Duration) -> SignedDuration {
     SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX)
 }
 
-fn pause(turn: usize) -> Duration {
+/// Returns how long to wait before the next try.
+pub(super) fn pause(turn: usize) -> Duration {
     Duration::from_secs(PAUSES[turn.min(PAUSES.len() - 1)])
 }
 
@@ -107,13 +135,14 @@ fn begins(job: &Job, head: Option<(String, Id)>) -> Result<Taken, JobError> {
         return Err(JobError::Neither { remote, run: job.options.run.clone() });
     }
     let (branch, base) = head.ok_or(JobError::Empty { remote })?;
-    block_in_place(|| job.gate.fetch(&branch))?;
+    job.gate.fetch(&branch)?;
     Ok(Taken::New { branch, base })
 }
 
-async fn wait(job: &Job, (claimed, left): (&Claimed, Duration), turn: usize) {
+/// Says once for whom a run is waited for.
+fn tell(job: &Job, watched: &mut Watched, (claimed, left): (&Claimed, Duration)) {
     if let Claimed::By(holder) = claimed
-        && turn == 0
+        && !watched.has_told
     {
         let minutes = left.as_secs().div_ceil(60);
         note(&format!(
@@ -121,8 +150,8 @@ async fn wait(job: &Job, (claimed, left): (&Claimed, Duration), turn: usize) {
              it is gone, use --take-over",
             job.options.run
         ));
+        watched.has_told = true;
     }
-    sleep(pause(turn).min(left)).await;
 }
 
 /// Makes a claim and pushes it; none where somebody else was quicker.
@@ -136,24 +165,36 @@ fn claim(job: &Job, repository: &Repository, tip: &Id) -> Result<Option<Id>, Job
     }
 }
 
-/// Releases the run where this driver still has it, upon what people have committed since.
+/// Releases the run where this driver still has it: upon what is committed here, or upon what people have committed since.
+///
+/// The remote is looked at afterwards: what it has taken and lost is pushed again.
 pub(super) fn release(job: &Job) -> Result<(), JobError> {
+    let (mut released, mut why) = (None::<Id>, "what it takes does not stay".to_owned());
     for _ in 0..RELEASES {
-        let Some(tip) = job.gate.look(&job.branch)?.tip else { return Ok(()) };
+        let Some(there) = job.gate.look(&job.branch)?.tip else { return Ok(()) };
         job.gate.fetch(&job.branch)?;
         let repository = job.ground.repository()?;
-        if claimed(&repository, &tip)? != Claimed::By(job.driver.clone()) {
+        if let Some(release) = &released
+            && repository.is_ancestor(release, &there)?
+        {
             return Ok(());
         }
-        let release = write(job, &repository, (&tip, RunnerCommit::Release(said(job))))?;
-        let push = Push { branch: &job.branch, tip: &release, known: Some(&tip), extras: &[], limit: IN_A_HURRY };
+        let upon = match repository.branch(&job.branch)? {
+            Some(own) if repository.is_ancestor(&there, &own)? => own,
+            _ => there,
+        };
+        if claimed(job, &repository, &upon)? != Claimed::By(job.driver.clone()) {
+            return Ok(());
+        }
+        let release = write(job, &repository, (&upon, RunnerCommit::Release(said(job))))?;
+        let push = Push { branch: &job.branch, tip: &release, known: Some(&there), extras: &[], limit: PUSH };
         match job.gate.push(&push)? {
-            Pushed::Done(_) => return Ok(()),
+            Pushed::Done(_) => released = Some(release),
             Pushed::Elsewhere(_) => {}
-            Pushed::Refused(why) => return Err(UpstreamError::Away { remote: job.gate.shown(), why }.into()),
+            Pushed::Refused(said) => why = said,
         }
     }
-    Ok(())
+    Err(UpstreamError::Away { remote: job.gate.shown(), why }.into())
 }
 
 /// Keeps at the remote what is committed here and is not on its branch; returns the name that it has there.
@@ -168,15 +209,15 @@ pub(super) fn rescue(job: &Job) -> Result<Option<String>, JobError> {
         }
     }
     let name = format!("refs/runner/rescue/{}/{}", job.options.run, job.driver.name());
-    job.gate.keep(&own, &name, IN_A_HURRY)?;
+    job.gate.keep(&own, &name, PUSH)?;
     Ok(Some(name))
 }
 
 /// Tells whether another driver has begun on the branch since this one's last commit there; none where the branch is gone.
-pub(super) fn is_anothers(job: &Job) -> Result<Option<bool>, JobError> {
+pub(super) fn belongs_to_another(job: &Job) -> Result<Option<bool>, JobError> {
     let Some(tip) = job.gate.look(&job.branch)?.tip else { return Ok(None) };
     job.gate.fetch(&job.branch)?;
-    let claimed = claimed(&job.ground.repository()?, &tip)?;
+    let claimed = claimed(job, &job.ground.repository()?, &tip)?;
     Ok(Some(claimed != Claimed::By(job.driver.clone())))
 }
 
@@ -206,18 +247,21 @@ fn write(job: &Job, repository: &Repository, (upon, commit): (&Id, RunnerCommit)
     })?)
 }
 
-/// Returns who has claimed a run, by its branch.
-fn claimed(repository: &Repository, tip: &Id) -> Result<Claimed, JobError> {
+/// Returns who has claimed a run, by its branch. What another build of the runner's may have said is not passed over.
+fn claimed(job: &Job, repository: &Repository, tip: &Id) -> Result<Claimed, JobError> {
     let mut told = None;
     repository.first_parents_until(tip, MAX_COMMITS, |commit| {
-        let read = RunnerCommit::parse(&commit.message);
-        let tells = |commit: &RunnerCommit| {
-            matches!(commit, RunnerCommit::Claim(_) | RunnerCommit::Release(_) | RunnerCommit::Start(_))
+        told = match RunnerCommit::parse(&commit.message) {
+            Err(MessageError::NotRunner | MessageError::Encoding) => None,
+            Ok(read) => read.tells_who_drives().then_some(Ok(commit.message)),
+            Err(why) => Some(Err((commit.id, why))),
         };
-        told = read.is_ok_and(|read| tells(&read)).then_some(commit.message);
         told.is_some()
     })?;
-    Ok(Claimed::of(told.as_ref().map(String::as_bytes)))
+    match told.transpose() {
+        Ok(message) => Ok(Claimed::of(message.as_ref().map(String::as_bytes))),
+        Err((commit, why)) => Err(JobError::Unread { branch: job.branch.clone(), commit, why }),
+    }
 }
 
 /// Tells whether a driver has committed since, and not people alone.

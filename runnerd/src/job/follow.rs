@@ -5,15 +5,15 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use protocol::api::{ConfigApiClient as _, RunApiClient as _};
+use protocol::api::RunApiClient as _;
 use protocol::client::{ConnectOptions, Connection, caller_env};
 use protocol::path::WirePath;
-use protocol::request::{CallerEnv, ConfigKey, PauseParams, StartParams};
+use protocol::request::{CallerEnv, PauseParams, StartParams};
 use protocol::view::{RunView, StopReason};
 use protocol::words::RunStatus;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 
+use super::signals::Signals;
 use super::{Job, JobError};
 use crate::clock;
 use crate::registry::Registry;
@@ -34,26 +34,6 @@ pub(super) enum Ended {
     Parted(Parted),
     /// The run waits for longer than a job may: until then.
     Waits(Timestamp, Option<StopReason>),
-}
-
-/// The signals that ask a job to end.
-#[derive(Debug)]
-pub(super) struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    pub(super) fn listen() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    pub(super) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }
 
 /// Starts the run, and follows it.
@@ -78,9 +58,7 @@ async fn start(job: &Job, upstream: &Upstream, connection: &Connection, is_new: 
     let path = WirePath(job.ground.folder.clone());
     let client = connection.client();
     let whole = caller_env::collect(connection, &path).await;
-    let named = client.get(ConfigKey { path: path.clone(), key: None }).await;
-    let named = named.map(|reply| reply.variables).unwrap_or_default();
-    let written = whole.0.clone().into_iter().filter(|(name, _)| !named.contains(name));
+    let written = whole.0.clone().into_iter().filter(|(name, _)| caller_env::is_sent_always(name));
     let env = CallerEnv(written.collect());
     upstream.lend(whole.0);
     let params = StartParams {

@@ -1,13 +1,16 @@
-//! The work tree of a job: made, or taken up where it was kept, with what a driver that was killed has left kept aside.
+//! The work tree of a job: made, or taken up where it was kept, with what a driver before has left kept aside.
 //!
 //! Objects come through the gate, which reads nothing of the work tree's settings. What is checked out is the caller's to say.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use super::JobError;
+use super::{JobError, note};
 use crate::git::{HoldBack, Id, Identity, Repository, SnapshotRequest};
-use crate::upstream::own;
+use crate::upstream::{own, without_password};
+
+/// The file whose lock says that a driver has the work tree, and which says that one has made it.
+const LOCK: &str = "runnerd-drive.lock";
 
 /// The work tree of a job.
 #[derive(Debug)]
@@ -18,20 +21,25 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// Makes the repository where it is missing; nothing is checked out.
+    /// Makes the repository where it is missing; nothing is checked out. Only what a driver has made is taken up: what is
+    /// checked out replaces what is there.
     pub(super) fn make(folder: &Path, (remote, url): (&str, &str), cache: Option<&Path>) -> Result<Self, JobError> {
         fs::create_dir_all(folder).map_err(JobError::io("making", folder))?;
         let folder = &folder.canonicalize().map_err(JobError::io("looking at", folder))?;
-        let is_new = !folder.join(".git").exists();
-        if is_new {
+        let git = folder.join(".git");
+        if !git.join(LOCK).is_file() {
             if fs::read_dir(folder).map_err(JobError::io("listing", folder))?.next().is_some() {
                 return Err(JobError::NotOurs { path: folder.to_owned() });
             }
-            own(folder, &["init", "--quiet", "--template=", "."])?;
-            fs::create_dir_all(folder.join(".git/info")).map_err(JobError::io("making", folder))?;
-            own(folder, &["remote", "add", remote, url])?;
+            fs::create_dir(&git).map_err(JobError::io("making", &git))?;
         }
-        let ground = Self { folder: folder.clone(), _lock: lock(folder)? };
+        let ground = Self { folder: folder.clone(), _lock: lock(&git.join(LOCK), folder)? };
+        if !git.join("HEAD").exists() {
+            own(folder, &["init", "--quiet", "--template=", "."])?;
+            fs::create_dir_all(git.join("info")).map_err(JobError::io("making", folder))?;
+            // Sessions can read it.
+            own(folder, &["config", &format!("remote.{remote}.url"), &without_password(url)])?;
+        }
         if let Some(cache) = cache {
             ground.refer_to(cache)?;
         }
@@ -63,12 +71,12 @@ impl Ground {
         Ok(Repository::discover(&self.folder)?)
     }
 
-    /// Checks a commit out on a branch. What is there and is not committed is kept under a reference first.
-    pub(super) fn check_out(&self, (branch, commit): (&str, &Id), aside: &str) -> Result<(), JobError> {
+    /// Checks a commit out. What is there and is not committed, or not in that commit, is kept under references first.
+    pub(super) fn check_out(&self, out: &CheckOut<'_>) -> Result<(), JobError> {
         let repository = self.repository()?;
         repository.clear_leftovers(&[])?;
         if repository.head()?.commit().is_some() && !repository.changes()?.is_empty() {
-            let name = format!("refs/runner/left/{aside}");
+            let name = format!("{}-files", out.aside);
             let kept = repository.snapshot(&SnapshotRequest {
                 name: &name,
                 message: "What a driver has left that was killed",
@@ -76,23 +84,49 @@ impl Ground {
                 hold_back: &HoldBack::nothing(),
                 restoring: None,
             })?;
-            tracing::warn!(name, commit = %kept.commit, "kept: what an earlier driver has left in the work tree");
+            note(&format!("kept as {name}: what an earlier driver has left in the work tree"));
             // What is there is in that commit, and goes with it where the next one does not have it.
             own(&self.folder, &["checkout", "--quiet", "--force", "--detach", &kept.commit.to_string()])?;
         }
-        own(&self.folder, &["checkout", "--quiet", "--force", "-B", branch, &commit.to_string()])?;
+        self.set_aside(&repository, out)?;
+        own(&self.folder, &["checkout", "--quiet", "--force", "-B", out.branch, &out.commit.to_string()])?;
+        Ok(())
+    }
+
+    /// Keeps the run's branch as it is here, where the remote has never got it: what a session can write is not gone on from.
+    fn set_aside(&self, repository: &Repository, out: &CheckOut<'_>) -> Result<(), JobError> {
+        let Some(own_tip) = repository.branch(out.run)? else { return Ok(()) };
+        if !repository.is_ancestor(&own_tip, &out.commit)? {
+            let name = format!("{}-commits", out.aside);
+            own(&self.folder, &["update-ref", &name, &own_tip.to_string()])?;
+            note(&format!("kept as {name}: what an earlier driver has committed and not published"));
+        }
+        own(&self.folder, &["checkout", "--quiet", "--force", "--detach"])?;
+        own(&self.folder, &["update-ref", "-d", &format!("refs/heads/{}", out.run)])?;
         Ok(())
     }
 }
 
+/// What is checked out.
+#[derive(Debug)]
+pub(super) struct CheckOut<'a> {
+    /// The commit.
+    pub(super) commit: Id,
+    /// The branch that names it.
+    pub(super) branch: &'a str,
+    /// The run's branch.
+    pub(super) run: &'a str,
+    /// How references begin that keep what was there.
+    pub(super) aside: &'a str,
+}
+
 /// Takes the work tree, or tells that another driver has it.
-fn lock(folder: &Path) -> Result<File, JobError> {
-    let path = folder.join(".git/runnerd-drive.lock");
+fn lock(path: &Path, folder: &Path) -> Result<File, JobError> {
     let options = File::options().read(true).write(true).create(true).truncate(false).to_owned();
-    let file = options.open(&path).map_err(JobError::io("opening", &path))?;
+    let file = options.open(path).map_err(JobError::io("opening", path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(JobError::Occupied { path: folder.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(JobError::io("locking", &path)(source)),
+        Err(TryLockError::Error(source)) => Err(JobError::io("locking", path)(source)),
     }
 }

@@ -10,6 +10,7 @@ use runner_core::driver::Driver;
 
 use super::JobError;
 use crate::causes::in_one_line;
+use crate::workspace;
 
 /// The file whose lock says that a driver has the folder.
 const LOCK: &str = "lock";
@@ -57,9 +58,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.folder) {
-            tracing::warn!(folder = %self.folder.display(), error = in_one_line(&error), "not removed");
-        }
+        remove(&self.folder);
     }
 }
 
@@ -75,10 +74,18 @@ fn sweep(all: &Path) -> Result<(), JobError> {
         if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             continue;
         }
-        let lock = open(&folder.join(LOCK))?;
+        // One that cannot be opened belongs to nobody who could use it here.
+        let Ok(lock) = open(&folder.join(LOCK)) else { continue };
         if lock.try_lock().is_ok() {
-            fs::remove_dir_all(&folder).map_err(JobError::io("removing", &folder))?;
+            remove(&folder);
         }
     }
     Ok(())
+}
+
+/// Removes the folder of a driver that is gone. What is still in use by programs that are about to end is for the next one.
+fn remove(folder: &Path) {
+    if let Err(error) = workspace::remove(folder) {
+        tracing::warn!(folder = %folder.display(), error = in_one_line(&error), "not removed");
+    }
 }

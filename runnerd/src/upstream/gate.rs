@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::UpstreamError;
+use super::hurry::Hurry;
 use super::program::{Git, Said};
 use crate::git::Id;
 
@@ -26,6 +27,7 @@ pub struct Gate {
     folder: PathBuf,
     objects: PathBuf,
     url: String,
+    hurry: Hurry,
 }
 
 /// What a remote has of a run, and where a new one begins.
@@ -65,8 +67,8 @@ pub struct Push<'a> {
 
 impl Gate {
     /// Makes it in `folder`, which is not there yet, for the objects of a repository.
-    pub fn make(folder: &Path, objects: &Path, url: &str) -> Result<Self, UpstreamError> {
-        let gate = Self { folder: folder.to_owned(), objects: objects.to_owned(), url: url.to_owned() };
+    pub fn make(folder: &Path, (objects, url): (&Path, &str), hurry: Hurry) -> Result<Self, UpstreamError> {
+        let gate = Self { folder: folder.to_owned(), objects: objects.to_owned(), url: url.to_owned(), hurry };
         fs::create_dir_all(folder).map_err(gate.io())?;
         gate.say(gate.git(LOOK).args(["init", "--quiet", "--bare", "--template=", "."]))?;
         Ok(gate)
@@ -79,7 +81,7 @@ impl Gate {
 
     /// Looks at what the remote has.
     pub fn look(&self, branch: &str) -> Result<Remote, UpstreamError> {
-        look(&self.folder, &self.url, branch)
+        looked(self.git(LOOK), &self.url, branch)
     }
 
     /// Brings what a branch of the remote names into the store.
@@ -91,20 +93,39 @@ impl Gate {
     }
 
     /// Pushes a branch as a fast-forward, and what belongs to it.
+    ///
+    /// What belongs to it goes with it or not at all: a driver that was overtaken must not write over what the other one has
+    /// kept. A remote that does not take it gets the branch alone.
     pub fn push(&self, push: &Push<'_>) -> Result<Pushed, UpstreamError> {
         let branch = format!("{}:refs/heads/{}", push.tip, push.branch);
-        let extras = push.extras.iter().map(|(id, name)| format!("+{id}:{name}"));
-        let specs: Vec<String> = std::iter::once(branch).chain(extras).collect();
-        let said = self.send(&specs, push.limit)?;
-        if said.is_done {
-            return Ok(Pushed::Done(None));
+        if push.extras.is_empty() {
+            let said = self.send(&[branch], push.limit)?;
+            return Ok(self.came_of(push, &said));
         }
-        let Ok(now) = self.look(push.branch) else { return Ok(Pushed::Refused(said.why())) };
-        Ok(match now.tip {
-            Some(tip) if tip == *push.tip => Pushed::Done(Some(said.why()).filter(|_| !push.extras.is_empty())),
-            tip if tip.as_ref() != push.known => Pushed::Elsewhere(tip),
-            _ => Pushed::Refused(said.why()),
+        let extras = push.extras.iter().map(|(id, name)| format!("+{id}:{name}"));
+        let all: Vec<String> = ["--atomic".to_owned(), branch.clone()].into_iter().chain(extras).collect();
+        let together = self.send(&all, push.limit)?;
+        match self.came_of(push, &together) {
+            Pushed::Refused(_) => {}
+            came => return Ok(came),
+        }
+        let alone = self.send(&[branch], push.limit)?;
+        Ok(match self.came_of(push, &alone) {
+            Pushed::Done(_) => Pushed::Done(Some(together.why())),
+            came => came,
         })
+    }
+
+    /// Returns what has come of a push, by what the remote has since.
+    fn came_of(&self, push: &Push<'_>, said: &Said) -> Pushed {
+        if said.is_done {
+            return Pushed::Done(None);
+        }
+        match self.look(push.branch).map(|now| now.tip) {
+            Ok(Some(tip)) if tip == *push.tip && Some(push.tip) != push.known => Pushed::Done(None),
+            Ok(tip) if tip.as_ref() != push.known => Pushed::Elsewhere(tip),
+            Ok(_) | Err(_) => Pushed::Refused(said.why()),
+        }
     }
 
     /// Keeps a commit at the remote under a name of its own.
@@ -115,12 +136,13 @@ impl Gate {
 
     fn send(&self, specs: &[String], limit: Duration) -> Result<Said, UpstreamError> {
         let git = self.git(limit).env("GIT_OBJECT_DIRECTORY", &self.objects);
-        let git = git.args(["push", "--porcelain", "--no-verify", "--no-signed", "--end-of-options", &self.url]);
-        git.args(specs).run().map_err(self.io())
+        let (options, specs): (Vec<&String>, Vec<&String>) = specs.iter().partition(|word| word.starts_with("--"));
+        let git = git.args(["push", "--porcelain", "--no-verify", "--no-signed"]).args(options);
+        git.args(["--end-of-options", &self.url]).args(specs).run().map_err(self.io())
     }
 
     fn git(&self, limit: Duration) -> Git {
-        Git::new(&self.folder, limit).env("GIT_DIR", &self.folder)
+        Git::new(&self.folder, limit).within(&self.hurry).env("GIT_DIR", &self.folder)
     }
 
     fn say(&self, git: Git) -> Result<String, UpstreamError> {
@@ -138,22 +160,23 @@ impl Gate {
     }
 }
 
-/// Looks at what a remote has of a run, from any folder.
-pub fn look(folder: &Path, url: &str, branch: &str) -> Result<Remote, UpstreamError> {
+/// Looks at what a remote has of a run.
+fn looked(git: Git, url: &str, branch: &str) -> Result<Remote, UpstreamError> {
     let name = format!("refs/heads/{branch}");
-    let git = Git::new(folder, LOOK).env("GIT_CEILING_DIRECTORIES", folder);
-    let git = git.args(["ls-remote", "--symref", "--end-of-options", url, "HEAD", &name]);
-    let said =
-        git.run().map_err(|source| UpstreamError::Io { doing: "running git in", path: folder.to_owned(), source })?;
+    let away = |why| UpstreamError::Away { remote: without_password(url), why };
+    let said = git.args(["ls-remote", "--symref", "--end-of-options", url, "HEAD", &name]).run();
+    let said = said.map_err(|source| UpstreamError::Io { doing: "running git for", path: url.into(), source })?;
     if !said.is_done {
-        return Err(UpstreamError::Away { remote: without_password(url), why: said.why() });
+        return Err(away(said.why()));
     }
+    // An id that is not understood must not be taken for a branch that is not there.
     let id = |wanted: &str| {
-        let lines = said.out.lines().filter_map(|line| line.split_once('\t'));
-        lines.filter(|(_, found)| *found == wanted).find_map(|(id, _)| id.parse::<Id>().ok())
+        let lines = said.out.lines().filter(|line| !line.starts_with("ref: ")).filter_map(|line| line.split_once('\t'));
+        let found = lines.into_iter().find_map(|(id, found)| (found == wanted).then_some(id));
+        found.map(|id| id.parse::<Id>().map_err(|_| away(format!("{wanted} has an id of another kind")))).transpose()
     };
     let named = said.out.lines().find_map(|line| line.strip_prefix("ref: refs/heads/")?.strip_suffix("\tHEAD"));
-    Ok(Remote { tip: id(&name), head: named.map(str::to_owned).zip(id("HEAD")) })
+    Ok(Remote { tip: id(&name)?, head: named.map(str::to_owned).zip(id("HEAD")?) })
 }
 
 /// Returns the address of a remote of a repository.
@@ -170,7 +193,8 @@ pub fn url_of(repository: &Path, remote: &str) -> Result<String, UpstreamError> 
     Err(UpstreamError::NoRemote { path: repository.to_owned(), remote: remote.to_owned() })
 }
 
-fn without_password(url: &str) -> String {
+/// Returns an address as it may be shown and written down.
+pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     match rest.split_once('@') {
         Some((login, place)) if !login.contains('/') => {

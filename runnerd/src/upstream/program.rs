@@ -7,12 +7,13 @@ use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+
+use super::hurry::Hurry;
 
 /// Variables that would lead git to another repository, or have it ask somebody.
 const TAKEN_OUT: [&str; 9] = [
@@ -43,6 +44,7 @@ const LIMIT_BYTES: u64 = 16 * 1024 * 1024;
 pub(super) struct Git {
     command: Command,
     limit: Duration,
+    hurry: Hurry,
 }
 
 /// How a command ended.
@@ -69,7 +71,13 @@ impl Git {
         for setting in SETTINGS {
             command.arg("-c").arg(setting);
         }
-        Self { command, limit }
+        Self { command, limit, hurry: Hurry::default() }
+    }
+
+    /// Has it be over when everything has to be.
+    pub(super) fn within(mut self, hurry: &Hurry) -> Self {
+        self.hurry = hurry.clone();
+        self
     }
 
     pub(super) fn env(mut self, name: &str, value: &Path) -> Self {
@@ -87,22 +95,21 @@ impl Git {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.command.spawn()?;
         let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
-        let (over, watch) = mpsc::channel::<()>();
-        let limit = self.limit;
+        let (under_way, watch) = self.hurry.begin(self.limit);
         thread::scope(|scope| {
             let watching = thread::Builder::new().spawn_scoped(scope, move || {
-                let is_late = watch.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
+                let is_late = watch.ends_late();
                 if is_late {
                     let _ = killpg(group, Signal::SIGKILL);
                 }
                 is_late
             });
             let said = talk(child);
-            drop(over);
+            drop(under_way);
             let is_late = watching.map(|watching| watching.join().unwrap_or_default())?;
             let mut said = said?;
             if is_late {
-                said.complaint = format!("no answer within {} seconds", limit.as_secs());
+                "no answer in time".clone_into(&mut said.complaint);
             }
             Ok(said)
         })
