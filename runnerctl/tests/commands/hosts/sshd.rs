@@ -75,7 +75,7 @@ fn a_real_sshd_leads_to_the_daemon_and_the_person_behind_it_may_steer() {
     assert_eq!(started.code, 0, "{}{log}", started.stderr);
     machines.asks(&["step"]).exits(0);
     let mut follows = machines.tty(&["log", "-f", "--prompt"]);
-    follows.sees("Do it.");
+    follows.sees("A session");
     assert_eq!(follows.ended(), 0);
     let home = machines.there.path().display().to_string();
     assert_eq!(machines.repo.git(&["show", &format!("runner/{RUN}:home.txt")]), home);
