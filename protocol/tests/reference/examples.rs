@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use jiff::Timestamp;
 use protocol::answer::SessionUsage;
 use protocol::api::{API_MAJOR, API_MINOR};
+use protocol::bisect::{BisectPoint, PointKind, PointsParams, PointsReply, TryParams, TryReply};
 use protocol::command::Ways;
 use protocol::delivery::{DescribeParams, DescribeReply, FeedbackItem, FeedbackKind, FeedbackParams, FeedbackReply};
 use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, RepositoryFacts};
@@ -74,6 +75,7 @@ pub(crate) fn all() -> Vec<Example> {
         steering(),
         iterations(),
         landing(),
+        bisected(),
         examined(),
         delivered(),
     ]
@@ -749,6 +751,33 @@ fn landing() -> Vec<Example> {
         example("land.run", &land, &landed),
         example("land.resolve", &resolve, &queued),
         example("land.verify", &LandedParams { path: proj(), branch: "main".into() }, &report),
+    ]
+}
+
+fn bisected() -> Vec<Example> {
+    let command = vec!["cargo".to_owned(), "test".to_owned()];
+    let points = PointsParams { path: proj(), run: Some(ID.into()), command: command.clone() };
+    let point = BisectPoint {
+        commit: COMMIT.into(),
+        files: "b6fc4c620b67d95f953a5c1c1230aaab5db5a1b0".into(),
+        kind: PointKind::Iteration,
+        subject: "chore(loop): run port-to-postgres iter 0002 node root.1 status=done guard=pass".into(),
+        iter: Some(2),
+        node: Some("root.1".into()),
+        title: Some("Move the accounts".into()),
+        from: Some(FROM.into()),
+        known: Some(0),
+    };
+    let tried = TryParams { path: proj(), run: ID.into(), commit: COMMIT.into(), command, env: CallerEnv::default() };
+    let ended = TryReply {
+        exit: Some(101),
+        ended: "exit=101".into(),
+        output: "error: 2 tests failed\n".into(),
+        elapsed_ms: 4210,
+    };
+    vec![
+        example("bisect.points", &points, &PointsReply { run: ID.into(), points: vec![point] }),
+        example("bisect.try", &tried, &ended),
     ]
 }
 

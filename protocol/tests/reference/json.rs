@@ -129,6 +129,21 @@ const COMMANDS: &[Command] = &[
         )],
     },
     Command {
+        typed: "bisect -- COMMAND…",
+        form: "bisect",
+        prints: Fields(&[
+            ("run", "Id of the run."),
+            (
+                "broken_by",
+                "The states any of which may have broken it, oldest first, each a `BisectPoint`: one, unless others cannot be told.",
+            ),
+            ("points", "How many states there are."),
+            ("tried", "What the command was run on, in order: `commit`, `exit`, `elapsed_ms`."),
+            ("output", "The end of what it printed at the last of `broken_by`; null where it was not run there."),
+        ]),
+        jq: &[(".broken_by[] | [.commit, .iter, .node] | @tsv", "what broke it")],
+    },
+    Command {
         typed: "land RUN…",
         form: "land",
         prints: Type("LandReply"),

@@ -25,8 +25,8 @@ const EXAMPLES: &str = "Examples:
   runnerctl bisect --run port-to-postgres -- sh -c 'make && ./smoke'
   runnerctl bisect --json -- just ci      nothing is run where receipts tell it
 
-COMMAND runs in a temporary folder with the files of a commit and without a git
-folder, with the variables that a guard gets. Its exit code:
+COMMAND runs in a temporary folder with the files of a commit, no git folder,
+and the variables that a guard gets. Its exit code:
   0        it works
   125      it cannot be told; another commit is tried
   1 - 127  it is broken
