@@ -126,11 +126,8 @@ impl fmt::Display for Host {
         if let Some(user) = &self.user {
             write!(out, "{user}@")?;
         }
-        if self.name.contains(':') {
-            write!(out, "[{}]", self.name)?
-        } else {
-            write!(out, "{}", self.name)?
-        }
+        let (open, close) = if self.name.contains(':') { ("[", "]") } else { ("", "") };
+        write!(out, "{open}{}{close}", self.name)?;
         self.port.map_or(Ok(()), |port| write!(out, ":{port}"))
     }
 }

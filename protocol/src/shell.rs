@@ -9,6 +9,16 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// Returns commands for whoever is to confirm them: each in a line of its own, after what is said before.
+pub fn lines<'a>(commands: impl IntoIterator<Item = &'a Vec<String>>) -> String {
+    let mut text = String::new();
+    for argv in commands {
+        text += "\n  ";
+        text += &words(argv.iter().map(String::as_str));
+    }
+    text
+}
+
 /// Returns words as one would type them, one after the other.
 pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")

@@ -16,7 +16,7 @@ use protocol::api::{
     ConfigApiClient as _, IterationApiClient, QuestionApiClient as _, RepoApiClient, RunApiClient, TreeApiClient,
 };
 use protocol::client::{ConnectOptions, Connection};
-use protocol::host::{HOST_VARIABLE, Host};
+use protocol::host::{HOST_VARIABLE, Host, HostError};
 use protocol::path::WirePath;
 use protocol::request::{AtPath, AtRun, QuestionsParams};
 use protocol::tree::Node;
@@ -121,7 +121,7 @@ impl Asked {
         let named = |option: &str| value_of(&words, option).map(PathBuf::from);
         let absolute = |path: PathBuf| std::path::absolute(path).ok();
         let options = ConnectOptions {
-            host: host(value_of(&words, "--host"))?,
+            host: host(value_of(&words, "--host")).ok()?,
             unattended: true,
             socket: named("--socket").and_then(absolute),
             client_name: "runnerctl".into(),
@@ -141,10 +141,10 @@ impl Asked {
     }
 }
 
-/// Returns the machine of the line, else of the variable; nothing is offered where that is none.
-fn host(named: Option<OsString>) -> Option<Option<Host>> {
+/// Returns the machine of the line, else of the variable.
+fn host(named: Option<OsString>) -> Result<Option<Host>, HostError> {
     let named = named.or_else(|| env::var_os(HOST_VARIABLE)).filter(|named| !named.is_empty());
-    named.map(|named| named.to_str()?.parse().ok()).map_or(Some(None), |host| host.map(Some))
+    named.map(|named| named.to_string_lossy().parse()).transpose()
 }
 
 /// Returns the value that an option has on a command line, as `--option value` or `--option=value`.

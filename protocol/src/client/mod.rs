@@ -140,13 +140,12 @@ async fn reach(options: &ConnectOptions) -> Result<(Halves, Reached), ConnectErr
         return reach_far(host, options).await;
     }
     let listeners = Listeners::find(options.socket.as_deref())?;
-    let (halves, at) = match dial::reach(&listeners).await? {
-        Some(reached) => reached,
-        None => {
-            let (stream, at) = start(options, listeners).await?;
-            let halves = dial::speak(stream, &at).await?;
-            (halves.ok_or_else(|| ConnectError::closed(&at))?, at)
-        }
+    let (halves, at) = if let Some(reached) = dial::reach(&listeners).await? {
+        reached
+    } else {
+        let (stream, at) = start(options, listeners).await?;
+        let halves = dial::speak(stream, &at).await?;
+        (halves.ok_or_else(|| ConnectError::closed(&at))?, at)
     };
     Ok((halves, Reached { at, login: None }))
 }

@@ -28,7 +28,7 @@ use crate::host::Host;
 use crate::startup::MARK_VARIABLE;
 
 /// Time for ssh to get there, for a person to say what ssh asks, and for a daemon to be started.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Time for a program to end that has closed its output, or was told to.
 const LAST_STEPS: Duration = Duration::from_secs(2);
 /// Time for the last words of a program that has ended: one that it left running may hold its standard error.

@@ -253,7 +253,7 @@ impl Sending<'_> {
             unproven,
             preview,
             confirmed: preview,
-            env: caller_env::collect(&self.connection, &self.path).await,
+            env: caller_env::collect(self.connection, &self.path).await,
         };
         let request = async |yes: bool| client.land(LandParams { confirmed: yes || preview, ..params.clone() }).await;
         let reply: LandReply = confirmed(self.ui, yes, request).await?;

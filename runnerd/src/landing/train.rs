@@ -218,7 +218,6 @@ fn confirm(train: &Train<'_>, config: &RepoConfig) -> Result<(), LandError> {
     }
     let setup = Some(&config.workspace.setup).filter(|argv| !argv.is_empty());
     let commands = setup.into_iter().chain([&config.guard.command]);
-    let shown: String = commands.map(|argv| format!("\n  {}", shell::words(argv.iter().map(String::as_str)))).collect();
-    let message = format!("the guard would be run on the result, as this user:{shown}");
+    let message = format!("the guard would be run on the result, as this user:{}", shell::lines(commands));
     Err(ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the command, then add --yes").into())
 }

@@ -88,9 +88,7 @@ fn later(repository: &Repository, passes: Vec<AuditPass>, since: Option<&str>) -
 }
 
 fn unconfirmed(commands: &[Vec<String>]) -> ErrorData {
-    let words = |argv: &Vec<String>| shell::words(argv.iter().map(String::as_str));
-    let shown: String = commands.iter().map(|argv| format!("\n  {}", words(argv))).collect();
-    let message = format!("the guards of these commits would be run, as this user:{shown}");
+    let message = format!("the guards of these commits would be run, as this user:{}", shell::lines(commands));
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the commands, then add --yes")
 }
 

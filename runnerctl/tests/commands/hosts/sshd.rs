@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use runner_testkit::Home;
+use runner_testkit::witness::note;
 
 use super::{Machines, RUN};
 
@@ -40,12 +41,13 @@ fn connect(machines: &Machines, (ssh, sshd): &(PathBuf, PathBuf)) {
     let (here, there) = (machines.here.path(), machines.there.path());
     let (host_key, own_key) = (key(&machines.there, "host_key"), key(&machines.here, "id"));
     fs::copy(own_key.with_extension("pub"), there.join("authorized")).expect("a key can be authorized");
-    let login: String = machines.there.env().iter().map(|(name, value)| format!(" {name}={value}")).collect();
+    let login: Vec<String> = machines.there.env().iter().map(|(name, value)| format!("{name}={value}")).collect();
     let server = format!(
         "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nPidFile none\nPermitRootLogin yes\n\
-         PasswordAuthentication no\nKbdInteractiveAuthentication no\nSetEnv{login}\n",
+         PasswordAuthentication no\nKbdInteractiveAuthentication no\nSetEnv {}\n",
         host_key.display(),
         there.join("authorized").display(),
+        login.join(" "),
     );
     fs::write(there.join("sshd_config"), server).expect("a configuration can be written");
     let client = format!(
@@ -65,7 +67,7 @@ fn connect(machines: &Machines, (ssh, sshd): &(PathBuf, PathBuf)) {
 #[test]
 fn a_real_sshd_leads_to_the_daemon_and_the_person_behind_it_may_steer() {
     let Some(programs) = programs() else {
-        eprintln!("left out: there is no sshd that can be run here (.ci/run installs one)");
+        note("left out: there is no sshd that can be run here (.ci/run installs one)");
         return;
     };
     let machines = Machines::new();
