@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const PROMISES: u32 = 15;
-const ROWS: u32 = 117;
+const ROWS: u32 = 118;
 /// Rows that are tests; the others say in the table why they are none.
 const FEWEST_TESTED: usize = 104;
 

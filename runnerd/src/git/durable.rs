@@ -24,7 +24,7 @@ const PIECE: usize = 64 * 1024;
 /// An object that a power cut has left in part is removed and the call fails: the library takes whatever has the name
 /// for the object, and writes it only where nothing has.
 pub(super) fn sync_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
-    discard_torn(objects, ids)?;
+    refuse_torn(objects, ids)?;
     if ids.len() > ONE_BY_ONE && sync_all_objects(objects).is_ok() {
         return Ok(());
     }
@@ -49,7 +49,7 @@ fn sync_each(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
 ///
 /// Where both are on one file system, the flush of that serves for both.
 pub(super) fn sync_commit(work_dir: &Path, objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
-    discard_torn(objects, ids)?;
+    refuse_torn(objects, ids)?;
     let flushed = sync_file_system(work_dir).map_err(GitError::io("flushing the file system of", work_dir));
     if flushed.is_err() {
         // The system tells of a failure once: only a flush of its own shows which object may be lost.
@@ -71,8 +71,8 @@ fn path_of(objects: &Path, id: &ObjectId) -> PathBuf {
 }
 
 /// Removes loose objects that are not what their name says: what a power cut has left in part, and what somebody has put
-/// there before.
-fn discard_torn(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
+/// there before. Returns one of them.
+pub(super) fn discard_torn(objects: &Path, ids: &[ObjectId]) -> Result<Option<PathBuf>, GitError> {
     let mut torn = None;
     for id in ids {
         let file = path_of(objects, id);
@@ -83,7 +83,12 @@ fn discard_torn(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
         fs::remove_file(&file).map_err(GitError::io("removing a torn object", &file))?;
         torn = Some(file);
     }
-    torn.map_or(Ok(()), |file| Err(GitError::TornObject { path: file }))
+    Ok(torn)
+}
+
+/// Removes them, and fails if there was one: who wrote the objects has taken it for his.
+fn refuse_torn(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
+    discard_torn(objects, ids)?.map_or(Ok(()), |path| Err(GitError::TornObject { path }))
 }
 
 /// Tells whether an object is a file of its own with the bytes that its name says.

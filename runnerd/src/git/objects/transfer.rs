@@ -79,9 +79,11 @@ impl Repository {
         let [tips, known] = [objects.from, objects.not_from].map(plain);
         let Ok(few) = Walk::new(&here, &known, FEW).from(&tips) else { return Ok(false) };
         let folder = to.common_dir().join("objects");
+        let few: Vec<ObjectId> = few.into_iter().collect();
+        // What a power cut has left in part of an earlier try has the name of the object, and is not it.
+        durable::discard_torn(&folder, &few)?;
         // The library knows the empty tree wherever it is asked for; git misses it where it is not stored.
-        let few: Vec<ObjectId> = few.into_iter().filter(|id| !there.objects.exists(id)).collect();
-        for id in &few {
+        for id in few.iter().filter(|id| !there.objects.exists(id)) {
             let object = checked::object(&here, *id).map_err(GitError::library("reading an object", self.git_dir()))?;
             let written = there.objects.write_buf(object.kind, &object.data);
             written.map_err(GitError::library("writing an object below", &folder))?;

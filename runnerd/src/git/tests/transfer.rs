@@ -121,3 +121,28 @@ fn each_object_that_is_missing_is_found_to_be() {
     }
     assert_eq!(there.lacking(&[tip], Known::Commit(base)).unwrap(), None);
 }
+
+#[test]
+fn row_118_what_a_power_cut_has_left_of_an_object_is_sent_again() {
+    let (source, there) = pair();
+    let (here, base) = (source.repository(), source.head());
+    here.send_objects(&there, Reached { from: &[base], not_from: &[] }).unwrap();
+    STEPS[0].1(&source);
+    let tip = source.commit_by_git("more");
+    let sent = Reached { from: &[tip], not_from: &[base] };
+    here.send_objects(&there, sent).unwrap();
+    let names = wanted(&source, &tip, Some(&base));
+    for id in &names {
+        let file = there.git_dir().join("objects").join(&id[..2]).join(&id[2..]);
+        let bytes = fs::read(&file).unwrap();
+        for left in [0, bytes.len() / 2] {
+            fs::remove_file(&file).unwrap();
+            fs::write(&file, &bytes[..left]).unwrap();
+            assert!(here.send_objects(&there, sent).unwrap(), "{id}, {left} bytes");
+            assert_eq!(fs::read(&file).unwrap().len(), bytes.len(), "{id}, {left} bytes");
+        }
+    }
+    source.git_in(there.work_dir(), &["update-ref", "refs/heads/copied", &tip.to_string()]);
+    let whole = source.try_git(there.work_dir(), &["fsck", "--no-dangling"]);
+    assert!(whole.status.success() && names.len() > 1, "{whole:?}");
+}
