@@ -107,6 +107,27 @@ fn what_a_driver_has_committed_and_not_published_is_put_aside_in_a_kept_work_tre
 }
 
 #[test]
+fn settings_that_a_session_has_left_in_a_kept_work_tree_run_nothing() {
+    let remote = Remote::new();
+    let gate = remote.repo.script().gate("work");
+    let mark = remote.home.path().join("mark").display().to_string();
+    let plants = format!(
+        "git config filter.x.smudge 'echo >> {mark}; cat'; git config filter.x.clean 'echo >> {mark}; cat'\n\
+         mkdir -p .git/info; echo '* filter=x' > .git/info/attributes; echo more >> README.md; gate work"
+    );
+    remote.repo.script().step(1, &plants).always(WRITES);
+    let work = remote.home.path().join("kept");
+    let options = ["-m", "Do it.", "--work", work.to_str().expect("a path is text")];
+    let driver = remote.start_with(("7", 0), &options);
+    gate.reached();
+    driver.signal(Signal::SIGKILL);
+    driver.exits(-1);
+    remote.start_with(("7", 1), &options).exits(0);
+    assert!(!remote.home.path().join("mark").exists(), "what the session has set was run");
+    remote.is_sound();
+}
+
+#[test]
 fn a_folder_that_no_driver_has_made_is_left_alone() {
     let remote = Remote::new();
     let theirs = remote.repo.path().to_str().expect("a path is text");

@@ -3,6 +3,7 @@
 //! Objects come through the gate, which reads nothing of the work tree's settings. What is checked out is the caller's to say.
 
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{JobError, note};
@@ -11,6 +12,9 @@ use crate::upstream::{own, without_password};
 
 /// The file whose lock says that a driver has the work tree, and which says that one has made it.
 const LOCK: &str = "runnerd-drive.lock";
+
+/// Files that git takes settings from, below the git folder, and the one that leads to those of another.
+const SETTINGS: [&str; 4] = ["config", "config.worktree", "info/attributes", "commondir"];
 
 /// The work tree of a job.
 #[derive(Debug)]
@@ -34,12 +38,11 @@ impl Ground {
             fs::create_dir(&git).map_err(JobError::io("making", &git))?;
         }
         let ground = Self { folder: folder.clone(), _lock: lock(&git.join(LOCK), folder)? };
-        if !git.join("HEAD").exists() {
-            own(folder, &["init", "--quiet", "--template=", "."])?;
-            fs::create_dir_all(git.join("info")).map_err(JobError::io("making", folder))?;
-            // Sessions can read it.
-            own(folder, &["config", &format!("remote.{remote}.url"), &without_password(url)])?;
-        }
+        forget_settings(&git)?;
+        own(folder, &["init", "--quiet", "--template=", "."])?;
+        fs::create_dir_all(git.join("info")).map_err(JobError::io("making", folder))?;
+        // Sessions can read it.
+        own(folder, &["config", &format!("remote.{remote}.url"), &without_password(url)])?;
         if let Some(cache) = cache {
             ground.refer_to(cache)?;
         }
@@ -105,6 +108,24 @@ impl Ground {
         own(&self.folder, &["update-ref", "-d", &format!("refs/heads/{}", out.run)])?;
         Ok(())
     }
+}
+
+/// Removes what git would take settings from: a session could have written them, and some name programs. What a driver needs
+/// of them is made anew.
+fn forget_settings(git: &Path) -> Result<(), JobError> {
+    if git.symlink_metadata().map_err(JobError::io("looking at", git))?.is_symlink() {
+        return Err(JobError::NotOurs { path: git.to_owned() });
+    }
+    for name in SETTINGS {
+        let path = git.join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(JobError::io("removing", &path)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// What is checked out.
