@@ -12,7 +12,6 @@ pub mod train;
 use std::collections::BTreeSet;
 
 use protocol::doctor::LANDING_GIT;
-use protocol::words::VerdictName;
 
 use self::cuts::{Cut, cuts};
 pub use self::message::{LANDED, Landed, LandedMessage, NO_NODE, Words, landed, merged_by};
@@ -110,17 +109,8 @@ pub fn lacks(question: &Question<'_>) -> Result<Lacks, Refusal> {
 
 /// Returns the run whose leaves are among these commits, if one of another than `run` is.
 fn unlanded(run: &str, commits: &[ChainCommit<'_>]) -> Option<String> {
-    commits.iter().find_map(|commit| match commit.whose.runners()? {
-        RunnerCommit::Iteration(receipt) if receipt.verdict.name == VerdictName::Accepted && receipt.run != run => {
-            Some(receipt.run.clone())
-        }
-        RunnerCommit::Iteration(_)
-        | RunnerCommit::Start(_)
-        | RunnerCommit::Baseline(..)
-        | RunnerCommit::Resume(_)
-        | RunnerCommit::Claim(_)
-        | RunnerCommit::Release(_) => None,
-    })
+    let passed = commits.iter().filter_map(|commit| commit.whose.runners()?.accepted());
+    passed.map(|receipt| &receipt.run).find(|of| *of != run).cloned()
 }
 
 /// Counts the commits that have other files than the one before.

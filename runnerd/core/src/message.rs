@@ -13,7 +13,7 @@ mod summary;
 mod trailers;
 mod value;
 
-use protocol::words::GuardOutcome;
+use protocol::words::{GuardOutcome, VerdictName};
 
 pub use claim::claims;
 pub use headline::headline;
@@ -170,6 +170,19 @@ impl RunnerCommit {
             | Self::Resume(milestone)
             | Self::Claim(milestone)
             | Self::Release(milestone) => &milestone.version,
+        }
+    }
+
+    /// Returns the receipt of an iteration whose leaf passed.
+    pub fn accepted(&self) -> Option<&Receipt> {
+        match self {
+            Self::Iteration(receipt) if receipt.verdict.name == VerdictName::Accepted => Some(receipt),
+            Self::Iteration(_)
+            | Self::Start(_)
+            | Self::Baseline(..)
+            | Self::Resume(_)
+            | Self::Claim(_)
+            | Self::Release(_) => None,
         }
     }
 

@@ -1,11 +1,8 @@
 //! Where the chain of a run's commits is cut: at each leaf that passed, and at a person's own commit where nothing is
 //! outstanding. Everything else folds into the cut behind it.
 
-use protocol::words::VerdictName;
-
 use super::ChainCommit;
 use crate::audit::Whose;
-use crate::message::RunnerCommit;
 
 /// Commits that become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,15 +44,7 @@ pub(super) fn cuts(commits: &[ChainCommit<'_>], before: &str) -> Vec<Cut> {
 
 /// Returns the node that passed with a commit.
 fn passed(whose: Whose<'_>) -> Option<String> {
-    match whose.runners()? {
-        RunnerCommit::Iteration(receipt) if receipt.verdict.name == VerdictName::Accepted => Some(receipt.node.clone()),
-        RunnerCommit::Iteration(_)
-        | RunnerCommit::Start(_)
-        | RunnerCommit::Baseline(..)
-        | RunnerCommit::Resume(_)
-        | RunnerCommit::Claim(_)
-        | RunnerCommit::Release(_) => None,
-    }
+    whose.runners()?.accepted().map(|receipt| receipt.node.clone())
 }
 
 /// Returns the people who wrote what was folded, besides the author of what it was folded into. What a session has
