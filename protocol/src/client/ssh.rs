@@ -136,10 +136,10 @@ impl LineError {
                 Some(format!("try it by hand: {}", host.ssh_line("runnerctl daemon status")))
             }
             Self::NotFound { host, .. } => Some(format!(
-                "install runnerctl and runnerd there, in a folder that this prints: {}",
+                "install both programs there, in a folder that this prints: {}",
                 host.ssh_line("echo $PATH")
             )),
-            Self::TooOld { host } => Some(format!("update runnerctl and runnerd on {host}")),
+            Self::TooOld { host } => Some(format!("update both programs on {host}")),
             Self::There { host, hint, .. } => hint.as_ref().map(|hint| format!("on {host}: {hint}")),
         }
     }
