@@ -43,6 +43,7 @@ use crate::daemon::{self, DaemonError};
 use crate::git::{GitError, Id};
 use crate::logging::{self, Destination, LoggingError};
 use crate::upstream::{Gate, Hurry, PUSH, Parted, Sent, Upstream, UpstreamError, url_of};
+use crate::worker::LoadError;
 
 /// Commits that may be unpublished while the run goes on.
 const UNPUBLISHED_MAX: u32 = 3;
@@ -130,6 +131,16 @@ pub enum JobError {
         /// What is wrong with it.
         why: MessageError,
     },
+    /// How long to wait for another driver cannot be told.
+    #[error("the configuration of run {run} at commit {commit}, which another driver has, cannot be read")]
+    Config {
+        /// The run.
+        run: String,
+        /// The commit.
+        commit: Id,
+        /// What is wrong with it.
+        source: Box<LoadError>,
+    },
     /// The daemon of the job was gone before the run was over.
     #[error("the engine has ended before the run")]
     Interrupted,
@@ -177,7 +188,8 @@ impl JobError {
             | Self::Neither { .. }
             | Self::Empty { .. }
             | Self::NotOfRun { .. }
-            | Self::Unread { .. } => ExitStatus::Refused.code(),
+            | Self::Unread { .. }
+            | Self::Config { .. } => ExitStatus::Refused.code(),
             Self::Call(error) => error.exit_status().code(),
             Self::Daemon(error) => error.exit_code(),
             Self::Connect(error) => error.exit_status().code(),
@@ -206,6 +218,9 @@ impl JobError {
             }
             Self::Unread { .. } => {
                 Some("drive it with the build of runnerd that has written it, or a newer one".to_owned())
+            }
+            Self::Config { .. } => {
+                Some("correct .runner/state/config.toml on the run's branch, once its driver has ended".to_owned())
             }
             Self::Call(CallError::Refused(refusal)) => refusal.hint.clone(),
             _ => None,

@@ -103,7 +103,7 @@ fn look(job: &Job, watched: &mut Watched) -> Result<Looked, JobError> {
     let taking = Taking {
         taker: &job.driver,
         unmoved: signed(clock::since_boot().saturating_sub(since)),
-        iteration: signed(iteration(&repository, tip)),
+        iteration: signed(iteration(job, &repository, (tip, &claimed))?),
         is_asked: job.options.take_over,
     };
     match take_over(&claimed, &taking) {
@@ -293,7 +293,12 @@ fn is_completed(job: &Job, repository: &Repository, tip: Id) -> Result<bool, Job
     Ok(settled.and_then(|at| worker::load(repository, at).ok()).is_some_and(|settled| settled.tree.root.passes))
 }
 
-/// Returns the longest iteration of a run; that of the defaults where its configuration cannot be read.
-fn iteration(repository: &Repository, tip: Id) -> Duration {
-    worker::load_config(repository, tip).unwrap_or_default().iteration_timeout
+/// Returns the longest iteration of a run, where it is to be waited for: one that cannot be read is no shorter one.
+fn iteration(job: &Job, repository: &Repository, (tip, claimed): (Id, &Claimed)) -> Result<Duration, JobError> {
+    if *claimed == Claimed::Free || job.options.take_over {
+        return Ok(Duration::ZERO);
+    }
+    let config = worker::load_config(repository, tip);
+    let unknown = |source| JobError::Config { run: job.options.run.clone(), commit: tip, source: Box::new(source) };
+    config.map(|config| config.iteration_timeout).map_err(unknown)
 }
