@@ -306,8 +306,9 @@ impl Job {
         let out = CheckOut { commit: at, branch, run: &self.branch, aside: &aside };
         block_in_place(|| self.ground.check_out(&out))?;
         note(&format!(
-            "driving run {} as {}; steer it with: runnerctl --socket {}",
+            "driving run {} at {} as {}; steer it with: runnerctl --socket {}",
             self.options.run,
+            self.gate.shown(),
             self.driver,
             self.socket.display()
         ));
@@ -442,23 +443,20 @@ fn goal(options: &Options) -> Result<Option<String>, JobError> {
     if text.trim().is_empty() { Err(of("is empty")) } else { Ok(Some(text)) }
 }
 
-/// Returns the address of the remote: that of a repository here, a bare one itself, or what was given.
+/// Returns the address of the remote: that of a repository here, or what was given. A bare repository is a remote itself,
+/// wherever it was cloned from.
 fn url(options: &Options) -> Result<String, JobError> {
     let path = Path::new(&options.place);
     if !path.is_dir() {
         return Ok(options.place.clone());
     }
     let path = path.canonicalize().map_err(JobError::io("looking at", path))?;
-    match url_of(&path, &options.remote) {
-        Ok(url) if Path::new(&url).is_relative() && path.join(&url).is_dir() => {
-            Ok(path.join(url).display().to_string())
-        }
-        Ok(url) => Ok(url),
-        Err(UpstreamError::NoRemote { .. }) if path.join("objects").is_dir() && path.join("HEAD").is_file() => {
-            Ok(path.display().to_string())
-        }
-        Err(error) => Err(error.into()),
+    if path.join("objects").is_dir() && path.join("HEAD").is_file() {
+        return Ok(path.display().to_string());
     }
+    let url = url_of(&path, &options.remote)?;
+    let beside = path.join(&url);
+    Ok(if Path::new(&url).is_relative() && beside.is_dir() { beside.display().to_string() } else { url })
 }
 
 /// Says something to whoever reads the job's output.

@@ -25,6 +25,18 @@ fn a_run_is_driven_to_its_end_and_a_second_driver_of_it_has_nothing_to_do() {
 }
 
 #[test]
+fn a_bare_repository_is_the_remote_itself_wherever_it_was_cloned_from() {
+    let remote = Remote::new();
+    remote.repo.script().always(WRITES);
+    let mut command = remote.home.command("runnerd");
+    command.arg("drive").arg(&remote.bare).args(["--run", "x", "-m", "Do it.", "--yes"]);
+    let said = Driver::spawn(command).exits(0);
+    assert!(said.contains(&format!("driving run x at {} as host/", remote.bare.display())), "{said}");
+    assert_eq!(remote.subjects().last().map(String::as_str), Some("release run x"));
+    assert_eq!(remote.repo.git(&["branch", "--list", "runner/*"]), "");
+}
+
+#[test]
 fn a_driver_that_is_told_to_end_commits_and_releases_and_another_one_goes_on() {
     let remote = Remote::new();
     let gate = remote.repo.script().gate("work");

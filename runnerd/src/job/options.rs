@@ -24,7 +24,7 @@ Exit codes:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Repository whose remote has the run, or the address of a remote
+    /// Work tree whose remote has the run, a bare repository, or the address of a remote
     #[arg(value_name = "PATH|URL", default_value = ".")]
     pub place: String,
     /// Id of the run
@@ -36,7 +36,7 @@ pub struct Options {
     /// Goal of a run that the remote does not have yet, as text
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
-    /// Remote of the repository at PATH
+    /// Remote of the work tree at PATH
     #[arg(long, value_name = "NAME", default_value = "origin")]
     pub remote: String,
     /// Folder of the work tree, kept for the next driver [default: a private one that is removed]
