@@ -197,20 +197,30 @@ pub(super) fn release(job: &Job) -> Result<(), JobError> {
     Err(UpstreamError::Away { remote: job.gate.shown(), why }.into())
 }
 
-/// Keeps at the remote what is committed here and is not on its branch; returns the name that it has there.
+/// Keeps at the remote the work that is committed here and is not on its branch; returns the name that it has there.
 pub(super) fn rescue(job: &Job) -> Result<Option<String>, JobError> {
     let repository = job.ground.repository()?;
     let Some(own) = repository.branch(&job.branch)? else { return Ok(None) };
     let there = job.gate.look(&job.branch)?.tip;
     if let Some(there) = there {
         job.gate.fetch(&job.branch)?;
-        if repository.is_ancestor(&own, &there)? {
+        if repository.is_ancestor(&newest_work(&repository, &own)?, &there)? {
             return Ok(None);
         }
     }
     let name = format!("refs/runner/rescue/{}/{}", job.options.run, job.driver.name());
     job.gate.keep(&own, &name, PUSH)?;
     Ok(Some(name))
+}
+
+/// Returns the newest commit that does more than to say who drives.
+fn newest_work(repository: &Repository, own: &Id) -> Result<Id, JobError> {
+    let mut newest = *own;
+    repository.first_parents_until(own, MAX_COMMITS, |commit| {
+        newest = commit.id;
+        !RunnerCommit::parse(&commit.message).is_ok_and(|read| read.tells_who_drives())
+    })?;
+    Ok(newest)
 }
 
 /// Tells whether another driver has begun on the branch since this one's last commit there; none where the branch is gone.
