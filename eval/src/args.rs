@@ -135,12 +135,16 @@ pub(crate) struct ReportArgs {
 #[command(after_help = "Examples:
   runner-eval compare old new
   runner-eval compare model=sonnet model=opus
-  runner-eval compare executor=codex,label=x executor=claude,label=x --html compare.html")]
+  runner-eval compare executor=codex,label=x executor=claude,label=x --html compare.html
+  runner-eval compare main branch --fail-under -5pp    exit code 9 where it is worse by more")]
 pub(crate) struct CompareArgs {
     /// The one set
     pub(crate) a: String,
     /// The other set
     pub(crate) b: String,
+    /// End with 9 where the second set is met less often than the first by more than this, over all cases: `-5pp`
+    #[arg(long, value_name = "POINTS", allow_hyphen_values = true, value_parser = points)]
+    pub(crate) fail_under: Option<f64>,
     /// Write a page with plots, too
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -179,6 +183,15 @@ pub(crate) struct PromptsArgs {
     /// Write the grid as a page, too
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+}
+
+/// Reads a difference in percentage points.
+fn points(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("pp").unwrap_or(text);
+    match number.parse::<f64>() {
+        Ok(points) if (-100.0..=100.0).contains(&points) => Ok(points),
+        _ => Err(format!("`{text}` is no difference in percentage points between -100 and 100, as -5pp is")),
+    }
 }
 
 #[cfg(test)]

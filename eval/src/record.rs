@@ -61,7 +61,12 @@ pub(crate) async fn makers(repository: &Repository, run: &str) -> Makers {
 
 /// Has the branch audited; what is wrong is told by its first violation.
 pub(crate) async fn audit(daemon: &Daemon, repository: &Repository, run: &str) -> Result<(), String> {
-    let params = VerifyParams { path: WirePath::from(repository.folder()), run: Some(run.to_owned()), since: None };
+    let params = VerifyParams {
+        path: WirePath::from(repository.folder()),
+        run: Some(run.to_owned()),
+        since: None,
+        signers: None,
+    };
     let report = daemon.connection().client().verify(params).await.map_err(|error| Fault::from(error).to_string())?;
     let violations: Vec<_> = report.findings.iter().filter(|finding| finding.severity == Severity::Violation).collect();
     let Some(first) = violations.first() else { return Ok(()) };

@@ -33,9 +33,10 @@ pub(super) fn compare(global: &Global, places: &Places, args: &CompareArgs) -> R
     let [a, b] = [&args.a, &args.b].map(|set| Selector::parse(set));
     let (a, b) = (a?, b?);
     let comparison = report::compare::compare([a.text(), b.text()], &a.of(&entries)?, &b.of(&entries)?);
+    let comparison = comparison.held_to(args.fail_under);
     write_page(args.html.as_deref(), || html::comparison(&comparison))?;
     answer(global, &comparison, || text::comparison(&comparison))?;
-    Ok(ExitStatus::Fine)
+    Ok(if comparison.failed { ExitStatus::RunEnded } else { ExitStatus::Fine })
 }
 
 /// Writes a page where one is wanted.

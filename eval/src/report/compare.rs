@@ -22,6 +22,10 @@ pub(crate) struct Comparison {
     pub(crate) cases: Vec<Pair>,
     /// Over all of these.
     pub(crate) overall: Option<Difference>,
+    /// The difference in percentage points that was not to be undercut, where one was named.
+    pub(crate) fail_under: Option<f64>,
+    /// Whether it was.
+    pub(crate) failed: bool,
     /// Cases that only one set has: they are not compared.
     pub(crate) only_one: Vec<String>,
     /// Cases that are not the same on both sides: file or template have changed.
@@ -56,9 +60,19 @@ pub(crate) fn compare(names: [&str; 2], a: &[Entry], b: &[Entry]) -> Comparison 
         a: names[0].to_owned(),
         b: names[1].to_owned(),
         overall: difference(&judged),
+        fail_under: None,
+        failed: false,
         only_one: of_a.symmetric_difference(&of_b).cloned().collect(),
         changed: of_a.intersection(&of_b).filter(|case| digests(case, a) != digests(case, b)).cloned().collect(),
         cases,
+    }
+}
+
+impl Comparison {
+    /// Holds it to a difference in percentage points; without any difference it has failed.
+    pub(crate) fn held_to(self, fail_under: Option<f64>) -> Self {
+        let failed = |points: f64| self.overall.is_none_or(|overall| overall.share * 100.0 < points);
+        Self { failed: fail_under.is_some_and(failed), fail_under, ..self }
     }
 }
 
@@ -94,5 +108,9 @@ mod tests {
         let comparison = compare(["a", "b"], &many(Fail), &many(Success));
         let overall = comparison.overall.expect("one");
         assert!(!overall.within_chance && overall.share > 0.99);
+        assert!(!comparison.held_to(Some(-5.0)).failed);
+        let worse = || compare(["a", "b"], &many(Success), &many(Fail));
+        assert!(worse().held_to(Some(-5.0)).failed && !worse().held_to(Some(-100.0)).failed);
+        assert!(compare(["a", "b"], &[], &many(Fail)).held_to(Some(-5.0)).failed, "nothing was compared");
     }
 }

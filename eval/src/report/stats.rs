@@ -5,6 +5,8 @@ use serde::Serialize;
 
 /// Quantile of the normal distribution for 95 %.
 const Z: f64 = 1.959_963_984_540_054;
+/// No more runs than so many times as many are worth telling.
+const MOST_TIMES: u32 = 1024;
 
 /// A share of runs, with the interval of Wilson at 95 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -49,11 +51,37 @@ pub(crate) struct Difference {
     pub(crate) high: f64,
     /// Whether no difference at all lies in the interval.
     pub(crate) within_chance: bool,
+    /// How many times as many runs of the same shares would settle it; null where it is settled, there is no difference, or no
+    /// number of runs that anybody makes would do.
+    pub(crate) more_runs: Option<u32>,
 }
 
 /// Returns the difference of rates over several cases: each case is compared with itself, and weighs by how many runs it
 /// has on both sides, so that a case which was run more often on one side does not pass for a difference.
 pub(crate) fn difference(pairs: &[(Rate, Rate)]) -> Option<Difference> {
+    let found = interval(pairs)?;
+    let is_open = found.within_chance && found.share != 0.0;
+    Some(Difference { more_runs: is_open.then(|| times_to_settle(pairs)).flatten(), ..found })
+}
+
+/// Returns how many times as many runs of the same shares would leave no chance.
+fn times_to_settle(pairs: &[(Rate, Rate)]) -> Option<u32> {
+    let more = |rate: &Rate, times: u32| Rate::of(rate.count * u64::from(times), rate.of * u64::from(times));
+    let is_settled = |times: u32| {
+        let pairs: Option<Vec<_>> = pairs.iter().map(|(a, b)| more(a, times).zip(more(b, times))).collect();
+        pairs.and_then(|pairs| interval(&pairs)).is_some_and(|found| !found.within_chance)
+    };
+    let enough = (1..=MOST_TIMES.ilog2()).map(|power| 1 << power).find(|times| is_settled(*times))?;
+    // The interval only shrinks: between what is too few and what is enough lies the least.
+    let (mut few, mut enough) = (enough / 2, enough);
+    while enough - few > 1 {
+        let middle = u32::midpoint(few, enough);
+        if is_settled(middle) { enough = middle } else { few = middle }
+    }
+    Some(enough)
+}
+
+fn interval(pairs: &[(Rate, Rate)]) -> Option<Difference> {
     let weight = |(a, b): &(Rate, Rate)| real(a.of) * real(b.of) / (real(a.of) + real(b.of));
     let total: f64 = pairs.iter().map(weight).sum();
     if total <= 0.0 {
@@ -67,7 +95,7 @@ pub(crate) fn difference(pairs: &[(Rate, Rate)]) -> Option<Difference> {
         up += weight.powi(2) * ((b.high - b.share).powi(2) + (a.share - a.low).powi(2));
     }
     let (low, high) = (share - down.sqrt(), share + up.sqrt());
-    Some(Difference { share, low, high, within_chance: low <= 0.0 && high >= 0.0 })
+    Some(Difference { share, low, high, within_chance: low <= 0.0 && high >= 0.0, more_runs: None })
 }
 
 /// What is known of a number over several runs.
@@ -143,7 +171,12 @@ mod tests {
         assert!(!found.within_chance);
         let found = of((10, 10), (0, 10));
         assert!(near(found.low, 0.6075) && near(found.high, 1.0), "{found:?}");
-        assert!(of((3, 5), (2, 5)).within_chance);
+        let found = of((3, 5), (2, 5));
+        assert!(found.within_chance);
+        let times = u64::from(found.more_runs.expect("it is not settled"));
+        let again = |times: u64| of((3 * times, 5 * times), (2 * times, 5 * times));
+        assert!(!again(times).within_chance && again(times - 1).within_chance, "{times}");
+        assert_eq!(of((2, 5), (2, 5)).more_runs, None);
     }
 
     #[test]

@@ -101,6 +101,10 @@ pub(crate) fn comparison(comparison: &Comparison) -> String {
     if comparison.cases.is_empty() {
         text.push_str("no case has results in both sets: nothing is compared\n");
     }
+    if let Some(points) = comparison.fail_under {
+        let word = if comparison.failed { "failed" } else { "kept" };
+        let _ = writeln!(text, "not under {points} percentage points: {word}");
+    }
     for (cases, what) in [
         (&comparison.only_one, "only in one set, and not compared"),
         (&comparison.changed, "the case has changed between the sets"),
@@ -129,11 +133,17 @@ fn side(case: &str, name: &str, row: &Row) -> Vec<String> {
 
 /// Says what a difference is worth.
 pub(crate) fn told(difference: Option<Difference>) -> String {
-    let Some(Difference { share, low, high, within_chance }) = difference else {
+    let Some(Difference { share, low, high, within_chance, more_runs }) = difference else {
         return "not judged on both sides".into();
     };
     let points = format!("{:+.0} points [{:+.0} to {:+.0}]", share * 100.0, low * 100.0, high * 100.0);
-    if within_chance { format!("{points}: within chance") } else { format!("{points}: more than chance") }
+    match (within_chance, more_runs) {
+        (false, _) => format!("{points}: more than chance"),
+        (true, None) => format!("{points}: within chance"),
+        (true, Some(times)) => {
+            format!("{points}: within chance; {times} times as many runs of the same kind would settle it")
+        }
+    }
 }
 
 pub(crate) fn share(rate: Rate) -> String {
