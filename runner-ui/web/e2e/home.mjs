@@ -27,64 +27,43 @@ answer() { printf '%s' "$1" > "$RUNNER_OUTPUT"; }
 . "$home/${name}.$n.sh"
 `;
 
-export class Home {
-  #children = new Set();
-  #daemon;
-
-  /** The agent is a command, or stands in for `codex`, of whose output the form is known. */
-  static async make(kind = 'command') {
-    const home = new Home();
-    home.path = await realpath(await mkdtemp(join(tmpdir(), 'runner-page-')));
-    home.repo = join(home.path, 'repos/roman');
-    for (const folder of ['repos/roman', 'run', 'state', 'tmp', 'config'])
-      await mkdir(join(home.path, folder), { recursive: true, mode: 0o700 });
-    home.env = {
-      PATH: `${home.path}:${process.env.PATH}`,
-      CODEX_API_KEY: 'a key that opens nothing',
-      HOME: home.path,
-      TMPDIR: join(home.path, 'tmp'),
-      LANG: 'C.UTF-8',
-      GIT_CONFIG_NOSYSTEM: '1',
-      XDG_CONFIG_HOME: join(home.path, 'config'),
-      XDG_STATE_HOME: join(home.path, 'state'),
-      XDG_RUNTIME_DIR: join(home.path, 'run'),
-      RUNNERD_STATE: join(home.path, 'state'),
-      RUNNERD_SOCKET: join(home.path, 'run/s'),
-    };
-    await writeFile(
-      join(home.path, '.gitconfig'),
-      '[user]\n\tname = Kit\n\temail = kit@localhost\n[init]\n\tdefaultBranch = main\n',
-    );
-    await home.daemon();
-    await home.#repository(kind);
-    return home;
+/** A repository whose agent and guard do what a test says of each of their runs. */
+class Repository {
+  /** Scripts and gates are in the folder `path`, the work tree is `repo`. */
+  constructor(path, repo, env) {
+    Object.assign(this, { path, repo, env });
   }
 
-  async #repository(kind) {
+  /** The agent is a command, or stands in for `codex`, of whose output the form is known; `limits` and `more` stand in the configuration. */
+  async begin({ kind = 'command', model = null, limits = '', more = '' } = {}) {
+    await mkdir(this.path, { recursive: true, mode: 0o700 });
+    await mkdir(this.repo, { recursive: true, mode: 0o700 });
     for (const name of ['agent', 'codex', 'guard']) {
       await writeFile(join(this.path, name), scripted(name));
       await chmod(join(this.path, name), 0o700);
       await writeFile(join(this.path, `${name}.count`), '0\n');
     }
     await writeFile(join(this.repo, 'README.md'), 'A repository.\n');
-    await this.#git('init', '--quiet');
+    await this.git('init', '--quiet');
     await this.#commit('Begin');
     await this.ctl('init');
     const command = (name) => JSON.stringify([join(this.path, name)]);
     const executor =
-      kind === 'command' ? `kind = "command"\ncommand = ${command('agent')}` : `kind = "${kind}"`;
+      (kind === 'command' ? `kind = "command"\ncommand = ${command('agent')}` : `kind = "${kind}"`) +
+      (model === null ? '' : `\nmodel = "${model}"`);
     await writeFile(
       join(this.repo, '.runner/state/config.toml'),
-      `[executor]\n${executor}\n\n[guard]\ncommand = ${command('guard')}\nbaseline = false\n`,
+      `${limits}[executor]\n${executor}\n\n[guard]\ncommand = ${command('guard')}\nbaseline = false\n${more}`,
     );
     await this.#commit('Set up the runner');
   }
 
-  #git = (...args) => run('git', args, { cwd: this.repo, env: this.env });
   async #commit(message) {
-    await this.#git('add', '--all');
-    await this.#git('commit', '--quiet', '--message', message);
+    await this.git('add', '--all');
+    await this.git('commit', '--quiet', '--message', message);
   }
+
+  git = (...args) => run('git', args, { cwd: this.repo, env: this.env });
 
   /** Says what the n-th session of the agent, or the n-th run of the guard, does. */
   script = (name, n, text) => writeFile(join(this.path, `${name}.${n}.sh`), text);
@@ -96,6 +75,54 @@ export class Home {
   open = (name) => writeFile(join(this.path, name), '\n');
 
   ctl = (...args) => run(join(programs, 'runnerctl'), args, { cwd: this.repo, env: this.env });
+}
+
+export class Home extends Repository {
+  #children = new Set();
+  #daemon;
+
+  /** A home with a daemon and one repository. */
+  static async make(kind = 'command') {
+    const home = await Home.empty();
+    await home.begin({ kind });
+    return home;
+  }
+
+  /** A home with a daemon and no repository; `settings` are the daemon's, `at` a folder that is not there yet. */
+  static async empty(settings = '', at = null) {
+    if (at !== null) await mkdir(at, { mode: 0o700 });
+    const path = await realpath(at ?? (await mkdtemp(join(tmpdir(), 'runner-page-'))));
+    for (const folder of ['src/roman', 'run', 'state', 'tmp', 'config/runnerd'])
+      await mkdir(join(path, folder), { recursive: true, mode: 0o700 });
+    const home = new Home(path, join(path, 'src/roman'), {
+      PATH: `${path}:${process.env.PATH}`,
+      CODEX_API_KEY: 'a key that opens nothing',
+      HOME: path,
+      TMPDIR: join(path, 'tmp'),
+      LANG: 'C.UTF-8',
+      GIT_CONFIG_NOSYSTEM: '1',
+      XDG_CONFIG_HOME: join(path, 'config'),
+      XDG_STATE_HOME: join(path, 'state'),
+      XDG_RUNTIME_DIR: join(path, 'run'),
+      RUNNERD_STATE: join(path, 'state'),
+      RUNNERD_SOCKET: join(path, 'run/s'),
+    });
+    await writeFile(
+      join(path, '.gitconfig'),
+      '[user]\n\tname = Kit\n\temail = kit@localhost\n[init]\n\tdefaultBranch = main\n',
+    );
+    await writeFile(join(path, 'config/runnerd/config.toml'), settings);
+    await home.daemon();
+    return home;
+  }
+
+  /** Another repository in this home. */
+  async repository(name, settings) {
+    const env = { ...this.env, PATH: `${join(this.path, 'of', name)}:${process.env.PATH}` };
+    const other = new Repository(join(this.path, 'of', name), join(this.path, 'src', name), env);
+    await other.begin(settings);
+    return other;
+  }
 
   /** Starts the daemon; returns when it answers. */
   async daemon() {
@@ -112,8 +139,8 @@ export class Home {
     );
 
   /** Starts the server of the view; each call of what is returned gives an address, which leads to the page once. */
-  async view() {
-    const child = this.#spawn('runner-ui', ['--json']);
+  async view(...options) {
+    const child = this.#spawn('runner-ui', ['--json', ...options]);
     const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
     return async () => JSON.parse((await lines.next()).value).url;
   }
@@ -138,7 +165,7 @@ export class Home {
   }
 
   async end() {
-    await this.ctl('--no-spawn', 'daemon', 'stop', '--now').catch(() => undefined);
+    await this.ctl('--no-spawn', 'daemon', 'stop').catch(() => undefined);
     const gone = [...this.#children].map((child) => once(child, 'exit'));
     for (const child of this.#children) child.kill('SIGTERM');
     await Promise.all(gone);

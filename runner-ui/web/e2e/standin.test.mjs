@@ -11,7 +11,7 @@ afterAll(() => browser?.close());
 
 const RUN = '#/repo/r1/run/roman-1a2b3c4d';
 const places = [
-  ['', '.repos'],
+  ['', '.repos, .rows'],
   [RUN, '[role=treeitem]'],
   ...['timeline', 'plots', 'memory', 'questions', 'settings'].map((section) => [
     `${RUN}/${section}`,

@@ -1,7 +1,7 @@
 // Finds a place by its words: repositories, runs, tasks, iterations and sections of what is open, best first.
 import { format, sections } from '../route';
 import type { IterationView, Node, RunSummary, StatusView } from '../wire';
-import { headlineOf, nameOf } from './overview';
+import { headlineOf, lookOf, nameOf } from './overview';
 import { keyOf } from './timeline';
 import { ofRun, ofVerdict } from './words';
 
@@ -57,7 +57,7 @@ function fits(hit: Hit, words: readonly string[]): number | null {
 function* all({ repos, open, runs }: Ground): Generator<Hit> {
   for (const one of repos) {
     const { id } = one.repo;
-    const about = [headlineOf(one), one.run?.summary.id, one.run && ofRun(one.run.summary.state).word];
+    const about = [headlineOf(one), one.run?.summary.id, lookOf(one)?.word];
     yield { kind: 'repository', title: nameOf(one), about: joined(about), place: format({ repo: id }) };
   }
   if (!open) return;

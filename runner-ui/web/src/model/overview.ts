@@ -1,7 +1,7 @@
 // Repositories as a reader wants them in the morning: what needs a person first, then what goes on, then what is done.
 import type { RunStatus, StatusView } from '../wire';
 import { age } from './format';
-import { ofRun, type Tone } from './words';
+import { awaitsReview, ofRun, ofSummary, type Look, type Tone } from './words';
 
 /** What a repository asks of its reader. */
 export type Group = 'needs' | 'goes' | 'done';
@@ -14,9 +14,7 @@ const GOES: ReadonlySet<RunStatus> = new Set(['running', 'queued', 'waiting']);
 export function groupOf(one: StatusView): Group {
   const state = stateOf(one);
   if (state === null) return 'done';
-  // One that waits for a review waits for a person, one that waits for a service does not.
-  const commands = one.run?.summary.reason?.commands ?? [];
-  const isReview = state === 'waiting' && commands.some((command) => command.argv.includes('approve'));
+  const isReview = !one.repo.held && one.run != null && awaitsReview(one.run.summary);
   if (isReview || NEEDS.has(state)) return 'needs';
   return GOES.has(state) ? 'goes' : 'done';
 }
@@ -106,9 +104,15 @@ export function fullNameOf(one: StatusView): string {
   return run === null ? nameOf(one) : `${nameOf(one)} ${run}`;
 }
 
+/** How its state is shown; null where it has no run. */
+export function lookOf(one: StatusView): Look | null {
+  if (one.repo.held) return ofRun('held');
+  return one.run ? ofSummary(one.run.summary) : null;
+}
+
 const place = (one: StatusView): number => {
-  const state = stateOf(one);
-  return state === null ? 6 : rank[ofRun(state).tone];
+  const look = lookOf(one);
+  return look === null ? 6 : rank[look.tone];
 };
 
 const compare = (a: StatusView, b: StatusView): number =>

@@ -1,7 +1,7 @@
 // Why a run does not go on, or how it ended: what stands on top of its page.
 import type { Command, IterationView, RunView } from '../wire';
 import { titled, titlesOf, type Titles } from './titles';
-import { ofRun, isOver, type Tone } from './words';
+import { awaitsReview, isOver, ofSummary, type Tone } from './words';
 
 export interface Why {
   tone: Tone;
@@ -33,7 +33,7 @@ const words: Record<string, string> = {
 /** Null while the run goes on and nothing is in its way. */
 export function whyOf(run: RunView, last: IterationView | null, titles: Titles = titlesOf(run)): Why | null {
   const { state, reason } = run.summary;
-  const look = ofRun(state);
+  const look = ofSummary(run.summary);
   if (state === 'running') {
     const obstacle = run.phase?.obstacle;
     if (!obstacle) return null;
@@ -56,7 +56,7 @@ export function whyOf(run: RunView, last: IterationView | null, titles: Titles =
   return {
     tone: look.tone,
     icon: look.icon,
-    title: words[state] ?? look.word,
+    title: awaitsReview(run.summary) ? 'Awaiting your review' : (words[state] ?? look.word),
     message: reason ? titled(reason.message, titles) : null,
     ways: reason?.command ?? null,
     commands: reason?.commands ?? [],

@@ -1,5 +1,5 @@
 // What stands for the words of the protocol: an icon and a tone beside the word, never a colour alone.
-import type { IterationView, PhaseName, RunStatus, VerdictName } from '../wire';
+import type { IterationView, PhaseName, RunStatus, RunSummary, VerdictName } from '../wire';
 
 /** The tones of the page; each has a colour per theme. */
 export type Tone = 'good' | 'bad' | 'live' | 'look' | 'wait' | 'quiet';
@@ -59,6 +59,14 @@ const look = (entry: [string, string, Tone] | undefined, word: string): Look => 
 };
 
 export const ofRun = (state: RunStatus): Look => look(runs[state], state);
+
+/** One that waits for a review waits for a person; one that waits for a service does not. */
+export const awaitsReview = ({ state, reason }: RunSummary): boolean =>
+  state === 'waiting' && (reason?.commands ?? []).some((command) => command.argv.includes('approve'));
+
+/** The state of a run, and for whom it waits. */
+export const ofSummary = (run: RunSummary): Look =>
+  awaitsReview(run) ? look(verdicts.Pending, run.state) : ofRun(run.state);
 export const ofVerdict = (verdict: VerdictName): Look => look(verdicts[verdict], verdict);
 export const ofPhase = (phase: PhaseName): string => phases[phase] ?? phase;
 
