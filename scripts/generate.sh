@@ -7,16 +7,14 @@ set -eu
 find_rust
 
 cd -- "$root"
+# Of the whole workspace, as the tests are: a package alone would be built anew, with libraries of its own.
 say "writing schemas/"
-cargo run --locked --quiet --package runner-core --example schemas
-cargo run --locked --quiet --package runner-eval -- schemas schemas
-export UPDATE_GENERATED=1
-cargo test --locked --quiet --package runner-ui --test contract the_schema
+cargo run --locked --quiet --example schemas
+cargo run --locked --quiet --bin runner-eval -- schemas schemas
+say "writing the web view's schema, and docs/"
+UPDATE_GENERATED=1 cargo test --locked --quiet --workspace --lib --test contract --test reference --test rules -- \
+    the_schema the_page the_reference_page_is_current
 if [ -d runner-ui/web/node_modules ]; then
     say "writing runner-ui/web/src/wire.ts"
     npm run --silent --prefix runner-ui/web types
 fi
-say "writing docs/"
-cargo test --locked --quiet --package runner-core --test rules the_page
-cargo test --locked --quiet --package runner-protocol --test reference
-cargo test --locked --quiet --package runnerd --lib the_reference_page_is_current

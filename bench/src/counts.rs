@@ -56,6 +56,7 @@ pub(crate) fn measure(args: &Args, report: &mut Report) -> anyhow::Result<()> {
         ("runner_core: task tree of 2,000 nodes".to_owned(), Piece::Tree.count(folder.path())?),
         ("runner_core: prompt of its next leaf".to_owned(), Piece::Prompt.count(folder.path())?),
         ("runnerctl: status, whole process".to_owned(), status(folder.path())?),
+        ("runnerctl: --version, whole process".to_owned(), version(folder.path())?),
     ]);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("counts.json");
     if args.renew {
@@ -145,6 +146,14 @@ fn status(folder: &Path) -> anyhow::Result<u64> {
     let mut command = callgrind(&out, &[]);
     command.env_clear().envs(home.env().iter().cloned()).current_dir(repo.path());
     command.arg(binary("runnerctl")).args(["--no-spawn", "status"]);
+    collected(command, &out)
+}
+
+/// Counts what the program takes to begin and to end.
+fn version(folder: &Path) -> anyhow::Result<u64> {
+    let out = folder.join("version");
+    let mut command = callgrind(&out, &[]);
+    command.env_clear().arg(binary("runnerctl")).arg("--version");
     collected(command, &out)
 }
 

@@ -18,6 +18,7 @@ mod phases;
 mod publish;
 mod report;
 mod samples;
+mod scale;
 mod stop;
 mod tree;
 mod verify;
@@ -62,6 +63,8 @@ enum What {
     Publish(publish::Args),
     /// Overhead against what grows: iterations, repositories, subscribers, output; and what is kept for ever.
     Growth(growth::Args),
+    /// How many runs one git server carries: costs that are measured here, in virtual time.
+    Scale(scale::Args),
     /// Instructions of the rules and of `runnerctl status`, against what is checked in; needs valgrind.
     Counts(counts::Args),
     /// Time from the death of the daemon to the death of all that it had started, for each case and level.
@@ -106,6 +109,7 @@ impl What {
             Self::Workspace(args) => workspace::measure(args, report),
             Self::Publish(args) => publish::measure(args, report),
             Self::Growth(args) => growth::measure(args, report),
+            Self::Scale(args) => scale::measure(args, report)?,
             Self::Counts(args) => counts::measure(args, report)?,
             Self::Kills(args) => kills::measure(args, report),
             Self::Crashes(args) => crashes::measure(args, report),

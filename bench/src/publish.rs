@@ -155,7 +155,7 @@ impl Scene {
 }
 
 /// Returns the processor time of this program and of those that it has waited for.
-fn used() -> Duration {
+pub(crate) fn used() -> Duration {
     let of = |who| {
         let used: Usage = getrusage(who).expect("a process knows what it has used");
         let micros = |time: nix::sys::time::TimeVal| {

@@ -7,6 +7,7 @@ use jsonrpsee::core::{RpcResult, SubscriptionResult};
 use jsonrpsee::proc_macros::rpc;
 
 use crate::bisect::{PointsParams, PointsReply, TryParams, TryReply};
+use crate::branch::BranchView;
 use crate::delivery::{DescribeParams, DescribeReply, FeedbackParams, FeedbackReply};
 use crate::doctor::{AgentFacts, RepositoryFacts};
 use crate::event::Event;
@@ -121,6 +122,11 @@ pub trait RunApi {
     /// Lists the runs of a repository, those that are over included.
     #[method(name = "list")]
     async fn list(&self, params: AtPath) -> RpcResult<Vec<RunSummary>>;
+
+    /// Describes runs by their branches alone, known to a daemon or not: those of a mirror of a remote, or of a clone. The one
+    /// that moved last comes first.
+    #[method(name = "branches")]
+    async fn branches(&self, params: AtRun) -> RpcResult<Vec<BranchView>>;
 
     /// Tells which run is meant, and in which folder it works.
     #[method(name = "locate")]

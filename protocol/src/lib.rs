@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod api;
 pub mod bisect;
+pub mod branch;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod command;

@@ -19,6 +19,9 @@ pub const SOCKET_VARIABLE: &str = "RUNNERD_SOCKET";
 /// The variable that names the folder of the daemon's state.
 pub const STATE_VARIABLE: &str = "RUNNERD_STATE";
 
+/// The variable by which an engine that is not known tells the name of its job.
+pub const JOB_VARIABLE: &str = "RUNNERD_JOB";
+
 /// Longest path of a socket in bytes, without the final NUL.
 pub const SOCKET_PATH_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
@@ -157,6 +160,11 @@ impl Paths {
     }
 }
 
+/// Returns the file of the client's own settings; none without a home folder.
+pub fn client_settings() -> Option<PathBuf> {
+    BaseDirs::new().map(|dirs| dirs.config_dir().join("runnerctl/config.toml"))
+}
+
 /// Returns the folder of the folders of this user's jobs: below the temporary folder, which an engine may make for each.
 pub fn jobs_folder() -> PathBuf {
     env::temp_dir().join(format!("runnerd-jobs-{}", nix::unistd::getuid()))
@@ -172,10 +180,13 @@ pub fn job_of(variable: impl Fn(&str) -> Option<String>) -> Option<(&'static str
     if let Some(job) = variable("SLURM_JOB_ID") {
         return Some(("slurm", job));
     }
-    variable("KUBERNETES_SERVICE_HOST")?;
+    let named = variable(JOB_VARIABLE);
+    if variable("KUBERNETES_SERVICE_HOST").is_none() {
+        return named.map(|job| ("command", job));
+    }
     // The name of a pod is another one with each attempt.
-    let pod = variable("HOSTNAME")?;
-    Some(("kubernetes", variable("JOB_COMPLETION_INDEX").map_or_else(|| pod.clone(), |index| format!("{pod}-{index}"))))
+    let job = named.or_else(|| variable("HOSTNAME"))?;
+    Some(("kubernetes", variable("JOB_COMPLETION_INDEX").map_or_else(|| job.clone(), |index| format!("{job}-{index}"))))
 }
 
 /// What the paths are derived from.

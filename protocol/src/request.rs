@@ -163,6 +163,9 @@ pub struct VerifyParams {
     /// Findings in commits that this revision contains are counted and left out; the whole branch is looked at all the same.
     #[serde(default)]
     pub since: Option<String>,
+    /// Who may sign the runner's commits, as a file of allowed signers says it; nothing is asked of signatures without.
+    #[serde(default)]
+    pub signers: Option<String>,
 }
 
 /// `run.pause`.

@@ -52,6 +52,8 @@ words! {
         Rerun = "rerun",
         /// All that is judged is here, and there is an iteration of the run to judge.
         Unseen = "unseen",
+        /// Each commit of the runner is signed by a key that was named.
+        Signed = "signed",
     }
 }
 
@@ -159,6 +161,18 @@ pub struct AuditSince {
     pub warnings: u32,
 }
 
+/// Whose signatures the runner's commits have.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditSigned {
+    /// Commits of the runner.
+    pub commits: u32,
+    /// How many of them are signed by a key that was named.
+    pub held: u32,
+    /// By whom: principal and key, each once.
+    pub by: Vec<String>,
+}
+
 /// What an audit of a branch found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -184,4 +198,7 @@ pub struct AuditReport {
     /// The revision before which findings are counted alone, where one was named.
     #[serde(default)]
     pub since: Option<AuditSince>,
+    /// Whose signatures the runner's commits have, where signers were named.
+    #[serde(default)]
+    pub signed: Option<AuditSigned>,
 }

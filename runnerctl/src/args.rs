@@ -9,19 +9,18 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use protocol::error::ExitStatus;
-use protocol::host::Host;
 
 use crate::commands::{
     add, answer, approve, bisect, cancel, completions, config, daemon, deliver, demo, doctor, edit, explain, export,
-    fork, gc, guard, help, init, land, log, man, note, path, pause, questions, queue, reject, repos, resume, retry,
-    select, service, start, status, stdio, step, tree, ui, uninstall, validate, verify, watch,
+    fork, gc, guard, help, init, land, log, man, mcp, note, path, pause, questions, queue, reject, repos, resume,
+    retry, select, service, start, status, stdio, step, submit, tree, ui, uninstall, validate, verify, watch,
 };
 use crate::failure::Failure;
 
 /// Listed in the help of each command instead of being explained there.
 const FOR_ALL: &str = "Global options; see `runnerctl help`:
   --json  --quiet  -C DIR  --socket PATH  --no-spawn  --color WHEN  --plain
-  --host URL";
+  --host HOST  --all-hosts";
 
 /// Run coding agents through a task tree in a git repository, one commit per session.
 #[derive(Debug, Parser)]
@@ -52,9 +51,12 @@ pub(crate) struct Global {
     /// The daemon's socket [default: `RUNNERD_SOCKET`, else in the runtime directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
-    /// Ask the daemon of another machine, through ssh: `ssh://[user@]host[:port]` [default: `RUNNER_HOST`, else this machine]
-    #[arg(long, global = true, value_name = "URL", conflicts_with = "socket")]
-    pub(crate) host: Option<Host>,
+    /// Ask the daemon of another machine, through ssh: `ssh://[user@]host[:port]`, or a name in `[hosts]` of the client's settings; `status` and `questions` take several [default: `RUNNER_HOST`, else this machine]
+    #[arg(long, global = true, value_name = "HOST", conflicts_with = "socket")]
+    pub(crate) host: Vec<String>,
+    /// Ask all machines in `[hosts]`: `status` and `questions`
+    #[arg(long, global = true, conflicts_with_all = ["socket", "host"])]
+    pub(crate) all_hosts: bool,
     /// Do not start a daemon if none is running
     #[arg(long, global = true)]
     pub(crate) no_spawn: bool,
@@ -131,11 +133,13 @@ commands! {
         "fork" Fork(fork::ForkArgs),
         "land" Land(land::LandArgs),
         "deliver" Deliver(deliver::DeliverArgs),
+        "submit" Submit(submit::SubmitArgs),
     }
     "Look" {
         "status" Status(status::StatusArgs),
         "watch" Watch(watch::WatchArgs),
         "ui" Ui(ui::UiArgs),
+        "mcp" Mcp(mcp::McpArgs),
         "tree" Tree(tree::TreeArgs),
         "log" Log(log::LogArgs),
         "questions" Questions(questions::QuestionsArgs),
@@ -230,6 +234,9 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
     if let Some(cli) = parse_alone(&words) {
         return Ok(cli);
     }
+    if let Some(version) = version_alone(&words) {
+        return Err(version);
+    }
     let mut command = command();
     let matches = command.try_get_matches_from_mut(words)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
@@ -241,6 +248,13 @@ fn parse_alone(words: &[OsString]) -> Option<Cli> {
     let line = Global::augment_args(clap::Command::default().name("runnerctl").disable_help_subcommand(true));
     let matches = line.subcommand(options(clap::Command::default().name(name))).try_get_matches_from(words).ok()?;
     Cli::from_arg_matches(&matches).ok()
+}
+
+/// Returns what is printed where nothing but the version is asked for.
+fn version_alone(words: &[OsString]) -> Option<clap::Error> {
+    let line = clap::Command::default().name("runnerctl").version(env!("CARGO_PKG_VERSION"));
+    let asked = Global::augment_args(line).try_get_matches_from(words).err()?;
+    (asked.kind() == clap::error::ErrorKind::DisplayVersion).then_some(asked)
 }
 
 /// Prints what the parser has to say, as JSON where that was asked for, and returns the exit code.
@@ -267,6 +281,18 @@ fn first_line(error: &clap::Error) -> String {
 mod tests {
     use super::*;
     use crate::documents::words;
+
+    #[test]
+    fn the_version_alone_is_what_the_whole_command_line_says() {
+        let words = |line: &str| line.split_whitespace().map(OsString::from).collect::<Vec<_>>();
+        for line in ["runnerctl --version", "runnerctl -V", "runnerctl --json --version"] {
+            let whole = command().try_get_matches_from(words(line)).expect_err("it is no command");
+            assert_eq!(version_alone(&words(line)).expect("it is one").to_string(), whole.to_string());
+        }
+        for line in ["runnerctl", "runnerctl --help", "runnerctl status --version", "runnerctl --unknown"] {
+            assert!(version_alone(&words(line)).is_none(), "{line}");
+        }
+    }
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {
         Cli::try_parse_from(line.split_whitespace())

@@ -23,6 +23,7 @@ use protocol::tree::Node;
 use protocol::view::{IterationView, RepoView};
 
 use crate::args::Cli;
+use crate::settings::{HostUrl, Settings};
 use crate::text::safe::safe;
 
 /// Longest wait for the daemon: somebody holds the Tab key.
@@ -48,6 +49,7 @@ fn with_value(command: &str, arg: Arg) -> Arg {
         (_, "run") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, runs)),
         ("repos", "remove") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, repositories)),
         (_, "path") => ArgValueCompleter::new(places),
+        (_, "host") => ArgValueCompleter::new(hosts),
         (_, "node" | "parent" | "after") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, nodes)),
         (_, "iter" | "from") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, iterations)),
         ("export", "what") => ArgValueCompleter::new(iterations_and_runs),
@@ -65,6 +67,12 @@ fn places(typed: &OsStr) -> Vec<CompletionCandidate> {
     let mut all = PathCompleter::dir().complete(typed);
     all.extend(offered(typed, repositories));
     all
+}
+
+/// Returns the machines that the client's settings name.
+fn hosts(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let known = Settings::load().map(|settings| settings.hosts).unwrap_or_default();
+    candidates(typed, known.into_iter().map(|(name, HostUrl(host))| (name, host.to_string())))
 }
 
 fn iterations_and_runs(typed: &OsStr) -> Vec<CompletionCandidate> {
@@ -141,10 +149,15 @@ impl Asked {
     }
 }
 
-/// Returns the machine of the line, else of the variable.
+/// Returns the machine of the line, else of the variable, where there is one.
 fn host(named: Option<OsString>) -> Result<Option<Host>, HostError> {
     let named = named.or_else(|| env::var_os(HOST_VARIABLE)).filter(|named| !named.is_empty());
-    named.map(|named| named.to_string_lossy().parse()).transpose()
+    let Some(named) = named else { return Ok(None) };
+    let named = named.to_string_lossy();
+    match Settings::load().ok().and_then(|mut settings| settings.hosts.remove(&*named)) {
+        Some(HostUrl(host)) => Ok(Some(host)),
+        None => named.parse().map(Some),
+    }
 }
 
 /// Returns the value that an option has on a command line, as `--option value` or `--option=value`.

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use protocol::client::CallError;
-use protocol::error::ErrorKind;
+use protocol::error::{ErrorKind, ExitStatus};
 
 use crate::failure::{Failure, is_refusal};
 use crate::text::safe::safe_lines;
@@ -29,6 +29,18 @@ pub(crate) async fn confirmed<T, E: Into<CallError>>(
         return Err(error.into());
     }
     request(true).await.map_err(|error| error.into().into())
+}
+
+/// Asks a person before something is done for which nobody can be asked later.
+pub(crate) fn agreed(ui: &Ui, yes: bool, question: &str) -> Result<(), Failure> {
+    let refused = || Failure::new(ExitStatus::Refused, ErrorKind::Unconfirmed.as_str(), "it was not confirmed");
+    if yes {
+        return Ok(());
+    }
+    if !ui.can_ask() {
+        return Err(refused().hint("look at the commands in .runner/state/config.toml, then add --yes"));
+    }
+    if ask(&format!("{question} [y/N] "))? { Ok(()) } else { Err(refused()) }
 }
 
 fn ask(question: &str) -> Result<bool, Failure> {

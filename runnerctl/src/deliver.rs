@@ -13,5 +13,4 @@ mod gitlab;
 pub(crate) mod hearing;
 mod logs;
 mod own;
-pub(crate) mod program;
 pub(crate) mod sending;

@@ -1,5 +1,6 @@
 //! One use of the program: where it was started, what it talks to, and how it answers.
 
+use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use protocol::client::{self, Brief, ConnectError, ConnectOptions, Connection};
 use protocol::host::Host;
 use protocol::path::WirePath;
+use protocol::paths::job_of;
 use tokio::time::timeout;
 
 use crate::args::Global;
@@ -17,6 +19,9 @@ use crate::ui::Ui;
 
 /// Another machine is waited for in silence for so long.
 const UNTOLD: Duration = Duration::from_secs(3);
+
+/// What is told to who starts a daemon where it does not last.
+const DRIVES: &str = "`runnerd drive` drives a run as a job, and another job goes on with it";
 
 /// What every command needs.
 #[derive(Debug, Clone)]
@@ -27,30 +32,54 @@ pub(crate) struct Invocation<'a> {
     pub(crate) socket: Option<PathBuf>,
     /// The daemon's machine, where it is another one: paths that are sent to it are that machine's.
     pub(crate) host: Option<Host>,
+    /// Several machines, where they are asked side by side.
+    pub(crate) hosts: Vec<Host>,
     directory: Option<PathBuf>,
     spawn: bool,
 }
 
 impl<'a> Invocation<'a> {
     /// Takes the options that hold for every command.
-    pub(crate) fn new(ui: &'a Ui, global: Global) -> Result<Self, Failure> {
-        let host = global.host;
-        if let Some(folder) = global.directory.as_ref().filter(|_| host.is_none()) {
+    pub(crate) fn new(ui: &'a Ui, global: Global, hosts: Vec<Host>) -> Result<Self, Failure> {
+        let (host, hosts) =
+            if hosts.len() > 1 || global.all_hosts { (None, hosts) } else { (hosts.into_iter().next(), Vec::new()) };
+        if let Some(folder) = global.directory.as_ref().filter(|_| host.is_none() && hosts.is_empty()) {
             check_folder(folder)?;
         }
         // What is not absolute then has no current directory either, and is refused where it is used.
         let socket = global.socket.map(|path| std::path::absolute(&path).unwrap_or(path));
-        Ok(Self { ui, socket, host, directory: global.directory, spawn: !global.no_spawn })
+        Ok(Self { ui, socket, host, hosts, directory: global.directory, spawn: !global.no_spawn })
     }
 
     /// Returns the same use of the program with a daemon that runs already.
     pub(crate) fn with_daemon(&self, socket: PathBuf) -> Self {
-        Self { ui: self.ui, socket: Some(socket), host: None, directory: self.directory.clone(), spawn: false }
+        Self {
+            ui: self.ui,
+            socket: Some(socket),
+            host: None,
+            hosts: Vec::new(),
+            directory: self.directory.clone(),
+            spawn: false,
+        }
+    }
+
+    /// Returns a use of the program in a folder of this machine, with the daemon that it has for itself.
+    pub(crate) fn apart(&self, socket: PathBuf, folder: PathBuf) -> Self {
+        Self { directory: Some(folder), ..self.with_daemon(socket) }
+    }
+
+    /// Returns the same use of the program on one of several machines, with what it says about that one.
+    pub(crate) fn at(&self, host: &Host) -> Self {
+        Self { host: Some(host.clone()), hosts: Vec::new(), ..self.clone() }
     }
 
     /// Connects, and starts a daemon where none runs and that is allowed.
     pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
-        Ok(self.open(self.spawn).await?)
+        let connection = self.open(self.spawn).await?;
+        if let Some((engine, _)) = job_of(|name| env::var(name).ok()).filter(|_| connection.has_started_daemon()) {
+            self.ui.note(&format!("A daemon was started in this job of {engine}, and ends with it: {DRIVES}\n"));
+        }
+        Ok(connection)
     }
 
     /// Connects to a daemon that runs.

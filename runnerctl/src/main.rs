@@ -14,12 +14,20 @@ mod documents;
 mod editor;
 mod failure;
 mod feed;
+mod fleet;
+mod interrupts;
 mod invocation;
 mod making;
+mod mcp;
+mod mirror;
+mod own_daemon;
 mod pager;
+mod program;
 mod progress;
 mod reach;
 mod record;
+mod settings;
+mod submit;
 mod text;
 mod ui;
 mod wait;
@@ -50,15 +58,14 @@ fn main() -> ExitCode {
     ExitCode::from(status.code())
 }
 
-fn run(ui: Ui, mut cli: Cli) -> ExitStatus {
-    let host = match reach::host_of(&cli) {
-        Ok(host) => host,
+fn run(ui: Ui, cli: Cli) -> ExitStatus {
+    let hosts = match reach::hosts_of(&cli) {
+        Ok(hosts) => hosts,
         Err(failure) => return ui.fail(&failure),
     };
-    let ui = ui.about(host.as_ref());
-    cli.global.host = host;
+    let ui = ui.about(hosts.first().filter(|_| hosts.len() == 1 && !cli.global.all_hosts));
     let done = runtime().map_err(|error| Failure::io("starting the client", &error));
-    let done = done.and_then(|runtime| runtime.block_on(commands::run(&ui, cli)));
+    let done = done.and_then(|runtime| runtime.block_on(commands::run(&ui, cli, hosts)));
     done.unwrap_or_else(|failure| ui.fail(&failure))
 }
 

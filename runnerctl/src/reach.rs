@@ -9,34 +9,87 @@ use protocol::host::{HOST_VARIABLE, Host};
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
+use crate::settings::{HostUrl, Settings};
+
+/// What to do where a name is not known.
+const HOSTS_HINT: &str =
+    "write it as ssh://HOST, or into $XDG_CONFIG_HOME/runnerctl/config.toml: [hosts] NAME = \"ssh://HOST\"";
 
 /// What a command is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     /// Asks a daemon, which may be on another machine.
     Daemon,
+    /// Asks one daemon, or several side by side.
+    Daemons,
     /// Looks at or changes this machine besides; its words, as they are typed on another one.
     Machine(&'static str),
     /// Needs no daemon, or has one of its own.
     Apart,
 }
 
-/// Returns the machine that a command is to ask, where it is another one.
+/// Returns the machines that a command is to ask, where they are others: none, one, or several that are asked side by side.
 ///
 /// A variable of a login does not lead a command on that needs no other machine; an option that makes no sense is refused.
-pub(crate) fn host_of(cli: &Cli) -> Result<Option<Host>, Failure> {
-    let (subject, named) = (subject(&cli.command), &cli.global.host);
-    let host = match named {
-        Some(host) => Some(host.clone()),
-        None if cli.global.socket.is_some() || subject == Subject::Apart => None,
-        None => of_variable()?,
+pub(crate) fn hosts_of(cli: &Cli) -> Result<Vec<Host>, Failure> {
+    let subject = subject(&cli.command);
+    let named = named(cli)?;
+    let is_named = !named.is_empty();
+    let hosts = match is_named {
+        true => named,
+        false if cli.global.socket.is_some() || subject == Subject::Apart => Vec::new(),
+        false => of_variable()?.into_iter().collect(),
     };
-    match (host, subject) {
-        (None, _) => Ok(None),
-        (Some(host), Subject::Daemon) => Ok(Some(host)),
-        (Some(host), Subject::Machine(words)) => Err(mixed(words, &host, named.is_some())),
-        (Some(_), Subject::Apart) => Err(Failure::usage("this command asks no daemon: leave --host away")),
+    match (hosts.as_slice(), subject) {
+        ([], _) | (_, Subject::Daemons) => Ok(hosts),
+        ([_], Subject::Daemon) if !cli.global.all_hosts => Ok(hosts),
+        ([host, ..], Subject::Machine(words)) => Err(mixed(words, host, is_named)),
+        (_, Subject::Apart) => Err(Failure::usage("this command asks no daemon: leave --host away")),
+        ([first, ..], Subject::Daemon) => {
+            let message = "this command asks one machine alone";
+            Err(Failure::usage(message).hint(format!("name one: --host {first}; status and questions ask several")))
+        }
     }
+}
+
+/// Returns the machines that are named on the command line, each once.
+fn named(cli: &Cli) -> Result<Vec<Host>, Failure> {
+    let is_known_by_name = |host: &&String| !host.contains("://");
+    if !cli.global.all_hosts && cli.global.host.iter().find(is_known_by_name).is_none() {
+        return once(cli.global.host.iter().map(|host| url(host)));
+    }
+    let known = Settings::load()?.hosts;
+    if cli.global.all_hosts {
+        if known.is_empty() {
+            return Err(Failure::usage("[hosts] of the client's settings names no machine").hint(HOSTS_HINT));
+        }
+        return once(known.into_values().map(|HostUrl(host)| Ok(host)));
+    }
+    once(cli.global.host.iter().map(|host| {
+        match known.get(host) {
+            Some(HostUrl(known)) => Ok(known.clone()),
+            None if is_known_by_name(&host) => Err(Failure::usage(format!(
+                "`{host}` is no ssh:// URL, and no name in [hosts] of the client's settings"
+            ))
+            .hint(HOSTS_HINT)),
+            None => url(host),
+        }
+    }))
+}
+
+fn url(text: &str) -> Result<Host, Failure> {
+    text.parse().map_err(|error| Failure::usage(format!("--host: {error}")))
+}
+
+fn once(hosts: impl Iterator<Item = Result<Host, Failure>>) -> Result<Vec<Host>, Failure> {
+    let mut all = Vec::new();
+    for host in hosts {
+        let host = host?;
+        if !all.contains(&host) {
+            all.push(host);
+        }
+    }
+    Ok(all)
 }
 
 fn of_variable() -> Result<Option<Host>, Failure> {
@@ -63,11 +116,10 @@ fn subject(command: &Command) -> Subject {
         | Command::Cancel(_)
         | Command::Fork(_)
         | Command::Land(_)
-        | Command::Status(_)
         | Command::Watch(_)
+        | Command::Mcp(_)
         | Command::Tree(_)
         | Command::Log(_)
-        | Command::Questions(_)
         | Command::Queue(_)
         | Command::Path(_)
         | Command::Explain(_)
@@ -87,10 +139,12 @@ fn subject(command: &Command) -> Subject {
         | Command::Validate(_)
         | Command::Gc(_)
         | Command::Repos(_) => Subject::Daemon,
+        Command::Status(_) | Command::Questions(_) => Subject::Daemons,
         Command::Export(args) if args.is_page() => Subject::Machine("export html"),
         Command::Daemon(args) if args.is_run() => Subject::Machine("daemon run"),
         Command::Export(_) | Command::Daemon(_) => Subject::Daemon,
         Command::Deliver(_) => Subject::Machine("deliver"),
+        Command::Submit(_) => Subject::Machine("submit"),
         Command::Ui(_) => Subject::Machine("ui"),
         Command::Service(_) => Subject::Machine("service"),
         Command::Doctor(_) => Subject::Machine("doctor"),

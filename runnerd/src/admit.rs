@@ -119,8 +119,8 @@ pub struct Commands {
 pub struct Ground<'a> {
     /// Whether a run is at work in the work tree.
     pub is_at_work: bool,
-    /// How this machine holds programs.
-    pub offer: &'a Offer,
+    /// How this machine holds programs; none where the run is begun here and goes on elsewhere.
+    pub offer: Option<&'a Offer>,
 }
 
 /// What programs would be run with.
@@ -128,8 +128,8 @@ pub struct Ground<'a> {
 pub struct Passed<'a> {
     /// The caller's environment.
     pub env: &'a BTreeMap<String, String>,
-    /// How this machine holds programs.
-    pub offer: &'a Offer,
+    /// How this machine holds programs; none where they are to run on another one.
+    pub offer: Option<&'a Offer>,
 }
 
 /// Checks everything that a start needs of the repository.
@@ -342,7 +342,7 @@ fn invalid_config(error: &dyn std::error::Error) -> ErrorData {
 }
 
 /// Reads the configuration of the work tree, and checks that this version on this machine does what it asks for.
-pub fn configured(layout: &Layout, offer: &Offer) -> Result<RepoConfig, ErrorData> {
+pub fn configured(layout: &Layout, offer: Option<&Offer>) -> Result<RepoConfig, ErrorData> {
     let config = config_of_work_tree(layout)?;
     usable(&config, offer).map(|()| config)
 }
@@ -360,13 +360,13 @@ fn refuse_template_faults(faults: &[String]) -> Result<(), ErrorData> {
 }
 
 /// Checks that this version on this machine does what a configuration asks for.
-pub fn usable(config: &RepoConfig, offer: &Offer) -> Result<(), ErrorData> {
+pub fn usable(config: &RepoConfig, offer: Option<&Offer>) -> Result<(), ErrorData> {
     let unusable =
         |message: String, hint: &'static str| Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint));
     if let Err(error) = config.check_ceilings() {
         return unusable(error.to_string(), "set a price for the model under [prices], or remove max_cost_usd");
     }
-    if let Some(loose) = containment_check::loose(config, offer) {
+    if let Some(loose) = offer.and_then(|offer| containment_check::loose(config, offer)) {
         return Err(ErrorData::new(ErrorKind::LooseContainment, loose.message).hint(loose.hint));
     }
     Ok(())
@@ -375,7 +375,9 @@ pub fn usable(config: &RepoConfig, offer: &Offer) -> Result<(), ErrorData> {
 /// Checks that what the configuration names can be run, and returns what it would run.
 fn check_config(repository: &Repository, config: &RepoConfig, passed: Passed<'_>) -> Result<Commands, ErrorData> {
     usable(config, passed.offer)?;
-    find_programs(repository, config, passed.env)?;
+    if passed.offer.is_some() {
+        find_programs(repository, config, passed.env)?;
+    }
     Ok(Commands {
         digest: config.commands_digest(),
         shown: show(config),

@@ -188,6 +188,7 @@ impl Up {
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let events = Events::default();
         let inhibitor = Inhibitor::new(config.inhibit_sleep);
+        let begins_only = upstream.as_ref().is_some_and(|upstream| upstream.starts_only());
         let means = Means {
             launcher: launcher.clone(),
             events: events.clone(),
@@ -210,6 +211,7 @@ impl Up {
             workspaces,
             vault,
             offer: launcher.shared_offer(),
+            begins_only,
             launcher: launcher.clone(),
             inhibitor,
             started_at: clock::now(),

@@ -5,6 +5,7 @@
 
 mod claim;
 mod engine;
+mod error;
 mod follow;
 mod ground;
 mod options;
@@ -12,25 +13,22 @@ mod place;
 mod signals;
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use protocol::client::{CallError, ConnectError};
 use protocol::error::ExitStatus;
-use protocol::paths::{Paths, PathsError};
-use protocol::private::FolderError;
+use protocol::paths::Paths;
 use protocol::shell::quoted;
 use protocol::words::RunStatus;
 use runner_core::driver::Driver;
-use runner_core::ids::{IdError, check_id};
-use runner_core::message::MessageError;
+use runner_core::ids::check_id;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
 use self::claim::Taken;
+pub use self::error::JobError;
 use self::follow::Ended;
 use self::ground::{CheckOut, Ground};
 pub use self::options::Options;
@@ -39,194 +37,15 @@ use self::signals::Signals;
 use crate::causes::in_one_line;
 use crate::clock;
 use crate::config::DaemonConfig;
-use crate::daemon::{self, DaemonError};
-use crate::git::{GitError, Id};
-use crate::logging::{self, Destination, LoggingError};
-use crate::upstream::{Gate, Hurry, PUSH, Parted, Sent, Upstream, UpstreamError, url_of};
-use crate::worker::LoadError;
+use crate::daemon;
+use crate::git::Id;
+use crate::logging::{self, Destination};
+use crate::upstream::{Gate, Hurry, PUSH, Parted, Sent, Upstream, UpstreamError, url_of, without_password};
 
-/// Commits that may be unpublished while the run goes on.
-const UNPUBLISHED_MAX: u32 = 3;
 /// Longest goal, in bytes.
 const GOAL_LIMIT: u64 = 64 * 1024;
 /// Pause after which a remote that was away is worth another try.
 const REMOTE_PAUSE: Duration = Duration::from_mins(1);
-
-/// Why a job does not drive its run.
-#[derive(Debug, thiserror::Error)]
-pub enum JobError {
-    /// The id of the run.
-    #[error("`{id}` is no id of a run")]
-    Id {
-        /// What was given.
-        id: String,
-        /// What is wrong with it.
-        source: IdError,
-    },
-    /// The goal.
-    #[error("the goal {path} {what}")]
-    Goal {
-        /// Its file.
-        path: PathBuf,
-        /// What is wrong with it.
-        what: &'static str,
-    },
-    /// A folder or file of the job's.
-    #[error("{doing} {path}")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// To which path.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The work tree's folder has something else.
-    #[error("{path} is not empty, and no driver has made it")]
-    NotOurs {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The work tree is used by another driver.
-    #[error("another driver works in {path}")]
-    Occupied {
-        /// The work tree.
-        path: PathBuf,
-    },
-    /// The cache is no repository.
-    #[error("{path} has no git objects")]
-    NoStore {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// There is nothing to go on with, and nothing to begin.
-    #[error("{remote} has no run {run}, and no goal for a new one was given")]
-    Neither {
-        /// The remote.
-        remote: String,
-        /// The run.
-        run: String,
-    },
-    /// A run cannot begin at a remote without a commit.
-    #[error("{remote} has no branch that a run could begin from")]
-    Empty {
-        /// The remote.
-        remote: String,
-    },
-    /// The branch is of another run.
-    #[error("branch {branch} at {remote} is of another run")]
-    NotOfRun {
-        /// The remote.
-        remote: String,
-        /// The branch.
-        branch: String,
-    },
-    /// A commit on the branch is of a runner that is not understood.
-    #[error("commit {commit} on branch {branch} is the runner's, and is not understood: {why}")]
-    Unread {
-        /// The branch.
-        branch: String,
-        /// The commit.
-        commit: Id,
-        /// What is wrong with it.
-        why: MessageError,
-    },
-    /// How long to wait for another driver cannot be told.
-    #[error("the configuration of run {run} at commit {commit}, which another driver has, cannot be read")]
-    Config {
-        /// The run.
-        run: String,
-        /// The commit.
-        commit: Id,
-        /// What is wrong with it.
-        source: Box<LoadError>,
-    },
-    /// The daemon of the job was gone before the run was over.
-    #[error("the engine has ended before the run")]
-    Interrupted,
-    /// The remote.
-    #[error(transparent)]
-    Upstream(#[from] UpstreamError),
-    /// Git.
-    #[error(transparent)]
-    Git(#[from] GitError),
-    /// The folder of the job.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// The socket of the job.
-    #[error(transparent)]
-    Paths(#[from] PathsError),
-    /// The log of the job.
-    #[error(transparent)]
-    Logging(#[from] LoggingError),
-    /// The daemon of the job.
-    #[error(transparent)]
-    Daemon(#[from] DaemonError),
-    /// The daemon of the job does not answer.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The daemon of the job refuses the run.
-    #[error(transparent)]
-    Call(CallError),
-    /// No random number can be had.
-    #[error("making a nonce")]
-    Nonce(#[from] getrandom::Error),
-}
-
-impl JobError {
-    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Io { doing, path, source }
-    }
-
-    /// Returns the exit code.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Id { .. } => ExitStatus::Usage.code(),
-            Self::NotOurs { .. }
-            | Self::Occupied { .. }
-            | Self::Neither { .. }
-            | Self::Empty { .. }
-            | Self::NotOfRun { .. }
-            | Self::Unread { .. }
-            | Self::Config { .. } => ExitStatus::Refused.code(),
-            Self::Call(error) => error.exit_status().code(),
-            Self::Daemon(error) => error.exit_code(),
-            Self::Connect(error) => error.exit_status().code(),
-            Self::Goal { .. }
-            | Self::Io { .. }
-            | Self::NoStore { .. }
-            | Self::Interrupted
-            | Self::Upstream(_)
-            | Self::Git(_)
-            | Self::Folder(_)
-            | Self::Paths(_)
-            | Self::Logging(_)
-            | Self::Nonce(_) => ExitStatus::Error.code(),
-        }
-    }
-
-    /// Returns what can be done about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Neither { .. } => Some("give --goal FILE or -m TEXT, or the id of a run that is there".to_owned()),
-            Self::NotOurs { .. } => Some("name another folder with --work".to_owned()),
-            Self::Occupied { .. } => Some("wait for it, or name another folder with --work".to_owned()),
-            Self::NoStore { .. } => Some("name a bare clone with --cache".to_owned()),
-            Self::Upstream(UpstreamError::NoRemote { .. }) => {
-                Some("name a remote with --remote, or the address of one in the place of the path".to_owned())
-            }
-            Self::Unread { .. } => {
-                Some("drive it with the build of runnerd that has written it, or a newer one".to_owned())
-            }
-            Self::Config { .. } => {
-                Some("correct .runner/state/config.toml on the run's branch, once its driver has ended".to_owned())
-            }
-            Self::Call(CallError::Refused(refusal)) => refusal.hint.clone(),
-            _ => None,
-        }
-    }
-}
 
 /// One run, and where it is driven.
 #[derive(Debug)]
@@ -248,6 +67,13 @@ pub async fn drive(options: Options, users: &Paths, config: &DaemonConfig) -> Re
     let driver = engine::driver(|name| std::env::var(name).ok())?;
     let goal = goal(&options)?;
     let url = url(&options)?;
+    if options.start_only && without_password(&url) != url {
+        return Err(JobError::Password);
+    }
+    if options.dry_run {
+        tell(&url);
+        return Ok(ExitStatus::Fine.code());
+    }
     let place = Place::make(&driver)?;
     let paths = place.paths(users)?;
     let logging = logging::init(&paths.logs(), Destination::Auto, Some(config.log_level.as_str()))?;
@@ -275,6 +101,14 @@ impl Job {
             taken => taken?,
         };
         let (at, branch, is_new) = match &taken {
+            Taken::There => {
+                note(&format!("run {run} is there already, and goes on from there"));
+                tell(&self.gate.shown());
+                return Ok(ExitStatus::Fine.code());
+            }
+            Taken::Completed if self.options.start_only => {
+                return Err(JobError::Completed { remote: self.gate.shown(), run: run.clone() });
+            }
             Taken::Completed => {
                 note(&format!("run {run} is completed"));
                 return Ok(ExitStatus::Fine.code());
@@ -305,15 +139,18 @@ impl Job {
         let aside = format!("refs/runner/left/{}/{}", self.options.run, self.driver.nonce);
         let out = CheckOut { commit: at, branch, run: &self.branch, aside: &aside };
         block_in_place(|| self.ground.check_out(&out))?;
-        note(&format!(
-            "driving run {} at {} as {}; steer it with: runnerctl --socket {}",
-            self.options.run,
-            self.gate.shown(),
-            self.driver,
-            self.socket.display()
-        ));
-        let upstream =
-            Arc::new(Upstream::new(self.gate.clone(), (&self.options.run, self.driver.clone()), UNPUBLISHED_MAX));
+        if !self.options.start_only {
+            note(&format!(
+                "driving run {} at {} as {}; steer it with: runnerctl --socket {}",
+                self.options.run,
+                self.gate.shown(),
+                self.driver,
+                self.socket.display()
+            ));
+        }
+        let config = block_in_place(|| claim::config(self, &self.ground.repository()?, at))?;
+        let upstream = Upstream::new(self.gate.clone(), (&self.options.run, self.driver.clone()), config.publish);
+        let upstream = Arc::new(upstream.starting_only(self.options.start_only));
         upstream.stands_at((!is_new).then_some(at));
         let ended = daemon::run_for(daemon, Arc::clone(&upstream), async |registry| {
             follow::follow((self, &upstream, &mut signals), registry, is_new).await
@@ -359,6 +196,11 @@ impl Job {
             return Ok(self.again(Some(later(REMOTE_PAUSE))));
         }
         Ok(match ended {
+            Ended::Parted(Parted::Begun) => {
+                note(&format!("run {} is begun at {}", self.options.run, self.gate.shown()));
+                tell(&self.gate.shown());
+                ExitStatus::Fine.code()
+            }
             Ended::Told | Ended::Parted(_) => self.again(None),
             Ended::Waits(until, reason) => {
                 if let Some(reason) = reason {
@@ -454,9 +296,7 @@ fn url(options: &Options) -> Result<String, JobError> {
     if path.join("objects").is_dir() && path.join("HEAD").is_file() {
         return Ok(path.display().to_string());
     }
-    let url = url_of(&path, &options.remote)?;
-    let beside = path.join(&url);
-    Ok(if Path::new(&url).is_relative() && beside.is_dir() { beside.display().to_string() } else { url })
+    Ok(url_of(&path, &options.remote)?)
 }
 
 /// Says something to whoever reads the job's output.

@@ -20,12 +20,11 @@ pub(crate) use self::gate::PUSH;
 pub use self::gate::{Gate, Push, Pushed, Remote, url_of, without_password};
 pub use self::hurry::Hurry;
 use self::program::Git;
+use crate::config::{Extras, PublishConfig};
 use crate::git::{GitError, Id, Repository};
 
 /// Commits that are counted of those that a branch is behind by.
 const MAX_BEHIND: usize = 10_000;
-/// What belongs to a run beside its branch.
-const EXTRAS: [&str; 3] = ["raw", "rescue", "review"];
 
 /// What is wrong on the way to a remote.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +74,8 @@ pub enum Parted {
     Overtaken,
     /// The remote does not take what is committed.
     Away(String),
+    /// It is begun, and another driver is to go on with it.
+    Begun,
 }
 
 /// What came of publishing.
@@ -92,7 +93,8 @@ pub struct Upstream {
     gate: Gate,
     run: String,
     driver: Driver,
-    unpublished_max: u32,
+    config: PublishConfig,
+    starts_only: bool,
     standing: Mutex<Standing>,
     env: OnceLock<BTreeMap<String, String>>,
 }
@@ -108,9 +110,28 @@ struct Standing {
 
 impl Upstream {
     /// Names the remote of a run, and what its branch names there.
-    pub fn new(gate: Gate, (run, driver): (&str, Driver), unpublished_max: u32) -> Self {
+    pub fn new(gate: Gate, (run, driver): (&str, Driver), config: PublishConfig) -> Self {
         let standing = Mutex::default();
-        Self { gate, run: run.to_owned(), driver, unpublished_max, standing, env: OnceLock::new() }
+        Self { gate, run: run.to_owned(), driver, config, starts_only: false, standing, env: OnceLock::new() }
+    }
+
+    /// Has the run be begun here, and no more.
+    #[must_use]
+    pub fn starting_only(self, starts_only: bool) -> Self {
+        Self { starts_only, ..self }
+    }
+
+    /// Tells whether the run is only begun here.
+    pub fn starts_only(&self) -> bool {
+        self.starts_only
+    }
+
+    /// Leaves a run that is begun to another driver, where this one is to begin it alone; returns why it does not go on here.
+    pub fn leave(&self) -> Option<StopReason> {
+        self.starts_only.then(|| {
+            self.standing().parted = Some(Parted::Begun);
+            StopReason::new("the run is begun, and no more was asked for", "drive it where it is to run")
+        })
     }
 
     /// Returns who drives the run.
@@ -163,7 +184,7 @@ impl Upstream {
         // A push that came too late must not be tried again: what it was refused for may be gone by then.
         let why = if is_overtaken { Some(self.overtaken()) } else { self.push(repository, &push, &mut standing)? };
         let behind = if why.is_none() { 0 } else { behind(repository, &tip, standing.published)? };
-        if let Some(why) = why.as_ref().filter(|_| standing.parted.is_none() && behind > self.unpublished_max) {
+        if let Some(why) = why.as_ref().filter(|_| standing.parted.is_none() && behind > self.config.unpublished_max) {
             standing.parted = Some(Parted::Away(why.message.clone()));
         }
         let sent = self.sent(&standing, behind, why);
@@ -210,9 +231,20 @@ impl Upstream {
 
     /// Returns what is kept of the run beside its branch and was not sent yet.
     fn extras(&self, repository: &Repository, standing: &Standing) -> Result<Vec<(String, String)>, GitError> {
-        let folders = EXTRAS.map(|kind| format!("refs/runner/{kind}/{}/", self.run));
+        let extras = self.config.extras;
+        let kinds: &[&str] = match extras {
+            Extras::Refs => &["raw", "rescue", "review"],
+            // A tree that was not taken is a file, and no commit that a branch could name.
+            Extras::Branches => &["rescue", "review"],
+            Extras::Off => return Ok(Vec::new()),
+        };
+        let folders: Vec<String> = kinds.iter().map(|kind| format!("refs/runner/{kind}/{}/", self.run)).collect();
         let kept = repository.refs()?.into_iter().filter(|(name, _)| folders.iter().any(|it| name.starts_with(it)));
-        Ok(kept.map(|(name, id)| (id, name)).filter(|extra| !standing.sent.contains(extra)).collect())
+        let there = |name: String| match extras {
+            Extras::Branches => as_branch(&name).unwrap_or(name),
+            Extras::Refs | Extras::Off => name,
+        };
+        Ok(kept.map(|(name, id)| (id, there(name))).filter(|extra| !standing.sent.contains(extra)).collect())
     }
 
     fn overtaken(&self) -> StopReason {
@@ -228,6 +260,11 @@ impl Upstream {
     fn standing(&self) -> MutexGuard<'_, Standing> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the branch that stands for a reference below `refs/runner/`, where a remote takes branches alone.
+pub fn as_branch(name: &str) -> Option<String> {
+    name.strip_prefix("refs/runner/").map(|rest| format!("refs/heads/runner-{rest}"))
 }
 
 /// Runs the user's own git in a work tree that is about to be driven.

@@ -67,8 +67,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("startup", &["service"]),
     ("store", &["obstruction", "repo"]),
     ("temporary", &[]),
-    ("upstream", &["clock", "git"]),
-    ("verify", &["admit", "causes", "config", "git", "guard", "process", "repo", "worker", "workspace"]),
+    ("upstream", &["clock", "config", "git"]),
+    ("verify", &["admit", "causes", "config", "git", "guard", "process", "repo", "temporary", "worker", "workspace"]),
     (
         "worker",
         &[
@@ -151,14 +151,15 @@ const HOMES: &[Home] = &[
             "protocol/src/client/start.rs",     // the daemon, by its clients
             "protocol/src/client/ssh.rs",       // the user's ssh, to a daemon on another machine
             "runnerctl/src/commands/daemon.rs", // the daemon, in the foreground
-            "runnerctl/src/deliver/program.rs", // the user's git, and the programs of forges
+            "runnerctl/src/program.rs",         // the user's git, and the programs of forges
             "runnerctl/src/documents.rs",       // the shell of a test, which reads what is offered
             "runnerctl/src/editor.rs",          // the user's editor
             "runnerctl/src/doctor/program.rs",  // programs that say their version
             "runnerctl/src/commands/ui.rs",     // the server of the web view, and the user's browser
             "runnerctl/src/commands/service/",  // the service manager's programs
             "runnerctl/src/pager.rs",           // the user's pager
-            "runnerctl/src/commands/demo/",     // the demo's own daemon and scratch repository
+            "runnerctl/src/own_daemon.rs",      // the daemon of one command
+            "runnerctl/src/commands/demo/",     // the demo's scratch repository
             "eval/src/hold/",                   // keepers, and what they keep
         ],
         why: "what is started must be ended",

@@ -29,6 +29,7 @@ pub use self::error::{CallError, ConnectError, StartError};
 pub use self::greeting::Greeting;
 pub use self::link::{Link, News};
 pub use self::ssh::LineError;
+pub use self::start::daemon_program;
 use crate::host::Host;
 use crate::paths::Paths;
 use crate::view::DaemonView;
@@ -66,6 +67,8 @@ struct Reached {
     at: Address,
     /// The variables of the login on another machine, and the program that leads there.
     login: Option<(BTreeMap<String, String>, ssh::Program)>,
+    /// Whether the daemon was started for it, on this machine.
+    is_new: bool,
 }
 
 impl Connection {
@@ -97,6 +100,11 @@ impl Connection {
     /// Returns where the daemon was reached.
     pub fn address(&self) -> &Address {
         &self.reached.at
+    }
+
+    /// Tells whether the daemon was started for this connection, on this machine.
+    pub fn has_started_daemon(&self) -> bool {
+        self.reached.is_new
     }
 
     /// Returns the variables of the login on the daemon's machine, where that is another one.
@@ -140,14 +148,12 @@ async fn reach(options: &ConnectOptions) -> Result<(Halves, Reached), ConnectErr
         return reach_far(host, options).await;
     }
     let listeners = Listeners::find(options.socket.as_deref())?;
-    let (halves, at) = if let Some(reached) = dial::reach(&listeners).await? {
-        reached
-    } else {
-        let (stream, at) = start(options, listeners).await?;
-        let halves = dial::speak(stream, &at).await?;
-        (halves.ok_or_else(|| ConnectError::closed(&at))?, at)
-    };
-    Ok((halves, Reached { at, login: None }))
+    if let Some((halves, at)) = dial::reach(&listeners).await? {
+        return Ok((halves, Reached { at, login: None, is_new: false }));
+    }
+    let (stream, at) = start(options, listeners).await?;
+    let halves = dial::speak(stream, &at).await?.ok_or_else(|| ConnectError::closed(&at))?;
+    Ok((halves, Reached { at, login: None, is_new: true }))
 }
 
 async fn start(options: &ConnectOptions, listeners: Listeners) -> Result<(UnixStream, Address), ConnectError> {
@@ -165,7 +171,7 @@ async fn reach_far(host: &Host, options: &ConnectOptions) -> Result<(Halves, Rea
     for _ in 0..2 {
         let ssh::Line { stream, environment, program } = ssh::open(host, options).await?;
         if let Some(halves) = dial::speak(stream, &at).await? {
-            return Ok((halves, Reached { at, login: Some((environment, program)) }));
+            return Ok((halves, Reached { at, login: Some((environment, program)), is_new: false }));
         }
     }
     Err(ConnectError::closed(&at))

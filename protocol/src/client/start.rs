@@ -55,7 +55,7 @@ async fn start_in_turn(paths: &Paths, program: Option<&Path>) -> Result<UnixStre
     {
         return Ok(stream);
     }
-    start_alone(paths, &find_program(program), Instant::now() + READY_WITHIN).await
+    start_alone(paths, &program.map_or_else(daemon_program, Path::to_owned), Instant::now() + READY_WITHIN).await
 }
 
 /// Has the service manager start the daemon, if the service is installed for this socket; false if it does not.
@@ -145,10 +145,10 @@ fn spawn(paths: &Paths, program: &Path, log: File) -> Result<Child, StartError> 
         .map_err(|source| StartError::Spawn { program: program.to_owned(), source })
 }
 
-/// Finds the daemon: named, else beside this program (the same release), else by `PATH`.
-fn find_program(named: Option<&Path>) -> PathBuf {
+/// Finds the daemon's program: beside this one (the same release), else by `PATH`.
+pub fn daemon_program() -> PathBuf {
     let beside = || env::current_exe().ok().map(|own| own.with_file_name("runnerd")).filter(|path| path.is_file());
-    named.map(Path::to_owned).or_else(beside).unwrap_or_else(|| PathBuf::from("runnerd"))
+    beside().unwrap_or_else(|| PathBuf::from("runnerd"))
 }
 
 fn open_lock(paths: &Paths) -> Result<File, StartError> {

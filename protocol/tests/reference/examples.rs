@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use protocol::answer::SessionUsage;
 use protocol::api::{API_MAJOR, API_MINOR};
 use protocol::bisect::{BisectPoint, PointKind, PointsParams, PointsReply, TryParams, TryReply};
+use protocol::branch::{BranchState, BranchView};
 use protocol::command::Ways;
 use protocol::delivery::{DescribeParams, DescribeReply, FeedbackItem, FeedbackKind, FeedbackParams, FeedbackReply};
 use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, RepositoryFacts};
@@ -398,9 +399,30 @@ fn views_of_runs() -> Vec<Example> {
         example("run.status", &AtRun { path: proj(), run: None }, &status),
         bare("run.status_all", &vec![status]),
         example("run.list", &AtPath { path: proj() }, &queue),
+        example("run.branches", &AtRun { path: proj(), run: None }, &vec![branch()]),
         example("run.locate", &AtRun { path: proj(), run: None }, &summary(RunStatus::Running)),
         example("run.queue", &AtPath { path: proj() }, &queue),
     ]
+}
+
+fn branch() -> BranchView {
+    BranchView {
+        run: "port".into(),
+        goal: Some("Move everything to Postgres".into()),
+        state: BranchState::Claimed,
+        driver: Some("slurm/4711.0@n1".into()),
+        tip: "3f9c1d2e4b5a69788796a5b4c3d2e1f00f1e2d3c".into(),
+        subject: "chore(loop): claim run port".into(),
+        moved_at: Some("2026-02-03T04:05:06Z".parse().expect("it is a time")),
+        leaves_passed: 1,
+        leaves_total: 3,
+        iterations: 6,
+        node: None,
+        usage: UsageTotal::default(),
+        elapsed_ms: 290_400,
+        questions: 0,
+        fault: None,
+    }
 }
 
 fn tree_node(id: &str, title: &str, children: Vec<Node>) -> Node {
@@ -590,6 +612,7 @@ fn audited() -> AuditReport {
             guards_unproven: 2,
         },
         since: None,
+        signed: None,
     }
 }
 
@@ -835,7 +858,7 @@ fn iterations() -> Vec<Example> {
         example("iteration.gc", &GcParams { path: proj(), keep: 1, dry_run: true }, &freed),
         example(
             "verify.run",
-            &VerifyParams { path: proj(), run: Some("port-to-postgres".into()), since: None },
+            &VerifyParams { path: proj(), run: Some("port-to-postgres".into()), since: None, signers: None },
             &audited(),
         ),
         example("verify.rerun", &rerun, &RerunReport { guards: 1, findings: Vec::new() }),

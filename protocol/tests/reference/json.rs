@@ -71,6 +71,30 @@ const COMMANDS: &[Command] = &[
         )],
     },
     Command {
+        typed: "status --all-hosts",
+        form: "statuses-of-hosts",
+        prints: Fields(&[(
+            "hosts",
+            "Each machine: its `host`, and either the `repos` of `status --all` or the `error` of a command that failed.",
+        )]),
+        jq: &[(".hosts[] | select(.error) | [.host, .error.message] | @tsv", "machines that have not answered")],
+    },
+    Command {
+        typed: "questions --all-hosts",
+        form: "questions-of-hosts",
+        prints: Fields(&[("hosts", "Each machine: its `host`, and either its `questions` or an `error`.")]),
+        jq: &[(".hosts[] | .host as $host | .questions[]? | [$host, .id, .text] | @tsv", "what is asked, and where")],
+    },
+    Command {
+        typed: "status --remote REMOTE",
+        form: "branches",
+        prints: List("runs", "BranchView"),
+        jq: &[(
+            ".runs[] | select(.state != \"completed\") | [.run, .state, .driver // \"\", .moved_at] | @tsv",
+            "runs that are not done, and who has them",
+        )],
+    },
+    Command {
         typed: "queue",
         form: "queue",
         prints: List("runs", "RunSummary"),
@@ -167,6 +191,19 @@ const COMMANDS: &[Command] = &[
             ("notes", "What else is to be known, in sentences."),
         ]),
         jq: &[(".url // empty", "the page of the request")],
+    },
+    Command {
+        typed: "submit --to ENGINE --run ID…",
+        form: "submit",
+        prints: Fields(&[
+            ("run", "Id of the run; each has an answer of its own."),
+            ("remote", "The address that the job is told."),
+            ("engine", "`slurm`, `kubernetes`, `command`."),
+            ("name", "The name of the job."),
+            ("job", "What the engine calls it; null with `--print`, or where a program of your own says nothing."),
+            ("script", "What the engine would be given; only with `--print`."),
+        ]),
+        jq: &[("[.run, .job] | @tsv", "the job of each run")],
     },
     Command {
         typed: "deliver RUN --feedback",

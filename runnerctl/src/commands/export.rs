@@ -1,6 +1,7 @@
 //! `export`: copies records for others to use, one request for each so that the reader sees how far it is.
 
 mod html;
+mod prometheus;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -25,7 +26,8 @@ const EXAMPLES: &str = "Examples:
   runnerctl export 7 ~/for-the-issue    the record of iteration 7
   runnerctl export port/7.w1 ~/wait     a wait of the run `port`
   runnerctl export port ~/port          every record of the run
-  runnerctl export html port run.html   the run as one page, for a browser";
+  runnerctl export html port run.html   the run as one page, for a browser
+  runnerctl export prometheus /var/lib/node-exporter/runner.prom --watch";
 
 /// Copy the records of iterations to a folder, to share them
 ///
@@ -54,6 +56,8 @@ enum Form {
     /// It shows what the page of `runnerctl ui` shows, as it is now: goal, task tree, prompts, logs, diffs, settings and paths.
     /// Read it before you send it. It has at most 20 MB; what is left out is told.
     Html(html::HtmlArgs),
+    /// Write figures of all repositories for Prometheus, as the text collector of its node exporter reads them
+    Prometheus(prometheus::PrometheusArgs),
 }
 
 /// What is copied as it is.
@@ -83,6 +87,7 @@ struct Exported {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ExportArgs) -> Result<ExitStatus, Failure> {
     match (args.form, args.records) {
         (Some(Form::Html(args)), _) => html::run(invocation, args).await,
+        (Some(Form::Prometheus(args)), _) => prometheus::run(invocation, args).await,
         (None, Some(args)) => copy(invocation, args).await,
         (None, None) => Err(Failure::usage("nothing to export is named").hint("runnerctl export --help")),
     }

@@ -17,6 +17,7 @@ use serde::Serialize;
 use self::reader::Reader;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::mirror::{self, Depth, FromRemote, Wanted};
 use crate::pager::Pager;
 use crate::text::iteration::{line, table};
 use crate::text::measure::span;
@@ -38,7 +39,8 @@ const EXAMPLES: &str = "Examples:
   runnerctl log 3 --diff --run tidy-1
   runnerctl log --node parser.lex            every attempt at a node
   runnerctl log --node parser.lex --guard    its latest guard
-  runnerctl log 3 --raw                      unprocessed, for a pipe";
+  runnerctl log 3 --raw                      unprocessed, for a pipe
+  runnerctl log --remote origin --run tidy-1";
 
 /// Show iterations, and what their agents and guards printed
 ///
@@ -63,6 +65,8 @@ pub(crate) struct LogArgs {
     /// Id of the run, or its unambiguous beginning [default: the first in the queue, else the last]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
+    #[command(flatten)]
+    from: FromRemote,
 }
 
 /// An iteration, or a wait under its number that left no commit.
@@ -137,7 +141,23 @@ struct Iterations<'a> {
 }
 
 /// Runs the command.
-pub(crate) async fn run(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn run(invocation: &Invocation<'_>, mut args: LogArgs) -> Result<ExitStatus, Failure> {
+    let Some(remote) = args.from.remote.take() else { return print(invocation, args).await };
+    if args.follow || args.raw || args.streams.chosen().is_some() {
+        let message = "prompts, diffs, and what agents and guards print are on the machine that drove the run, and not \
+                       in its branch";
+        return Err(Failure::usage(message).hint("without such an option the commits are listed: git show COMMIT"));
+    }
+    let run = args.run.take();
+    let wanted = Wanted { remote: &remote, place: None, run: run.as_deref(), depth: Depth::Commits };
+    mirror::within(invocation, wanted, async |inside| {
+        let run = Some(mirror::only(inside, run.clone()).await?);
+        print(inside, LogArgs { run, ..args }).await
+    })
+    .await
+}
+
+async fn print(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(None)?;
     let connection = invocation.connect().await?;
     let stream = args.streams.chosen().or((args.follow || args.raw).then_some(LogStream::Agent));
@@ -160,7 +180,9 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LogArgs) -> Result<Ex
         }
         (None, Some(iter)) => {
             let reply = connection.client().get(at_iteration(at, Some(iter))).await?;
-            show(invocation.ui, "iteration", &reply, |screen| summary(&reply, screen))?;
+            // A clone has the commit alone.
+            let has_record = invocation.host.is_some() || reply.record.as_path().is_dir();
+            show(invocation.ui, "iteration", &reply, |screen| summary(&reply, has_record, screen))?;
         }
         (None, None) => {
             let iterations = match on_node {
@@ -210,7 +232,7 @@ fn list(iterations: &[IterationView], screen: &Screen) -> String {
     if iterations.is_empty() { String::new() } else { table(iterations, screen) }
 }
 
-fn summary(reply: &IterationReply, screen: &Screen) -> String {
+fn summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> String {
     let mut facts = Table::bare();
     let mut fact = |name, value: Cell| facts.row([Cell::styled(DIM, name), value]);
     // In the line above it would be cut.
@@ -268,7 +290,9 @@ fn summary(reply: &IterationReply, screen: &Screen) -> String {
     if let Some(commit) = &reply.iteration.commit {
         fact("commit", commit.into());
     }
-    fact("record", reply.record.to_string().into());
+    if has_record {
+        fact("record", reply.record.to_string().into());
+    }
     line(&headline, screen) + &facts.render(screen, 2)
 }
 
@@ -374,7 +398,7 @@ mod tests {
             record: Path::new("/home/me/proj/.runner/iterations/run-1a2b3c4d/0003").into(),
             meta: None,
         };
-        insta::assert_snapshot!(strip_str(&summary(&reply, &Screen::fixed())), @r"
+        insta::assert_snapshot!(strip_str(&summary(&reply, true, &Screen::fixed())), @r"
         0003  guard failed  guard=fail  parser.lex  14s  $0.42  01234567
           title    The lexer
           summary  the lexer knows numbers

@@ -22,6 +22,7 @@ pub(crate) mod init;
 pub(crate) mod land;
 pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod note;
 pub(crate) mod path;
 pub(crate) mod pause;
@@ -37,6 +38,7 @@ pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod stdio;
 pub(crate) mod step;
+pub(crate) mod submit;
 pub(crate) mod tree;
 pub(crate) mod ui;
 pub(crate) mod uninstall;
@@ -45,6 +47,7 @@ pub(crate) mod verify;
 pub(crate) mod watch;
 
 use protocol::error::ExitStatus;
+use protocol::host::Host;
 use protocol::words::RunStatus;
 
 use crate::args::{Cli, Command};
@@ -54,8 +57,8 @@ use crate::invocation::Invocation;
 use crate::ui::Ui;
 
 /// Runs the command and returns its exit code.
-pub(crate) async fn run(ui: &Ui, cli: Cli) -> Result<ExitStatus, Failure> {
-    let invocation = Invocation::new(ui, cli.global)?;
+pub(crate) async fn run(ui: &Ui, cli: Cli, hosts: Vec<Host>) -> Result<ExitStatus, Failure> {
+    let invocation = Invocation::new(ui, cli.global, hosts)?;
     let done = perform(&invocation, cli.command).await;
     match &invocation.host {
         Some(host) => done.map_err(|failure| failure.told_at(host)),
@@ -76,6 +79,7 @@ async fn perform(invocation: &Invocation<'_>, command: Command) -> Result<ExitSt
         Command::Cancel(args) => cancel::run(invocation, args).await,
         Command::Status(args) => status::run(invocation, args).await,
         Command::Watch(args) => watch::run(invocation, args).await,
+        Command::Mcp(args) => mcp::run(invocation, args).await,
         Command::Ui(args) => ui::run(invocation, args).await,
         Command::Tree(args) => tree::run(invocation, args).await,
         Command::Select(args) => select::run(invocation, args).await,
@@ -96,6 +100,7 @@ async fn perform(invocation: &Invocation<'_>, command: Command) -> Result<ExitSt
         Command::Edit(args) => edit::run(invocation, args).await,
         Command::Guard(args) => guard::run(invocation, args).await,
         Command::Deliver(args) => Box::pin(deliver::run(invocation, args)).await,
+        Command::Submit(args) => Box::pin(submit::run(invocation, args)).await,
         Command::Queue(args) => queue::run(invocation, args).await,
         Command::Repos(args) => repos::run(invocation, args).await,
         Command::Config(args) => config::run(invocation, args).await,

@@ -1,5 +1,7 @@
 //! `questions`: what agents ask, over all repositories.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use protocol::api::QuestionApiClient as _;
 use protocol::error::ExitStatus;
@@ -9,14 +11,17 @@ use serde::Serialize;
 
 use crate::args::Place;
 use crate::failure::Failure;
+use crate::fleet;
 use crate::invocation::Invocation;
+use crate::mirror::{self, Depth, FromRemote, Wanted};
 use crate::text::paint::{DIM, HEAD, paint};
 use crate::text::safe::safe;
 
 const EXAMPLES: &str = "Examples:
   runnerctl questions          open ones, in all repositories
   runnerctl questions --all    answered ones too
-  runnerctl questions .        of this repository";
+  runnerctl questions .        of this repository
+  runnerctl questions --remote origin    of runs that were pushed there";
 
 /// List the questions that agents ask
 #[derive(Debug, Args)]
@@ -28,6 +33,8 @@ pub(crate) struct QuestionsArgs {
     /// Include answered questions, after the open ones
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    from: FromRemote,
 }
 
 #[derive(Serialize)]
@@ -36,17 +43,44 @@ struct Questions {
 }
 
 /// Runs the command.
-pub(crate) async fn run(invocation: &Invocation<'_>, args: QuestionsArgs) -> Result<ExitStatus, Failure> {
-    let path = args.place.path().map(|path| invocation.place(Some(path))).transpose()?;
-    let params = QuestionsParams { path, all: args.all };
-    let questions = invocation.connect().await?.client().questions(params).await?;
-    let answer = Questions { questions };
-    let rendered = |question: &QuestionView| render(question, is_asked_twice(&answer.questions, question));
-    invocation.ui.answer("questions", &answer, |_| answer.questions.iter().map(rendered).collect())?;
+pub(crate) async fn run(invocation: &Invocation<'_>, mut args: QuestionsArgs) -> Result<ExitStatus, Failure> {
+    let Some(remote) = args.from.remote.take() else { return list(invocation, args).await };
+    let place = args.place.path.take();
+    let wanted = Wanted { remote: &remote, place: place.as_deref(), run: None, depth: Depth::Tip };
+    mirror::within(invocation, wanted, async |inside| {
+        let place = Place { path: Some(PathBuf::from(".")) };
+        list(inside, QuestionsArgs { place, ..args }).await
+    })
+    .await
+}
+
+async fn list(invocation: &Invocation<'_>, args: QuestionsArgs) -> Result<ExitStatus, Failure> {
+    if !invocation.hosts.is_empty() {
+        if args.place.path.is_some() {
+            return Err(Failure::usage("a path is one machine's").hint("name one machine for it"));
+        }
+        let question = async |inside: &Invocation<'_>| asked(inside, &args).await;
+        return fleet::ask(invocation, "questions-of-hosts", question, |answer, _| answer.text()).await;
+    }
+    let answer = asked(invocation, &args).await?;
+    invocation.ui.answer("questions", &answer, |_| answer.text())?;
     if answer.questions.is_empty() {
         invocation.ui.note("No questions.\n");
     }
     Ok(ExitStatus::Fine)
+}
+
+async fn asked(invocation: &Invocation<'_>, args: &QuestionsArgs) -> Result<Questions, Failure> {
+    let path = args.place.path().map(|path| invocation.place(Some(path))).transpose()?;
+    let params = QuestionsParams { path, all: args.all };
+    Ok(Questions { questions: invocation.connect().await?.client().questions(params).await? })
+}
+
+impl Questions {
+    fn text(&self) -> String {
+        let rendered = |question: &QuestionView| render(question, is_asked_twice(&self.questions, question));
+        self.questions.iter().map(rendered).collect()
+    }
 }
 
 /// Whether another run asks the same: then the id alone says too little.

@@ -85,7 +85,7 @@ pub(crate) struct StartArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(args.place.path())?;
-    let goal = goal(invocation, &args)?;
+    let goal = goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
     let connection = invocation.connect().await?;
     let params = StartParams {
         env: caller_env::collect(&connection, &path).await,
@@ -124,9 +124,13 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
 }
 
 /// Returns the text of a new goal, where one was given.
-fn goal(invocation: &Invocation<'_>, args: &StartArgs) -> Result<Option<String>, Failure> {
-    match &args.goal {
-        None => Ok(args.message.clone()),
+pub(super) fn goal(
+    invocation: &Invocation<'_>,
+    file: Option<&Path>,
+    message: Option<&str>,
+) -> Result<Option<String>, Failure> {
+    match file {
+        None => Ok(message.map(str::to_owned)),
         Some(file) if file == Path::new("-") => read_goal(io::stdin().lock(), "stdin").map(Some),
         Some(file) => {
             let file = invocation.resolve(Some(file))?;

@@ -1,5 +1,6 @@
 //! `status`: how far a repository's run is, or one line for every repository; once, or whenever it changes.
 
+mod branches;
 mod live;
 mod shown;
 
@@ -12,12 +13,16 @@ use protocol::request::AtRun;
 use self::shown::Shown;
 use crate::args::Target;
 use crate::failure::{Failure, is_refusal};
+use crate::fleet;
 use crate::invocation::Invocation;
+use crate::mirror::FromRemote;
 
 const EXAMPLES: &str = "Examples:
   runnerctl status              this repository; outside of one, all
   runnerctl status ~/proj --json
   runnerctl status --all        one line per repository
+  runnerctl status --remote origin    runs that were pushed there
+  runnerctl status --all-hosts  all machines in the client's settings
   runnerctl status --watch      again, whenever something changes
   runnerctl status --all --watch --json    one JSON line per change";
 
@@ -33,10 +38,18 @@ pub(crate) struct StatusArgs {
     /// Show it again whenever it changes, until Ctrl-C
     #[arg(short, long)]
     watch: bool,
+    #[command(flatten)]
+    from: FromRemote,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result<ExitStatus, Failure> {
+    if let Some(remote) = &args.from.remote {
+        return branches::answer(invocation, (remote, &args.target), args.watch).await;
+    }
+    if !invocation.hosts.is_empty() {
+        return several(invocation, &args).await;
+    }
     let anywhere = args.target.place.path.is_none() && args.target.run.is_none();
     let path = args.target.place.path();
     let place = match &args.target.run {
@@ -51,6 +64,17 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result
         return live::follow(invocation, at).await;
     }
     shown::answer(invocation.ui, &shown)
+}
+
+/// Shows all repositories of several machines: a path is one's alone.
+async fn several(invocation: &Invocation<'_>, args: &StatusArgs) -> Result<ExitStatus, Failure> {
+    if args.target.place.path.is_some() || args.target.run.is_some() || args.watch {
+        let message = "of several machines all repositories are shown, once";
+        return Err(Failure::usage(message).hint("name one machine for a path, --run or --watch"));
+    }
+    let question =
+        async |inside: &Invocation<'_>| Ok(inside.ask(async |client: &Brief| read(client, None, true).await).await??);
+    fleet::ask(invocation, "statuses-of-hosts", question, Shown::text).await
 }
 
 /// Reads the state of a run; of all repositories where none is named, or nothing in particular and there is none.

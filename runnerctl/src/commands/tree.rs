@@ -9,9 +9,10 @@ use protocol::request::AtRun;
 use serde::Deserialize as _;
 use serde_json::value::RawValue;
 
-use crate::args::Target;
+use crate::args::{Place, Target};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::mirror::{self, Depth, FromRemote, Wanted};
 use crate::pager::Pager;
 use crate::text::tree::{Part, Spent, part_of};
 use crate::ui::Ui;
@@ -20,7 +21,8 @@ const EXAMPLES: &str = "Examples:
   runnerctl tree
   runnerctl tree --open           without tasks that pass
   runnerctl tree --depth 2        two levels below the root
-  runnerctl tree ~/proj --json    as the daemon reads it";
+  runnerctl tree ~/proj --json    as the daemon reads it
+  runnerctl tree --remote origin --run tidy-1    as it was pushed";
 
 /// Show the task tree
 #[derive(Debug, Args)]
@@ -37,10 +39,23 @@ pub(crate) struct TreeArgs {
     /// Show at most N levels below the root
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
+    #[command(flatten)]
+    from: FromRemote,
 }
 
 /// Runs the command.
-pub(crate) async fn run(invocation: &Invocation<'_>, args: TreeArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn run(invocation: &Invocation<'_>, mut args: TreeArgs) -> Result<ExitStatus, Failure> {
+    let Some(remote) = args.from.remote.take() else { return show(invocation, args).await };
+    let Target { place, run } = args.target.clone();
+    let wanted = Wanted { remote: &remote, place: place.path(), run: run.as_deref(), depth: Depth::Commits };
+    mirror::within(invocation, wanted, async |inside| {
+        let target = Target { place: Place { path: None }, run: Some(mirror::only(inside, run.clone()).await?) };
+        show(inside, TreeArgs { target, ..args }).await
+    })
+    .await
+}
+
+async fn show(invocation: &Invocation<'_>, args: TreeArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(args.target.place.path())?;
     let connection = invocation.connect().await?;
     let at = AtRun { path, run: args.target.run };

@@ -8,7 +8,7 @@ use clap::Args;
 use protocol::client::ConnectError;
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
-use protocol::paths::Paths;
+use protocol::paths::{Paths, client_settings};
 use protocol::shell;
 use serde::Serialize;
 
@@ -69,6 +69,7 @@ fn parts(paths: &Paths) -> Vec<Part> {
     all.push(part("socket", paths.socket.clone(), "runnerctl daemon stop".to_owned()));
     all.push(removed("state and logs", &paths.state));
     all.push(removed("settings", &folder(&paths.config)));
+    all.extend(client_settings().map(|file| removed("settings", &folder(&file))));
     all.extend(PROGRAMS.iter().filter_map(|name| program(name)).map(|path| removed("program", &path)));
     all.retain(|part| part.path.as_path().symlink_metadata().is_ok());
     all

@@ -1,5 +1,8 @@
 //! `verify`: proves from git alone that the rules made a branch, or names what they did not make.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
@@ -14,6 +17,7 @@ use crate::args::Place;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::mirror::{self, Depth, FromRemote, Wanted};
 use crate::progress::Line;
 use crate::text::safe::safe;
 use crate::text::{audit, landing};
@@ -27,7 +31,9 @@ const EXAMPLES: &str = "Examples:
   runnerctl verify ../clone.git --json    a bare clone
   runnerctl verify --rerun-guards --strict --yes
   runnerctl verify --strict --format sarif --since origin/main
+  runnerctl verify --signers signers.txt  only these keys may have signed
   runnerctl verify --landed main          what has landed, merged once more
+  runnerctl verify --remote origin        what was pushed there
 
 Exit codes:
   0   no violation (with --since, none since REV); there may be warnings
@@ -61,9 +67,14 @@ pub(crate) struct VerifyArgs {
     /// Only report on commits that REV does not contain, and rerun no other guards; the whole branch is looked at
     #[arg(long, value_name = "REV", conflicts_with = "landed")]
     since: Option<String>,
+    /// Require that each commit of the runner is signed by a key in FILE, in the form of git's allowed signers (SSH)
+    #[arg(long, value_name = "FILE", conflicts_with = "landed")]
+    signers: Option<PathBuf>,
     /// Run the guard commands without asking
     #[arg(long, requires = "rerun_guards")]
     yes: bool,
+    #[command(flatten)]
+    from: FromRemote,
 }
 
 /// How a report is printed.
@@ -79,12 +90,30 @@ enum Format {
     Markdown,
 }
 
+/// Most bytes of a file of signers.
+const SIGNERS_LIMIT: u64 = 64 * 1024;
+
 /// Runs the command.
-pub(crate) async fn run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn run(invocation: &Invocation<'_>, mut args: VerifyArgs) -> Result<ExitStatus, Failure> {
+    let Some(remote) = args.from.remote.take() else { return check(invocation, args).await };
+    if args.landed.is_some() {
+        return Err(Failure::usage("--landed is about a repository with both branches, and not about a remote's runs"));
+    }
+    let (place, run) = (args.place.path.take(), args.run.take());
+    let wanted = Wanted { remote: &remote, place: place.as_deref(), run: run.as_deref(), depth: Depth::Whole };
+    mirror::within(invocation, wanted, async |inside| {
+        let run = Some(mirror::only(inside, run.clone()).await?);
+        check(inside, VerifyArgs { run, ..args }).await
+    })
+    .await
+}
+
+async fn check(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStatus, Failure> {
     if invocation.ui.json && !matches!(args.format, Format::Text | Format::Json) {
         return Err(Failure::usage("--json and --format name different forms").hint("runnerctl verify --format sarif"));
     }
     let path = invocation.place(args.place.path())?;
+    let signers = args.signers.as_deref().map(read_signers).transpose()?;
     let connection = invocation.connect().await?;
     if let Some(branch) = args.landed {
         let report = connection.client().verify_landed(LandedParams { path, branch }).await?;
@@ -92,7 +121,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result
         let is_changed = report.commits.iter().any(|check| check.state == LandedState::Differs);
         return Ok(if is_changed { ExitStatus::Violation } else { ExitStatus::Fine });
     }
-    let params = VerifyParams { path: path.clone(), run: args.run, since: args.since.clone() };
+    let params = VerifyParams { path: path.clone(), run: args.run, since: args.since.clone(), signers };
     let mut report = connection.client().verify(params).await?;
     if args.rerun_guards && !report.passes.is_empty() {
         let env = caller_env::collect(&connection, &path).await;
@@ -115,6 +144,17 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result
     }
     print(invocation.ui, args.format, &report)?;
     Ok(status)
+}
+
+fn read_signers(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(SIGNERS_LIMIT + 1).read_to_string(&mut text));
+    let shown = path.display();
+    read.map_err(|error| Failure::io(format!("reading the signers {shown}"), &error))?;
+    if text.len() as u64 > SIGNERS_LIMIT {
+        return Err(Failure::usage(format!("the signers {shown} are longer than 64 KiB")));
+    }
+    Ok(text)
 }
 
 fn print(ui: &Ui, format: Format, report: &AuditReport) -> Result<(), Failure> {

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use protocol::error::ExitStatus;
 use protocol::shell::words;
 
-use super::program::{self, Call, Said, Unstarted};
 use crate::failure::Failure;
+use crate::program::{self, Call, Said, Unstarted};
 
 /// Git asks for no password where nobody could answer.
 const SILENT: &[(&str, &str)] = &[NOT_LAZY, ("GIT_TERMINAL_PROMPT", "0")];

@@ -15,8 +15,8 @@ use super::address::Address;
 use super::github::GitHub;
 use super::gitlab::GitLab;
 use super::own::Own;
-use super::program::{self, Call, Said, Unstarted};
 use crate::failure::Failure;
+use crate::program::{self, Call, Said, Unstarted};
 
 /// What programs of forges are told: that nobody answers, and that nothing of their own is to be looked for.
 const UNATTENDED: &[(&str, &str)] = &[

@@ -8,8 +8,8 @@ use protocol::error::ExitStatus;
 use serde_json::json;
 
 use super::forge::{Desk, Offer};
-use super::program::Unstarted;
 use crate::failure::Failure;
+use crate::program::Unstarted;
 
 /// Name of what it reads.
 const SCHEMA: &str = "runner/delivery.v1";

@@ -85,7 +85,8 @@ pub(crate) fn is_sound(report: &AuditReport) -> bool {
     report.findings.iter().all(|finding| finding.severity != Severity::Violation)
 }
 
-/// Returns what was not seen as findings of one weight: what could not be looked at, and a run without an iteration.
+/// Returns what was not seen as findings of one weight: what could not be looked at, and a run without an iteration. What a
+/// violation tells already does not count twice.
 pub(crate) fn unseen(report: &AuditReport, severity: Severity) -> Vec<AuditFinding> {
     let nothing = report.counts.iterations == 0 && report.unseen.is_empty();
     let nothing = nothing.then(|| format!("no iteration of run {}", report.run));
@@ -98,7 +99,16 @@ pub(crate) fn unseen(report: &AuditReport, severity: Severity) -> Vec<AuditFindi
         expected: "all that is to be judged".to_owned(),
         found: found.clone(),
     };
-    report.unseen.iter().chain(&nothing).map(finding).collect()
+    report.unseen.iter().filter(|unseen| !is_told(report, unseen)).chain(&nothing).map(finding).collect()
+}
+
+/// Whether a violation says why this was not seen: an object that decisions are made from is missing.
+fn is_told(report: &AuditReport, unseen: &str) -> bool {
+    report.findings.iter().any(|AuditFinding { commit, rule, severity, found, .. }| {
+        (*rule, *severity) == (AuditRule::Valid, Severity::Violation)
+            && unseen.contains(&format!(" commit {commit},"))
+            && unseen.ends_with(found)
+    })
 }
 
 fn proven(report: &AuditReport) -> Vec<String> {
@@ -118,6 +128,9 @@ fn proven(report: &AuditReport) -> Vec<String> {
         ));
         let passes = count(u32::try_from(report.passes.len()).unwrap_or(u32::MAX), "leaf");
         lines.push(format!("{passes} passed, each by an accepted iteration; none changed since"));
+        if let Some(signed) = report.signed.as_ref().filter(|signed| signed.held == signed.commits) {
+            lines.push(format!("{} of the runner, signed by {}", count(signed.held, "commit"), signed.by.join(", ")));
+        }
     }
     let sent = count(counts.iterations.saturating_sub(counts.said), "prompt");
     lines.push(format!("{} of {sent} exactly as the rules build them", counts.prompts));

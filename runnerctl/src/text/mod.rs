@@ -4,6 +4,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod bisect;
+pub(crate) mod branch;
 pub(crate) mod change;
 pub(crate) mod deliver;
 pub(crate) mod doctor;

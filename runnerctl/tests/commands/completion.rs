@@ -55,8 +55,13 @@ fn ids_of_the_repository_are_offered_where_they_are_typed() {
     assert_eq!(begun.offered(&["retry", "root.2"]), ["root.2"]);
     assert_eq!(begun.offered(&["log", ""]), ["1", "2"]);
     assert_eq!(begun.offered(&["fork", "--from", ""]), ["1", "2"]);
-    assert_eq!(begun.offered(&["export", ""]), ["html", "1", "2", RUN]);
+    assert_eq!(begun.offered(&["export", ""]), ["html", "prometheus", "1", "2", RUN]);
     assert_eq!(begun.offered(&["export", "html", ""]), [RUN]);
+    assert_eq!(begun.offered(&["--host", ""]), [""; 0]);
+    let settings = begun.home.path().join("config/runnerctl");
+    std::fs::create_dir_all(&settings).expect("a folder can be made");
+    std::fs::write(settings.join("config.toml"), "[hosts]\ngpu = \"ssh://gpu\"\n").expect("it can be written");
+    assert_eq!(begun.offered(&["status", "--host", ""]), ["gpu"]);
     assert_eq!(begun.offered(&["repos", "--remove", ""]), [path.as_str()]);
     assert_eq!(begun.offered(&["config", "get", "guard.ba"]), ["guard.baseline"]);
     assert_eq!(begun.offered(&["config", "set", "guard.baseline", ""]), ["true", "false"]);

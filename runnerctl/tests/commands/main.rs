@@ -2,7 +2,9 @@
 
 mod completion;
 mod doctor;
+mod fleet;
 mod hosts;
 mod manual;
+mod mcp;
 mod mistakes;
 mod ui;

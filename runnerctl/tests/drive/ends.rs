@@ -5,6 +5,8 @@ use std::process::Command;
 
 use nix::sys::signal::Signal;
 
+use runner_testkit::Config;
+
 use crate::kit::{Driver, Remote, WRITES};
 
 #[test]
@@ -34,6 +36,61 @@ fn a_bare_repository_is_the_remote_itself_wherever_it_was_cloned_from() {
     assert!(said.contains(&format!("driving run x at {} as host/", remote.bare.display())), "{said}");
     assert_eq!(remote.subjects().last().map(String::as_str), Some("release run x"));
     assert_eq!(remote.repo.git(&["branch", "--list", "runner/*"]), "");
+}
+
+#[test]
+fn a_run_is_begun_alone_and_goes_on_wherever_it_is_driven() {
+    let remote = Remote::new();
+    remote.repo.script().always(WRITES);
+    let begin = ["-m", "Do it.", "--start-only"];
+    let said = remote.start_with(("7", 0), &begin).exits(0);
+    assert!(said.lines().any(|line| line == remote.url()), "the address is told: {said}");
+    assert_eq!(remote.subjects(), ["start run x", "release run x"]);
+    let said = remote.start_with(("7", 0), &begin).exits(0);
+    assert!(said.contains("run x is there already") && said.lines().any(|line| line == remote.url()), "{said}");
+    assert_eq!(remote.subjects().len(), 2, "nothing is begun twice");
+    remote.start_with(("8", 0), &[]).exits(0);
+    assert_eq!(remote.git(&["show", "runner/x:work.txt"]), "work");
+    let said = remote.start_with(("9", 0), &begin).exits(6);
+    assert!(said.contains("run x is completed at") && said.contains("--run"), "{said}");
+    remote.is_swept();
+    remote.is_sound();
+}
+
+#[test]
+fn a_run_is_begun_where_the_programs_of_its_project_are_not() {
+    let remote = Remote::new();
+    let missing = Config::new(&[&remote.repo.script().agent()], &["no-such-guard"]);
+    remote.repo.configure(&missing).git(&["push", "--quiet", &remote.url(), "main"]);
+    remote.start_with(("7", 0), &["-m", "Do it.", "--start-only"]).exits(0);
+    assert_eq!(remote.subjects(), ["start run x", "release run x"]);
+    let said = remote.start_with(("8", 0), &[]).exits(6);
+    assert!(said.contains("no-such-guard"), "{said}");
+}
+
+#[test]
+fn a_remote_by_a_relative_path_is_the_same_one_in_every_folder_of_the_work_tree() {
+    let remote = Remote::new();
+    let below = remote.repo.path().strip_prefix(remote.home.path()).expect("it is in the home").components().count();
+    remote.repo.git(&["remote", "add", "origin", &("../".repeat(below) + "remote.git")]);
+    let folder = remote.repo.path().join("deep/down");
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    let bare = remote.bare.canonicalize().expect("it is there");
+    for place in [remote.repo.path(), folder.as_path()] {
+        let mut command = remote.home.command("runnerd");
+        command.current_dir(place).args(["drive", ".", "--run", "x", "--start-only", "--dry-run"]);
+        assert_eq!(Driver::spawn(command).exits(0), format!("{}\n", bare.display()));
+    }
+    assert_eq!(remote.git(&["branch", "--list", "runner/*"]), "");
+}
+
+#[test]
+fn a_run_is_not_begun_for_a_job_that_would_have_to_be_told_a_password() {
+    let remote = Remote::new();
+    let mut command = remote.home.command("runnerd");
+    command.args(["drive", "https://me:secret@localhost/x.git", "--run", "x", "-m", "Do it.", "--start-only"]);
+    let said = Driver::spawn(command).exits(6);
+    assert!(said.contains("holds a password") && !said.contains("secret"), "{said}");
 }
 
 #[test]
@@ -137,6 +194,30 @@ fn settings_that_a_session_has_left_in_a_kept_work_tree_run_nothing() {
     remote.start_with(("7", 1), &options).exits(0);
     assert!(!remote.home.path().join("mark").exists(), "what the session has set was run");
     remote.is_sound();
+}
+
+#[test]
+fn where_commits_are_signed_claims_and_releases_are_too() {
+    let remote = Remote::new();
+    remote.home.install("signer", "#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\necho 'a signature'\n");
+    let signer = remote.home.path().join("bin/signer");
+    remote.repo.git(&["config", "--global", "gpg.program", signer.to_str().expect("a path is text")]);
+    let config = remote.repo.read(".runner/state/config.toml") + "\n[git]\nsign = true\n";
+    remote.repo.write(".runner/state/config.toml", &config).commit("Sign");
+    remote.repo.git(&["push", "-q", remote.bare.to_str().expect("a path is text"), "HEAD:main"]);
+    let gate = remote.repo.script().gate("work");
+    remote.repo.script().step(1, "gate work").always(WRITES);
+    let driver = remote.start(("7", 0));
+    gate.reached();
+    driver.signal(Signal::SIGTERM);
+    driver.exits(75);
+    remote.start_with(("8", 0), &[]).exits(0);
+    let subjects = remote.subjects();
+    assert!(subjects.contains(&"claim run x".to_owned()), "{subjects:?}");
+    for commit in remote.git(&["rev-list", "--first-parent", "main..runner/x"]).lines() {
+        let raw = remote.git(&["cat-file", "-p", commit]);
+        assert!(raw.contains("\ngpgsig a signature\n"), "{raw}");
+    }
 }
 
 #[test]

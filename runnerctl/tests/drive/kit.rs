@@ -29,7 +29,11 @@ pub(crate) struct Driver {
 impl Remote {
     /// Makes it, with a scripted project on `main`.
     pub(crate) fn new() -> Self {
-        let home = Home::new();
+        Self::of(Home::new())
+    }
+
+    /// Makes it in a home.
+    pub(crate) fn of(home: Home) -> Self {
         let repo = home.scripted("plain");
         let bare = home.path().join("remote.git");
         repo.git(&["clone", "--quiet", "--bare", ".", bare.to_str().expect("a path is text")]);
@@ -84,9 +88,7 @@ impl Remote {
     #[track_caller]
     pub(crate) fn is_sound(&self) {
         assert_eq!(self.git(&["rev-list", "--merges", "main..runner/x"]), "");
-        let _daemon = self.home.daemon();
-        let folder = self.bare.to_str().expect("a path is text");
-        self.home.ctl(&["verify", folder, "--run", "x"]).exits(0);
+        self.home.ctl(&["verify", "--remote", &self.url(), "--run", "x"]).exits(0);
     }
 
     /// Asserts that drivers have left nothing in the temporary folder.

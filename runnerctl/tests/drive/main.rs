@@ -3,5 +3,9 @@
 //! After each the branch is one line that `verify` accepts.
 
 mod ends;
+mod forges;
+mod from_git;
 mod kit;
+mod real;
 mod rivals;
+mod submit;

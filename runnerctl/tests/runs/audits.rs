@@ -73,6 +73,21 @@ fn a_file_that_a_commit_adds_and_that_is_not_here_is_unseen_wherever_it_stands()
 }
 
 #[test]
+fn what_decisions_are_made_from_and_is_not_here_counts_once() {
+    let mut play = of_two();
+    play.home.has_a_forgery();
+    let blob = play.repo.git(&["rev-parse", "HEAD:.runner/state/tree.json"]);
+    let object = play.repo.path().join(".git/objects").join(&blob[..2]).join(&blob[2..]);
+    fs::remove_file(object).expect("the file is an object of its own");
+    for more in [&[][..], &["--strict"]] {
+        let output = play.home.ctl_in(&play.repo, &[&["verify", "--json"], more].concat());
+        let found = report(output.exits(10));
+        let rules: Vec<AuditRule> = found.findings.iter().map(|finding| finding.rule).collect();
+        assert_eq!((&rules[..], found.unseen.len()), (&[AuditRule::Valid][..], 1), "{more:?}: {found:#?}");
+    }
+}
+
+#[test]
 fn guards_are_run_again_in_a_folder_that_is_gone_afterwards() {
     let play = of_two();
     let seen = play.script().folder().join("seen");

@@ -35,6 +35,7 @@ mod roles;
 mod secrets;
 mod settings;
 mod side_files;
+mod signatures;
 mod sleep;
 mod slow;
 mod status;

@@ -68,7 +68,7 @@ fn a_stuck_run_is_not_begun_stepped_resumed_or_stopped_until_it_has_attempts() {
         &[
             (
                 &[START, STEP, RESUME, NOW, MORE],
-                "is still stuck: node b has used its 1 attempts\n\nhint: runnerctl retry b",
+                "is still stuck: node b has used its only attempt\n\nhint: runnerctl retry b",
             ),
             (&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (stuck)"),
             (&[APPROVE], "nothing awaits your review"),

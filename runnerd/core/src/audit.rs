@@ -17,6 +17,7 @@ mod owned;
 mod people_commits;
 mod plan;
 mod prompts;
+mod signatures;
 mod state;
 mod trailers;
 
@@ -37,6 +38,7 @@ use self::net_diff::NetDiff;
 use self::plan::Part;
 pub use self::plan::{Plan, WatchAt, Whose};
 use self::prompts::Rebuilt;
+pub use self::signatures::{Signature, signed, to_be_signed};
 pub use self::state::Reading;
 use self::state::State;
 use crate::fsck::{self, Against, Found};
@@ -123,6 +125,7 @@ impl Audit {
             unseen: plan.cut().into_iter().collect(),
             counts: AuditCounts::default(),
             since: None,
+            signed: None,
         };
         Self {
             plan: Arc::new(plan),

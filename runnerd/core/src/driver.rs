@@ -8,7 +8,10 @@ use std::str::FromStr;
 
 use jiff::SignedDuration;
 
+use protocol::branch::BranchState;
+
 use crate::message::{Malformed, RunnerCommit};
+use crate::tree::select::Selection;
 
 /// The longest word of a driver, in bytes.
 const LONGEST_WORD: usize = 200;
@@ -46,6 +49,12 @@ impl Driver {
         format!("{}.{}", self.job, self.attempt)
     }
 
+    /// Returns who it is and where, for people.
+    pub fn place(&self) -> String {
+        let Self { engine, job, attempt, host, nonce: _ } = self;
+        format!("{engine}/{job}.{attempt}@{host}")
+    }
+
     fn is_same_job(&self, other: &Self) -> bool {
         (&self.engine, &self.job) == (&other.engine, &other.job)
     }
@@ -53,8 +62,7 @@ impl Driver {
 
 impl fmt::Display for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { engine, job, attempt, host, nonce } = self;
-        write!(f, "{engine}/{job}.{attempt}@{host} nonce={nonce}")
+        write!(f, "{} nonce={}", self.place(), self.nonce)
     }
 }
 
@@ -98,17 +106,31 @@ pub enum Claimed {
 impl Claimed {
     /// Reads it from the messages of a branch, newest first. What people have committed since changes nothing.
     pub fn of<'m>(messages: impl IntoIterator<Item = &'m [u8]>) -> Self {
-        let told = messages.into_iter().filter_map(|message| RunnerCommit::parse_bytes(message).ok());
-        for commit in told {
-            match commit {
-                RunnerCommit::Release(_) => return Self::Free,
-                RunnerCommit::Claim(milestone) | RunnerCommit::Start(milestone) => {
-                    return milestone.driver.map_or(Self::Free, Self::By);
-                }
-                RunnerCommit::Iteration(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {}
+        let mut told = messages.into_iter().filter_map(|message| RunnerCommit::parse_bytes(message).ok());
+        told.find_map(Self::told).unwrap_or(Self::Free)
+    }
+
+    /// Returns what one commit says of it; none where older ones say it.
+    pub fn told(commit: RunnerCommit) -> Option<Self> {
+        match commit {
+            RunnerCommit::Release(_) => Some(Self::Free),
+            RunnerCommit::Claim(milestone) | RunnerCommit::Start(milestone) => {
+                Some(milestone.driver.map_or(Self::Free, Self::By))
             }
+            RunnerCommit::Iteration(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => None,
         }
-        Self::Free
+    }
+}
+
+/// Returns how far a run is, by the tree at the tip of its branch and what the commits say of its driver; they may say
+/// nothing, as where no driver has ever had it, or the commits are not all there.
+pub fn branch_state(next: &Selection<'_>, claimed: Option<&Claimed>) -> BranchState {
+    match (next, claimed) {
+        (Selection::Complete, _) => BranchState::Completed,
+        (_, Some(Claimed::By(_))) => BranchState::Claimed,
+        (Selection::Exhausted(_), _) => BranchState::Stuck,
+        (Selection::Open(_), Some(Claimed::Free)) => BranchState::Released,
+        (Selection::Open(_), None) => BranchState::Open,
     }
 }
 

@@ -34,11 +34,11 @@ pub use parse::text;
 pub use pattern::{PatternPlace, Patterns};
 pub use proposal::Proposal;
 pub use repository::{
-    ContainmentConfig, DeliverConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, PromptConfig, RepoConfig,
-    ReviewConfig, RolesConfig, WorkspaceConfig, parse,
+    ContainmentConfig, DeliverConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, PromptConfig, PublishConfig,
+    RepoConfig, ReviewConfig, RolesConfig, WorkspaceConfig, parse,
 };
 pub use text::{daemon_default_text, default_text, default_text_with, reference};
-pub use words::{LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
+pub use words::{Extras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 #[cfg(test)]
 mod tests;

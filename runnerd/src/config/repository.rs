@@ -15,7 +15,7 @@ use super::money::{MicroUsd, Price};
 use super::parse::{self, Source};
 use super::pattern::Patterns;
 use super::table;
-use super::words::{OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
+use super::words::{Extras, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 /// The configuration of one repository, complete and checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +57,9 @@ pub struct RepoConfig {
     /// Where a run works.
     #[serde(default)]
     pub workspace: WorkspaceConfig,
+    /// How a run that is driven as a job is published.
+    #[serde(default)]
+    pub publish: PublishConfig,
     /// How processes are held.
     pub containment: ContainmentConfig,
     /// Prices by model, or by kind where no model is set.
@@ -166,6 +169,22 @@ impl WorkspaceConfig {
 impl Default for WorkspaceConfig {
     fn default() -> Self {
         RepoConfig::default().workspace
+    }
+}
+
+/// The `[publish]` section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishConfig {
+    /// Commits that the remote may be behind by before the run waits for it.
+    pub unpublished_max: u32,
+    /// Where the remote gets what belongs to the run beside its branch.
+    pub extras: Extras,
+}
+
+impl Default for PublishConfig {
+    fn default() -> Self {
+        RepoConfig::default().publish
     }
 }
 

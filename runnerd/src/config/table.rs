@@ -8,7 +8,7 @@ use super::keys::Default::{Is, Off, Required};
 use super::keys::Kind::{AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text};
 use super::keys::Shown::{Entry, InFull, Override};
 use super::keys::{Key, Kind, Named, Section};
-use super::words::{LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
+use super::words::{Extras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 const COUNT: Kind = Number { min: 1, max: 1_000_000 };
 const SECONDS: Kind = Number { min: 1, max: 365 * 24 * 60 * 60 };
@@ -45,6 +45,12 @@ pub(super) const REPOSITORY: &[Section] = &[
         path: "workspace",
         doc: "Where a run works, and what a workspace of its own is made ready with.",
         keys: WORKSPACE,
+        shown: InFull,
+    },
+    Section {
+        path: "publish",
+        doc: "How a run that `runnerd drive` drives is published at its remote.",
+        keys: PUBLISH,
         shown: InFull,
     },
     Section {
@@ -254,6 +260,21 @@ const WORKSPACE: &[Key] = &[
         "Program and arguments that make a new workspace ready, such as [\"npm\", \"ci\"]; run once, with the environment of the guard, before anything else.",
     ),
     Key::new("setup_timeout_secs", SECONDS, Is("900"), "Time for that program."),
+];
+
+const PUBLISH: &[Key] = &[
+    Key::new(
+        "unpublished_max",
+        Number { min: 0, max: 1000 },
+        Is("3"),
+        "Commits that a remote which is away or refuses may lack; then the driver waits for it.",
+    ),
+    Key::new(
+        "extras",
+        Choice(Extras::SPELLINGS),
+        Is("\"refs\""),
+        "Where what belongs to the run beside its branch goes (trees of sessions that were not taken, what was put aside, what was reviewed): \"refs\" below refs/runner/; \"branches\" as branches runner-rescue/… and runner-review/…, for a forge that takes or shows nothing else; \"off\" nowhere. What a driver that was overtaken has worked is kept in any case.",
+    ),
 ];
 
 /// Levels of containment, the weakest first.

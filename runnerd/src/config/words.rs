@@ -63,6 +63,18 @@ choices! {
 }
 
 choices! {
+    /// Where a remote gets what belongs to a run beside its branch.
+    Extras {
+        /// Below `refs/runner/`.
+        Refs = "refs",
+        /// As branches, for a remote that takes nothing else.
+        Branches = "branches",
+        /// Nowhere.
+        Off = "off",
+    }
+}
+
+choices! {
     /// Who reviews work that the guard has passed.
     Reviewer {
         /// Nobody.

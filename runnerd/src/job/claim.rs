@@ -12,8 +12,9 @@ use tokio::time::sleep;
 
 use super::{Job, JobError, note};
 use crate::clock;
+use crate::config::{Extras, RepoConfig};
 use crate::git::{CommitInfo, Id, Identity, NewCommit, Repository};
-use crate::upstream::{PUSH, Push, Pushed, Remote, UpstreamError};
+use crate::upstream::{PUSH, Push, Pushed, Remote, UpstreamError, as_branch};
 use crate::worker;
 
 /// Pauses between looks at a remote; the last is repeated.
@@ -30,6 +31,8 @@ pub(super) enum Taken {
     Claimed(Id),
     /// The remote does not have it: it begins here.
     New { branch: String, base: Id },
+    /// It is there already, and only its beginning was asked for.
+    There,
     /// It has reached its goal.
     Completed,
     /// Another driver goes on with it.
@@ -89,6 +92,9 @@ fn look(job: &Job, watched: &mut Watched) -> Result<Looked, JobError> {
     let repository = job.ground.repository()?;
     if is_completed(job, &repository, tip)? {
         return Ok(Looked::Taken(Taken::Completed));
+    }
+    if job.options.start_only {
+        return Ok(Looked::Taken(Taken::There));
     }
     let claimed = claimed(job, &repository, &tip)?;
     let is_driven = match watched.tip {
@@ -209,6 +215,10 @@ pub(super) fn rescue(job: &Job) -> Result<Option<String>, JobError> {
         }
     }
     let name = format!("refs/runner/rescue/{}/{}", job.options.run, job.driver.name());
+    let name = match config(job, &repository, own)?.publish.extras {
+        Extras::Branches => as_branch(&name).unwrap_or(name),
+        Extras::Refs | Extras::Off => name,
+    };
     job.gate.keep(&own, &name, PUSH)?;
     Ok(Some(name))
 }
@@ -243,8 +253,9 @@ fn said(job: &Job) -> Milestone {
     }
 }
 
-/// Makes a commit that changes no file.
+/// Makes a commit that changes no file, signed where the run's commits are.
 fn write(job: &Job, repository: &Repository, (upon, commit): (&Id, RunnerCommit)) -> Result<Id, JobError> {
+    let sign = config(job, repository, *upon)?.git.sign;
     let who = repository.identity().unwrap_or_else(Identity::runner);
     tracing::info!(run = job.options.run, upon = %upon, "{}", commit.compose().lines().next().unwrap_or_default());
     Ok(repository.write(&NewCommit {
@@ -253,7 +264,7 @@ fn write(job: &Job, repository: &Repository, (upon, commit): (&Id, RunnerCommit)
         author: &who.stamp(),
         committer: &who,
         message: &commit.compose(),
-        sign: false,
+        sign,
     })?)
 }
 
@@ -308,7 +319,11 @@ fn iteration(job: &Job, repository: &Repository, (tip, claimed): (Id, &Claimed))
     if *claimed == Claimed::Free || job.options.take_over {
         return Ok(Duration::ZERO);
     }
-    let config = worker::load_config(repository, tip);
-    let unknown = |source| JobError::Config { run: job.options.run.clone(), commit: tip, source: Box::new(source) };
-    config.map(|config| config.iteration_timeout).map_err(unknown)
+    config(job, repository, tip).map(|config| config.iteration_timeout)
+}
+
+/// Reads the configuration at a commit of the run.
+pub(super) fn config(job: &Job, repository: &Repository, commit: Id) -> Result<RepoConfig, JobError> {
+    let unknown = |source| JobError::Config { run: job.options.run.clone(), commit, source: Box::new(source) };
+    worker::load_config(repository, commit).map_err(unknown)
 }

@@ -1,9 +1,12 @@
-//! Which engine has started this process, as its environment tells: Slurm, Kubernetes, or none.
+//! Which engine has started this process, as its environment tells: Slurm, Kubernetes, one that says so, or none.
 
 use std::fs;
 
 use protocol::paths::job_of;
 use runner_core::driver::Driver;
+
+/// The variable by which an engine other than Slurm tells how often it has started the job before.
+const ATTEMPT_VARIABLE: &str = "RUNNERD_ATTEMPT";
 
 /// Returns who drives.
 pub(super) fn driver(variable: impl Fn(&str) -> Option<String>) -> Result<Driver, getrandom::Error> {
@@ -17,8 +20,8 @@ fn named(variable: impl Fn(&str) -> Option<String>, host: &str, nonce: &str) -> 
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     match job_of(set) {
         Some((engine, job)) => {
-            // Kubernetes counts none: its pods have another name each.
-            let attempt = set("SLURM_RESTART_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
+            let counted = if engine == "slurm" { "SLURM_RESTART_COUNT" } else { ATTEMPT_VARIABLE };
+            let attempt = set(counted).and_then(|count| count.parse().ok()).unwrap_or(0);
             Driver::new(engine, (&job, attempt), host, nonce)
         }
         None => Driver::new("host", (&format!("{host}-{}", std::process::id()), 0), host, nonce),
@@ -46,6 +49,10 @@ mod tests {
         assert_eq!(of(&[("SLURM_JOB_ID", "7")]), "slurm/7.0@n1 nonce=0a");
         let pod = [("KUBERNETES_SERVICE_HOST", "10.0.0.1"), ("HOSTNAME", "tidy-x2"), ("JOB_COMPLETION_INDEX", "3")];
         assert_eq!(of(&pod), "kubernetes/tidy-x2-3.0@n1 nonce=0a");
+        let named = [("RUNNERD_JOB", "tidy"), ("RUNNERD_ATTEMPT", "2")];
+        assert_eq!(of(&named), "command/tidy.2@n1 nonce=0a");
+        assert_eq!(of(&[&pod[..2], &named].concat()), "kubernetes/tidy.2@n1 nonce=0a");
+        assert_eq!(of(&[&named[..], &[("SLURM_JOB_ID", "7")]].concat()), "slurm/7.0@n1 nonce=0a");
         assert!(of(&[]).starts_with("host/n1-"));
     }
 }

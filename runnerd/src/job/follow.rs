@@ -59,7 +59,8 @@ async fn start(job: &Job, upstream: &Upstream, connection: &Connection, is_new: 
     let client = connection.client();
     let whole = caller_env::collect(connection, &path).await;
     let written = whole.0.clone().into_iter().filter(|(name, _)| caller_env::is_sent_always(name));
-    let env = CallerEnv(written.collect());
+    // Nothing is started where the run is only begun.
+    let env = if upstream.starts_only() { CallerEnv::default() } else { CallerEnv(written.collect()) };
     upstream.lend(whole.0);
     let params = StartParams {
         path,

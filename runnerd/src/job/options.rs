@@ -23,6 +23,7 @@ Exit codes:
 /// Drive one run as a job of a batch engine, published to a git remote
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub struct Options {
     /// Work tree whose remote has the run, a bare repository, or the address of a remote
     #[arg(value_name = "PATH|URL", default_value = ".")]
@@ -51,6 +52,12 @@ pub struct Options {
     /// Go on although another driver may be at work: you know that it is not
     #[arg(long)]
     pub take_over: bool,
+    /// Publish the beginning of a new run and end: another driver goes on with it. Prints the address of the remote
+    #[arg(long, conflicts_with_all = ["take_over", "work"])]
+    pub start_only: bool,
+    /// Only print the address of the remote that the beginning would be published to
+    #[arg(long, requires = "start_only")]
+    pub dry_run: bool,
     /// Exit code that has the engine run the job again
     #[arg(long, value_name = "CODE", default_value_t = 75)]
     pub again_code: u8,

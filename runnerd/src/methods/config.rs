@@ -75,7 +75,7 @@ impl ConfigApiServer for Api {
         let setting = blocking(move || {
             let text = admit::config_text(&layout)?;
             let (text, config) = worker::set_key(&text, &key, value.as_deref())?;
-            admit::usable(&config, &offer)?;
+            admit::usable(&config, Some(&offer))?;
             write(&layout, &text)?;
             config::get(&text, &key).map_err(|error| invalid(&error))
         })
@@ -120,7 +120,7 @@ impl ConfigApiServer for Api {
             let base = admit::config_text(&layout)?;
             let edited = worker::edited_config(&base, (text.clone(), opened.as_deref()))?;
             let config = config::parse(&text, &layout.config()).map_err(|error| invalid(&error))?;
-            admit::usable(&config, &offer)?;
+            admit::usable(&config, Some(&offer))?;
             write(&layout, &text)?;
             Ok(keys_of(&edited))
         })

@@ -111,7 +111,7 @@ impl Api {
                 || is_driven_elsewhere(known.as_ref(), &common_dir);
             let (offer, found, params) = (Arc::clone(&self.offer), repository.clone(), params.clone());
             let live = self.that_grow(known.as_ref(), &path).await;
-            move || admit::isolated(&found, &params, (Ground { is_at_work, offer: &offer }, &live))
+            move || admit::isolated(&found, &params, (Ground { is_at_work, offer: Some(&offer) }, &live))
         })
         .await?;
         self.refuse_unconfirmed(&commands, params.confirmed, known.as_ref()).await?;

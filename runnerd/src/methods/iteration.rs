@@ -350,9 +350,12 @@ fn piece(at: &IterationPlace, stream: LogStream, offset: u64, raw: bool) -> Resu
 fn read_piece(path: &Path, offset: u64, limit: u64) -> std::io::Result<(Vec<u8>, u64)> {
     // An agent may have put a link or a pipe there.
     let mut file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)?;
+    let (mut bytes, size) = (Vec::new(), file.metadata()?.len());
+    // A file system refuses to go where no file of its could end.
+    if offset >= size {
+        return Ok((bytes, size));
+    }
     file.seek(SeekFrom::Start(offset))?;
-    let mut bytes = Vec::new();
-    let size = file.metadata()?.len();
     file.take(limit).read_to_end(&mut bytes)?;
     Ok((bytes, size))
 }

@@ -5,6 +5,7 @@
 mod activity;
 mod anew;
 mod bisect;
+mod branches;
 mod config;
 mod daemon;
 mod delivery;
@@ -82,6 +83,8 @@ pub struct Api {
     pub vault: Vault,
     /// How programs are held.
     pub offer: Arc<Offer>,
+    /// Whether runs are begun here and go on elsewhere: what they start is not looked for on this machine.
+    pub begins_only: bool,
     /// Starts them.
     pub launcher: Launcher,
     /// What keeps the machine awake.

@@ -3,13 +3,14 @@
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::QuestionApiServer;
 use protocol::error::{ErrorData, ErrorKind};
+use protocol::path::WirePath;
 use protocol::reply::ChangeReply;
-use protocol::request::{AnswerParams, QuestionsParams};
+use protocol::request::{AnswerParams, AtRun, QuestionsParams};
 use protocol::view::QuestionView;
 use runner_core::change::Change;
 use runner_core::questions;
 
-use super::{Api, blocking};
+use super::{Api, blocking, branches};
 use crate::admit::git_error;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
@@ -19,8 +20,10 @@ use crate::worker::{ChangeOrder, Handle, Message, Trusted};
 #[async_trait]
 impl QuestionApiServer for Api {
     async fn questions(&self, params: QuestionsParams) -> RpcResult<Vec<QuestionView>> {
-        let asked = self.asked(params.path.as_ref()).await?;
-        let mut views: Vec<QuestionView> = asked.into_iter().map(|asked| asked.view).collect();
+        let mut views = match &params.path {
+            Some(path) if let Some(found) = self.asked_in_branches(path).await? => found,
+            path => self.asked(path.as_ref()).await?.into_iter().map(|asked| asked.view).collect(),
+        };
         views.retain(|view| params.all || view.answer.is_none());
         views.sort_by_key(|view| view.answer.is_some());
         Ok(views)
@@ -42,8 +45,18 @@ struct Asked {
 }
 
 impl Api {
+    /// Returns the questions of all runs whose branches are there, where the repository is not known.
+    async fn asked_in_branches(&self, path: &WirePath) -> Result<Option<Vec<QuestionView>>, ErrorData> {
+        let repository = self.repository(path.as_path()).await?;
+        if self.registry.find(repository.common_dir()).await.is_some() {
+            return Ok(None);
+        }
+        let at = AtRun { path: path.clone(), run: None };
+        blocking(move || branches::questions(&repository, &at)).await
+    }
+
     /// Returns the questions of the current run of one repository, or of each.
-    async fn asked(&self, path: Option<&protocol::path::WirePath>) -> Result<Vec<Asked>, ErrorData> {
+    async fn asked(&self, path: Option<&WirePath>) -> Result<Vec<Asked>, ErrorData> {
         let mut workers = match path {
             Some(path) => {
                 let own = self.worker(path.as_path()).await?.1;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jsonrpsee::Extensions;
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::RunApiServer;
+use protocol::branch::BranchView;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::reply::{ControlReply, InitReply, StartReply, StepReply};
@@ -15,7 +16,7 @@ use protocol::request::{
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
-use super::{Api, blocking, draining, isolated, listing};
+use super::{Api, blocking, branches, draining, isolated, listing};
 use crate::admit::{self, Commands, Ground, git_error};
 use crate::agent::Candidates;
 use crate::client_gone::ClientGone;
@@ -125,6 +126,11 @@ impl RunApiServer for Api {
         Ok(runs)
     }
 
+    async fn branches(&self, params: AtRun) -> RpcResult<Vec<BranchView>> {
+        let repository = self.repository(params.path.as_path()).await?;
+        Ok(blocking(move || branches::views(&repository, &params)).await?)
+    }
+
     async fn locate(&self, params: AtRun) -> RpcResult<RunSummary> {
         let AtRun { path, run } = self.meant(params, "path").await?;
         let (_, worker) = self.worker(path.as_path()).await?;
@@ -202,8 +208,8 @@ impl Api {
         let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path))
             || is_driven_elsewhere(known.as_ref(), &common_dir);
         let (order, commands) = blocking({
-            let offer = Arc::clone(&self.offer);
-            move || check(&repository, Ground { is_at_work, offer: &offer })
+            let offer = (!self.begins_only).then(|| Arc::clone(&self.offer));
+            move || check(&repository, Ground { is_at_work, offer: offer.as_deref() })
         })
         .await?;
         if let Some(source) = source.filter(|source| order.id != IdChoice::Given(source.run.clone())) {
@@ -251,7 +257,8 @@ impl Api {
             || is_driven_elsewhere(Some(worker), repository.common_dir());
         let (caller, present, offer) = (env.0.clone(), repository.clone(), Arc::clone(&self.offer));
         let commands =
-            blocking(move || admit::go_on(&repository, &run, &caller, Ground { is_at_work, offer: &offer })).await?;
+            blocking(move || admit::go_on(&repository, &run, &caller, Ground { is_at_work, offer: Some(&offer) }))
+                .await?;
         let is_known = commands.written_here || worker.list().await.1.contains(&commands.digest);
         if !confirmed && !is_known {
             return Err(admit::unconfirmed(&commands));

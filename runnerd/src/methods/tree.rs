@@ -79,7 +79,7 @@ impl TreeApiServer for Api {
     async fn validate(&self, params: ValidateParams) -> RpcResult<ValidateReply> {
         let repository = self.repository(params.path.as_path()).await?;
         let offer = Arc::clone(&self.offer);
-        Ok(blocking(move || checks::all(&repository, Passed { env: &params.env.0, offer: &offer })).await?)
+        Ok(blocking(move || checks::all(&repository, Passed { env: &params.env.0, offer: Some(&offer) })).await?)
     }
 
     async fn retry(&self, params: RetryParams) -> RpcResult<ChangeReply> {

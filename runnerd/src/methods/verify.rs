@@ -16,7 +16,7 @@ use super::{Api, blocking};
 use crate::admit::git_error;
 use crate::client_gone::ClientGone;
 use crate::git::{GitError, Repository};
-use crate::verify::{Since, Stage, Target, VerifyError, commands, copies, target, verify};
+use crate::verify::{Signers, Since, Stage, Target, VerifyError, commands, copies, signed, target, verify};
 
 #[async_trait]
 impl VerifyApiServer for Api {
@@ -30,12 +30,17 @@ impl VerifyApiServer for Api {
         })
         .await?;
         let is_live = self.is_at_work(&repository, &target).await;
-        let since = params.since;
-        let asked = format!("verify {} {} {is_live} {since:?}", target.run, target.tip);
+        let (since, signers) = (params.since, params.signers);
+        let asked = format!("verify {} {} {is_live} {since:?} {signers:?}", target.run, target.tip);
+        let folder = self.paths.state.clone();
         let found = repository.clone();
         let read = move |stop: &CancellationToken| {
             let mut since = since.as_deref().map(|since| Since::new(&found, since)).transpose()?;
-            let report = verify(&found, &target, is_live, stop).map_err(|error| told(&found, &error))?;
+            let mut report = verify(&found, &target, is_live, stop).map_err(|error| told(&found, &error))?;
+            if let Some(signers) = &signers {
+                let signers = Signers { text: signers, folder: &folder };
+                signed(&found, (&target, signers), &mut report, stop).map_err(|error| told(&found, &error))?;
+            }
             match &mut since {
                 Some(since) => since.leave_out(report),
                 None => Ok(report),

@@ -179,18 +179,28 @@ fn looked(git: Git, url: &str, branch: &str) -> Result<Remote, UpstreamError> {
     Ok(Remote { tip: id(&name)?, head: named.map(str::to_owned).zip(id("HEAD")?) })
 }
 
-/// Returns the address of a remote of a repository.
+/// Returns the address of a remote of a repository. One that is a relative path begins at the root of the work tree.
 pub fn url_of(repository: &Path, remote: &str) -> Result<String, UpstreamError> {
-    let git = Git::new(repository, LOOK).args(["remote", "get-url", "--end-of-options", remote]);
-    let said = git.run().map_err(|source| UpstreamError::Io {
-        doing: "running git in",
-        path: repository.to_owned(),
-        source,
-    })?;
-    if said.is_done {
-        return Ok(said.out.trim_end().to_owned());
+    let ask = |args: &[&str]| {
+        let said = Git::new(repository, LOOK).args(args).run().map_err(|source| UpstreamError::Io {
+            doing: "running git in",
+            path: repository.to_owned(),
+            source,
+        })?;
+        Ok(said.is_done.then(|| said.out.trim_end().to_owned()))
+    };
+    let missing = || UpstreamError::NoRemote { path: repository.to_owned(), remote: remote.to_owned() };
+    let url = ask(&["remote", "get-url", "--end-of-options", remote])?.ok_or_else(missing)?;
+    // `host:path` and `scheme://` are addresses.
+    let first = url.split('/').next().unwrap_or_default();
+    if Path::new(&url).is_relative()
+        && !first.contains(':')
+        && let Some(root) = ask(&["rev-parse", "--show-toplevel"])?
+        && let Ok(folder) = Path::new(&root).join(&url).canonicalize()
+    {
+        return Ok(folder.display().to_string());
     }
-    Err(UpstreamError::NoRemote { path: repository.to_owned(), remote: remote.to_owned() })
+    Ok(url)
 }
 
 /// Returns an address as it may be shown and written down.

@@ -5,11 +5,13 @@
 mod points;
 mod read;
 mod rerun;
+mod signers;
 mod since;
 mod target;
 
 pub use points::points;
 pub use read::{VerifyError, plan, verify};
 pub use rerun::{Stage, clear, commands, copies};
+pub use signers::{Signers, signed};
 pub use since::Since;
 pub use target::{Target, target};

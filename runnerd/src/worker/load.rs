@@ -113,27 +113,24 @@ fn list(faults: &[TreeFault]) -> String {
 
 /// Reads the committed state at `commit`.
 pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
-    let at = At { repository, commit };
-    let config = load_config(repository, commit)?;
-    let mut texts = BTreeMap::new();
     let optional = [Layout::CONFIG, Layout::PROGRESS, Layout::NOTES].into_iter().chain(Layout::MEMORY);
-    for path in optional.chain(OVERRIDES.map(|(_, path)| path)) {
-        if let Some(bytes) = repository.read(&commit, path)? {
-            texts.insert(path, String::from_utf8_lossy(&bytes).into_owned());
-        }
-    }
-    let template_faults = prompts::faults(|path| repository.read(&commit, path));
+    let optional: Vec<&'static str> = optional.chain(OVERRIDES.map(|(_, path)| path)).collect();
+    let required = [Layout::GOAL, Layout::TREE, Layout::RUN_STATE, Layout::FEEDBACK];
+    let files = repository.read_all(&commit, optional.iter().copied().chain(required))?;
+    let at = At { files: &files, commit };
+    let config = config_of(repository, files.get(Layout::CONFIG).map_or(&[], Vec::as_slice))?;
+    let text = |path| Some((path, String::from_utf8_lossy(files.get(path)?).into_owned()));
     Ok(Loaded {
         commit,
         policy: policy_of(&config),
         config,
-        goal: Goal::parse(&at.bytes(Layout::GOAL)?, &PathBuf::from(Layout::GOAL))?,
-        tree: validate::load(&at.bytes(Layout::TREE)?)
+        goal: Goal::parse(at.bytes(Layout::GOAL)?, &PathBuf::from(Layout::GOAL))?,
+        tree: validate::load(at.bytes(Layout::TREE)?)
             .map_err(|faults| LoadError::Tree { path: Layout::TREE, faults })?,
         run_state: at.json(Layout::RUN_STATE)?,
         feedback: at.json(Layout::FEEDBACK)?,
-        texts,
-        template_faults,
+        texts: optional.into_iter().filter_map(text).collect(),
+        template_faults: prompts::faults(|path| Ok::<_, GitError>(files.get(path).cloned())),
         guarded: OnceLock::new(),
         canonical: OnceLock::new(),
     })
@@ -141,9 +138,12 @@ pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
 
 /// Reads the configuration at `commit`; the defaults where there is none.
 pub fn load_config(repository: &Repository, commit: Id) -> Result<RepoConfig, LoadError> {
-    let bytes = repository.read(&commit, Layout::CONFIG)?.unwrap_or_default();
+    config_of(repository, &repository.read(&commit, Layout::CONFIG)?.unwrap_or_default())
+}
+
+fn config_of(repository: &Repository, bytes: &[u8]) -> Result<RepoConfig, LoadError> {
     let path = repository.work_dir().join(Layout::CONFIG);
-    Ok(config::parse(config::text(&bytes, &path)?, &path)?)
+    Ok(config::parse(config::text(bytes, &path)?, &path)?)
 }
 
 impl Loaded {
@@ -173,17 +173,17 @@ impl Loaded {
 }
 
 struct At<'a> {
-    repository: &'a Repository,
+    files: &'a BTreeMap<&'static str, Vec<u8>>,
     commit: Id,
 }
 
-impl At<'_> {
-    fn bytes(&self, path: &'static str) -> Result<Vec<u8>, LoadError> {
-        self.repository.read(&self.commit, path)?.ok_or(LoadError::Missing { path, commit: self.commit })
+impl<'a> At<'a> {
+    fn bytes(&self, path: &'static str) -> Result<&'a [u8], LoadError> {
+        self.files.get(path).map(Vec::as_slice).ok_or(LoadError::Missing { path, commit: self.commit })
     }
 
     fn json<T: DeserializeOwned>(&self, path: &'static str) -> Result<T, LoadError> {
-        serde_json::from_slice(&self.bytes(path)?).map_err(|source| LoadError::Json { path, source })
+        serde_json::from_slice(self.bytes(path)?).map_err(|source| LoadError::Json { path, source })
     }
 }
 

@@ -66,6 +66,7 @@ pub use self::run::begin::{make_layout, proposal};
 pub use self::run::{Means, spawn, spawn_after_bug, spawn_held};
 pub use self::slots::Slots;
 pub use self::trusted::Trusted;
+pub(crate) use self::view::iterations::Chain;
 pub use self::view::iterations::{add_durations, began_at, iterations, meta_in, receipts};
 pub use self::view::snapshot::{node_ref, summary};
 

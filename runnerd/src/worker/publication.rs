@@ -47,12 +47,14 @@ impl Outlet {
     }
 }
 
-/// Publishes what is committed before anything else is done with the run, which is held where a person has to look.
+/// Publishes what is committed before anything else is done with the run, which is held where a person has to look, or where
+/// another driver is to go on with it.
 pub(crate) fn publish_before_work(queue: &mut RepoQueue) -> Result<(), Unready> {
     let publication = publish_now(queue)?;
-    match publication.view.and_then(|view| view.why) {
-        Some(why) if publication.is_held => Err(Unready::Hold(why)),
-        _ => Ok(()),
+    let why = publication.view.and_then(|view| view.why).filter(|_| publication.is_held);
+    match why.or_else(|| queue.upstream.as_ref()?.leave()) {
+        Some(why) => Err(Unready::Hold(why)),
+        None => Ok(()),
     }
 }
 

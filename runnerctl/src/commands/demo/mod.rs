@@ -3,7 +3,6 @@
 //! The run is a real one: the same daemon, the same requests, the same commits. Only the agent is a script.
 
 pub(crate) mod agent;
-mod own_daemon;
 mod scratch;
 mod script;
 mod show;
@@ -21,13 +20,13 @@ use protocol::verify::AuditReport;
 use protocol::view::RunView;
 use protocol::words::RunStatus;
 use serde::Serialize;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use self::own_daemon::OwnDaemon;
 use self::scratch::{Scratch, is_installed};
 use crate::commands::outcome;
 use crate::failure::Failure;
+use crate::interrupts::Interrupts;
 use crate::invocation::Invocation;
+use crate::own_daemon::OwnDaemon;
 use crate::text::audit;
 use crate::text::paint::{HEAD, HINT, paint};
 use crate::text::run::{headline, stop_reason};
@@ -134,7 +133,7 @@ async fn own_daemon(args: &DemoArgs) -> Result<Option<OwnDaemon>, Failure> {
 async fn play_and_verify(invocation: &Invocation<'_>, scratch: &Scratch) -> Result<Played, Failure> {
     let run = play(invocation, scratch).await?;
     let path = invocation.place(Some(scratch.folder()))?;
-    let params = VerifyParams { path, run: Some(run.summary.id.clone()), since: None };
+    let params = VerifyParams { path, run: Some(run.summary.id.clone()), since: None, signers: None };
     let audit = invocation.connect().await?.client().verify(params).await?;
     Ok(Played { run, audit })
 }
@@ -221,27 +220,4 @@ async fn cancel(invocation: &Invocation<'_>, scratch: &Scratch) -> Result<(), Fa
     // A run that was never started, or is over, needs no cancelling.
     let _ = invocation.connect().await?.client().cancel(AtRun { path, run: None }).await;
     Ok(())
-}
-
-/// The signals that end the demo in order.
-struct Interrupts {
-    int: Signal,
-    term: Signal,
-    hup: Signal,
-}
-
-impl Interrupts {
-    fn listen() -> Result<Self, Failure> {
-        let on = |kind| signal(kind).map_err(|error| Failure::io("listening for signals", &error));
-        let (int, term, hup) = (SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup());
-        Ok(Self { int: on(int)?, term: on(term)?, hup: on(hup)? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.int.recv() => {}
-            _ = self.term.recv() => {}
-            _ = self.hup.recv() => {}
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use protocol::error::ExitStatus;
 use protocol::view::{DiskView, StatusView};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::failure::Failure;
 use crate::text::screen::Screen;
@@ -38,12 +38,21 @@ pub(super) fn answer(ui: &Ui, shown: &Shown) -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Fine)
 }
 
+impl Serialize for Shown {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::One(status) => status.serialize(serializer),
+            Self::All(all, disk) => Statuses { repos: all, disk: disk.as_ref() }.serialize(serializer),
+        }
+    }
+}
+
 impl Shown {
     /// Prints it as JSON.
     pub(super) fn object(&self) -> Result<(), Failure> {
         match self {
-            Self::One(status) => Ui::object("status", status),
-            Self::All(all, disk) => Ui::object("statuses", &Statuses { repos: all, disk: disk.as_ref() }),
+            Self::One(_) => Ui::object("status", self),
+            Self::All(..) => Ui::object("statuses", self),
         }
     }
 

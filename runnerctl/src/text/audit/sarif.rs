@@ -3,6 +3,7 @@
 //! A form alone. A finding is about a commit, and those who read it show files: each has a file of the repository as its place, and
 //! names its commit beside it.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use protocol::verify::{AuditFinding, AuditReport, AuditRule, Severity};
@@ -128,7 +129,8 @@ struct Logical<'a> {
     kind: &'static str,
 }
 
-/// The same finding of the same commit has the same, whatever else is found.
+/// The same finding of the same commit has the same, whatever else is found. What was not seen is of no commit: it has the same at
+/// each tip of the branch, however much else is missing by then.
 #[derive(Debug, Serialize)]
 struct Fingerprints {
     #[serde(rename = "runnerVerify/v1")]
@@ -222,6 +224,10 @@ fn uri(path: &str) -> String {
 }
 
 fn fingerprint(AuditFinding { commit, rule, at, expected, found, .. }: &AuditFinding) -> String {
+    let (commit, found) = match rule {
+        AuditRule::Unseen => ("", without_count(found)),
+        _ => (commit.as_str(), Cow::Borrowed(found.as_str())),
+    };
     let digest = Sha256::digest(format!("{commit}\0{rule}\0{at}\0{expected}\0{found}"));
     digest.iter().take(16).fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
@@ -229,9 +235,36 @@ fn fingerprint(AuditFinding { commit, rule, at, expected, found, .. }: &AuditFin
     })
 }
 
+/// Returns what was not seen without the number of other files that were not.
+fn without_count(found: &str) -> Cow<'_, str> {
+    let Some((head, why)) = found.split_once(" more that commits add: ") else { return Cow::Borrowed(found) };
+    Cow::Owned(format!("{}: {why}", head.rsplit_once(" and ").map_or(head, |(head, _)| head)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_seen_is_the_same_at_each_tip_and_however_much_is_missing() {
+        let of = |commit: &str, rule, found: &str| {
+            fingerprint(&AuditFinding {
+                commit: commit.to_owned(),
+                iter: None,
+                rule,
+                severity: Severity::Violation,
+                at: "branch".to_owned(),
+                expected: "all that is to be judged".to_owned(),
+                found: found.to_owned(),
+            })
+        };
+        let one = "file a and b of commit c0: not here; `git fsck` tells which";
+        let three = "file a and b of commit c0 and 2 more that commits add: not here; `git fsck` tells which";
+        let unseen = AuditRule::Unseen;
+        assert_eq!(of("c1", unseen, one), of("c2", unseen, three));
+        assert_ne!(of("c1", unseen, one), of("c1", unseen, &one.replace("c0", "c1")));
+        assert_ne!(of("c1", AuditRule::Valid, one), of("c2", AuditRule::Valid, one));
+    }
 
     #[test]
     fn a_place_is_a_path_within_the_repository_whatever_a_finding_names() {

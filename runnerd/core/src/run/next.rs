@@ -145,8 +145,9 @@ pub fn reason_after_change(before: &Standing<'_>, after: &Standing<'_>) -> Optio
 /// Names the three ways on: raise, reword, decompose.
 fn used_up_attempts(leaf: &Node) -> StopReason {
     let Node { id, max_attempts, .. } = leaf;
+    let which = if *max_attempts == 1 { "only attempt".to_owned() } else { format!("{max_attempts} attempts") };
     StopReason::new(
-        format!("node {id} has used its {max_attempts} attempts"),
+        format!("node {id} has used its {which}"),
         Ways::from(Command::retry(id)).join(", or ", by_hand(leaf)).join("; then: ", "runnerctl resume"),
     )
 }

@@ -85,7 +85,7 @@ fn define_replies(generator: &mut SchemaGenerator) {
         reply::ChangeReply, reply::ReviewReply, view::QuestionView, protocol::hook::HookEvent,
         reply::ValidateReply, reply::ConfigReply, reply::ConfigSetReply, reply::ConfigTextReply, reply::ConfigEditReply, reply::ConfigShowReply, reply::ConfigPathReply, reply::ExportReply, reply::GcReply, reply::ActivityReply, reply::MemoryReply, protocol::explain::ExplainReply, protocol::doctor::RepositoryFacts, protocol::doctor::AgentFacts, protocol::verify::AuditReport, protocol::verify::RerunReport, protocol::bisect::PointsReply, protocol::bisect::TryReply, reply::IterationReply, view::DaemonView, view::RepoView,
         view::RunSummary, view::StatusView, view::SelectView, view::IterationView, view::TextView, Event, ErrorData,
-        view::DiskView, landing::LandReply, landing::LandedReport, delivery::DescribeReply, delivery::FeedbackReply,
+        view::DiskView, protocol::branch::BranchView, landing::LandReply, landing::LandedReport, delivery::DescribeReply, delivery::FeedbackReply,
     );
 }
 

@@ -8,7 +8,10 @@ pub(in crate::git) mod diff;
 pub(in crate::git) mod history;
 mod large_files;
 pub(in crate::git) mod recoded;
+mod signatures;
 pub(in crate::git) mod transfer;
+
+use std::collections::BTreeMap;
 
 use gix::ObjectId;
 use gix::objs::tree;
@@ -66,11 +69,26 @@ impl EntryKind {
 impl Repository {
     /// Returns the content of the file or link `path` in `commit`, if there is one.
     pub fn read(&self, commit: &Id, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+        Ok(self.read_all(commit, [path])?.remove(path))
+    }
+
+    /// Returns the contents of those of the files and links `paths` that are in `commit`, by path.
+    pub fn read_all<'p>(
+        &self,
+        commit: &Id,
+        paths: impl IntoIterator<Item = &'p str>,
+    ) -> Result<BTreeMap<&'p str, Vec<u8>>, GitError> {
         let repo = self.open()?;
-        let read = || -> gix::Result<Option<Vec<u8>>> {
-            let root = checked::commit(&repo, commit.object())?.tree_id()?;
-            let found = checked::at_path(&repo, root.detach(), path.into())?;
-            found.filter(|(mode, _)| mode.is_blob_or_symlink()).map(|(_, id)| checked::blob(&repo, id)).transpose()
+        let read = || -> gix::Result<BTreeMap<&'p str, Vec<u8>>> {
+            let root = checked::commit(&repo, commit.object())?.tree_id()?.detach();
+            let mut files = BTreeMap::new();
+            for path in paths {
+                let found = checked::at_path(&repo, root, path.into())?;
+                if let Some((_, id)) = found.filter(|(mode, _)| mode.is_blob_or_symlink()) {
+                    files.insert(path, checked::blob(&repo, id)?);
+                }
+            }
+            Ok(files)
         };
         read().map_err(GitError::library("reading a file of a commit", self.git_dir()))
     }

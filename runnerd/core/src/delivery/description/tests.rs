@@ -51,6 +51,7 @@ fn audit(passes: usize) -> AuditReport {
         unseen: Vec::new(),
         counts: AuditCounts { iterations: 3, prompts: 3, guards_unproven: 3, ..AuditCounts::default() },
         since: None,
+        signed: None,
     }
 }
 

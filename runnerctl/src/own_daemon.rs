@@ -1,4 +1,4 @@
-//! A daemon for the demo alone, with its state in a temporary folder: it ends with the demo.
+//! A daemon for one command alone, with its state in a temporary folder: it ends with the command.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -23,7 +23,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(20);
 
 /// The daemon. It is killed where this is dropped before [`OwnDaemon::stop`].
 #[derive(Debug)]
-pub(super) struct OwnDaemon {
+pub(crate) struct OwnDaemon {
     process: Child,
     socket: PathBuf,
     _folder: TempDir,
@@ -31,7 +31,7 @@ pub(super) struct OwnDaemon {
 
 impl OwnDaemon {
     /// Starts the daemon and waits until it listens.
-    pub(super) async fn start() -> Result<Self, Failure> {
+    pub(crate) async fn start() -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("runnerd-").tempdir();
         let folder = folder.map_err(|error| Failure::io("making a folder for the daemon", &error))?;
         let socket = folder.path().join("socket/runnerd.sock");
@@ -51,18 +51,20 @@ impl OwnDaemon {
     }
 
     /// Returns the socket it listens on.
-    pub(super) fn socket(&self) -> &Path {
+    pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }
 
     /// Ends the daemon and whatever it drives, and removes its state.
-    pub(super) async fn stop(mut self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    pub(crate) async fn stop(mut self, invocation: &Invocation<'_>) -> Result<(), Failure> {
         if let Ok(connection) = invocation.connect_running().await {
             shut_down(&connection).await;
         }
         match timeout(GONE_WITHIN, self.process.wait()).await {
             Ok(_) => Ok(()),
-            Err(_) => Err(Failure::new(ExitStatus::Error, "timeout", "the demo's daemon did not end and was killed")),
+            Err(_) => {
+                Err(Failure::new(ExitStatus::Error, "timeout", "the command's own daemon did not end and was killed"))
+            }
         }
     }
 }

@@ -1,0 +1,197 @@
+//! How many runs one git server carries: what pushes and clones cost is measured on this machine, and the rest is played in
+//! virtual time, with the same numbers from the same seed.
+//!
+//! The server is a queue with as many places as it has cores, in order of arrival. Networks, disks and nodes are not played:
+//! what is shown is where a server's processors end.
+
+mod costs;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use self::costs::CLONED_MIB;
+use crate::report::{Group, Report, progress};
+use crate::samples::{Samples, short};
+
+/// What an engine gives a job after SIGTERM by default, and what `submit` asks of Slurm.
+const GRACES: [Duration; 2] = [Duration::from_secs(30), Duration::from_mins(2)];
+/// Longest time that a session takes to end when it is told to.
+const AGENTS_GRACE: Duration = Duration::from_secs(10);
+/// What is played.
+const PLAYED: Duration = Duration::from_hours(2);
+/// What other systems of this kind send, and this one does not.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// What is played.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Args {
+    /// Runs that are driven at once.
+    #[arg(long, value_delimiter = ',', default_values_t = [500, 2_000, 10_000])]
+    runs: Vec<u32>,
+    /// References that the server has.
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 10_000, 100_000])]
+    refs: Vec<u32>,
+    /// Cores of the server.
+    #[arg(long, default_value_t = 8)]
+    cores: u32,
+    /// Seconds of a session in the middle: half of them are shorter.
+    #[arg(long, default_value_t = 300)]
+    session: u32,
+    /// Mebibytes of the project's packs.
+    #[arg(long, default_value_t = 1024)]
+    clone: u32,
+    /// Milliseconds of the server's processor that a connection takes before git begins, as ssh's key exchange does.
+    #[arg(long, default_value_t = 20)]
+    connection: u32,
+    /// What all numbers are drawn from.
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+}
+
+/// Measures, plays and tells.
+pub(crate) fn measure(args: &Args, report: &mut Report) -> anyhow::Result<()> {
+    ensure!(args.cores > 0 && args.session > 0, "a server has a core at least, and a session takes time");
+    let folder = tempfile::tempdir()?;
+    progress("scale: what a clone costs");
+    let clone = costs::clone(&folder.path().join("clone"))? * args.clone / CLONED_MIB;
+    let mut group = report.group("scale: processor time of the server");
+    group.add(format!("a clone of {} MiB", args.clone), short(clone));
+    let mut pushes = Vec::new();
+    for refs in &args.refs {
+        progress(&format!("scale: what a push costs where there are {refs} references"));
+        let push = costs::push(&folder.path().join(refs.to_string()), *refs)?;
+        group.add(format!("a push of an iteration, {refs} references"), short(push));
+        pushes.push((*refs, push + Duration::from_millis(args.connection.into())));
+    }
+    for (refs, push) in pushes {
+        for runs in &args.runs {
+            let mut group = report.group(format!("scale: {runs} runs at once, {refs} references"));
+            Played { args, runs: *runs, push, clone }.tell(&mut group);
+        }
+    }
+    Ok(())
+}
+
+/// One number of runs on one server.
+struct Played<'a> {
+    args: &'a Args,
+    runs: u32,
+    /// Processor time of a push, with its connection.
+    push: Duration,
+    /// The same of a clone.
+    clone: Duration,
+}
+
+impl Played<'_> {
+    fn tell(&self, group: &mut Group<'_>) {
+        let sessions = self.sessions();
+        let a_second = f64::from(count(&sessions)) / PLAYED.as_secs_f64();
+        group.add("pushes a second", format!("{a_second:.1}"));
+        group.add("its processors are at work", self.percent_of_cores(a_second));
+        let steady = self.served(sessions, self.push);
+        group.add("a push takes", format!("{}, 99 %: {}", short(steady.times.median()), short(steady.times.at(99))));
+        for (cost, how) in [(self.clone, "a full clone each"), (self.push, "a cache on the node")] {
+            let begun = self.served(vec![Duration::ZERO; self.runs as usize], cost);
+            group.add(format!("all begin at once with {how}: the last but 1 % after"), short(begun.times.at(99)));
+        }
+        let mut random = fastrand::Rng::with_seed(self.args.seed);
+        let ends = (0..self.runs).map(|_| AGENTS_GRACE.mul_f64(random.f64())).collect();
+        let told = self.served(ends, self.push);
+        for grace in GRACES {
+            let there: Vec<_> = told.ends.iter().filter(|end| **end <= grace).collect();
+            let share = 100.0 * f64::from(count(&there)) / f64::from(self.runs);
+            group.add(format!("all are told to end: published within {} s", grace.as_secs()), format!("{share:.0} %"));
+        }
+        let beats = self.percent_of_cores(f64::from(self.runs) / HEARTBEAT.as_secs_f64());
+        group.add("heartbeats of 15 s, if there were any, would take", beats);
+    }
+
+    /// Returns the share of the server's processors that so many pushes a second take.
+    fn percent_of_cores(&self, a_second: f64) -> String {
+        format!("{:.0} %", 100.0 * a_second * self.push.as_secs_f64() / f64::from(self.args.cores))
+    }
+
+    /// Returns when sessions end, each with a push. Their lengths are drawn, as those of work are: half are shorter than the
+    /// one in the middle, a few much longer.
+    fn sessions(&self) -> Vec<Duration> {
+        let median = Duration::from_secs(self.args.session.into());
+        let mut random = fastrand::Rng::with_seed(self.args.seed);
+        let mut ends = Vec::new();
+        for _ in 0..self.runs {
+            // Runs are not in step.
+            let mut at = median.mul_f64(random.f64());
+            while at < PLAYED {
+                ends.push(at);
+                at += median.mul_f64(normal(&mut random).exp());
+            }
+        }
+        ends
+    }
+
+    /// Has the server do what arrives, each in its turn.
+    fn served(&self, mut arrivals: Vec<Duration>, cost: Duration) -> Served {
+        arrivals.sort();
+        let mut cores: BinaryHeap<_> = (0..self.args.cores).map(|_| Reverse(Duration::ZERO)).collect();
+        let mut ends = Vec::new();
+        for arrival in &arrivals {
+            let Reverse(free) = cores.pop().expect("BUG: there is a core");
+            ends.push(free.max(*arrival) + cost);
+            cores.extend(ends.last().copied().map(Reverse));
+        }
+        let times = ends.iter().zip(&arrivals).map(|(end, arrival)| end.saturating_sub(*arrival)).collect();
+        Served { times, ends }
+    }
+}
+
+/// What has come of it.
+struct Served {
+    /// From arrival to end.
+    times: Samples,
+    /// When each was done.
+    ends: Vec<Duration>,
+}
+
+/// Returns a number around 0, of the bell curve.
+fn normal(random: &mut fastrand::Rng) -> f64 {
+    let radius = (-2.0 * random.f64().max(f64::MIN_POSITIVE).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.f64()).cos()
+}
+
+fn count<T>(all: &[T]) -> u32 {
+    u32::try_from(all.len()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn played(runs: u32) -> Args {
+        let (cores, session) = (2, 60);
+        Args { runs: vec![runs], refs: vec![10], cores, session, clone: 1, connection: 0, seed: 1 }
+    }
+
+    #[test]
+    fn what_arrives_together_is_done_by_as_many_as_there_are_cores() {
+        let args = played(5);
+        let cost = Duration::from_secs(1);
+        let played = Played { args: &args, runs: 5, push: cost, clone: cost };
+        let served = played.served(vec![Duration::ZERO; 5], cost);
+        assert_eq!(served.ends.iter().map(Duration::as_secs).collect::<Vec<_>>(), [1, 1, 2, 2, 3]);
+        assert_eq!(served.times.at(100), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn the_same_seed_is_the_same_day_and_half_of_the_sessions_are_short() {
+        let args = played(400);
+        let cost = Duration::from_millis(1);
+        let played = Played { args: &args, runs: 400, push: cost, clone: cost };
+        let sessions = played.sessions();
+        assert_eq!(sessions, played.sessions());
+        // The mean of such lengths is e^½ of the one in the middle.
+        let expected = 400.0 * PLAYED.as_secs_f64() / (60.0 * 0.5_f64.exp());
+        assert!((f64::from(count(&sessions)) / expected - 1.0).abs() < 0.05, "{} for {expected}", sessions.len());
+    }
+}

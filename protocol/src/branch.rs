@@ -1,0 +1,76 @@
+//! What the branch of a run tells by itself, where no daemon here drives it: at a remote, or in a clone.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::state::UsageTotal;
+use crate::view::NodeRef;
+
+/// How far a run is, as its branch tells. Whether a driver is alive is not told by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BranchState {
+    /// Every leaf passes.
+    Completed,
+    /// The next leaf has no attempts left.
+    Stuck,
+    /// A driver has claimed it, and not released it.
+    Claimed,
+    /// Its last driver has released it: another one may go on at once.
+    Released,
+    /// It is not done, and the commits that are there name no driver.
+    Open,
+    /// What is committed cannot be read.
+    Unreadable,
+}
+
+impl BranchState {
+    /// Returns the word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Stuck => "stuck",
+            Self::Claimed => "claimed",
+            Self::Released => "released",
+            Self::Open => "open",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// A run, as its branch tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BranchView {
+    /// Id of the run.
+    pub run: String,
+    /// What its goal is called; null where that cannot be read.
+    pub goal: Option<String>,
+    /// How far it is.
+    pub state: BranchState,
+    /// Who has claimed it and not released it: `<engine>/<job>.<attempt>@<host>`.
+    pub driver: Option<String>,
+    /// The commit that its branch names.
+    pub tip: String,
+    /// The first line of that commit.
+    pub subject: String,
+    /// When that was committed, by the clock of whoever did.
+    #[schemars(with = "Option<String>")]
+    pub moved_at: Option<Timestamp>,
+    /// Leaves that pass.
+    pub leaves_passed: u32,
+    /// Leaves of the tree.
+    pub leaves_total: u32,
+    /// Iterations that are committed.
+    pub iterations: u32,
+    /// The node of the next iteration.
+    pub node: Option<NodeRef>,
+    /// What the committed iterations have consumed.
+    pub usage: UsageTotal,
+    /// Time spent in them, in milliseconds.
+    pub elapsed_ms: u64,
+    /// Questions that are open.
+    pub questions: u32,
+    /// What cannot be read, and why.
+    pub fault: Option<String>,
+}

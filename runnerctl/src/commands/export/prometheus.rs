@@ -1,0 +1,190 @@
+//! `export prometheus`: the state of all repositories as figures, in a file that is replaced whole.
+//!
+//! Outside of the daemon: whoever collects figures runs a client. Names are those of Prometheus' conventions.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use jsonrpsee::core::client::{Client, Error};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+use protocol::api::RunApiClient as _;
+use protocol::client::Brief;
+use protocol::error::ExitStatus;
+use protocol::path::WirePath;
+use protocol::view::{RunView, StatusView};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::failure::Failure;
+use crate::feed::{Feed, News, Subject};
+use crate::invocation::Invocation;
+use crate::ui::Ui;
+
+/// Where figures go.
+#[derive(Debug, Args)]
+pub(super) struct PrometheusArgs {
+    /// The file, which is replaced; `-` for standard output
+    #[arg(value_name = "FILE")]
+    to: PathBuf,
+    /// Write it again whenever something changes, until Ctrl-C
+    #[arg(short, long)]
+    watch: bool,
+}
+
+/// All repositories.
+struct Everything;
+
+impl Subject for Everything {
+    type View = Vec<StatusView>;
+
+    fn path(&self) -> Option<&WirePath> {
+        None
+    }
+
+    async fn read(&self, client: &Client) -> Result<Vec<StatusView>, Error> {
+        client.status_all().await
+    }
+}
+
+/// Runs the command.
+pub(super) async fn run(invocation: &Invocation<'_>, args: PrometheusArgs) -> Result<ExitStatus, Failure> {
+    let to = if args.to == Path::new("-") { None } else { Some(invocation.resolve(Some(&args.to))?) };
+    if !args.watch {
+        let all = invocation.ask(async |client: &Brief| client.status_all().await).await??;
+        write(to.as_deref(), &figures(&all))?;
+        return Ok(ExitStatus::Fine);
+    }
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
+    let mut feed = Feed::open(invocation, Everything).await?;
+    loop {
+        let news = tokio::select! {
+            biased;
+            _ = interrupt.recv() => return Ok(ExitStatus::Interrupted),
+            news = feed.next() => news?,
+        };
+        if let News::Status(all) = news {
+            write(to.as_deref(), &figures(&all))?;
+        }
+    }
+}
+
+/// Replaces the file whole: whoever collects it never reads a part.
+fn write(to: Option<&Path>, text: &str) -> Result<(), Failure> {
+    let Some(to) = to else { return Ui::verbatim(text) };
+    let folder = to.parent().unwrap_or(Path::new("/"));
+    let replaced = || {
+        let mut file = tempfile::Builder::new().prefix(".runner-").tempfile_in(folder)?;
+        file.write_all(text.as_bytes())?;
+        // The collector is another user.
+        file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+        file.persist(to).map_err(|error| error.error)
+    };
+    replaced().map(drop).map_err(|error| Failure::io(format!("writing {}", to.display()), &error))
+}
+
+/// The labels of a run.
+type Labels = Vec<(&'static str, String)>;
+type Whole = Family<Labels, Gauge>;
+
+/// What is told of each run.
+#[derive(Default)]
+struct Figures {
+    state: Whole,
+    queued: Whole,
+    leaves: Whole,
+    passed: Whole,
+    iterations: Whole,
+    questions: Whole,
+    tokens: Whole,
+    cost: Family<Labels, Gauge<f64, std::sync::atomic::AtomicU64>>,
+    time: Family<Labels, Gauge<f64, std::sync::atomic::AtomicU64>>,
+}
+
+fn figures(all: &[StatusView]) -> String {
+    let figures = Figures::default();
+    for status in all {
+        let repository = ("repository", status.repo.path.to_string());
+        let queued = i64::try_from(status.repo.queue.len()).unwrap_or(i64::MAX);
+        figures.queued.get_or_create(&vec![repository.clone()]).set(queued);
+        if let Some(run) = &status.run {
+            figures.take(&vec![repository, ("run", run.summary.id.clone())], run);
+        }
+    }
+    let mut text = String::new();
+    encode(&mut text, &figures.registry()).expect("BUG: text can be written to a string");
+    text
+}
+
+impl Figures {
+    fn take(&self, labels: &Labels, run: &RunView) {
+        let with = |name, value: &str| [&labels[..], &[(name, value.to_owned())]].concat();
+        self.state.get_or_create(&with("state", run.summary.state.as_str())).set(1);
+        for (figure, value) in [
+            (&self.leaves, run.leaves_total),
+            (&self.passed, run.leaves_passed),
+            (&self.iterations, run.iteration.saturating_sub(1)),
+            (&self.questions, run.questions),
+        ] {
+            figure.get_or_create(labels).set(value.into());
+        }
+        let usage = &run.usage;
+        for (kind, tokens) in
+            [("input", usage.input_tokens), ("cached", usage.cached_tokens), ("output", usage.output_tokens)]
+        {
+            // What is not known is not 0.
+            let Some(tokens) = tokens else { continue };
+            self.tokens.get_or_create(&with("kind", kind)).set(i64::try_from(tokens).unwrap_or(i64::MAX));
+        }
+        if let Some(cost) = usage.cost_micro_usd {
+            self.cost.get_or_create(labels).set(thousandths(cost / 1000));
+        }
+        self.time.get_or_create(labels).set(thousandths(run.elapsed_ms));
+    }
+
+    fn registry(self) -> Registry {
+        let mut registry = Registry::with_prefix("runner");
+        registry.register("run_state", "1 for the state that a run is in", self.state);
+        registry.register("queue_length", "Runs of a repository that are not over", self.queued);
+        registry.register("run_leaves", "Leaves of its task tree", self.leaves);
+        registry.register("run_leaves_passed", "Leaves that pass", self.passed);
+        registry.register("run_iterations", "Iterations that it has had", self.iterations);
+        registry.register("run_questions", "Questions that are open", self.questions);
+        registry.register("run_tokens", "Tokens that its sessions consumed, as far as they said", self.tokens);
+        let dollars = Unit::Other("dollars".into());
+        registry.register_with_unit("run_cost", "Cost of its sessions, as far as it is known", dollars, self.cost);
+        registry.register_with_unit("run_work", "Time spent in iterations", Unit::Seconds, self.time);
+        registry
+    }
+}
+
+fn thousandths(value: u64) -> f64 {
+    std::time::Duration::from_millis(value).as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::samples;
+
+    #[test]
+    fn a_run_is_told_in_figures_and_hostile_words_stay_words() {
+        let mut status = samples::status();
+        status.repo.path = WirePath("/home/me/\"pro\nj\\".into());
+        let text = figures(&[status]);
+        let run = r#"repository="/home/me/\"pro\nj\\",run="run-1a2b3c4d""#;
+        for line in [
+            format!(r#"runner_run_state{{{run},state="running"}} 1"#),
+            format!("runner_run_leaves_passed{{{run}}} 4"),
+            format!(r#"runner_run_tokens{{{run},kind="cached"}} 800000"#),
+            format!("runner_run_work_seconds{{{run}}} 3900.0"),
+        ] {
+            assert!(text.lines().any(|told| told == line), "{line}: {text}");
+        }
+        // What is not known is not told as 0.
+        assert!(!text.contains("cost"), "{text}");
+        assert!(text.lines().all(|line| line.starts_with("# ") || line.starts_with("runner_")), "{text}");
+    }
+}

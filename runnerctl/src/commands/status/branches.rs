@@ -1,0 +1,44 @@
+//! `status --remote`: the runs of a git remote, as their branches tell.
+
+use protocol::api::RunApiClient as _;
+use protocol::branch::BranchView;
+use protocol::error::ExitStatus;
+use protocol::request::AtRun;
+use serde::Serialize;
+
+use crate::args::Target;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::mirror::{self, Depth, Wanted};
+use crate::text::branch;
+
+#[derive(Serialize)]
+struct Branches {
+    runs: Vec<BranchView>,
+}
+
+/// Answers once.
+pub(super) async fn answer(
+    invocation: &Invocation<'_>,
+    (remote, target): (&str, &Target),
+    is_watched: bool,
+) -> Result<ExitStatus, Failure> {
+    if is_watched {
+        return Err(Failure::usage("a remote tells nobody that it has changed").hint("leave --watch away"));
+    }
+    let run = target.run.as_deref();
+    // The commits of one run say who has claimed it; of many, the last one of each does or does not.
+    let depth = if run.is_some() { Depth::Commits } else { Depth::Tip };
+    let wanted = Wanted { remote, place: target.place.path(), run, depth };
+    let runs = mirror::within(invocation, wanted, async |inside| {
+        let at = AtRun { path: inside.place(None)?, run: target.run.clone() };
+        Ok(inside.connect().await?.client().branches(at).await?)
+    })
+    .await?;
+    let answer = Branches { runs };
+    invocation.ui.answer("branches", &answer, |screen| match (&answer.runs[..], run) {
+        ([one], Some(_)) => branch::detail(one, screen),
+        (all, _) => branch::list(all, screen),
+    })?;
+    Ok(ExitStatus::Fine)
+}

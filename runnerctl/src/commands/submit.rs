@@ -1,0 +1,136 @@
+//! `submit`: publishes the beginning of runs, and hands each as a job to an engine.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use protocol::client::daemon_program;
+use protocol::error::{ErrorKind, ExitStatus};
+use protocol::startup::MARK_VARIABLE;
+use serde::Serialize;
+
+use super::start;
+use crate::confirm::agreed;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::settings::Settings;
+use crate::submit::beginning::Beginning;
+use crate::submit::engine::{Engine, Work, name};
+use crate::text::paint::{HEAD, HINT, paint};
+use crate::text::safe::{safe, safe_lines};
+
+const EXAMPLES: &str = "Examples:
+  runnerctl submit --to slurm --run tidy-1 --goal tidy.md
+  runnerctl submit --to slurm --run tidy-1 -- --partition=long --time=8:00:00
+  runnerctl submit --to kubernetes --run a --run b -m 'Tidy the tests.'
+  runnerctl submit --to slurm --run tidy-1 --print    only show the script";
+
+/// What a person is asked, once for all runs.
+const QUESTION: &str =
+    "The job runs the commands in the repository's configuration, and nobody is asked there.\nSubmit it?";
+
+/// Run as jobs of a batch engine, published to a git remote
+///
+/// The beginning of each run is pushed to the remote unless it is there already. Then the engine's own program is given a
+/// script that drives the run: sbatch, kubectl, or the program of `[engine.command] submit`. What comes after `--` is added to
+/// its arguments.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SubmitArgs {
+    /// Work tree whose remote has the runs, a bare repository, or the address of a remote
+    #[arg(value_name = "PATH", default_value = ".")]
+    place: String,
+    /// The engine
+    #[arg(long = "to", value_name = "ENGINE", value_enum)]
+    engine: Engine,
+    /// Id of a run; one job for each
+    #[arg(long = "run", value_name = "ID", required = true)]
+    runs: Vec<String>,
+    /// Goal of runs that the remote does not have yet, from a Markdown file (`-`: stdin)
+    #[arg(long, value_name = "FILE", conflicts_with = "message")]
+    goal: Option<PathBuf>,
+    /// Goal of runs that the remote does not have yet, as text
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
+    /// Remote of the work tree
+    #[arg(long, value_name = "NAME", default_value = "origin")]
+    remote: String,
+    /// Only show what the engine would be given; publishes nothing
+    #[arg(long)]
+    print: bool,
+    /// Submit without asking
+    #[arg(short, long)]
+    yes: bool,
+    /// More arguments for the engine's program
+    #[arg(last = true, value_name = "ARG")]
+    options: Vec<OsString>,
+}
+
+/// What has become of a run.
+#[derive(Debug, Serialize)]
+struct Submitted<'a> {
+    run: &'a str,
+    remote: &'a str,
+    engine: &'static str,
+    /// The name of the job.
+    name: &'a str,
+    /// What the engine calls it; null where its program says nothing, or was not asked.
+    job: Option<&'a str>,
+    /// What the engine would be given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    script: Option<&'a str>,
+}
+
+impl Submitted<'_> {
+    fn text(&self, engine: Engine) -> String {
+        let job = self.job.map(|job| format!(" {}", safe(job))).unwrap_or_default();
+        let head = format!("{} {} is job{job} of {}\n", paint(HEAD, "run"), safe(self.run), self.engine);
+        match engine.look(self.job, self.name) {
+            Some(look) => head + &format!("Look at it: {}\n", paint(HINT, &safe(&look))),
+            None => head,
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: SubmitArgs) -> Result<ExitStatus, Failure> {
+    refuse_inside_iteration()?;
+    let settings = Settings::load()?;
+    let settings = settings.engine(args.engine);
+    let goal = start::goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
+    let (folder, runnerd) = (invocation.resolve(None)?, daemon_program());
+    let here = invocation.resolve(Some(args.place.as_ref()))?;
+    let place = if here.is_dir() { here.display().to_string() } else { args.place.clone() };
+    if !args.print {
+        agreed(invocation.ui, args.yes, QUESTION)?;
+    }
+    for run in &args.runs {
+        let goal = goal.as_deref();
+        let beginning = Beginning { runnerd: &runnerd, place: &place, remote: &args.remote, run, goal };
+        let remote = beginning.address(&folder).await?;
+        let work = Work { run, remote: &remote, runnerd: &runnerd.display().to_string() };
+        let (name, script) = (name(&work), args.engine.script(&settings, &work)?);
+        let (engine, script) = (args.engine.name(), script.as_str());
+        let submitted = Submitted { run, remote: &remote, engine, name: &name, job: None, script: None };
+        if args.print {
+            let shown = Submitted { script: Some(script), ..submitted };
+            invocation.ui.answer("submit", &shown, |_| safe_lines(script))?;
+            continue;
+        }
+        invocation.ui.note(&format!("Publishing the beginning of run {run}\n"));
+        beginning.publish(&folder).await?;
+        let job = args.engine.submit((&settings, &args.options), (&name, script), &folder).await?;
+        let submitted = Submitted { job: Some(job.as_str()).filter(|job| !job.is_empty()), ..submitted };
+        invocation.ui.answer("submit", &submitted, |_| submitted.text(args.engine))?;
+    }
+    Ok(ExitStatus::Fine)
+}
+
+/// What an agent would submit runs unattended, with the keys of whoever has logged in.
+fn refuse_inside_iteration() -> Result<(), Failure> {
+    if std::env::var_os(MARK_VARIABLE).is_none() {
+        return Ok(());
+    }
+    let kind = ErrorKind::InsideIteration;
+    Err(Failure::new(kind.into(), kind.as_str(), "no job is submitted from inside an iteration"))
+}

@@ -1,0 +1,31 @@
+//! What ends a command that has something to take away first: Ctrl-C, and what a service or a terminal that goes sends.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::Failure;
+
+/// The signals that end a command in order.
+#[derive(Debug)]
+pub(crate) struct Interrupts {
+    int: Signal,
+    term: Signal,
+    hup: Signal,
+}
+
+impl Interrupts {
+    /// Has them no longer end the program.
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        let on = |kind| signal(kind).map_err(|error| Failure::io("listening for signals", &error));
+        let (int, term, hup) = (SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup());
+        Ok(Self { int: on(int)?, term: on(term)?, hup: on(hup)? })
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.int.recv() => {}
+            _ = self.term.recv() => {}
+            _ = self.hup.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The client's own settings, one file per user: other machines, and the engines that jobs are handed to.
+//!
+//! A file that is not there means the defaults; a key that is not known, or a value of another form, is an error with its
+//! line and column.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+
+use protocol::error::ExitStatus;
+use protocol::host::{Host, HostError};
+use protocol::paths::client_settings;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::submit::engine::Engine;
+
+/// The word for a file that cannot be read as what it is.
+const INVALID: &str = "invalid_file";
+/// Most bytes of the file.
+const LIMIT: u64 = 1 << 20;
+
+/// The settings.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Other machines by what a person calls them.
+    #[serde(default)]
+    pub(crate) hosts: BTreeMap<String, HostUrl>,
+    #[serde(default)]
+    engine: Engines,
+    #[serde(skip)]
+    file: PathBuf,
+}
+
+/// `[hosts]`: where a machine is.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct HostUrl(pub(crate) Host);
+
+impl TryFrom<String> for HostUrl {
+    type Error = HostError;
+
+    fn try_from(text: String) -> Result<Self, HostError> {
+        text.parse().map(Self)
+    }
+}
+
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Engines {
+    slurm: EngineSettings,
+    kubernetes: EngineSettings,
+    command: EngineSettings,
+}
+
+/// `[engine.<name>]`.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct EngineSettings {
+    /// A template in the place of the one that comes with the program; relative to the folder of the settings.
+    pub(crate) template: Option<PathBuf>,
+    /// The program that takes a job from standard input, and its arguments.
+    pub(crate) submit: Vec<String>,
+    /// Kubernetes: the image of a job.
+    pub(crate) image: Option<String>,
+    /// Kubernetes: the secret whose keys become variables of a job.
+    pub(crate) secret: Option<String>,
+    /// Where all of this stands.
+    #[serde(skip)]
+    pub(crate) file: PathBuf,
+}
+
+impl Settings {
+    /// Reads them.
+    pub(crate) fn load() -> Result<Self, Failure> {
+        let Some(file) = client_settings() else { return Ok(Self::default()) };
+        let mut text = String::new();
+        match File::open(&file).and_then(|opened| opened.take(LIMIT + 1).read_to_string(&mut text)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { file, ..Self::default() }),
+            Err(error) => Err(Failure::io(format!("reading the settings {}", file.display()), &error)),
+            Ok(read) if read as u64 > LIMIT => {
+                let message = format!("the settings {} are longer than {LIMIT} bytes", file.display());
+                Err(Failure::new(ExitStatus::Error, INVALID, message))
+            }
+            Ok(_) => Self::parse(&text, file),
+        }
+    }
+
+    fn parse(text: &str, file: PathBuf) -> Result<Self, Failure> {
+        match toml::from_str::<Self>(text) {
+            Ok(settings) => Ok(Self { file, ..settings }),
+            Err(error) => {
+                let at = error.span().map_or_else(String::new, |span| place(text, span.start));
+                let message = format!("{}{at}: {}", file.display(), error.message().replace('\n', " "));
+                Err(Failure::new(ExitStatus::Error, INVALID, message))
+            }
+        }
+    }
+
+    /// Returns the settings of an engine.
+    pub(crate) fn engine(&self, engine: Engine) -> EngineSettings {
+        let Engines { slurm, kubernetes, command } = self.engine.clone();
+        let found = match engine {
+            Engine::Slurm => slurm,
+            Engine::Kubernetes => kubernetes,
+            Engine::Command => command,
+        };
+        let template = found.template.map(|path| self.file.parent().map_or(path.clone(), |folder| folder.join(path)));
+        EngineSettings { template, file: self.file.clone(), ..found }
+    }
+}
+
+/// Returns a place in the text as `:line:column`, both counted from 1.
+fn place(text: &str, at: usize) -> String {
+    let before = text.get(..at).unwrap_or(text);
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!(":{}:{column}", before.matches('\n').count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Settings, Failure> {
+        Settings::parse(text, PathBuf::from("/home/u/.config/runnerctl/config.toml"))
+    }
+
+    #[test]
+    fn a_template_stands_beside_the_settings() {
+        let settings = parse("[engine.slurm]\ntemplate = \"a.sh\"\n").expect("it can be read");
+        let template = settings.engine(Engine::Slurm).template.expect("one is named");
+        assert_eq!(template, PathBuf::from("/home/u/.config/runnerctl/a.sh"));
+        assert_eq!(settings.engine(Engine::Kubernetes).template, None);
+    }
+
+    #[test]
+    fn what_is_not_known_is_told_with_its_place() {
+        for (text, place) in [
+            ("[engine.slrum]\n", ":1:9: "),
+            ("[engine.slurm]\n model = 1\n", ":2:2: "),
+            ("[hosts]\ngpu = \"gpu\"\n", ":2:7: "),
+        ] {
+            let Err(Failure::Report(report)) = parse(text) else { panic!("{text} is taken") };
+            let start = format!("/home/u/.config/runnerctl/config.toml{place}");
+            assert!(report.message.starts_with(&start), "{}", report.message);
+        }
+    }
+}

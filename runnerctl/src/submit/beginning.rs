@@ -1,0 +1,85 @@
+//! Has the beginning of a run published by `runnerd` itself: the job that goes on with it needs no more than its id.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use protocol::error::ExitStatus;
+
+use crate::failure::Failure;
+use crate::program::{Call, Said, Unstarted, run};
+
+/// Longest wait for a remote while somebody looks on.
+const PATIENCE: &str = "--max-wait=10s";
+
+/// What is to begin, and where.
+#[derive(Debug)]
+pub(crate) struct Beginning<'a> {
+    /// The program.
+    pub(crate) runnerd: &'a Path,
+    /// A repository here, or the address of a remote.
+    pub(crate) place: &'a str,
+    /// The remote of a repository here.
+    pub(crate) remote: &'a str,
+    /// The run.
+    pub(crate) run: &'a str,
+    /// The goal of a new one.
+    pub(crate) goal: Option<&'a str>,
+}
+
+impl Beginning<'_> {
+    /// Returns the address of the remote, which is not asked.
+    pub(crate) async fn address(&self, folder: &Path) -> Result<String, Failure> {
+        let unfound = || format!("the remote {} cannot be found", self.remote);
+        Ok(self.drive(&["--dry-run"], folder, unfound).await?.trim_end().to_owned())
+    }
+
+    /// Publishes it where the remote does not have it yet.
+    pub(crate) async fn publish(&self, folder: &Path) -> Result<(), Failure> {
+        self.drive(&[], folder, || format!("run {} is not begun", self.run)).await.map(drop)
+    }
+
+    async fn drive(
+        &self,
+        options: &[&str],
+        folder: &Path,
+        message: impl FnOnce() -> String,
+    ) -> Result<String, Failure> {
+        let mut argv: Vec<OsString> = vec![self.runnerd.into()];
+        argv.extend(["drive", "--yes", "--start-only", PATIENCE].map(OsString::from));
+        argv.extend([format!("--run={}", self.run), format!("--remote={}", self.remote)].map(OsString::from));
+        argv.extend(self.goal.map(|goal| OsString::from(format!("--message={goal}"))));
+        argv.extend(options.iter().chain(&["--", self.place]).map(OsString::from));
+        let said = run(Call { argv, folder, env: &[], input: Vec::new(), tail: None }).await;
+        let said = said.map_err(|error| match error {
+            Unstarted::Failed(failure) => failure,
+            Unstarted::Missing => {
+                let message = format!("there is no {}", self.runnerd.display());
+                Failure::new(ExitStatus::Error, "missing_command", message)
+                    .hint("install runnerd beside runnerctl, or in a folder of PATH")
+            }
+        })?;
+        if said.ended.success() { Ok(said.out) } else { Err(failure(&said, message())) }
+    }
+}
+
+/// Returns why nothing has come of it, in the words of `runnerd`.
+fn failure(said: &Said, message: String) -> Failure {
+    let status = match said.ended.code().and_then(|code| u8::try_from(code).ok()) {
+        Some(code) if code == ExitStatus::Usage.code() => ExitStatus::Usage,
+        Some(code) if code == ExitStatus::Refused.code() => ExitStatus::Refused,
+        _ => ExitStatus::Error,
+    };
+    let mut failure = Failure::new(status, "beginning", message);
+    let mut hint = None;
+    for line in said.complaint.lines().filter(|line| !line.trim().is_empty()) {
+        match line.split_once(": ") {
+            Some(("hint", text)) => hint = Some(text.to_owned()),
+            Some(("error" | "runnerd", text)) => failure = failure.caused_by(text),
+            _ => failure = failure.caused_by(line),
+        }
+    }
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

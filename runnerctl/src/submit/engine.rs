@@ -1,0 +1,253 @@
+//! The engines that are known: the template of each, how a value stands in it, and the program that takes the script.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use clap::ValueEnum;
+use protocol::error::ExitStatus;
+use protocol::shell;
+use sha2::{Digest as _, Sha256};
+
+use super::template::{Unknown, fill};
+use crate::failure::Failure;
+use crate::program::{Call, Unstarted, run};
+use crate::settings::EngineSettings;
+
+/// Longest name of a job: Kubernetes makes a host's name from it, with the number of the pod.
+const LONGEST_NAME: usize = 52;
+/// The secret of Kubernetes that holds the keys of agents, where the settings name no other.
+const SECRET: &str = "runnerd";
+
+/// An engine that starts jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engine {
+    /// `sbatch`
+    Slurm,
+    /// `kubectl`
+    Kubernetes,
+    /// The program of `[engine.command] submit`
+    Command,
+}
+
+/// A run as it is handed to an engine.
+#[derive(Debug)]
+pub(crate) struct Work<'a> {
+    /// Its id.
+    pub(crate) run: &'a str,
+    /// The address of the remote that has it.
+    pub(crate) remote: &'a str,
+    /// The program that drives it, as the machine calls it that this is typed on.
+    pub(crate) runnerd: &'a str,
+}
+
+impl Engine {
+    /// Returns its name in the settings.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Slurm => "slurm",
+            Self::Kubernetes => "kubernetes",
+            Self::Command => "command",
+        }
+    }
+
+    /// Returns what the engine is given to run.
+    pub(crate) fn script(self, settings: &EngineSettings, work: &Work<'_>) -> Result<String, Failure> {
+        let (text, name) = match &settings.template {
+            Some(path) => (read(path)?, path.display().to_string()),
+            None => (self.template().to_owned(), format!("the template of {}", self.name())),
+        };
+        let value = |word: &str| self.value(word, settings, work).map(|value| self.quoted(&value));
+        fill(&text, value).map_err(|Unknown { line, word }| match word.as_str() {
+            "image" if self == Self::Kubernetes => {
+                Failure::new(ExitStatus::Refused, "engine", "nothing says which image has runnerd and the agents in it")
+                    .hint(format!("name it in {}: [engine.kubernetes] image = \"…\"", settings.file.display()))
+            }
+            _ => Failure::new(ExitStatus::Error, "invalid_file", format!("{name}, line {line}: `{word}` is no value"))
+                .hint("there are run, remote, name and runnerd, and for kubernetes image and secret"),
+        })
+    }
+
+    /// Gives it the script; returns what it calls the job.
+    pub(crate) async fn submit(
+        self,
+        (settings, options): (&EngineSettings, &[OsString]),
+        (name, script): (&str, &str),
+        folder: &Path,
+    ) -> Result<String, Failure> {
+        let mut argv: Vec<OsString> = match (self, settings.submit.as_slice()) {
+            (_, [_, ..]) => settings.submit.iter().map(OsString::from).collect(),
+            (Self::Slurm, []) => ["sbatch", "--parsable"].map(OsString::from).to_vec(),
+            (Self::Kubernetes, []) => {
+                ["kubectl", "create", "--output=name", "--filename=-"].map(OsString::from).to_vec()
+            }
+            (Self::Command, []) => {
+                let message = "nothing says which program takes a job";
+                let hint = format!("name it in {}: [engine.command] submit = [\"…\"]", settings.file.display());
+                return Err(Failure::new(ExitStatus::Refused, "engine", message).hint(hint));
+            }
+        };
+        argv.extend_from_slice(options);
+        let program = argv[0].display().to_string();
+        let call = Call { argv, folder, env: &[], input: script.as_bytes().to_vec(), tail: None };
+        let said = run(call).await.map_err(|error| match error {
+            Unstarted::Failed(failure) => failure,
+            Unstarted::Missing => {
+                let message = format!("`{program}` is not on your PATH");
+                Failure::new(ExitStatus::Error, "missing_command", message)
+                    .hint("submit from a machine that has it; --print shows what it would be given")
+            }
+        })?;
+        let printed = said.fine("engine", &format!("handing job {name} to `{program}`"))?;
+        self.job(&printed).ok_or_else(|| {
+            let look =
+                self.look(None, name).map_or_else(String::new, |look| format!("see whether it is there: {look}"));
+            Failure::new(ExitStatus::Error, "engine", format!("`{program}` did not say what it calls job {name}"))
+                .caused_by(format!("it printed {:?}", printed.chars().take(200).collect::<String>()))
+                .hint(look)
+        })
+    }
+
+    /// Returns the command that shows a job.
+    pub(crate) fn look(self, job: Option<&str>, name: &str) -> Option<String> {
+        match (self, job) {
+            (Self::Slurm, Some(job)) => Some(shell::words(["squeue", "--jobs", job])),
+            (Self::Slurm, None) => Some(shell::words(["squeue", "--name", name])),
+            (Self::Kubernetes, _) => Some(shell::words(["kubectl", "get", "job", name])),
+            (Self::Command, _) => None,
+        }
+    }
+
+    /// Reads what the engine calls the job from what its program has printed.
+    fn job(self, printed: &str) -> Option<String> {
+        let last = printed.lines().map(str::trim).rfind(|line| !line.is_empty());
+        match self {
+            // `4711`, or `4711;cluster`.
+            Self::Slurm => {
+                let id = last?.split(';').next()?;
+                (!id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit())).then(|| id.to_owned())
+            }
+            Self::Kubernetes => last?.strip_prefix("job.batch/").map(str::to_owned),
+            Self::Command => Some(last.unwrap_or_default().to_owned()),
+        }
+    }
+
+    fn template(self) -> &'static str {
+        match self {
+            Self::Slurm => include_str!("slurm.sh"),
+            Self::Kubernetes => include_str!("kubernetes.yaml"),
+            Self::Command => include_str!("command.sh"),
+        }
+    }
+
+    fn value(self, key: &str, settings: &EngineSettings, work: &Work<'_>) -> Option<String> {
+        match (key, self) {
+            ("run", _) => Some(work.run.to_owned()),
+            ("remote", _) => Some(work.remote.to_owned()),
+            ("name", _) => Some(name(work)),
+            // An image has its own.
+            ("runnerd", Self::Kubernetes) => Some("runnerd".to_owned()),
+            ("runnerd", _) => Some(work.runnerd.to_owned()),
+            ("image", Self::Kubernetes) => settings.image.clone(),
+            ("secret", Self::Kubernetes) => Some(settings.secret.clone().unwrap_or_else(|| SECRET.to_owned())),
+            _ => None,
+        }
+    }
+
+    /// Returns a value as it stands in the template: a word of a shell, or a string of YAML, where `$` is Kubernetes' own.
+    fn quoted(self, value: &str) -> String {
+        match self {
+            Self::Slurm | Self::Command => shell::quoted(value),
+            Self::Kubernetes => serde_json::Value::from(value.replace('$', "$$")).to_string(),
+        }
+    }
+}
+
+/// Returns the name of a run's job, which Kubernetes takes too: whoever submits it again means the same one.
+pub(crate) fn name(work: &Work<'_>) -> String {
+    let path = work.remote.trim_end_matches('/').trim_end_matches(".git").trim_end_matches('/');
+    let repository = path.rsplit(['/', ':']).next().unwrap_or_default();
+    let whole = format!("{repository}-{}", work.run);
+    let clean: String =
+        whole.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    let clean = clean.trim_matches('-');
+    if clean == whole && clean.len() <= LONGEST_NAME {
+        return whole;
+    }
+    let digest = Sha256::digest(format!("{}\0{}", work.remote, work.run));
+    let mark = format!("{:08x}", u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]));
+    let kept = clean[..clean.len().min(LONGEST_NAME - mark.len() - 1)].trim_end_matches('-');
+    format!("{kept}-{mark}").trim_start_matches('-').to_owned()
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| Failure::io(format!("reading the template {}", path.display()), &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn work<'a>(run: &'a str, remote: &'a str) -> Work<'a> {
+        Work { run, remote, runnerd: "runnerd" }
+    }
+
+    #[test]
+    fn a_job_is_named_by_repository_and_run_in_letters_that_every_engine_takes() {
+        for (run, remote, expected) in [
+            ("tidy-1", "ssh://git@host/srv/project.git", "project-tidy-1"),
+            ("tidy-1", "git@host:project.git/", "project-tidy-1"),
+            ("x", "/", "x-493c07e4"),
+        ] {
+            assert_eq!(name(&work(run, remote)), expected, "{remote}");
+        }
+        let (upper, lower) = (name(&work("Tidy_1", "/srv/p.git")), name(&work("tidy-1", "/srv/p.git")));
+        assert!(upper.starts_with("p-tidy-1-") && upper != lower, "{upper}");
+        let long = name(&work(&"a".repeat(128), "/srv/p.git"));
+        assert!(long.len() <= LONGEST_NAME && long.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'));
+    }
+
+    #[test]
+    fn nothing_of_a_value_is_read_as_part_of_a_script() {
+        let remote = "/srv/a'b\"$(touch x)`id`\n#SBATCH --wrap=x\n";
+        let script = Engine::Command.script(&EngineSettings::default(), &work("x", remote)).expect("it is filled");
+        let shown = script.replace("exec ", "printf '%s\\n' ");
+        let out = Command::new("sh").args(["-c", &shown]).output().expect("sh runs").stdout;
+        assert_eq!(String::from_utf8_lossy(&out), format!("runnerd\ndrive\n{remote}\n--run\nx\n--yes\n"));
+
+        let image = Some("i".to_owned());
+        let settings = EngineSettings { image, ..EngineSettings::default() };
+        let yaml = Engine::Kubernetes.script(&settings, &work("x", remote)).expect("it is filled");
+        let read: serde_json::Value = serde_saphyr::from_str(&yaml).expect("it is YAML");
+        let args = &read["spec"]["template"]["spec"]["containers"][0]["args"];
+        assert_eq!(args[2], remote.replace('$', "$$"), "Kubernetes takes `$$` for `$`");
+    }
+
+    #[test]
+    fn what_an_engine_calls_the_job_is_read_and_nothing_else() {
+        for (engine, printed, expected) in [
+            (Engine::Slurm, "4711\n", Some("4711")),
+            (Engine::Slurm, "sbatch: a word\n4711;north\n", Some("4711")),
+            (Engine::Slurm, "Submitted batch job 4711\n", None),
+            (Engine::Slurm, "", None),
+            (Engine::Kubernetes, "job.batch/p-x\n", Some("p-x")),
+            (Engine::Kubernetes, "created\n", None),
+            (Engine::Command, "", Some("")),
+        ] {
+            assert_eq!(engine.job(printed).as_deref(), expected, "{printed:?}");
+        }
+    }
+
+    #[test]
+    fn a_template_that_asks_for_what_there_is_not_is_refused_with_its_line() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(&file, "#!/bin/sh\nrunnerd drive {{place}}\n").expect("it is written");
+        let settings = EngineSettings { template: Some(file.path().to_owned()), ..EngineSettings::default() };
+        let Err(Failure::Report(report)) = Engine::Slurm.script(&settings, &work("x", "/srv/p")) else {
+            panic!("it is taken")
+        };
+        assert_eq!(report.message, format!("{}, line 2: `place` is no value", file.path().display()));
+    }
+}

@@ -1,0 +1,33 @@
+#!/bin/bash
+# One run as a Slurm job: driven until it is over, given back and started again whenever the driver ends with 75.
+#SBATCH --job-name={{name}}
+#SBATCH --dependency=singleton
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --signal=B:TERM@120
+
+told='' driver=''
+trap 'told=yes; [ -z "$driver" ] || kill -TERM "$driver"' TERM
+said=$(mktemp) || exit 1
+trap 'rm -f -- "$said"' EXIT
+
+{{runnerd}} drive {{remote}} --run {{run}} --yes >"$said" &
+driver=$!
+[ -z "$told" ] || kill -TERM "$driver"
+# A signal ends the waiting and not the driver.
+while :; do
+    told=''
+    wait "$driver"
+    code=$?
+    [ -n "$told" ] || break
+done
+cat "$said"
+[ "$code" -eq 75 ] || exit "$code"
+
+# The driver says until when it is of no use to start it again. Slurm ends what it requeues, some time after.
+trap '' TERM
+when=$(sed -n 's/^not before //p' "$said" | tail -n 1)
+if scontrol requeue "$SLURM_JOB_ID" && [ -n "$when" ]; then
+    scontrol update JobId="$SLURM_JOB_ID" StartTime="$(date -d "$when" +%Y-%m-%dT%H:%M:%S)"
+fi
+exit 75

@@ -1,0 +1,37 @@
+//! Fills the words in double braces of a template. How a value is quoted is for the engine to say.
+
+/// A word of a template that has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unknown {
+    /// Its line, counted from 1.
+    pub(super) line: usize,
+    /// What stands between the braces.
+    pub(super) word: String,
+}
+
+/// Returns the text with a value in the place of each `{{word}}`.
+pub(super) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, Unknown> {
+    let (mut filled, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, (word, after))) =
+        rest.split_once("{{").and_then(|(before, inner)| Some((before, inner.split_once("}}")?)))
+    {
+        let line = text[..text.len() - rest.len() + before.len()].matches('\n').count() + 1;
+        let word = word.trim();
+        filled.push_str(before);
+        filled.push_str(&value(word).ok_or_else(|| Unknown { line, word: word.to_owned() })?);
+        rest = after;
+    }
+    Ok(filled + rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_stands_where_its_word_stood_and_is_not_looked_into() {
+        let value = |word: &str| (word == "a").then(|| "{{a}}".to_owned());
+        assert_eq!(fill("x {{a}} ${b} {{ a }}{{", value).as_deref(), Ok("x {{a}} ${b} {{a}}{{"));
+        assert_eq!(fill("one\n{{a}}\n {{c}}", value), Err(Unknown { line: 3, word: "c".to_owned() }));
+    }
+}

@@ -1,0 +1,98 @@
+//! Runs of a remote, looked at from git alone: no daemon of the person's, nothing left, and no more asked of the remote than it gives.
+
+use std::fs;
+use std::process::Command;
+
+use runner_testkit::Output;
+
+use crate::kit::{GATED, Remote, WRITES};
+
+/// Asks about the runs of a remote; the daemon that answers is the command's own, and nothing is left of it.
+#[track_caller]
+fn ask(remote: &Remote, args: &[&str]) -> Output {
+    let url = remote.url();
+    let said = remote.home.ctl(&[args, &["--remote", &url]].concat());
+    let tmp = fs::read_dir(remote.home.path().join("tmp")).expect("the folder is there").flatten();
+    let left: Vec<_> = tmp.map(|entry| entry.path()).filter(|path| is_ours(&path.to_string_lossy())).collect();
+    assert!(left.is_empty(), "{args:?} has left {left:?}");
+    said
+}
+
+fn is_ours(path: &str) -> bool {
+    path.contains("/runnerd-") && !path.contains("runnerd-jobs-")
+}
+
+#[test]
+fn a_run_is_seen_while_a_driver_has_it_and_when_it_is_done() {
+    for parts in ["true", "false"] {
+        let remote = Remote::new();
+        remote.git(&["config", "uploadpack.allowFilter", parts]);
+        let gate = remote.repo.script().gate("work");
+        let split = "echo '- Which colour?' >> .runner/state/questions.md; decompose 'Two parts.' One Two";
+        remote.repo.script().step(1, split).step(2, GATED).always(WRITES);
+        let driver = remote.start(("4711", 0));
+        gate.reached();
+
+        let all = ask(&remote, &["status", "--json"]).exits(0).json();
+        let [run] = &all["runs"].as_array().expect("it is a list")[..] else { panic!("{all}") };
+        assert_eq!(
+            (&run["run"], &run["leaves_total"], &run["questions"]),
+            (&"x".into(), &2.into(), &1.into()),
+            "{all}"
+        );
+        let one = ask(&remote, &["status", "--run", "x"]).exits(0).stdout.clone();
+        assert!(one.contains("run x claimed") && one.contains("slurm/4711.0@") && one.contains("0/2 passed"), "{one}");
+        assert!(ask(&remote, &["questions"]).exits(0).stdout.contains("Which colour?"));
+        assert!(ask(&remote, &["tree"]).exits(0).stdout.contains("Two"));
+        assert!(ask(&remote, &["log", "1"]).exits(0).stdout.contains("Two parts."));
+        ask(&remote, &["verify"]).exits(0);
+
+        gate.open();
+        driver.exits(0);
+        assert!(ask(&remote, &["status"]).exits(0).stdout.contains("completed"));
+        assert_eq!(ask(&remote, &["log", "--json"]).exits(0).json()["iterations"].as_array().map(Vec::len), Some(3));
+        ask(&remote, &["verify", "--strict"]).exits(0);
+    }
+}
+
+#[test]
+fn what_is_not_there_or_not_told_is_said() {
+    let remote = Remote::new();
+    assert!(ask(&remote, &["status"]).exits(1).stderr.contains("has no run"));
+    remote.repo.script().always(WRITES);
+    remote.start(("1", 0)).exits(0);
+    remote.git(&["branch", "runner/xylophone", "runner/x"]);
+    remote.git(&["branch", "runner/broken", "main"]);
+    assert!(ask(&remote, &["status", "--run", "nope"]).exits(1).stderr.contains("has no run nope"));
+    assert!(ask(&remote, &["tree"]).exits(2).stderr.contains("3 runs are there"));
+    assert!(ask(&remote, &["tree", "--run", "xyl"]).exits(0).stdout.contains("passed"));
+    assert!(ask(&remote, &["status"]).exits(0).stdout.contains("unreadable"));
+    assert!(ask(&remote, &["log", "--run", "x", "1", "--guard"]).exits(2).stderr.contains("not in its branch"));
+    let named = ["status", "--remote", "upstream"];
+    assert!(remote.home.ctl_in(&remote.repo, &named).exits(1).stderr.contains("git remote -v"));
+    remote.repo.git(&["remote", "add", "upstream", &remote.url()]);
+    assert!(remote.home.ctl_in(&remote.repo, &named).exits(0).stdout.contains("completed"));
+    let away = remote.home.ctl(&["status", "--remote", "file:///nowhere/x.git"]);
+    assert!(away.exits(1).stderr.contains("fetching the runs of file:///nowhere/x.git"), "{away:?}");
+}
+
+#[test]
+fn an_interrupted_look_leaves_nothing() {
+    let remote = Remote::new();
+    // A remote that never answers.
+    let hang = remote.home.path().join("hang");
+    fs::write(&hang, "#!/bin/sh\nexec sleep 60\n").expect("it can be written");
+    Command::new("chmod").arg("+x").arg(&hang).status().expect("it can be made a program");
+    let mut command = remote.home.command("runnerctl");
+    command.args(["status", "--remote", "ssh://example.invalid/x.git"]).env("GIT_SSH_COMMAND", &hang);
+    let looking = crate::kit::Driver::spawn(command);
+    let tmp = remote.home.path().join("tmp");
+    let is_there =
+        || fs::read_dir(&tmp).into_iter().flatten().flatten().any(|it| is_ours(&it.path().to_string_lossy()));
+    while !is_there() {
+        std::thread::yield_now();
+    }
+    looking.signal(nix::sys::signal::Signal::SIGINT);
+    assert!(looking.exits(130).contains("interrupted"));
+    assert!(!is_there());
+}

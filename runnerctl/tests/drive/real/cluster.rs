@@ -1,0 +1,278 @@
+//! A Slurm of two nodes on this machine's loopback, with all of its files in one folder, and what is asked of it.
+//!
+//! Debian's programs, not started as services: two `slurmd` of different names and ports are two nodes.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use runner_testkit::{Home, Output};
+use tempfile::TempDir;
+
+use crate::kit::Remote;
+
+/// Longest wait for a state: a node is taken for lost after half a minute or more.
+const PATIENCE: Duration = Duration::from_secs(110);
+/// What is the same on every site: accounting and MPI are left out, and a ticket that was used is soon forgotten.
+const ALWAYS: &str = "\
+    ClusterName=kit\nSlurmUser=root\nAuthType=auth/munge\nCredType=cred/munge\n\
+    CommunicationParameters=NoCtldInAddrAny,NoInAddrAny\nSlurmdParameters=config_overrides\nTaskPlugin=task/none\n\
+    JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\nMpiDefault=none\n\
+    SwitchType=switch/none\nReturnToService=2\nSlurmdTimeout=15\nKillWait=10\nJobRequeue=1\nSelectType=select/cons_tres\n\
+    SchedulerParameters=sched_interval=5,bf_interval=5,batch_sched_delay=0,requeue_delay=0\n\
+    SelectTypeParameters=CR_Core\nPreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n";
+
+/// What differs from one site to the next.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Site {
+    /// How the processes of a job are held together.
+    pub(super) track: &'static str,
+    /// Whether the exit code alone puts a job back.
+    pub(super) is_requeued_by_code: bool,
+}
+
+/// A site as most are.
+pub(super) const USUAL: Site = Site { track: "proctrack/cgroup", is_requeued_by_code: false };
+
+/// Slurm, and a remote whose runs it is handed.
+pub(super) struct Cluster {
+    programs: Vec<(String, Child)>,
+    pub(super) remote: Remote,
+    folder: TempDir,
+}
+
+/// What Slurm says of a job.
+#[derive(Debug)]
+pub(super) struct Job(String);
+
+impl Job {
+    /// Returns the value of a word such as `JobState`.
+    pub(super) fn get(&self, word: &str) -> &str {
+        let found = self.0.split_whitespace().find_map(|pair| pair.strip_prefix(word)?.strip_prefix('='));
+        found.unwrap_or_else(|| panic!("no {word} in {}", self.0))
+    }
+
+    /// Tells whether it is in a state, after so many restarts.
+    pub(super) fn is(&self, state: &str, restarts: u32) -> bool {
+        self.get("JobState") == state && self.get("Restarts") == restarts.to_string()
+    }
+}
+
+impl Cluster {
+    /// Starts it; returns when a node is idle.
+    pub(super) fn start(site: Site) -> Self {
+        let folder = tempfile::Builder::new().prefix("slurm").tempdir().expect("a folder can be made");
+        let conf = folder.path().join("slurm.conf");
+        let home = Home::new().export("SLURM_CONF", conf.to_str().expect("a path is text"));
+        let mut cluster = Self { programs: Vec::new(), remote: Remote::of(home), folder };
+        let nodes = cluster.configure(&conf, site);
+        let at = |name: &str| cluster.folder.path().join(name).display().to_string();
+        let munge = ["key-file=key", "socket=munge", "pid-file=munge.pid", "log-file=munge.log", "seed-file=seed"];
+        let munge = munge.map(|option| {
+            let (name, file) = option.split_once('=').expect("it is a pair");
+            format!("--{name}={}", at(file))
+        });
+        cluster.spawn("munged", &[&["--foreground".to_owned(), "--force".to_owned()][..], &munge].concat());
+        cluster.spawn("slurmctld", &["-D".to_owned()]);
+        for node in nodes {
+            cluster.spawn("slurmd", &["-D".to_owned(), "-N".to_owned(), node]);
+        }
+        wait_until("both nodes are idle", || {
+            cluster.says("sinfo", &["-h", "-N", "-o", "%t"]).matches("idle").count() >= 4
+        });
+        cluster
+    }
+
+    /// Writes what the programs read; returns the names of the nodes.
+    fn configure(&self, conf: &Path, site: Site) -> [String; 2] {
+        let at = |name: &str| self.folder.path().join(name).display().to_string();
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("the machine has a name");
+        let host = host.trim().split('.').next().expect("there is a first part");
+        let [control, nodes @ ..] = free_ports::<3>();
+        let code = if site.is_requeued_by_code { "RequeueExit=75\n" } else { "" };
+        // Control groups have the names of nodes: those of another Slurm beside this one are others.
+        let names = nodes.map(|port| format!("n{port}"));
+        let node = |(name, port): (&String, u16)| {
+            format!("NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=8 State=UNKNOWN\n")
+        };
+        let declared: String = names.iter().zip(nodes).map(node).collect();
+        let text = format!(
+            "SlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={control}\nAuthInfo=socket={},cred_expire=6\n\
+             SlurmctldPidFile={}\nSlurmdPidFile={}\nSlurmdSpoolDir={}\nStateSaveLocation={}\nSlurmctldLogFile={}\n\
+             SlurmdLogFile={}\nProctrackType={}\n{code}{ALWAYS}{declared}\
+             PartitionName=low Nodes=ALL Default=YES PriorityTier=1 State=UP\n\
+             PartitionName=high Nodes=ALL PriorityTier=10 State=UP\n",
+            at("munge"),
+            at("control.pid"),
+            at("%n.pid"),
+            at("spool-%n"),
+            at("state"),
+            at("control.log"),
+            at("%n.log"),
+            site.track,
+        );
+        fs::create_dir(self.folder.path().join("state")).expect("a folder can be made");
+        fs::set_permissions(self.folder.path(), fs::Permissions::from_mode(0o755)).expect("munge asks for it");
+        fs::write(conf, text).expect("it can be written");
+        fs::write(self.folder.path().join("cgroup.conf"), "CgroupPlugin=cgroup/v1\n").expect("it can be written");
+        let key = self.folder.path().join("key");
+        fs::write(&key, "A key of thirty-two bytes or more, that opens nothing.").expect("it can be written");
+        fs::set_permissions(key, fs::Permissions::from_mode(0o600)).expect("it can be kept from others");
+        names
+    }
+
+    fn spawn(&mut self, program: &str, args: &[String]) {
+        let log = fs::File::create(self.folder.path().join(format!("{}.out", self.programs.len()))).expect("a log");
+        // Not one of the home's: it is to outlive the jobs.
+        let mut command = Command::new(program);
+        command.env_clear().env("PATH", std::env::var("PATH").unwrap_or_default());
+        command.env("SLURM_CONF", self.folder.path().join("slurm.conf")).current_dir("/");
+        let child = command.args(args).stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log).spawn();
+        let child = child.unwrap_or_else(|error| panic!("{program}: {error}; Debian's slurm-wlm and munge have it"));
+        self.programs.push((args.last().cloned().unwrap_or_default(), child));
+    }
+
+    /// Hands the run to Slurm; returns the job's number.
+    #[track_caller]
+    pub(super) fn submit(&self, args: &[&str], engine: &[&str]) -> String {
+        let said = self.try_submit(args, engine);
+        said.exits(0);
+        said.json()["job"].as_str().expect("a job has a number").to_owned()
+    }
+
+    /// Hands the run to Slurm, which or whose driver may refuse.
+    pub(super) fn try_submit(&self, args: &[&str], engine: &[&str]) -> Output {
+        let (url, output) = (self.remote.url(), format!("--output={}", self.output("%j").display()));
+        let all = ["submit", &url, "--to", "slurm", "--run", "x", "--yes", "--json"];
+        self.remote.home.ctl_in(&self.remote.repo, &[&all[..], args, &["--", &output], engine].concat())
+    }
+
+    fn output(&self, job: &str) -> PathBuf {
+        self.folder.path().join(format!("job-{job}.out"))
+    }
+
+    /// Returns what a job has printed, all of its drivers together.
+    pub(super) fn printed(&self, job: &str) -> String {
+        fs::read_to_string(self.output(job)).unwrap_or_default()
+    }
+
+    /// Runs a program of Slurm's.
+    pub(super) fn says(&self, program: &str, args: &[&str]) -> String {
+        let output = self.command(program).args(args).output().expect("the program can be started");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    }
+
+    /// Prepares a program of Slurm's, in the environment of a person here.
+    pub(super) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().envs(self.remote.home.env().iter().cloned()).current_dir(self.remote.home.path());
+        command
+    }
+
+    /// Returns what is known of a job.
+    pub(super) fn job(&self, job: &str) -> Job {
+        Job(self.says("scontrol", &["--oneliner", "show", "job", job]))
+    }
+
+    /// Waits for a state of a job, after so many restarts.
+    #[track_caller]
+    pub(super) fn reaches(&self, job: &str, state: &str, restarts: u32) -> Job {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let found = self.job(job);
+            if found.is(state, restarts) {
+                return found;
+            }
+            assert!(Instant::now() < end, "job {job} is not {state}: {}\n{}", found.0, self.printed(job));
+            sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Loses a node: its daemon is gone at once, and what it has started lives on.
+    pub(super) fn lose(&mut self, node: &str) {
+        let (_, lost) = self.programs.iter_mut().find(|(name, _)| name == node).expect("there is such a node");
+        lost.kill().expect("it can be ended");
+        lost.wait().expect("it has ended");
+    }
+
+    /// Kills everything of a job's, as when the machine loses its power.
+    pub(super) fn kill_all(&self) {
+        for pid in self.remote.home.processes() {
+            let _gone = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+
+    /// Returns a process that holds a job, or has forgotten to end.
+    fn holder(&self) -> Option<i32> {
+        let conf = format!("SLURM_CONF={}", self.folder.path().join("slurm.conf").display());
+        let is_ours = |pid: &i32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == conf.as_bytes())
+        };
+        let pids = fs::read_dir("/proc").expect("there is /proc").flatten();
+        pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is_ours)
+    }
+
+    /// Asserts that nothing is left of any driver, and that the branch is one line that the rules have made.
+    #[track_caller]
+    pub(super) fn is_clean(&self) {
+        self.remote.home.all_gone_within(Duration::from_secs(15));
+        self.remote.is_swept();
+        self.remote.is_sound();
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.says("scancel", &["--signal=KILL", "--full", "--user=root"]);
+        for (_, program) in self.programs.iter_mut().rev() {
+            let _gone = kill(Pid::from_raw(program.id().cast_signed()), Signal::SIGTERM);
+            let _ended = program.wait();
+        }
+        // Those that have held jobs of a node that was lost have nobody to tell that they are over.
+        let end = Instant::now() + PATIENCE;
+        while let Some(pid) = self.holder().filter(|_| Instant::now() < end) {
+            let _gone = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            sleep(Duration::from_millis(20));
+        }
+        for (node, _) in &self.programs {
+            remove_group(&Path::new("/sys/fs/cgroup/freezer").join(format!("slurm_{node}")));
+        }
+    }
+}
+
+/// Removes a control group and those in it, where they are empty.
+fn remove_group(group: &Path) {
+    for entry in fs::read_dir(group).into_iter().flatten().flatten().filter(|entry| entry.path().is_dir()) {
+        remove_group(&entry.path());
+    }
+    let _there = fs::remove_dir(group);
+}
+
+/// Waits for something to become true.
+#[track_caller]
+pub(super) fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+/// Returns ports that nobody listens on.
+fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port is free"));
+    listeners.map(|listener| listener.local_addr().expect("it has an address").port())
+}
+
+/// Prepares a command that finds the daemon by the job alone, as in a shell on the node.
+pub(super) fn without_addresses(mut command: Command) -> Command {
+    command.env_remove("RUNNERD_SOCKET").env_remove("RUNNERD_STATE");
+    command
+}

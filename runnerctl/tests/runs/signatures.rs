@@ -1,0 +1,166 @@
+//! `verify --signers`: a branch whose commits are signed, held against keys that whoever verifies has named.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use protocol::verify::{AuditFinding, AuditReport, AuditRule};
+
+use crate::audits::report;
+use crate::play::{Play, sample};
+
+const BRANCH: &str = "refs/heads/runner/play";
+
+/// A branch of two signed iterations, and the key that has signed it.
+struct Signed {
+    play: Play,
+}
+
+impl Signed {
+    fn new() -> Self {
+        let play = Play::with(&sample(), |config| config.top("max_iterations = 2").section("[git]\nsign = true\n"));
+        let signed = Self { play };
+        signed.key("runner");
+        signed.key("other");
+        signed.global("gpg.format", "ssh");
+        signed.global("user.signingkey", &signed.path("runner"));
+        signed.play.script().always("echo $n > \"file$n\"\nanswer done 'Done.'");
+        signed.play.run().exits(4);
+        signed
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.play.home.path().join(name).display().to_string()
+    }
+
+    fn global(&self, key: &str, value: &str) {
+        self.play.repo.git(&["config", "--global", key, value]);
+    }
+
+    /// Makes a key, and a file that names it.
+    fn key(&self, name: &str) {
+        let path = self.path(name);
+        let made =
+            Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "kit", "-f", &path]).status();
+        assert!(made.expect("ssh-keygen runs").success());
+        let public = fs::read_to_string(format!("{path}.pub")).expect("a key has a public half");
+        self.signers(name, &format!("{name}@example.org namespaces=\"git\" {public}"));
+    }
+
+    fn signers(&self, name: &str, text: &str) {
+        fs::write(self.path(&format!("{name}.signers")), text).expect("a file can be written");
+    }
+
+    /// Returns what verify finds with the keys that a file names.
+    fn found_with(&self, name: &str) -> AuditReport {
+        let file = self.path(&format!("{name}.signers"));
+        report(&self.play.home.ctl_in(&self.play.repo, &["verify", "--run", "play", "--signers", &file, "--json"]))
+    }
+
+    /// Returns what is found at the last commit, where nothing else is.
+    #[track_caller]
+    fn fault(&self) -> String {
+        let report = self.found_with("runner");
+        let [AuditFinding { commit, rule: AuditRule::Signed, iter: Some(2), found, .. }] = &report.findings[..] else {
+            panic!("not one finding: {report:#?}")
+        };
+        assert_eq!(*commit, self.play.repo.git(&["rev-parse", BRANCH]));
+        found.clone()
+    }
+
+    /// Puts another commit in the place of the last one.
+    fn becomes(&self, change: impl Fn(&str) -> String) {
+        let raw = self.play.repo.git(&["cat-file", "commit", BRANCH]) + "\n";
+        let mut git = Command::new("git");
+        git.args(["hash-object", "-t", "commit", "-w", "--stdin"]).current_dir(self.play.repo.path());
+        let mut git = git.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("git runs");
+        git.stdin.take().expect("a pipe").write_all(change(&raw).as_bytes()).expect("git reads");
+        let id = git.wait_with_output().expect("git ends").stdout;
+        let id = String::from_utf8(id).expect("an id is text");
+        self.play.repo.git(&["update-ref", BRANCH, id.trim()]);
+    }
+}
+
+/// Returns the signature in a commit, with the name of its header.
+fn signature(raw: &str) -> &str {
+    let from = raw.find("gpgsig ").expect("it is signed");
+    let end = " -----END SSH SIGNATURE-----\n";
+    &raw[from..raw.find(end).expect("the signature ends") + end.len()]
+}
+
+#[test]
+fn each_commit_of_the_runner_is_signed_by_a_key_that_was_named() {
+    let signed = Signed::new();
+    let found = signed.found_with("runner");
+    let told = found.signed.expect("it was asked");
+    assert_eq!((told.held, told.commits, &found.findings[..]), (3, 3, &[][..]), "a start and two iterations");
+    assert!(told.by[0].starts_with("runner@example.org SHA256:"), "{:?}", told.by);
+    let file = signed.path("runner.signers");
+    let text = signed.play.home.ctl_in(&signed.play.repo, &["verify", "--signers", &file]);
+    assert!(text.exits(0).stdout.contains("3 commits of the runner, signed by runner@example.org"), "{}", text.stdout);
+    assert_eq!(report(&signed.play.home.ctl_in(&signed.play.repo, &["verify", "--json"])).signed, None);
+    let missing = signed.play.home.ctl_in(&signed.play.repo, &["verify", "--signers", "no-such-file"]);
+    assert!(missing.exits(1).stderr.contains("no-such-file"), "{}", missing.stderr);
+}
+
+#[test]
+fn a_key_that_was_not_named_or_not_for_that_date_signs_nothing() {
+    let signed = Signed::new();
+    signed.signers("none", "");
+    let public = fs::read_to_string(signed.path("runner.pub")).expect("a key");
+    signed.signers("past", &format!("runner@example.org valid-before=\"20200101\" {public}"));
+    signed.signers("elsewhere", &format!("runner@example.org namespaces=\"file\" {public}"));
+    for name in ["other", "none", "past", "elsewhere"] {
+        let found = signed.found_with(name);
+        let rules: Vec<AuditRule> = found.findings.iter().map(|finding| finding.rule).collect();
+        assert_eq!(rules, [AuditRule::Signed; 3], "{name}: {:#?}", found.findings);
+        assert_eq!(found.signed.map(|signed| signed.held), Some(0), "{name}");
+    }
+}
+
+#[test]
+fn a_repository_does_not_choose_the_keys_or_the_programs() {
+    let signed = Signed::new();
+    let says = "#!/bin/sh\necho 'Good \"git\" signature for x with ED25519 key SHA256:x'\n";
+    signed.play.home.install("liar", says);
+    let config = |key: &str, value: &str| signed.play.repo.git(&["config", key, value]);
+    config("gpg.ssh.program", &signed.path("bin/liar"));
+    config("gpg.ssh.allowedSignersFile", &signed.path("runner.signers"));
+    let rules: Vec<AuditRule> = signed.found_with("other").findings.iter().map(|finding| finding.rule).collect();
+    assert_eq!(rules, [AuditRule::Signed; 3]);
+}
+
+#[test]
+fn a_red_guard_that_is_retold_falls_with_signers_alone() {
+    let mut signed = Signed::new();
+    signed.play.home.has_a_forgery();
+    let raw = signed.play.repo.git(&["cat-file", "commit", BRANCH]) + "\n";
+    let unsigned = |raw: &str| raw.replace(signature(raw), "");
+    // The log that a guard has left is the runner's word: another digest in its place keeps to every rule.
+    let retold = |raw: &str| {
+        let at =
+            raw.find("Runner-Guard: exit=0 sha256:").expect("a guard has run") + "Runner-Guard: exit=0 sha256:".len();
+        format!("{}{}{}", &raw[..at], "0".repeat(64), &raw[at + 64..])
+    };
+    signed.becomes(|raw| retold(&unsigned(raw)));
+    let without = report(&signed.play.home.ctl_in(&signed.play.repo, &["verify", "--run", "play", "--json"]));
+    assert_eq!(without.findings, [], "no unsigned branch shows it");
+    assert_eq!(signed.fault(), "no signature");
+
+    signed.becomes(|_| retold(&raw));
+    assert_eq!(signed.fault(), "a signature that is not of this commit, or of a revoked key");
+    signed.becomes(|_| raw.replace(" -----END SSH SIGNATURE-----\n", ""));
+    assert_ne!(signed.fault(), "", "it is cut off");
+
+    // A keyring of the user's vouches for nobody here.
+    signed
+        .play
+        .home
+        .install("gpg", "#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] GOODSIG 1 x'\necho '[GNUPG:] TRUST_ULTIMATE'\n");
+    signed.global("gpg.program", &signed.path("bin/gpg"));
+    let pgp = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n";
+    signed.becomes(|_| raw.replace(signature(&raw), pgp));
+    assert_ne!(signed.fault(), "", "it is of another kind");
+    signed.becomes(|_| raw.clone());
+    assert_eq!(signed.found_with("runner").findings, []);
+}
