@@ -28,6 +28,14 @@ sweep-kills *OPTIONS:
 test-agents *OPTIONS:
     scripts/test-agents.sh {{ OPTIONS }}
 
+# Hand runs to a real Slurm as jobs; as root, with Debian's slurm-wlm and munge: `just test-slurm --nightly`.
+test-slurm *OPTIONS:
+    scripts/test-slurm.sh {{ OPTIONS }}
+
+# Hold the Job of a run to Kubernetes' schemas; `--image` builds Containerfile and drives a run in it.
+test-kubernetes *OPTIONS:
+    scripts/test-kubernetes.sh {{ OPTIONS }}
+
 # List the cases of the harness, and what this machine lacks for them.
 eval-list *OPTIONS:
     scripts/eval.sh list {{ OPTIONS }}
@@ -56,6 +64,10 @@ ui:
 test-ui *OPTIONS:
     scripts/test-ui.sh {{ OPTIONS }}
 
+# Take the pictures of the documents anew, of real programs in a real browser.
+pictures:
+    scripts/pictures.sh
+
 # Measure everything that has a budget, or `just bench WHAT`: `just bench help` names them.
 bench *OPTIONS:
     scripts/bench.sh {{ OPTIONS }}
@@ -71,6 +83,18 @@ dist *OPTIONS:
 # Try install.sh with programs that are built already.
 test-install *OPTIONS:
     scripts/test-install.sh {{ OPTIONS }}
+
+# Make a .deb and a .rpm of the archive that `just dist` has made.
+packages *OPTIONS:
+    scripts/packages.sh {{ OPTIONS }}
+
+# Try the packages in an empty Debian, around a run; as root, with Debian's mmdebstrap and lintian.
+test-packages *OPTIONS:
+    scripts/test-packages.sh {{ OPTIONS }}
+
+# Make everything that a release consists of, and publish nothing: `just release v0.1.0`.
+release *OPTIONS:
+    scripts/release.sh {{ OPTIONS }}
 
 # Format the code.
 fmt:

@@ -8,12 +8,16 @@ set -eu
 names='runnerctl runnerd runnerd-shim runner-ui'
 programs=''
 out=''
+papers=''
+about_version=0.9.3
+cyclonedx_version=0.5.9
 
 usage() {
     cat <<'TEXT'
 Usage: scripts/dist.sh [OPTIONS]
 
   --programs DIR  Pack the programs that are in DIR, stripped, and build none: for tests, never for a release
+  --papers        With --programs: the texts of all licences and the bills of materials too, as a release has them
   --out DIR       Where archive and SHA256SUMS go [default: target/dist-archives]
 TEXT
 }
@@ -29,6 +33,7 @@ options() {
     while [ $# -gt 0 ]; do
         case $1 in
             --help) usage && exit 0 ;;
+            --papers) papers=1 && shift && continue ;;
             --programs | --out) [ $# -gt 1 ] || fail "$1 needs a folder" ;;
             *) fail "unknown option $1: see scripts/dist.sh --help" ;;
         esac
@@ -90,6 +95,32 @@ for package in sorted(json.load(open(sys.argv[1]))["packages"], key=lambda each:
 PYTHON
 }
 
+# A tool of cargo's in this version, which takes a minute or two to be built: CRATE VERSION [FEATURES]
+need() {
+    case "$(cargo "${1#cargo-}" --version 2>/dev/null)" in
+        *"$2"*) return 0 ;;
+    esac
+    say "building $1 $2 from source, which takes a minute or two"
+    cargo install --quiet --locked --root "$tools" --version "$2" ${3:+--features "$3"} "$1" >&2 || fail "$1 $2 cannot be installed"
+}
+
+# The texts of licences, and a bill of materials of each program (CycloneDX 1.5), without a path or a time of whoever packs.
+copy_papers() {
+    find_rust
+    PATH=$tools/bin:$PATH
+    need cargo-about "$about_version" cli
+    need cargo-cyclonedx "$cyclonedx_version"
+    docs=$tree/share/doc/runner
+    cargo about generate --locked --offline --workspace about.hbs >"$docs/LICENCES-OF-DEPENDENCIES" 2>"$work/about.log" ||
+        { cat "$work/about.log" >&2 && fail "the texts of licences cannot be collected"; }
+    name=bill-$$
+    SOURCE_DATE_EPOCH=$epoch cargo cyclonedx --quiet --format json --spec-version 1.5 --override-filename "$name" || fail "there is no bill of materials"
+    for program in runnerd runnerctl runner-ui; do
+        sed "s|$root|/runner|g" "$program/$name.json" >"$docs/$program.cdx.json"
+    done
+    find . -name "$name.json" -not -path './target/*' -delete
+}
+
 # The newest version of glibc that a program asks for is the oldest that it runs with.
 needed_glibc() {
     for name in $names; do
@@ -108,7 +139,6 @@ look_for_paths() {
 
 # The same files give the same archive, whoever packs them, wherever and whenever.
 pack() {
-    epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
     mkdir -p "$out"
     tar --create --format=ustar --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner \
         --mode=u=rwX,go=rX --directory "$work" --file "$work/archive.tar" "$title"
@@ -133,9 +163,11 @@ work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 tree=$work/$title
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 copy_programs
 completions
 copy_texts
+[ -n "$given" ] && [ -z "$papers" ] || copy_papers
 look_for_paths
 pack
 say "wrote $out/$title.tar.gz; it needs glibc $(needed_glibc) or later"

@@ -38,4 +38,4 @@ else
     are_in "$RUNNER_AGENTS" || install_into "$RUNNER_AGENTS"
 fi
 export RUNNER_AGENTS
-exec scripts/test.sh --package runnerctl --test agents --profile agents "$@"
+exec scripts/test.sh --workspace --test agents --profile agents "$@"
