@@ -24,10 +24,11 @@ done
 cat "$said"
 [ "$code" -eq 75 ] || exit "$code"
 
-# The driver says until when it is of no use to start it again. Slurm ends what it requeues, some time after.
+# The driver says until when it is of no use to start it again. Slurm ends what it requeues, some time after; a job that is
+# to start in that second fails, so that a time that is about to pass is left to Slurm's own delay.
 trap '' TERM
 when=$(sed -n 's/^not before //p' "$said" | tail -n 1)
-if scontrol requeue "$SLURM_JOB_ID" && [ -n "$when" ]; then
+if scontrol requeue "$SLURM_JOB_ID" && [ -n "$when" ] && [ "$(date -d "$when" +%s)" -gt "$(date -d '+10 seconds' +%s)" ]; then
     scontrol update JobId="$SLURM_JOB_ID" StartTime="$(date -d "$when" +%Y-%m-%dT%H:%M:%S)"
 fi
 exit 75

@@ -189,9 +189,27 @@ impl Cluster {
             if found.is(state, restarts) {
                 return found;
             }
-            assert!(Instant::now() < end, "job {job} is not {state}: {}\n{}", found.0, self.printed(job));
+            assert!(
+                Instant::now() < end,
+                "job {job} is not {state}: {}\n{}\n{}",
+                found.0,
+                self.printed(job),
+                self.logs()
+            );
             sleep(Duration::from_millis(100));
         }
+    }
+
+    /// Returns what Slurm's own programs have said last.
+    fn logs(&self) -> String {
+        let files = fs::read_dir(self.folder.path()).expect("it can be listed").flatten().map(|entry| entry.path());
+        let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
+        let last = |path: PathBuf| {
+            let log = fs::read_to_string(&path).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().rev().take(40).collect();
+            format!("{}:\n{}\n", path.display(), lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
+        };
+        logs.map(last).collect()
     }
 
     /// Loses a node: its daemon is gone at once, and what it has started lives on.
