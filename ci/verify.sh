@@ -9,6 +9,8 @@ usage='usage: verify.sh --ref REF [OPTIONS]
   --ref REF         what to judge, by its name at the remote: runner/RUN, refs/pull/5/head
   --commit ID       a commit that REF must have, which is judged [default: the last one]
   --since BRANCH    report only on what this branch of the remote does not have
+  --signers FILE    each commit of the runner must be signed by a key in FILE, as git reads allowed signers
+  --tip-log FILE    what FILE names must still be on the branch; its last commit is added where all is well
   --remote NAME     the remote to fetch from [default: origin]
   --sarif FILE      write the findings as SARIF 2.1.0 as well
   --markdown FILE   append a report in Markdown as well
@@ -35,17 +37,19 @@ misused() {
     exit 2
 }
 
-ref='' commit='' since='' remote='' sarif='' markdown=''
+ref='' commit='' since='' signers='' tips='' remote='' sarif='' markdown=''
 while [ $# -gt 0 ]; do
     case $1 in
         -h | --help) printf '%s\n' "$usage" && exit 0 ;;
-        --ref | --commit | --since | --remote | --sarif | --markdown) [ $# -gt 1 ] || misused "$1 needs a value" ;;
+        --ref | --commit | --since | --signers | --tip-log | --remote | --sarif | --markdown) [ $# -gt 1 ] || misused "$1 needs a value" ;;
         *) misused "unknown option $1" ;;
     esac
     case $1 in
         --ref) ref=$2 ;;
         --commit) commit=$2 ;;
         --since) since=$2 ;;
+        --signers) signers=$2 ;;
+        --tip-log) tips=$2 ;;
         --remote) remote=$2 ;;
         --sarif) sarif=$2 ;;
         --markdown) markdown=$2 ;;
@@ -124,6 +128,13 @@ if [ -n "$since" ]; then
     else
         set -- "$@" --since "$before"
     fi
+fi
+
+[ -z "$signers" ] || set -- "$@" --signers "$signers"
+if [ -n "$tips" ] && [ "$commit" != "$last" ]; then
+    say "$ref has moved on from $commit: the job of its last commit holds that against $tips"
+elif [ -n "$tips" ]; then
+    set -- "$@" --tip-log "$tips"
 fi
 
 export RUNNERD_SOCKET="$scratch/s" RUNNERD_STATE="$scratch/state"

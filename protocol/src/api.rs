@@ -24,7 +24,7 @@ use crate::request::{
     NoteParams, PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams, StartParams,
     StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
-use crate::verify::{AuditReport, RerunReport};
+use crate::verify::{AuditFinding, AuditReport, RerunReport, TipsParams};
 use crate::view::{
     DaemonView, DiskView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView,
 };
@@ -296,6 +296,10 @@ pub trait VerifyApi {
     /// Runs the guards of passing commits once more, each in a folder that is gone afterwards; ends with its client.
     #[method(name = "rerun", with_extensions)]
     async fn rerun_guards(&self, params: RerunParams) -> RpcResult<RerunReport>;
+
+    /// Looks for commits that were once the last of a branch among its first parents; answers with those that are gone.
+    #[method(name = "tips")]
+    async fn lost_tips(&self, params: TipsParams) -> RpcResult<Vec<AuditFinding>>;
 }
 
 /// Looks for what broke a command.

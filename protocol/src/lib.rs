@@ -29,6 +29,7 @@ pub mod service;
 pub mod shell;
 pub mod startup;
 pub mod state;
+pub mod tips;
 pub mod tree;
 pub mod verify;
 pub mod view;

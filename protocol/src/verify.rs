@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::path::WirePath;
 use crate::words::words;
 
 words! {
@@ -54,6 +55,8 @@ words! {
         Unseen = "unseen",
         /// Each commit of the runner is signed by a key that was named.
         Signed = "signed",
+        /// What was once the last commit of the branch is still in it.
+        Tip = "tip",
     }
 }
 
@@ -147,6 +150,17 @@ pub struct RerunReport {
     pub guards: u32,
     /// Those that did not exit 0, as warnings.
     pub findings: Vec<AuditFinding>,
+}
+
+/// `verify.tips`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TipsParams {
+    /// Absolute path in the repository, a bare one included.
+    pub path: WirePath,
+    /// The last commit of the branch.
+    pub tip: String,
+    /// Commits that were the last once, by their whole ids.
+    pub tips: Vec<String>,
 }
 
 /// A revision that has commits of the branch already, and what was found in these.

@@ -12,7 +12,7 @@ mod options;
 mod place;
 mod signals;
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,12 +74,16 @@ pub async fn drive(options: Options, users: &Paths, config: &DaemonConfig) -> Re
         tell(&url);
         return Ok(ExitStatus::Fine.code());
     }
+    if let Some(log) = &options.tip_log {
+        OpenOptions::new().append(true).open(log).map_err(JobError::io("opening the tip log", log))?;
+    }
     let place = Place::make(&driver)?;
     let paths = place.paths(users)?;
     let logging = logging::init(&paths.logs(), Destination::Auto, Some(config.log_level.as_str()))?;
     let work = options.work.clone().unwrap_or_else(|| place.work());
     let ground = block_in_place(|| Ground::make(&work, (&options.remote, &url), options.cache.as_deref()))?;
     let gate = block_in_place(|| Gate::make(&place.gate(), (&ground.objects(), &url), hurry))?;
+    let gate = gate.telling(options.tip_log.clone());
     let branch = format!("runner/{}", options.run);
     let job = Job { options, goal, driver, branch, ground, gate, socket: paths.socket.clone() };
     job.run(signals, (paths, config, &logging)).await

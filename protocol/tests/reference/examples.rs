@@ -36,7 +36,7 @@ use protocol::request::{
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
 use protocol::verify::{
-    AuditCounts, AuditFinding, AuditPass, AuditReport, AuditRule, PersonCommit, RerunReport, Severity,
+    AuditCounts, AuditFinding, AuditPass, AuditReport, AuditRule, PersonCommit, RerunReport, Severity, TipsParams,
 };
 use protocol::view::{
     ChangeView, CheckView, DaemonView, DiskView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView,
@@ -845,6 +845,16 @@ fn iterations() -> Vec<Example> {
         confirmed: true,
         env: CallerEnv::default(),
     };
+    let tips = TipsParams { path: proj(), tip: COMMIT.into(), tips: vec![FROM.into()] };
+    let lost = vec![AuditFinding {
+        commit: COMMIT.into(),
+        iter: None,
+        rule: AuditRule::Tip,
+        severity: Severity::Violation,
+        at: "branch".into(),
+        expected: format!("commit {FROM}, which was its last once"),
+        found: "a branch without it".into(),
+    }];
     vec![
         example("iteration.list", &at_run(), &vec![iteration()]),
         example(
@@ -862,6 +872,7 @@ fn iterations() -> Vec<Example> {
             &audited(),
         ),
         example("verify.rerun", &rerun, &RerunReport { guards: 1, findings: Vec::new() }),
+        example("verify.tips", &tips, &lost),
         example("events.subscribe", &Subscription { path: Some(proj()), since: Some(118), output: false }, &event),
     ]
 }

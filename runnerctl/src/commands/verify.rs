@@ -1,5 +1,7 @@
 //! `verify`: proves from git alone that the rules made a branch, or names what they did not make.
 
+mod tip_log;
+
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use protocol::landing::{LandedParams, LandedState};
 use protocol::request::{RerunParams, VerifyParams};
 use protocol::verify::{AuditFinding, AuditReport, RerunReport, Severity};
 
+use self::tip_log::TipLog;
 use crate::args::Place;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
@@ -32,6 +35,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl verify --rerun-guards --strict --yes
   runnerctl verify --strict --format sarif --since origin/main
   runnerctl verify --signers signers.txt  only these keys may have signed
+  runnerctl verify --tip-log tips.txt     and nothing was cut off since
   runnerctl verify --landed main          what has landed, merged once more
   runnerctl verify --remote origin        what was pushed there
 
@@ -70,6 +74,9 @@ pub(crate) struct VerifyArgs {
     /// Require that each commit of the runner is signed by a key in FILE, in the form of git's allowed signers (SSH)
     #[arg(long, value_name = "FILE", conflicts_with = "landed")]
     signers: Option<PathBuf>,
+    /// Require that each commit that FILE names for the run is still on the branch, and add its last one where all is well
+    #[arg(long, value_name = "FILE", conflicts_with = "landed")]
+    tip_log: Option<PathBuf>,
     /// Run the guard commands without asking
     #[arg(long, requires = "rerun_guards")]
     yes: bool,
@@ -114,6 +121,7 @@ async fn check(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStat
     }
     let path = invocation.place(args.place.path())?;
     let signers = args.signers.as_deref().map(read_signers).transpose()?;
+    let tips = args.tip_log.as_deref().map(TipLog::read).transpose()?;
     let connection = invocation.connect().await?;
     if let Some(branch) = args.landed {
         let report = connection.client().verify_landed(LandedParams { path, branch }).await?;
@@ -123,6 +131,9 @@ async fn check(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStat
     }
     let params = VerifyParams { path: path.clone(), run: args.run, since: args.since.clone(), signers };
     let mut report = connection.client().verify(params).await?;
+    if let Some(tips) = &tips {
+        tips.hold(&connection, path.clone(), &mut report).await?;
+    }
     if args.rerun_guards && !report.passes.is_empty() {
         let env = caller_env::collect(&connection, &path).await;
         let (passes, since) = (report.passes.clone(), args.since);
@@ -143,6 +154,9 @@ async fn check(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStat
         report.findings.extend(unseen);
     }
     print(invocation.ui, args.format, &report)?;
+    if let Some(tips) = tips.filter(|_| status == ExitStatus::Fine) {
+        tips.add(invocation.ui, &report)?;
+    }
     Ok(status)
 }
 

@@ -27,6 +27,32 @@ fn a_run_is_driven_to_its_end_and_a_second_driver_of_it_has_nothing_to_do() {
 }
 
 #[test]
+fn what_is_cut_off_a_remote_is_missed_by_who_has_kept_its_tips() {
+    let remote = Remote::new();
+    remote.repo.script().always(WRITES);
+    let log = remote.home.path().join("tips").display().to_string();
+    let refused = remote.start_with(("7", 0), &["-m", "Do it.", "--tip-log", &log]).exits(1);
+    assert!(refused.contains(&format!("opening the tip log {log}")), "{refused}");
+    fs::write(&log, "").expect("it can be written");
+    remote.start_with(("7", 0), &["-m", "Do it.", "--tip-log", &log]).exits(0);
+    let tips = fs::read_to_string(&log).expect("it is there");
+    let tip = remote.git(&["rev-parse", "runner/x"]);
+    assert!(tips.starts_with("x ") && tips.ends_with(&format!("x {tip}\n")) && tips.lines().count() > 1, "{tips}");
+    let url = remote.url();
+    let verify = || remote.home.ctl(&["verify", "--remote", &url, "--run", "x", "--tip-log", &log]);
+    verify().exits(0);
+    assert_eq!(fs::read_to_string(&log).expect("it is there"), tips, "it has that one");
+    remote.git(&["update-ref", "refs/heads/runner/x", "runner/x~1"]);
+    remote.is_sound();
+    let cut = verify();
+    assert!(
+        cut.exits(10).stdout.contains(&format!("expected commit {tip}, which was its last once")),
+        "{}",
+        cut.stdout
+    );
+}
+
+#[test]
 fn a_bare_repository_is_the_remote_itself_wherever_it_was_cloned_from() {
     let remote = Remote::new();
     remote.repo.script().always(WRITES);

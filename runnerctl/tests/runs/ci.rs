@@ -115,8 +115,16 @@ fn findings(sarif: &Path) -> usize {
 /// Runs the steps of the action, on a pull request whose head is a commit.
 fn action(pushed: &Pushed, commit: &str) -> Output {
     let (folder, summary, sarif) = (ci("."), pushed.at("summary.md"), pushed.at("action.sarif"));
-    let [folder, summary, sarif] = [&folder, &summary, &sarif].map(|path| path.display().to_string());
-    let own = [("REF", "refs/pull/5/head"), ("COMMIT", commit), ("SINCE", ""), ("SARIF", &sarif)];
+    let log = pushed.at("tips");
+    let [folder, summary, sarif, log] = [&folder, &summary, &sarif, &log].map(|path| path.display().to_string());
+    let own = [
+        ("REF", "refs/pull/5/head"),
+        ("COMMIT", commit),
+        ("SINCE", ""),
+        ("SIGNERS", ""),
+        ("TIP_LOG", &log),
+        ("SARIF", &sarif),
+    ];
     let given = [("GITHUB_ACTION_PATH", folder.as_str()), ("GITHUB_STEP_SUMMARY", &summary)];
     let action = yaml("action.yml");
     let steps = action["runs"]["steps"].as_array().expect("steps").clone();
@@ -136,11 +144,16 @@ fn template(pushed: &Pushed, commit: &str) -> Output {
     let script: Vec<&str> = job["script"].as_array().expect("a script").iter().filter_map(Value::as_str).collect();
     let verify = ci("verify.sh").display().to_string();
     let variables = job["variables"].as_object().expect("variables").keys().map(String::as_str);
-    assert_eq!(variables.collect::<BTreeSet<_>>(), BTreeSet::from(["GIT_DEPTH", "RUNNER_SINCE", "RUNNER_VERIFY"]));
+    assert_eq!(
+        variables.collect::<BTreeSet<_>>(),
+        BTreeSet::from(["GIT_DEPTH", "RUNNER_SIGNERS", "RUNNER_SINCE", "RUNNER_TIP_LOG", "RUNNER_VERIFY"])
+    );
     let env = [
         ("CI_COMMIT_BRANCH", pushed.branch.as_str()),
         ("CI_COMMIT_SHA", commit),
+        ("RUNNER_SIGNERS", ""),
         ("RUNNER_SINCE", "main"),
+        ("RUNNER_TIP_LOG", ""),
         ("RUNNER_VERIFY", &verify),
     ];
     let output = pushed.step(&["sh", "-ec"], &script.join("\n"), &env);
@@ -158,6 +171,7 @@ fn the_steps_of_action_and_template_judge_what_was_pushed() {
     let remote = |args: &[&str]| pushed.play.repo.git(&[&["--git-dir", "../../remote.git"], args].concat());
     let honest = remote(&["rev-parse", &pushed.branch]);
     remote(&["update-ref", "refs/pull/5/head", &honest]);
+    fs::write(pushed.at("tips"), "").expect("it can be written");
     let told = action(&pushed, &honest);
     assert!(told.exits(0).stdout.contains("0 violations"), "{}", told.stdout);
     let (begins, ends) = told.stdout.trim_end().split_once('\n').expect("there are lines");
@@ -177,6 +191,36 @@ fn the_steps_of_action_and_template_judge_what_was_pushed() {
     assert!(findings(&pushed.at("action.sarif")) > 0);
     template(&pushed, &forged).exits(10);
     template(&pushed, &honest).exits(0);
+    pushed.is_left_alone();
+}
+
+#[test]
+fn a_branch_that_is_cut_off_falls_where_its_tips_are_kept() {
+    let pushed = Pushed::new();
+    let remote = |args: &[&str]| pushed.play.repo.git(&[&["--git-dir", "../../remote.git"], args].concat());
+    let (branch, log) = (&pushed.branch, pushed.at("tips"));
+    let judge = |options: &str| pushed.verify(&format!("--ref {branch} --tip-log '{}' {options}", log.display()));
+    let unknown = judge("");
+    assert!(unknown.exits(1).stderr.contains("touch "), "one that is gone is not taken for empty: {}", unknown.stderr);
+    fs::write(&log, "").expect("it can be written");
+    let (last, before) = (remote(&["rev-parse", branch]), remote(&["rev-parse", &format!("{branch}~1")]));
+    judge("").exits(0);
+    judge("").exits(0);
+    assert_eq!(fs::read_to_string(&log).expect("it is there"), format!("play {last}\n"));
+    let late = judge(&format!("--commit {before}"));
+    assert!(late.exits(0).stderr.contains("has moved on"), "the job of a push before this one: {}", late.stderr);
+    remote(&["update-ref", &format!("refs/heads/{branch}"), &before]);
+    pushed.verify(&format!("--ref {branch}")).exits(0);
+    let cut = judge("--sarif '../cut.sarif' --since main");
+    assert!(
+        cut.exits(10).stdout.contains(&format!("expected commit {last}, which was its last once")),
+        "{}",
+        cut.stdout
+    );
+    assert_eq!(findings(&pushed.at("cut.sarif")), 1);
+    assert_eq!(fs::read_to_string(&log).expect("it is there"), format!("play {last}\n"), "nothing is learned of it");
+    fs::write(&log, "play no-commit\n").expect("it can be written");
+    assert!(judge("").exits(2).stderr.contains("line 1: expected"));
     pushed.is_left_alone();
 }
 

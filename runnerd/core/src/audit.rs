@@ -19,6 +19,7 @@ mod plan;
 mod prompts;
 mod signatures;
 mod state;
+mod tips;
 mod trailers;
 
 use std::sync::Arc;
@@ -41,6 +42,7 @@ use self::prompts::Rebuilt;
 pub use self::signatures::{Signature, signed, to_be_signed};
 pub use self::state::Reading;
 use self::state::State;
+pub use self::tips::Tips;
 use crate::fsck::{self, Against, Found};
 use crate::message::{Receipt, RunnerCommit};
 use crate::rules::Rules;

@@ -58,6 +58,9 @@ pub struct Options {
     /// Only print the address of the remote that the beginning would be published to
     #[arg(long, requires = "start_only")]
     pub dry_run: bool,
+    /// File that each published commit is added to, for `runnerctl verify --tip-log`; it is there already
+    #[arg(long, value_name = "FILE")]
+    pub tip_log: Option<PathBuf>,
     /// Exit code that has the engine run the job again
     #[arg(long, value_name = "CODE", default_value_t = 75)]
     pub again_code: u8,

@@ -9,13 +9,14 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::{RerunParams, VerifyParams};
 use protocol::shell;
-use protocol::verify::{AuditPass, AuditReport, RerunReport};
+use protocol::verify::{AuditFinding, AuditPass, AuditReport, RerunReport, TipsParams};
+use runner_core::audit::Tips;
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, blocking};
 use crate::admit::git_error;
 use crate::client_gone::ClientGone;
-use crate::git::{GitError, Repository};
+use crate::git::{GitError, Id, Repository};
 use crate::verify::{Signers, Since, Stage, Target, VerifyError, commands, copies, signed, target, verify};
 
 #[async_trait]
@@ -76,6 +77,19 @@ impl VerifyApiServer for Api {
         };
         let findings = findings.map_err(|error| told(&repository, &error))?;
         Ok(RerunReport { guards: u32::try_from(passes.len()).unwrap_or(u32::MAX), findings })
+    }
+
+    async fn lost_tips(&self, TipsParams { path, tip, tips }: TipsParams) -> RpcResult<Vec<AuditFinding>> {
+        let repository = self.readable(&path).await?;
+        Ok(blocking(move || {
+            let last: Id =
+                tip.parse().map_err(|_| ErrorData::new(ErrorKind::InvalidRequest, format!("{tip} is no commit")))?;
+            let mut looked = Tips::new(&tip, &tips);
+            let walked = repository.first_parents_until(&last, usize::MAX, |info| looked.take(&info.id.to_string()));
+            walked.map_err(|error| git_error(&error))?;
+            Ok(looked.lost())
+        })
+        .await?)
     }
 }
 

@@ -9,6 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use protocol::tips;
+
 use super::UpstreamError;
 use super::hurry::Hurry;
 use super::program::{Git, Said};
@@ -28,6 +30,7 @@ pub struct Gate {
     objects: PathBuf,
     url: String,
     hurry: Hurry,
+    tip_log: Option<PathBuf>,
 }
 
 /// What a remote has of a run, and where a new one begins.
@@ -68,10 +71,17 @@ pub struct Push<'a> {
 impl Gate {
     /// Makes it in `folder`, which is not there yet, for the objects of a repository.
     pub fn make(folder: &Path, (objects, url): (&Path, &str), hurry: Hurry) -> Result<Self, UpstreamError> {
-        let gate = Self { folder: folder.to_owned(), objects: objects.to_owned(), url: url.to_owned(), hurry };
+        let gate =
+            Self { folder: folder.to_owned(), objects: objects.to_owned(), url: url.to_owned(), hurry, tip_log: None };
         fs::create_dir_all(folder).map_err(gate.io())?;
         gate.say(gate.git(LOOK).args(["init", "--quiet", "--bare", "--template=", "."]))?;
         Ok(gate)
+    }
+
+    /// Has each commit that the remote takes for the last one of a run added to a tip log.
+    #[must_use]
+    pub fn telling(self, tip_log: Option<PathBuf>) -> Self {
+        Self { tip_log, ..self }
     }
 
     /// Returns the address of the remote, without a password in it.
@@ -97,6 +107,17 @@ impl Gate {
     /// What belongs to it goes with it or not at all: a driver that was overtaken must not write over what the other one has
     /// kept. A remote that does not take it gets the branch alone.
     pub fn push(&self, push: &Push<'_>) -> Result<Pushed, UpstreamError> {
+        let came = self.push_all(push)?;
+        if let (Some(log), Pushed::Done(_)) = (&self.tip_log, &came) {
+            let run = push.branch.trim_start_matches("runner/");
+            if let Err(error) = tips::add(log, run, &push.tip.to_string()) {
+                tracing::error!(%error, log = %log.display(), tip = %push.tip, "the tip log lacks a commit that is published");
+            }
+        }
+        Ok(came)
+    }
+
+    fn push_all(&self, push: &Push<'_>) -> Result<Pushed, UpstreamError> {
         let branch = format!("{}:refs/heads/{}", push.tip, push.branch);
         if push.extras.is_empty() {
             let said = self.send(&[branch], push.limit)?;

@@ -72,7 +72,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
         request::StepParams, request::PauseParams, request::ResumeParams, request::LogFilter, request::ConfigKey,
         request::AtIteration, request::LogParams, request::ActivityParams, request::Subscription, request::NoteParams, request::RejectParams,
         request::AcceptParams, request::ConfigSetParams, request::ConfigEditParams, request::ExportParams, request::ForkParams, request::GcParams,
-        request::ValidateParams, request::VerifyParams, request::VouchParams, request::RerunParams,
+        request::ValidateParams, request::VerifyParams, request::VouchParams, request::RerunParams, protocol::verify::TipsParams,
         protocol::bisect::PointsParams, protocol::bisect::TryParams,
         request::QuestionsParams, request::AnswerParams, request::RetryParams, request::AddParams, request::EditParams,
         landing::LandParams, landing::ResolveParams, landing::LandedParams, delivery::DescribeParams, delivery::FeedbackParams,

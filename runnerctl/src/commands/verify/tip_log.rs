@@ -1,0 +1,66 @@
+//! `--tip-log`: what was once the last commit of the branch has to be in it, and what is proven now will have to be.
+
+use std::fs;
+use std::path::Path;
+
+use protocol::api::VerifyApiClient as _;
+use protocol::client::Connection;
+use protocol::path::WirePath;
+use protocol::tips;
+use protocol::verify::{AuditReport, TipsParams};
+
+use crate::failure::Failure;
+use crate::text::measure::short;
+use crate::ui::Ui;
+
+/// A file that only grows, as it was read.
+pub(super) struct TipLog<'a> {
+    path: &'a Path,
+    text: String,
+}
+
+impl<'a> TipLog<'a> {
+    /// Reads it. One that is not there is not taken for an empty one: it may be what was to be found out.
+    pub(super) fn read(path: &'a Path) -> Result<Self, Failure> {
+        let shown = path.display();
+        match fs::read_to_string(path) {
+            Ok(text) => Ok(Self { path, text }),
+            Err(error) => {
+                let hint = format!("if this is the first time: touch {}", protocol::shell::quoted(&shown.to_string()));
+                Err(Failure::io(format!("reading the tip log {shown}"), &error).hint(hint))
+            }
+        }
+    }
+
+    /// Adds to a report which of its commits the branch does not have.
+    pub(super) async fn hold(
+        &self,
+        connection: &Connection,
+        path: WirePath,
+        report: &mut AuditReport,
+    ) -> Result<(), Failure> {
+        let tips = self.of_run(&report.run)?.into_iter().map(str::to_owned).collect();
+        let params = TipsParams { path, tip: report.tip.clone(), tips };
+        report.findings.extend(connection.client().lost_tips(params).await?);
+        Ok(())
+    }
+
+    /// Adds the last commit of a branch that is sound.
+    pub(super) fn add(&self, ui: &Ui, report: &AuditReport) -> Result<(), Failure> {
+        let known = self.of_run(&report.run)?;
+        let shown = self.path.display();
+        let is_new = known.last() != Some(&report.tip.as_str());
+        if is_new {
+            let failed = |error| Failure::io(format!("adding to the tip log {shown}"), &error);
+            tips::add(self.path, &report.run, &report.tip).map_err(failed)?;
+        }
+        let added = if is_new { format!(", and {} is added", short(&report.tip)) } else { String::new() };
+        ui.note(&format!("tip log {shown}: all {} of run {} are on the branch{added}\n", known.len(), report.run));
+        Ok(())
+    }
+
+    fn of_run(&self, run: &str) -> Result<Vec<&str>, Failure> {
+        let wrong = |error| Failure::usage(format!("{}: {error}", self.path.display()));
+        tips::of_run(&self.text, run).map_err(wrong)
+    }
+}
