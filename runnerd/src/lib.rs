@@ -17,6 +17,7 @@ pub mod isolation;
 pub mod job;
 pub mod landing;
 pub mod logging;
+pub mod memory;
 pub mod methods;
 pub mod obstruction;
 pub mod private;

@@ -12,6 +12,7 @@ use runnerd::config::DaemonConfig;
 use runnerd::daemon::{self, DaemonError, Parts};
 use runnerd::job;
 use runnerd::logging::{self, Destination, Logging};
+use runnerd::memory;
 use runnerd::private::{self, Resealed};
 use runnerd::process;
 use runnerd::rpc::Locks;
@@ -21,9 +22,6 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Places that threads take memory from: one for each of those that drive what others wait for.
-#[cfg(target_env = "gnu")]
-const PLACES_OF_MEMORY: i32 = 2;
 /// Longest wait for the first thread that may block.
 const FIRST_THREAD_WITHIN: Duration = Duration::from_secs(5);
 /// How often a thread that may block is given something to do, so that there always is one.
@@ -84,8 +82,7 @@ fn main() -> ExitCode {
 fn drive(args: &Args, options: job::Options) -> ExitCode {
     let driven = || -> anyhow::Result<u8> {
         let (paths, config) = settings(args)?;
-        #[cfg(target_env = "gnu")]
-        share_memory();
+        memory::share();
         let runtime = runtime()?;
         let code = runtime.block_on(job::drive(options, &paths, &config));
         runtime.shutdown_timeout(Duration::from_secs(1));
@@ -153,23 +150,13 @@ fn prepare(args: &Args) -> anyhow::Result<(Parts, Logging, Runtime)> {
         None => named.clone(),
     };
     let destination = if args.log_stderr { Destination::Stderr } else { Destination::Auto };
-    #[cfg(target_env = "gnu")]
-    share_memory();
+    memory::share();
     let runtime = runtime()?;
     let logging = logging::init(&paths.logs(), destination, Some(config.log_level.as_str()))?;
     if named.socket_named && named.socket != paths.socket {
         tracing::warn!(named = %named.socket.display(), "not listened on: the service manager passed another socket");
     }
     Ok((Parts { paths, config, passed }, logging, runtime))
-}
-
-/// Has threads share what they take memory from: the system's allocator gives each of them a place of its own, which
-/// keeps the room that a large task tree took there once.
-#[cfg(target_env = "gnu")]
-#[expect(unsafe_code, reason = "there is no other way to set it from within; it only takes two numbers")]
-fn share_memory() {
-    // SAFETY: no other thread is there yet, and what it does not know it leaves as it is.
-    unsafe { nix::libc::mallopt(nix::libc::M_ARENA_MAX, PLACES_OF_MEMORY) };
 }
 
 /// Starts the threads, and one that may block.

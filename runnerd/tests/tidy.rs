@@ -28,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("job", &["causes", "clock", "config", "git", "logging", "registry", "upstream", "worker", "workspace"]),
     ("isolation", &["causes", "git", "publish", "repo", "store", "worker", "workspace"]),
     ("logging", &["hidden"]),
+    ("memory", &[]),
     (
         "methods",
         &[
@@ -42,6 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "landing",
             "isolation",
             "logging",
+            "memory",
             "obstruction",
             "process",
             "publish",

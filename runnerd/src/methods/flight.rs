@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::blocking;
+use crate::memory;
 
 /// What is asked, of which repository, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,6 +133,7 @@ fn in_turn<T: Send + Sync + 'static>(
     read: impl FnOnce() -> Result<T, ErrorData>,
 ) -> Answer {
     let answer = read();
+    memory::give_back();
     drop(turn);
     Ok(Arc::new(answer?))
 }

@@ -2,6 +2,7 @@
 //! in the work tree, `commondir` or `core.worktree` can lead the runner elsewhere.
 
 use std::ffi::OsStr;
+use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use super::shared::{SharedObjects, View};
 use crate::git::{GitError, Repository};
 
 /// Bytes of objects that are kept for those who read them again.
-const OBJECT_CACHE_BYTES: usize = 4 * 1024 * 1024;
+const OBJECT_CACHE_BYTES: NonZeroUsize = NonZeroUsize::new(4 * 1024 * 1024).expect("it is none");
 
 /// Settings that hold whatever the repository says. Line endings that do not survive a round trip must not keep a file
 /// from being stored, and neither replaced objects nor a forged commit graph must show a history that is not there.
@@ -113,7 +114,7 @@ impl Repository {
             repo.refs = self.references(&repo);
         }
         repo.set_workdir(self.work_dir.clone()).map_err(GitError::library("reading the work tree", &self.work_dir))?;
-        repo.object_cache_size_if_unset(OBJECT_CACHE_BYTES);
+        SharedObjects::new(OBJECT_CACHE_BYTES).serve(&mut repo);
         Ok(repo)
     }
 

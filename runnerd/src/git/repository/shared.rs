@@ -2,35 +2,64 @@
 //!
 //! An object never changes, so that nothing here can be out of date.
 
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use clru::{CLruCache, CLruCacheConfig, WeightScale};
 use gix::ObjectId;
 use gix::objs::Kind;
 use gix::odb::pack::cache::Object;
-use gix::odb::pack::cache::object::MemoryCappedHashmap;
 
 /// Objects up to a number of bytes, of which those go first that were not asked for the longest.
+///
+/// The library's own keeps the room of an object that was too large for it, and gives that to the next small one.
 #[derive(Clone)]
-pub(in crate::git) struct SharedObjects(Arc<Mutex<MemoryCappedHashmap>>);
+pub(in crate::git) struct SharedObjects(Arc<Mutex<Kept>>);
+
+type Kept = CLruCache<ObjectId, (Kind, Box<[u8]>), RandomState, Bytes>;
+
+/// Weighs an object by what it takes.
+struct Bytes;
+
+impl WeightScale<ObjectId, (Kind, Box<[u8]>)> for Bytes {
+    fn weight(&self, _: &ObjectId, (_, data): &(Kind, Box<[u8]>)) -> usize {
+        data.len() + size_of::<(ObjectId, Kind, Box<[u8]>)>()
+    }
+}
 
 impl SharedObjects {
-    pub(in crate::git) fn new(bytes: usize) -> Self {
-        Self(Arc::new(Mutex::new(MemoryCappedHashmap::new(bytes))))
+    pub(in crate::git) fn new(bytes: NonZeroUsize) -> Self {
+        Self(Arc::new(Mutex::new(CLruCache::with_config(CLruCacheConfig::new(bytes).with_scale(Bytes)))))
     }
 
-    fn lock(&self) -> MutexGuard<'_, MemoryCappedHashmap> {
+    /// Has a view look here first.
+    pub(in crate::git) fn serve(&self, repo: &mut gix::Repository) {
+        let objects = self.clone();
+        repo.objects.set_object_cache(move || Box::new(objects.clone()));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Object for SharedObjects {
     fn put(&mut self, id: ObjectId, kind: Kind, data: &[u8]) {
-        self.lock().put(id, kind, data);
+        let mut kept = self.lock();
+        // A copy of what is larger than all room would be made for nothing.
+        if data.len() < kept.capacity() {
+            let _none_or_before = kept.put_with_weight(id, (kind, data.into()));
+        }
     }
 
     fn get(&mut self, id: &ObjectId, out: &mut Vec<u8>) -> Option<Kind> {
-        self.lock().get(id, out)
+        let mut kept = self.lock();
+        let (kind, data) = kept.get(id)?;
+        out.clear();
+        out.extend_from_slice(data);
+        Some(*kind)
     }
 }
 
@@ -53,8 +82,34 @@ pub(in crate::git) struct View {
 impl View {
     /// Returns the view for one operation; what one has read of objects spares the others.
     pub(in crate::git) fn share(&self) -> gix::Repository {
-        let (mut repo, objects) = (self.repo.to_thread_local(), self.objects.clone());
-        repo.objects.set_object_cache(move || Box::new(objects.clone()));
+        let mut repo = self.repo.to_thread_local();
+        self.objects.serve(&mut repo);
         repo
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(byte: u8) -> ObjectId {
+        ObjectId::from([byte; 20])
+    }
+
+    #[test]
+    fn no_more_is_kept_than_there_is_room_for_and_what_was_asked_for_last_stays() {
+        let mut objects = SharedObjects::new(NonZeroUsize::new(1000).expect("it is none"));
+        let mut out = Vec::new();
+        objects.put(id(0), Kind::Blob, &[0; 2000]);
+        assert_eq!(objects.get(&id(0), &mut out), None, "it is too large");
+        for byte in 1..=3 {
+            objects.put(id(byte), Kind::Tree, &[byte; 300]);
+            assert_eq!(objects.get(&id(1), &mut out), Some(Kind::Tree));
+        }
+        assert_eq!(out, [1; 300]);
+        assert_eq!(objects.get(&id(2), &mut out), None, "the first and the third take all room");
+        let kept = objects.lock();
+        let held: usize = kept.iter().map(|(_, (_, data))| data.len()).sum();
+        assert_eq!((kept.len(), held), (2, 600));
     }
 }
