@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 const CODES: &str = "Exit codes: 0 fine, every run came out as its case expects; 1 an error; 2 the command line or a case \
-is wrong; 9 a run came out otherwise than expected; 130 interrupted.";
+is wrong; 4 the budget was spent before all runs had begun; 9 a run came out otherwise than expected; 130 interrupted.";
 
 /// Runs declarative cases through the real daemon, each in a home of its own, and reports how they came out.
 #[derive(Debug, Parser)]
@@ -66,6 +66,7 @@ pub(crate) enum Command {
   runner-eval run hello                        one case, once
   runner-eval run ./mine.toml --runs 5 --jobs 2
   runner-eval run calculator-go --executor claude --model opus --label opus
+  runner-eval run --all --runs 5 --max-cost-usd 20
   runner-eval run --all --continue             what is missing of every case")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct RunArgs {
@@ -96,6 +97,9 @@ pub(crate) struct RunArgs {
     /// What to call these runs in `report --by label` and `compare`
     #[arg(long, value_name = "NAME")]
     pub(crate) label: Option<String>,
+    /// Begin no run once those of this command have cost as much, in dollars, or one whose cost is not known
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(crate) max_cost_usd: Option<f64>,
     /// Keep the folders in which runs took place
     #[arg(long)]
     pub(crate) keep: bool,
@@ -112,6 +116,7 @@ pub(crate) struct RunArgs {
 #[command(after_help = "Examples:
   runner-eval report                       every case
   runner-eval report calculator-go --by model
+  runner-eval report --pass-at 3 --by label
   runner-eval report --html report.html")]
 pub(crate) struct ReportArgs {
     /// Ids of cases [default: all that have results]
@@ -120,6 +125,9 @@ pub(crate) struct ReportArgs {
     /// One row per case and value of this
     #[arg(long, value_name = "KEY")]
     pub(crate) by: Option<crate::report::By>,
+    /// How likely one of K runs comes out as expected (pass@k)
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) pass_at: Option<u64>,
     /// Only results of this set, as in `compare`
     #[arg(long, value_name = "SET")]
     pub(crate) only: Option<String>,
@@ -183,6 +191,13 @@ pub(crate) struct PromptsArgs {
     /// Write the grid as a page, too
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(amount) if amount.is_finite() && amount > 0.0 => Ok(amount),
+        _ => Err(format!("`{text}` is no amount in dollars, as 2.50 is")),
+    }
 }
 
 /// Reads a difference in percentage points.

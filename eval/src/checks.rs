@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use protocol::state::UsageTotal;
 use protocol::words::RunStatus;
 use tokio_util::sync::CancellationToken;
 
@@ -134,6 +135,9 @@ fn at_most(ceilings: &Ceilings, facts: &RunFacts) -> Result<(), String> {
     within(ceilings.iterations, facts.iterations, "iterations")?;
     within(ceilings.attempts, facts.attempts, "attempts")?;
     within(ceilings.seconds, facts.wall_ms.div_ceil(1000), "seconds")?;
+    if let Some(most) = ceilings.tokens {
+        within(Some(most), tokens(&facts.usage)?, "tokens")?;
+    }
     let Some(most) = ceilings.cost_usd else { return Ok(()) };
     match facts.usage.cost_micro_usd {
         Some(_) if facts.usage.cost_unknown > 0 => {
@@ -143,6 +147,15 @@ fn at_most(ceilings: &Ceilings, facts: &RunFacts) -> Result<(), String> {
         Some(_) => Ok(()),
         None => Err("the cost is not known".into()),
     }
+}
+
+fn tokens(usage: &UsageTotal) -> Result<u64, String> {
+    if usage.tokens_unknown > 0 {
+        return Err(format!("the tokens of {} sessions are not known", usage.tokens_unknown));
+    }
+    let read = usage.input_tokens.zip(usage.output_tokens);
+    let (read, written) = read.ok_or("the number of tokens is not known")?;
+    Ok(read + usage.cached_tokens.unwrap_or(0) + written)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "dollars are shown and compared with a few digits")]
@@ -162,6 +175,20 @@ mod tests {
         assert_eq!(at(Ceilings { iterations: Some(5), attempts: Some(2), ..Ceilings::default() }), Ok(()));
         assert_eq!(at(Ceilings { iterations: Some(4), ..Ceilings::default() }), Err("5 iterations, at most 4".into()));
         assert_eq!(at(Ceilings { attempts: Some(1), ..Ceilings::default() }), Err("2 attempts, at most 1".into()));
+    }
+
+    #[test]
+    fn tokens_count_where_all_sessions_have_told_them() {
+        let mut facts = facts(1, 1);
+        let most = Ceilings { tokens: Some(100), ..Ceilings::default() };
+        assert_eq!(at_most(&most, &facts), Err("the number of tokens is not known".into()));
+        (facts.usage.input_tokens, facts.usage.cached_tokens, facts.usage.output_tokens) =
+            (Some(60), Some(30), Some(10));
+        assert_eq!(at_most(&most, &facts), Ok(()));
+        facts.usage.output_tokens = Some(11);
+        assert_eq!(at_most(&most, &facts), Err("101 tokens, at most 100".into()));
+        facts.usage.tokens_unknown = 2;
+        assert_eq!(at_most(&most, &facts), Err("the tokens of 2 sessions are not known".into()));
     }
 
     #[test]

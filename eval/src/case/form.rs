@@ -100,6 +100,8 @@ pub(crate) struct CheckForm {
     pub(super) iterations: Option<u64>,
     /// Of `at_most`: attempts that were charged, over all nodes.
     pub(super) attempts: Option<u64>,
+    /// Of `at_most`: tokens that the run read and wrote, those from a cache included. A number that is not known is too much.
+    pub(super) tokens: Option<u64>,
     /// Of `at_most`: what the run cost, in dollars. A cost that is not known is too much.
     pub(super) cost_usd: Option<f64>,
 }

@@ -101,6 +101,7 @@ pub(crate) enum Rule {
 pub(crate) struct Ceilings {
     pub(crate) iterations: Option<u64>,
     pub(crate) attempts: Option<u64>,
+    pub(crate) tokens: Option<u64>,
     pub(crate) cost_usd: Option<f64>,
     pub(crate) seconds: Option<u64>,
 }
@@ -137,6 +138,7 @@ impl Ceilings {
         let parts = [
             whole(self.iterations, "iterations"),
             whole(self.attempts, "attempts"),
+            whole(self.tokens, "tokens"),
             self.cost_usd.map(|cost| format!("${cost}")),
             whole(self.seconds, "seconds"),
         ];

@@ -141,15 +141,15 @@ impl Source<'_> {
     }
 
     fn ceilings(&self, form: &CheckForm, at: &Range<usize>) -> Result<Ceilings, Fault> {
-        let CheckForm { iterations, attempts, cost_usd, seconds, .. } = *form;
-        if iterations.is_none() && attempts.is_none() && cost_usd.is_none() && seconds.is_none() {
-            let why = "`at_most` needs one of `iterations`, `attempts`, `cost_usd`, `seconds`";
+        let CheckForm { iterations, attempts, tokens, cost_usd, seconds, .. } = *form;
+        if [iterations, attempts, tokens, seconds].iter().all(Option::is_none) && cost_usd.is_none() {
+            let why = "`at_most` needs one of `iterations`, `attempts`, `tokens`, `cost_usd`, `seconds`";
             return Err(self.refuse(at.clone(), why));
         }
         if cost_usd.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
             return Err(self.refuse(at.clone(), "`cost_usd` is no amount"));
         }
-        Ok(Ceilings { iterations, attempts, cost_usd, seconds })
+        Ok(Ceilings { iterations, attempts, tokens, cost_usd, seconds })
     }
 
     fn missing(&self, form: &CheckForm, at: &Range<usize>, key: &str) -> Fault {
@@ -168,6 +168,7 @@ impl Source<'_> {
             ("seconds", form.seconds.is_some() && !is_command && !is_ceiling),
             ("iterations", form.iterations.is_some() && !is_ceiling),
             ("attempts", form.attempts.is_some() && !is_ceiling),
+            ("tokens", form.tokens.is_some() && !is_ceiling),
             ("cost_usd", form.cost_usd.is_some() && !is_ceiling),
         ];
         let Some((key, _)) = given.into_iter().find(|(_, is_strange)| *is_strange) else { return Ok(()) };

@@ -21,7 +21,7 @@ pub(super) fn report(global: &Global, places: &Places, args: &ReportArgs) -> Res
     if let Some(set) = &args.only {
         entries = Selector::parse(set)?.of(&entries)?;
     }
-    let report = report::report(&entries, args.by);
+    let report = report::report(&entries, args.by, args.pass_at);
     write_page(args.html.as_deref(), || html::report(&report, &entries))?;
     answer(global, &report, || text::report(&report))?;
     Ok(ExitStatus::Fine)

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer;
 use crate::args::{Global, RunArgs};
-use crate::batch::{self, Kind, counted};
+use crate::batch::{self, Budget, Kind, counted};
 use crate::case::Case;
 use crate::case::find::Places;
 use crate::digest;
@@ -40,6 +40,8 @@ pub(crate) struct Ran {
     pub(crate) there: u64,
     /// Whether somebody interrupted.
     pub(crate) interrupted: bool,
+    /// Why runs did not begin, where the budget was spent before; null where all did.
+    pub(crate) over_budget: Option<String>,
 }
 
 /// Runs the command.
@@ -61,15 +63,19 @@ pub(super) async fn run(global: &Global, places: &Places, args: RunArgs) -> Resu
     refuse_configurations(&bench, &planned).await?;
     bench.store.bury_lost()?;
     let (trials, there) = trials(&bench, &planned, &args)?;
-    let runs = batch::run(Arc::clone(&bench), trials, args.jobs.into()).await?;
+    let (wanted, budget) = (trials.len(), Arc::new(Budget::of(args.max_cost_usd)));
+    let runs = batch::run(Arc::clone(&bench), trials, (args.jobs.into(), Arc::clone(&budget))).await?;
     let interrupted = bench.stop.is_cancelled() && !args.ui;
+    let over_budget = budget.is_spent().filter(|_| !interrupted && runs.len() < wanted);
+    let over_budget = over_budget.map(|why| format!("{why}: {} of {wanted} runs did not begin", wanted - runs.len()));
     let folder = places.results.display().to_string();
-    let runs = Ran { schema: "runner/eval-runs.v1", folder, runs, there, interrupted };
+    let runs = Ran { schema: "runner/eval-runs.v1", folder, runs, there, interrupted, over_budget };
     answer(global, &runs, || text(&runs))?;
-    Ok(match (interrupted, runs.runs.iter().all(is_fine)) {
-        (true, _) => ExitStatus::Interrupted,
-        (false, true) => ExitStatus::Fine,
-        (false, false) => ExitStatus::RunEnded,
+    Ok(match (interrupted, runs.runs.iter().all(is_fine), &runs.over_budget) {
+        (true, ..) => ExitStatus::Interrupted,
+        (false, false, _) => ExitStatus::RunEnded,
+        (false, true, Some(_)) => ExitStatus::Limit,
+        (false, true, None) => ExitStatus::Fine,
     })
 }
 
@@ -205,6 +211,9 @@ fn text(runs: &Ran) -> String {
         if let Some(reason) = &meta.reason {
             let _ = writeln!(text, "{}: {}", meta.case, safe(reason));
         }
+    }
+    if let Some(why) = &runs.over_budget {
+        let _ = writeln!(text, "{why}; --continue makes up for them");
     }
     if runs.there > 0 {
         let _ = writeln!(text, "{} results were there already", runs.there);

@@ -132,7 +132,7 @@ mod tests {
         hostile.meta.reason = Some("<script>alert(1)</script>".into());
         hostile.meta.label = Some("\"><img src=x>".into());
         let entries = [hostile, entry("b", Outcome::Success)];
-        let page = report(&make(&entries, Some(super::super::By::Label)), &entries);
+        let page = report(&make(&entries, Some(super::super::By::Label), None), &entries);
         assert!(page.contains("&lt;script&gt;") && page.contains("<svg"), "{page}");
         for word in ["<script", "http://", "https://", "<img", "url("] {
             assert!(!page.contains(word), "{word}");

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) use self::stats::real;
-pub(crate) use self::stats::{Difference, Rate, Spread, difference};
+pub(crate) use self::stats::{Difference, PassAt, Rate, Spread, difference};
 use crate::outcome::Outcome;
 use crate::results::{Entry, Meta, RunFacts};
 
@@ -52,6 +52,8 @@ pub(crate) struct Report {
     pub(crate) schema: &'static str,
     /// Results that were read.
     pub(crate) results: u64,
+    /// Of how many runs it is told how likely one comes out as expected, where that was asked for.
+    pub(crate) pass_at: Option<u64>,
     /// One per case, or per case and group.
     pub(crate) rows: Vec<Row>,
     /// All rows together, where there are several.
@@ -71,6 +73,8 @@ pub(crate) struct Row {
     pub(crate) outcomes: BTreeMap<Outcome, u64>,
     /// Runs that came out as their case expects, of those that were not skipped.
     pub(crate) rate: Option<Rate>,
+    /// How likely one of a number of runs does, where that was asked for; of the total the mean over its rows.
+    pub(crate) pass_at: Option<PassAt>,
     /// Iterations of a run.
     pub(crate) iterations: Option<Spread>,
     /// Attempts charged in a run.
@@ -113,19 +117,28 @@ pub(crate) struct Reason {
 const REASONS: usize = 3;
 
 /// Makes the report of results.
-pub(crate) fn report(entries: &[Entry], by: Option<By>) -> Report {
+pub(crate) fn report(entries: &[Entry], by: Option<By>, k: Option<u64>) -> Report {
     let mut groups: BTreeMap<(&str, Option<String>), Vec<&Entry>> = BTreeMap::new();
     for entry in entries {
         groups.entry((&entry.meta.case, by.map(|by| by.of(&entry.meta)))).or_default().push(entry);
     }
-    let rows: Vec<Row> = groups.into_iter().map(|((case, group), of)| row(case, group, &of)).collect();
+    let with = |row: Row| Row { pass_at: row.rate.zip(k).and_then(|(rate, k)| PassAt::of(rate, k)), ..row };
+    let rows: Vec<Row> = groups.into_iter().map(|((case, group), of)| with(row(case, group, &of))).collect();
     let total = (rows.len() > 1).then(|| {
         let mut total = row("all", None, &entries.iter().collect::<Vec<_>>());
         // Checks of different cases have nothing to do with each other.
         total.checks.clear();
+        total.pass_at = k.and_then(|k| mean(&rows, k));
         total
     });
-    Report { schema: "runner/eval-report.v1", results: entries.len() as u64, rows, total }
+    Report { schema: "runner/eval-report.v1", results: entries.len() as u64, pass_at: k, rows, total }
+}
+
+/// Returns the mean over cases, none where one of them has too few runs: each counts the same, however often it was run.
+fn mean(rows: &[Row], k: u64) -> Option<PassAt> {
+    let shares: Option<Vec<f64>> = rows.iter().map(|row| row.pass_at.map(|found| found.share)).collect();
+    let shares = shares.filter(|shares| !shares.is_empty())?;
+    Some(PassAt { k, share: shares.iter().sum::<f64>() / real(shares.len() as u64) })
 }
 
 /// Puts results together.
@@ -143,6 +156,7 @@ pub(crate) fn row(case: &str, group: Option<String>, entries: &[&Entry]) -> Row 
         runs: entries.len() as u64,
         outcomes,
         rate: rate(entries),
+        pass_at: None,
         iterations: spread(&|run| Some(run.iterations)),
         attempts: spread(&|run| Some(run.attempts)),
         broken: spread(&|run| Some(run.verdicts.get("Broken").copied().unwrap_or(0))),
@@ -209,7 +223,7 @@ mod tests {
     #[test]
     fn what_was_skipped_is_no_failure_and_an_error_is_no_success() {
         let entries = [entry("a", Outcome::Success), entry("a", Outcome::Error), entry("a", Outcome::Skipped)];
-        let report = report(&entries, None);
+        let report = report(&entries, None, None);
         let rate = report.rows[0].rate.expect("a rate");
         assert_eq!((rate.count, rate.of, report.rows[0].runs), (1, 2, 3));
         assert!(report.total.is_none());
@@ -219,10 +233,21 @@ mod tests {
     fn rows_are_set_apart_by_what_was_asked_for() {
         let mut other = entry("a", Outcome::Fail);
         other.meta.label = Some("new".into());
-        let report = report(&[entry("a", Outcome::Success), other], Some(By::Label));
+        let report = report(&[entry("a", Outcome::Success), other], Some(By::Label), None);
         let groups: Vec<_> = report.rows.iter().map(|row| row.group.as_deref()).collect();
         assert_eq!(groups, [Some("-"), Some("new")]);
         assert_eq!(report.total.expect("a total").runs, 2);
+    }
+
+    #[test]
+    fn cases_count_the_same_in_the_mean_and_one_of_too_few_runs_leaves_none() {
+        let runs =
+            |case: &'static str, outcomes: &[Outcome]| outcomes.iter().map(|it| entry(case, *it)).collect::<Vec<_>>();
+        let (won, lost) = (Outcome::Success, Outcome::Fail);
+        let all = [runs("a", &[won, won, won, won]), runs("b", &[lost, lost])].concat();
+        let shares = |k| report(&all, None, Some(k)).total.expect("a total").pass_at.map(|found| found.share);
+        assert_eq!((shares(1), shares(2), shares(3)), (Some(0.5), Some(0.5), None));
+        assert_eq!(report(&all, None, Some(3)).rows[0].pass_at, Some(PassAt { k: 3, share: 1.0 }));
     }
 
     #[test]

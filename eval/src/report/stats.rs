@@ -40,6 +40,27 @@ impl Rate {
     }
 }
 
+/// How likely one of a number of runs comes out as expected (pass@k).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct PassAt {
+    /// The number of runs.
+    pub(crate) k: u64,
+    /// How likely, from 0 to 1: one less the share of all choices of so many runs in which none did.
+    pub(crate) share: f64,
+}
+
+impl PassAt {
+    /// Returns it from how many did; none where fewer runs than `k` were judged.
+    pub(crate) fn of(rate: Rate, k: u64) -> Option<Self> {
+        let (missed, of) = (rate.of - rate.count, rate.of);
+        if k == 0 || k > of {
+            return None;
+        }
+        let none: f64 = (0..k).map(|at| real(missed.saturating_sub(at)) / real(of - at)).product();
+        Some(Self { k, share: 1.0 - none })
+    }
+}
+
 /// A difference of two rates, with the interval that their intervals lead to (Newcombe's method 10).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Difference {
@@ -158,6 +179,16 @@ mod tests {
         }
         assert_eq!(Rate::of(0, 0), None);
         assert!((Rate::of(3, 3).expect("a rate").high - 1.0).abs() < f64::EPSILON);
+    }
+
+    /// Chen et al. (2021), "Evaluating large language models trained on code", the unbiased estimator.
+    #[test]
+    fn pass_at_k_is_the_share_of_choices_with_one_that_passes() {
+        let of = |count, of, k| PassAt::of(Rate::of(count, of).expect("a rate"), k).map(|found| found.share);
+        assert!(near(of(1, 5, 1).expect("one"), 0.2));
+        // Of the ten pairs of five runs, seven hold one of the two that pass.
+        assert!(near(of(2, 5, 2).expect("one"), 0.7));
+        assert_eq!((of(0, 5, 5), of(3, 5, 3), of(3, 5, 6), of(3, 5, 0)), (Some(0.0), Some(1.0), None, None));
     }
 
     /// Newcombe (1998), table II, method 10: 56/70 against 48/80, and 10/10 against 0/10.

@@ -23,22 +23,14 @@ pub(crate) fn table(lines: &[Vec<String>]) -> String {
 /// Renders a report.
 pub(crate) fn report(report: &Report) -> String {
     let has_groups = report.rows.iter().any(|row| row.group.is_some());
+    let pass_at = report.pass_at.map(|k| format!("PASS@{k}"));
     let mut head = vec!["CASE"];
     head.extend(has_groups.then_some("GROUP"));
-    head.extend([
-        "RUNS",
-        "AS EXPECTED",
-        "95 %",
-        "OUTCOMES",
-        "ITERATIONS",
-        "ATTEMPTS",
-        "BROKEN",
-        "TOKENS",
-        "COST",
-        "TIME",
-    ]);
+    head.extend(["RUNS", "AS EXPECTED", "95 %"]);
+    head.extend(pass_at.as_deref());
+    head.extend(["OUTCOMES", "ITERATIONS", "ATTEMPTS", "BROKEN", "TOKENS", "COST", "TIME"]);
     let mut lines = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
-    lines.extend(report.rows.iter().chain(&report.total).map(|row| line(row, has_groups)));
+    lines.extend(report.rows.iter().chain(&report.total).map(|row| line(row, has_groups, report.pass_at.is_some())));
     let mut text = table(&lines);
     for row in &report.rows {
         text.push_str(&details(row));
@@ -46,13 +38,17 @@ pub(crate) fn report(report: &Report) -> String {
     text
 }
 
-fn line(row: &Row, has_groups: bool) -> Vec<String> {
+fn line(row: &Row, has_groups: bool, has_pass_at: bool) -> Vec<String> {
     let mut cells = vec![row.case.clone()];
     cells.extend(has_groups.then(|| safe(row.group.as_deref().unwrap_or("-"))));
     cells.extend([
         row.runs.to_string(),
         row.rate.map_or_else(|| "-".into(), share),
         row.rate.map_or_else(|| "-".into(), interval),
+    ]);
+    let pass_at = || row.pass_at.map_or_else(|| "-".into(), |found| format!("{:.0} %", found.share * 100.0));
+    cells.extend(has_pass_at.then(pass_at));
+    cells.extend([
         outcomes(row),
         whole(row.iterations),
         whole(row.attempts),
@@ -219,7 +215,7 @@ mod tests {
         (run.usage.input_tokens, run.usage.output_tokens, run.usage.cost_micro_usd) =
             (Some(12_000), Some(340), Some(9_100));
         let entries = [entry("a", Outcome::Success), entry("a", Outcome::Fail), known];
-        insta::assert_snapshot!(report(&make(&entries, None)), @r"
+        insta::assert_snapshot!(report(&make(&entries, None, None)), @r"
         CASE  RUNS  AS EXPECTED  95 %      OUTCOMES           ITERATIONS  ATTEMPTS  BROKEN  TOKENS               COST                 TIME
         a     2     1/2 50 %     9–91 %    success 1, fail 1  2           1         0       unknown              unknown              1.5 s
         b     1     1/1 100 %    21–100 %  success 1          2           1         0       12k+340              $0.0091              1.5 s
@@ -228,7 +224,9 @@ mod tests {
         a: holds 1/2: b exists
         a: 1 ×: it is fail
         ");
-        let by = report(&make(&entries[..1], Some(By::Executor)));
+        let by = report(&make(&entries[..1], Some(By::Executor), None));
+        let three = report(&make(&entries[..2], None, Some(2)));
+        assert!(three.contains("95 %    PASS@2  OUTCOMES") && three.contains("9–91 %  100 %   success 1"), "{three}");
         assert!(by.starts_with("CASE  GROUP   RUNS") && by.contains("\na     script  1"), "{by}");
     }
 
