@@ -51,10 +51,10 @@ pub(crate) struct Global {
     /// The daemon's socket [default: `RUNNERD_SOCKET`, else in the runtime directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
-    /// Ask the daemon of another machine, through ssh: `ssh://[user@]host[:port]`, or a name in `[hosts]` of the client's settings; `status` and `questions` take several [default: `RUNNER_HOST`, else this machine]
+    /// Ask the daemon of another machine, through ssh: `ssh://[user@]host[:port]`, or a name in `[hosts]` of the client's settings; `status`, `watch` and `questions` take several [default: `RUNNER_HOST`, else this machine]
     #[arg(long, global = true, value_name = "HOST", conflicts_with = "socket")]
     pub(crate) host: Vec<String>,
-    /// Ask all machines in `[hosts]`: `status` and `questions`
+    /// Ask all machines in `[hosts]`: `status`, `watch` and `questions`
     #[arg(long, global = true, conflicts_with_all = ["socket", "host"])]
     pub(crate) all_hosts: bool,
     /// Do not start a daemon if none is running

@@ -84,10 +84,9 @@ impl<T> Answered<T> {
     }
 
     fn text(&self, text: impl Fn(&T, &Screen) -> String, screen: &Screen) -> String {
-        let there: &'static Host = Box::leak(Box::new(self.host.clone()));
         let head = paint(HEAD, &safe(&self.host.to_string()));
         match &self.answer {
-            Ok(answer) => format!("{head}\n{}", text(answer, &Screen { there: Some(there), ..*screen })),
+            Ok(answer) => format!("{head}\n{}", text(answer, &screen.about(&self.host))),
             Err(Failure::Report(report)) => {
                 let causes = report.causes.iter().map(String::as_str);
                 let why: Vec<&str> = [report.message.as_str()].into_iter().chain(causes).collect();

@@ -47,7 +47,8 @@ pub(crate) fn hosts_of(cli: &Cli) -> Result<Vec<Host>, Failure> {
         (_, Subject::Apart) => Err(Failure::usage("this command asks no daemon: leave --host away")),
         ([first, ..], Subject::Daemon) => {
             let message = "this command asks one machine alone";
-            Err(Failure::usage(message).hint(format!("name one: --host {first}; status and questions ask several")))
+            Err(Failure::usage(message)
+                .hint(format!("name one: --host {first}; status, watch and questions ask several")))
         }
     }
 }
@@ -116,7 +117,6 @@ fn subject(command: &Command) -> Subject {
         | Command::Cancel(_)
         | Command::Fork(_)
         | Command::Land(_)
-        | Command::Watch(_)
         | Command::Mcp(_)
         | Command::Tree(_)
         | Command::Log(_)
@@ -139,7 +139,7 @@ fn subject(command: &Command) -> Subject {
         | Command::Validate(_)
         | Command::Gc(_)
         | Command::Repos(_) => Subject::Daemon,
-        Command::Status(_) | Command::Questions(_) => Subject::Daemons,
+        Command::Status(_) | Command::Questions(_) | Command::Watch(_) => Subject::Daemons,
         Command::Export(args) if args.is_page() => Subject::Machine("export html"),
         Command::Daemon(args) if args.is_run() => Subject::Machine("daemon run"),
         Command::Export(_) | Command::Daemon(_) => Subject::Daemon,

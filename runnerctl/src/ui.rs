@@ -45,8 +45,8 @@ impl Ui {
 
     /// Returns the same wishes of a reader who asks another machine: commands that are told name it.
     pub(crate) fn about(self, host: Option<&Host>) -> Self {
-        let there = host.map(|host| &*Box::leak(Box::new(host.clone())));
-        Self { screen: Screen { there, ..self.screen }, ..self }
+        let screen = host.map_or(self.screen, |host| self.screen.about(host));
+        Self { screen, ..self }
     }
 
     /// Returns what renderings depend on, at this moment.

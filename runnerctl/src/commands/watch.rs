@@ -7,6 +7,7 @@ use jsonrpsee::core::client::Client;
 use protocol::api::RunApiClient as _;
 use protocol::client::{CallError, Connection};
 use protocol::error::{ErrorKind, ExitStatus};
+use protocol::host::Host;
 use protocol::path::WirePath;
 use protocol::request::AtRun;
 use protocol::view::StatusView;
@@ -14,11 +15,12 @@ use protocol::view::StatusView;
 use crate::args::Place;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
-use crate::watch;
+use crate::watch::{self, Opening};
 
 const EXAMPLES: &str = "Examples:
   runnerctl watch           all repositories, this one first
-  runnerctl watch ~/proj    that one first";
+  runnerctl watch ~/proj    that one first
+  runnerctl watch --all-hosts    all machines in the client's settings";
 
 /// Watch and steer runs, full screen
 ///
@@ -34,14 +36,31 @@ pub(crate) struct WatchArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: WatchArgs) -> Result<ExitStatus, Failure> {
     check(invocation)?;
+    if !invocation.hosts.is_empty() {
+        return several(invocation, &args).await;
+    }
     let path = invocation.place_if_any(args.place.path())?;
     let connection = invocation.connect().await?;
     let selected = match path {
         Some(path) => selected(&connection, path, args.place.path.is_none()).await?,
         None => None,
     };
-    let look = watch::look(invocation.ui.screen());
-    watch::show(invocation.connect_options(false), connection, selected, look).await
+    let (options, look) = (invocation.connect_options(false), watch::look(invocation.ui.screen()));
+    watch::show(vec![Opening { name: String::new(), options, connection: Some(connection), selected, look }]).await
+}
+
+/// Shows one of several machines, and what there is on the others above it. None is waited for.
+async fn several(invocation: &Invocation<'_>, args: &WatchArgs) -> Result<ExitStatus, Failure> {
+    if args.place.path.is_some() {
+        let message = "of several machines all repositories are shown";
+        return Err(Failure::usage(message).hint("name one machine for a path"));
+    }
+    let opening = |host: &Host| {
+        let look = watch::look(invocation.ui.screen().about(host));
+        let options = invocation.at(host).any_options();
+        Opening { name: host.to_string(), options, connection: None, selected: None, look }
+    };
+    watch::show(invocation.hosts.iter().map(opening).collect()).await
 }
 
 /// Returns the id of the repository to begin with; none where the current directory just happens to be in none.

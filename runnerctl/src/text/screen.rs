@@ -29,6 +29,12 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
+    /// Returns the same screen of a reader who asks another machine: commands that are told name it.
+    pub(crate) fn about(self, host: &Host) -> Self {
+        // A few machines are named, once in the life of the program.
+        Self { there: Some(Box::leak(Box::new(host.clone()))), ..self }
+    }
+
     /// Looks at the locale, and at the terminal unless the reading is plain: that has neither columns nor symbols.
     pub(crate) fn of_stdout(is_plain: bool) -> Self {
         Self {

@@ -10,6 +10,7 @@ use protocol::event::{Event, EventKind};
 use protocol::path::WirePath;
 use protocol::request::Subscription;
 use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::SendError;
 use tokio::task::JoinHandle;
 
 use super::message::{Message, Request};
@@ -25,18 +26,44 @@ pub(crate) enum News {
     Hangup,
 }
 
+/// Whom news is from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum From {
+    /// The person, and what they sit at.
+    Terminal,
+    /// The daemon at this place.
+    Daemon(usize),
+}
+
+/// Where the news of one daemon goes.
+#[derive(Clone)]
+struct Outbox {
+    from: From,
+    to: Sender<(From, News)>,
+}
+
+impl Outbox {
+    async fn send(&self, news: News) -> Result<(), SendError<(From, News)>> {
+        self.to.send((self.from, news)).await
+    }
+}
+
 /// The connection, as long as there is one.
 pub(crate) struct Link {
-    to: Sender<News>,
+    to: Outbox,
     connection: Option<Arc<Connection>>,
     followed: Option<(WirePath, JoinHandle<()>)>,
 }
 
 impl Link {
-    /// Keeps up a connection from now on, beginning with one that was made.
-    pub(crate) fn keep(options: ConnectOptions, first: Connection, to: Sender<News>) -> Self {
-        let all = Subscription { path: None, since: Some(1), output: false };
-        tokio::spawn(keep(client::Link::new(options, all), first.into(), to.clone()));
+    /// Keeps up a connection to the daemon at a place from now on, beginning with one that was made, if it was.
+    pub(crate) fn keep(
+        (options, first): (ConnectOptions, Option<Connection>),
+        at: usize,
+        to: Sender<(From, News)>,
+    ) -> Self {
+        let to = Outbox { from: From::Daemon(at), to };
+        tokio::spawn(keep(options, first, to.clone()));
         Self { to, connection: None, followed: None }
     }
 
@@ -78,10 +105,20 @@ impl Link {
 }
 
 /// Sends the events of every daemon that answers, one after the other, until nobody listens to this.
-async fn keep(mut events: client::Link, first: Arc<Connection>, to: Sender<News>) {
-    let mut told = match events.follow(Arc::clone(&first)).await {
-        Ok(()) => client::News::Connected(first),
-        Err(_) => client::News::Lost,
+async fn keep(options: ConnectOptions, first: Option<Connection>, to: Outbox) {
+    let all = Subscription { path: None, since: Some(1), output: false };
+    let mut events = client::Link::new(options.clone(), all);
+    let first = match first {
+        Some(first) => Ok(first),
+        // Nobody is asked for anything: the terminal is taken.
+        None => Connection::open(&ConnectOptions { unattended: true, ..options }).await,
+    };
+    let mut told = match first.map(Arc::new) {
+        Err(error) => client::News::Unreachable(error),
+        Ok(first) => match events.follow(Arc::clone(&first)).await {
+            Ok(()) => client::News::Connected(first),
+            Err(_) => client::News::Lost,
+        },
     };
     loop {
         let news = match told {
@@ -104,7 +141,7 @@ fn unreadable() -> Event {
 }
 
 /// Sends what the agent and the guard of a repository do, and nothing else of it.
-async fn follow(connection: Arc<Connection>, path: WirePath, to: Sender<News>) {
+async fn follow(connection: Arc<Connection>, path: WirePath, to: Outbox) {
     let wanted = Subscription { path: Some(path), since: None, output: true };
     let client: &Client = connection.client();
     let Ok(mut stream) = client.subscribe_events(wanted).await else { return };

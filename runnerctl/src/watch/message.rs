@@ -76,6 +76,8 @@ pub(crate) enum Request {
     Questions(Target),
     /// Steer a run.
     Steer(Steer),
+    /// Show the machine that is so much further, of several.
+    Machine(isize),
     /// Draw everything anew.
     Redraw,
     /// Give the terminal back and stop until the shell says to go on.

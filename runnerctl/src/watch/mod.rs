@@ -10,6 +10,7 @@ mod forest;
 mod keys;
 mod link;
 mod look;
+mod machines;
 mod message;
 mod model;
 mod reader;
@@ -31,19 +32,27 @@ use protocol::client::{ConnectOptions, Connection};
 use protocol::error::ExitStatus;
 
 use self::look::Look;
-use self::model::Model;
 use crate::failure::Failure;
 
-/// Shows the view on the terminal, beginning with a repository, until somebody leaves it.
-pub(crate) async fn show(
-    options: ConnectOptions,
-    connection: Connection,
-    selected: Option<String>,
-    look: Look,
-) -> Result<ExitStatus, Failure> {
+/// A daemon whose repositories can be shown.
+pub(crate) struct Opening {
+    /// What its machine is called, where there are several.
+    pub(crate) name: String,
+    /// How it is reached.
+    pub(crate) options: ConnectOptions,
+    /// The connection, where one was made already.
+    pub(crate) connection: Option<Connection>,
+    /// The repository to begin with.
+    pub(crate) selected: Option<String>,
+    /// What the terminal can show.
+    pub(crate) look: Look,
+}
+
+/// Shows the view on the terminal, beginning with the first daemon, until somebody leaves it.
+pub(crate) async fn show(openings: Vec<Opening>) -> Result<ExitStatus, Failure> {
     let failed = |error| Failure::io("drawing on the terminal", &error);
     let size = crossterm::terminal::size().map_err(failed)?;
-    session::run(Model::new(look, size, selected), options, connection).await.map_err(failed)
+    session::run(openings, size).await.map_err(failed)
 }
 
 /// Returns what the terminal can show.

@@ -12,6 +12,7 @@ use super::entries::{Entry, Ring};
 use super::flight::Flight;
 use super::forest::Forest;
 use super::look::Look;
+use super::machines::Machine;
 use super::message::{LogKey, Request, Steer, Target};
 use super::reader::Reader;
 use super::scroll::Scroll;
@@ -152,6 +153,8 @@ pub(crate) struct Model {
     pub(crate) look: Look,
     /// Columns and rows.
     pub(crate) size: (u16, u16),
+    /// The machines, where there are several.
+    pub(crate) machines: Vec<Machine>,
     /// The daemon does not answer.
     pub(crate) lost: Option<Lost>,
     /// When the state that is shown was read.
@@ -192,6 +195,7 @@ impl Model {
         Self {
             look,
             size,
+            machines: Vec::new(),
             lost: None,
             read_at: None,
             repos: Vec::new(),

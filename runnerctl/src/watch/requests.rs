@@ -54,7 +54,7 @@ pub(super) async fn answer(connection: &Connection, request: Request) -> Option<
             let result = steered(connection, &steer).await;
             Message::Steered(steer, result.map_err(Trouble::from))
         }
-        Request::Follow(_) | Request::Redraw | Request::Suspend | Request::Quit => return None,
+        Request::Follow(_) | Request::Machine(_) | Request::Redraw | Request::Suspend | Request::Quit => return None,
     })
 }
 

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use nix::libc::{SIGCONT, SIGTSTP};
-use protocol::client::{ConnectOptions, Connection};
 use protocol::error::ExitStatus;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
-use super::link::{Link, News};
+use super::Opening;
+use super::link::{From, Link, News};
+use super::machines::{Machine, turned};
 use super::message::{Message, Request};
 use super::model::Model;
 use super::terminal::{FullScreen, listen};
@@ -23,12 +24,19 @@ const FRAME: Duration = Duration::from_millis(40);
 /// How often times that are shown go on.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A view under way.
+/// A view under way: of each daemon what is known, whichever is shown.
 struct Session {
-    model: Model,
-    link: Link,
+    views: Vec<View>,
+    shown: usize,
     screen: FullScreen,
     is_dirty: bool,
+}
+
+/// What is known of one daemon.
+struct View {
+    name: String,
+    model: Model,
+    link: Link,
 }
 
 /// Signals that end the view or take the terminal from it.
@@ -48,17 +56,22 @@ enum Told {
 }
 
 /// Shows the view until somebody leaves it.
-pub(super) async fn run(model: Model, options: ConnectOptions, connection: Connection) -> io::Result<ExitStatus> {
+pub(super) async fn run(openings: Vec<Opening>, size: (u16, u16)) -> io::Result<ExitStatus> {
     let (to, inbox) = mpsc::channel(INBOX);
     let signals = Signals::listen()?;
     let screen = FullScreen::take()?;
     listen(to.clone())?;
-    let link = Link::keep(options, connection, to);
-    Session { model, link, screen, is_dirty: true }.run(inbox, signals).await
+    let view = |(at, opening): (usize, Opening)| View {
+        model: Model::new(opening.look, size, opening.selected),
+        link: Link::keep((opening.options, opening.connection), at, to.clone()),
+        name: opening.name,
+    };
+    let views = openings.into_iter().enumerate().map(view).collect();
+    Session { views, shown: 0, screen, is_dirty: true }.run(inbox, signals).await
 }
 
 impl Session {
-    async fn run(mut self, mut inbox: Receiver<News>, mut signals: Signals) -> io::Result<ExitStatus> {
+    async fn run(mut self, mut inbox: Receiver<(From, News)>, mut signals: Signals) -> io::Result<ExitStatus> {
         let (mut frame, mut tick) = (Instant::now(), Instant::now() + SECOND);
         loop {
             tokio::select! {
@@ -69,21 +82,16 @@ impl Session {
                     Told::GoOn => self.resume()?,
                 },
                 () = sleep_until(frame), if self.is_dirty => {
-                    self.screen.draw(&self.model)?;
-                    self.is_dirty = false;
+                    self.draw()?;
                     frame = Instant::now() + FRAME;
                 }
-                () = sleep_until(tick), if self.model.needs_clock() => {
+                () = sleep_until(tick), if self.views[self.shown].model.needs_clock() => {
                     tick = Instant::now() + SECOND;
-                    self.take(Message::Clock)?;
+                    self.take(self.shown, Message::Clock)?;
                 }
                 news = inbox.recv() => match news {
-                    None | Some(News::Hangup) => return Ok(ExitStatus::Interrupted),
-                    Some(News::Connected(connection)) => {
-                        self.link.connected(connection);
-                        self.take(Message::Linked)?;
-                    }
-                    Some(News::Message(message)) => if self.take(message)? {
+                    None | Some((_, News::Hangup)) => return Ok(ExitStatus::Interrupted),
+                    Some((from, news)) => if self.hear(from, news)? {
                         return Ok(ExitStatus::Fine);
                     }
                 },
@@ -91,21 +99,58 @@ impl Session {
         }
     }
 
-    /// Takes a message and does what is asked for then; returns whether that was to leave.
-    fn take(&mut self, message: Message) -> io::Result<bool> {
-        if matches!(message, Message::Lost(_)) {
-            self.link.lost();
+    fn draw(&mut self) -> io::Result<()> {
+        if self.views.len() > 1 {
+            let told = |(at, view): (usize, &View)| Machine::of(&view.name, &view.model, at == self.shown);
+            let machines = self.views.iter().enumerate().map(told).collect();
+            self.views[self.shown].model.machines = machines;
         }
+        self.is_dirty = false;
+        self.screen.draw(&self.views[self.shown].model)
+    }
+
+    /// Takes what has come; returns whether somebody leaves.
+    fn hear(&mut self, from: From, news: News) -> io::Result<bool> {
+        match (from, news) {
+            (From::Daemon(at), News::Connected(connection)) => {
+                self.views[at].link.connected(connection);
+                self.take(at, Message::Linked)
+            }
+            (From::Daemon(at), News::Message(message)) => self.take(at, message),
+            (From::Terminal, News::Message(Message::Size(columns, rows))) => {
+                for at in 0..self.views.len() {
+                    self.take(at, Message::Size(columns, rows))?;
+                }
+                Ok(false)
+            }
+            (From::Terminal, News::Message(message)) => self.take(self.shown, message),
+            (From::Terminal, News::Connected(_)) | (_, News::Hangup) => Ok(false),
+        }
+    }
+
+    /// Has a daemon's view take a message and does what is asked for then; returns whether that was to leave.
+    fn take(&mut self, at: usize, message: Message) -> io::Result<bool> {
         self.is_dirty = true;
-        for request in self.model.update(Timestamp::now(), message) {
+        let view = &mut self.views[at];
+        if matches!(message, Message::Lost(_)) {
+            view.link.lost();
+        }
+        for request in view.model.update(Timestamp::now(), message) {
             match request {
                 Request::Quit => return Ok(true),
                 Request::Suspend => self.suspend(true)?,
                 Request::Redraw => self.screen.forget()?,
-                request => self.link.perform(request),
+                Request::Machine(by) => self.turn(by)?,
+                request => self.views[at].link.perform(request),
             }
         }
         Ok(false)
+    }
+
+    /// Shows another machine, as of now.
+    fn turn(&mut self, by: isize) -> io::Result<()> {
+        self.shown = turned(self.shown, by, self.views.len());
+        self.take(self.shown, Message::Clock).map(drop)
     }
 
     fn suspend(&mut self, group: bool) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use runner_testkit::{Daemon, Home, Repo, binary};
+use runner_testkit::{Daemon, Home, Repo, Tty, binary};
 
 /// A person's machine, and one with a daemon and a run that has asked something.
 struct Fleet {
@@ -57,6 +57,29 @@ fn each_machine_is_shown_below_its_name_and_one_that_hangs_is_not_waited_for() {
     assert_eq!((&hosts[0]["host"], &hosts[0]["questions"][0]["text"]), (&"ssh://gpu".into(), &"Which port?".into()));
     assert_eq!((&hosts[1]["host"], &hosts[1]["error"]["kind"]), (&"ssh://gone".into(), &"host".into()));
     fleet.here.ctl(&["status", "--host", "gone", "--host", "ssh://lost"]).exits(5);
+}
+
+#[test]
+fn machines_are_watched_one_at_a_time_and_none_is_waited_for() {
+    let fleet = Fleet::new();
+    fleet.settings("[hosts]\na = \"ssh://gone\"\ngpu = \"ssh://gpu\"\nz = \"ssh://slow\"\n");
+    let mut command = fleet.here.command("runnerctl");
+    let mut tty = Tty::start(command.args(["watch", "--all-hosts"]), (120, 40));
+    tty.sees_that("one that is not there is told, and the others are known", |screen| {
+        let told = ["[ssh://gone] no answer", "ssh://gpu 1 paused", "ssh://slow connecting", "no route to gone"];
+        told.iter().all(|words| screen.contains(words))
+    });
+    tty.keys(">").sees("[ssh://gpu] 1 paused");
+    tty.sees("to continue: runnerctl --host ssh://gpu");
+    tty.keys("n").sees("Note to the next session");
+    tty.keys("Mind it.\r").sees("note n1: the next session that answers reads it");
+    tty.keys(">").sees("[ssh://slow] connecting");
+    tty.keys(">").sees("[ssh://gone] no answer");
+    tty.keys("q");
+    assert_eq!(tty.ended(), 0);
+    assert!(tty.is_given_back());
+    assert!(fleet.there.ctl_in(&fleet.repo, &["status"]).exits(0).stdout.contains("run far"));
+    fleet.here.ctl(&["watch", "--all-hosts", "/srv"]).exits(2);
 }
 
 #[test]

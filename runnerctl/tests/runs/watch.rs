@@ -292,6 +292,8 @@ fn what_waits_for_a_review_is_rejected_and_approved_with_keys() {
     tty.keys("y");
     third.reached();
     tty.sees("2/4 leaves");
+    // The events tell it before the state of the run is read anew.
+    tty.sees("running: root/c");
     assert!(play.repo.node("b").passes);
     tty.keys("y").sees("nothing in this run awaits your review");
 }

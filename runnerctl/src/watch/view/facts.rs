@@ -19,6 +19,27 @@ use crate::watch::model::Model;
 
 const HINTS: &str = "Tab p:pause r:resume s:step c:cancel n:note l:log f:follow v:raw ?:help q:quit";
 
+/// Draws what there is on each of several machines, and which is shown.
+pub(super) fn machines(canvas: &mut Canvas<'_, '_>, area: Rect) {
+    let look = canvas.model.look;
+    let mut spans = Vec::new();
+    for machine in &canvas.model.machines {
+        let name = if machine.is_shown { format!("[{}]", machine.name) } else { machine.name.clone() };
+        spans.push(look.span(if machine.is_shown { HEAD } else { PLAIN }, &name));
+        match &machine.runs {
+            _ if machine.is_lost => spans.push(look.span(BAD, " no answer")),
+            None => spans.push(look.span(DIM, " connecting")),
+            Some(runs) if runs.is_empty() => spans.push(look.span(DIM, " no run")),
+            Some(runs) => {
+                let told = runs.iter().map(|(state, count)| look.span(of_state(*state), &format!(" {count} {state}")));
+                spans.extend(told);
+            }
+        }
+        spans.push(look.span(PLAIN, "   "));
+    }
+    canvas.ends(spans, look.span(DIM, if canvas.model.machines.is_empty() { "" } else { "< >" }), area);
+}
+
 /// Draws which repository is shown, and whether what is shown is up to date.
 pub(super) fn header(canvas: &mut Canvas<'_, '_>, area: Rect) {
     let model = canvas.model;

@@ -14,6 +14,7 @@ const WIDE: u16 = 170;
 
 /// Where everything is.
 pub(super) struct Areas {
+    pub(super) machines: Rect,
     pub(super) header: Rect,
     pub(super) phases: Rect,
     pub(super) repos: Option<Rect>,
@@ -36,11 +37,14 @@ struct Panes {
 
 /// Divides the terminal.
 pub(super) fn areas(area: Rect, model: &Model) -> Areas {
-    let rows = [1, 2, 0, 2, 1].map(|rows| if rows == 0 { Constraint::Fill(1) } else { Constraint::Length(rows) });
-    let [header, phases, body, why, footer] = Layout::vertical(rows).areas(area);
+    let several = u16::from(!model.machines.is_empty());
+    let above = [several, 1, 2].map(Constraint::Length);
+    let below = [2, 1].map(Constraint::Length);
+    let rows = above.into_iter().chain([Constraint::Fill(1)]).chain(below);
+    let [machines, header, phases, body, why, footer] = Layout::vertical(rows).areas(area);
     let is_small = area.width < MIDDLE.0 || area.height < MIDDLE.1;
     let Panes { repos, tree, agent, guard, events } = if is_small { small(body, model) } else { large(body, model) };
-    Areas { header, phases, repos, tree, agent, guard, events, why, footer }
+    Areas { machines, header, phases, repos, tree, agent, guard, events, why, footer }
 }
 
 /// The tree beside one of agent and guard, and the events. The list of repositories is above the tree only while it has

@@ -44,6 +44,7 @@ pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) {
 }
 
 fn panes(canvas: &mut Canvas<'_, '_>, areas: &Areas) {
+    facts::machines(canvas, areas.machines);
     facts::header(canvas, areas.header);
     phases::draw(canvas, areas.phases);
     if let Some(area) = areas.repos {

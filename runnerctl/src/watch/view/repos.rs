@@ -1,7 +1,6 @@
 //! The pane of the repositories: a row each, its state by icon and word.
 
 use protocol::view::StatusView;
-use protocol::words::RunStatus;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
@@ -10,6 +9,7 @@ use super::{Canvas, first_row, fit, marked};
 use crate::text::paint::{DIM, PLAIN};
 use crate::text::repo;
 use crate::text::usage::short_cost;
+use crate::watch::machines::state_of;
 use crate::watch::model::{Focus, Model};
 
 /// Columns of everything but the name: mark, state, leaves, cost, and what is between them.
@@ -66,9 +66,5 @@ fn name(model: &Model, status: &StatusView) -> String {
 
 /// Returns the state of a repository as icon and word.
 pub(super) fn state(model: &Model, status: &StatusView) -> Span<'static> {
-    match (&status.repo.held, &status.run) {
-        (Some(_), _) => model.look.state(RunStatus::Held),
-        (None, Some(run)) => model.look.state(run.summary.state),
-        (None, None) => model.look.span(DIM, "- idle"),
-    }
+    state_of(status).map_or_else(|| model.look.span(DIM, "- idle"), |state| model.look.state(state))
 }

@@ -8,6 +8,7 @@ use ratatui::style::Color;
 use super::*;
 use crate::text::samples;
 use crate::watch::look::Look;
+use crate::watch::machines::Machine;
 use crate::watch::message::{Key, Message};
 use crate::watch::stage::{now, press, serve, statuses, told};
 
@@ -42,6 +43,22 @@ fn a_middle_terminal_has_a_pane_for_everything() {
 #[test]
 fn a_wide_terminal_has_three_columns() {
     insta::assert_snapshot!(frame(Look::fixed(), (200, 50), &[]));
+}
+
+#[test]
+fn several_machines_have_a_row_of_their_own() {
+    let mut model = told(Look::plain(), (120, 40));
+    let lost = Machine { name: "ssh://build".into(), runs: None, is_lost: true, is_shown: false };
+    let unread = Machine { name: "ssh://slow".into(), is_lost: false, ..lost.clone() };
+    model.machines = vec![lost, Machine::of("ssh://gpu", &model, true), unread];
+    let shown = text(&drawn(&model, (120, 40)));
+    let row = shown.lines().next().expect("there is a row");
+    assert!(
+        row.starts_with("ssh://build no answer   [ssh://gpu] 1 stuck 1 running   ssh://slow connecting")
+            && row.ends_with("< >"),
+        "{row}"
+    );
+    assert!(shown.lines().nth(1).is_some_and(|row| row.contains("1/3 ")), "{shown}");
 }
 
 #[test]

@@ -1,0 +1,89 @@
+//! Several machines, of which one is shown at a time: what is told of each above its panes. Pure.
+
+use protocol::view::StatusView;
+use protocol::words::RunStatus;
+
+use super::model::Model;
+
+/// What is told of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Machine {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its runs by their states, those that need somebody first; none where it has not answered yet.
+    pub(crate) runs: Option<Vec<(RunStatus, usize)>>,
+    /// Whether its daemon does not answer.
+    pub(crate) is_lost: bool,
+    /// Whether it is the one that is shown.
+    pub(crate) is_shown: bool,
+}
+
+/// States in the order in which they are told: what needs somebody, what goes on, what is over.
+const ORDER: [RunStatus; 11] = [
+    RunStatus::Held,
+    RunStatus::Stuck,
+    RunStatus::Failed,
+    RunStatus::Limit,
+    RunStatus::TimedOut,
+    RunStatus::Paused,
+    RunStatus::Running,
+    RunStatus::Waiting,
+    RunStatus::Queued,
+    RunStatus::Completed,
+    RunStatus::Cancelled,
+];
+
+impl Machine {
+    /// Tells what a model knows of its machine.
+    pub(super) fn of(name: &str, model: &Model, is_shown: bool) -> Self {
+        let states: Vec<RunStatus> = model.repos.iter().filter_map(state_of).collect();
+        let count = |state: &RunStatus| states.iter().filter(|found| *found == state).count();
+        let counts = || ORDER.into_iter().map(|state| (state, count(&state))).filter(|(_, count)| *count > 0).collect();
+        Self { name: name.to_owned(), runs: model.read_at.map(|_| counts()), is_lost: model.lost.is_some(), is_shown }
+    }
+}
+
+/// Returns the state of a repository's run, or that it is held.
+pub(super) fn state_of(status: &StatusView) -> Option<RunStatus> {
+    match &status.repo.held {
+        Some(_) => Some(RunStatus::Held),
+        None => status.run.as_ref().map(|run| run.summary.state),
+    }
+}
+
+/// Returns the place of the machine that is `by` further, round the end.
+pub(super) fn turned(shown: usize, by: isize, count: usize) -> usize {
+    let count = isize::try_from(count.max(1)).unwrap_or(isize::MAX);
+    let at = isize::try_from(shown).unwrap_or(0).saturating_add(by).rem_euclid(count);
+    usize::try_from(at).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::look::Look;
+    use crate::watch::message::Message;
+    use crate::watch::stage::{now, told};
+
+    #[test]
+    fn a_machine_is_told_by_what_needs_somebody_first() {
+        let mut model = told(Look::fixed(), (80, 24));
+        let told = Machine::of("gpu", &model, true);
+        assert_eq!(told.runs, Some(vec![(RunStatus::Stuck, 1), (RunStatus::Running, 1)]));
+        assert!(!told.is_lost);
+        model.update(now(), Message::Lost("gone".into()));
+        assert!(Machine::of("gpu", &model, true).is_lost);
+        let unread = Model::new(Look::fixed(), (80, 24), None);
+        assert_eq!(Machine::of("slow", &unread, false).runs, None);
+    }
+
+    #[test]
+    fn every_state_is_told() {
+        assert!(RunStatus::ALL.iter().all(|state| ORDER.contains(state)));
+    }
+
+    #[test]
+    fn the_last_machine_is_before_the_first() {
+        assert_eq!([turned(0, -1, 3), turned(2, 1, 3), turned(0, 1, 3), turned(0, 1, 1)], [2, 0, 1, 0]);
+    }
+}
