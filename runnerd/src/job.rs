@@ -10,6 +10,7 @@ mod follow;
 mod ground;
 mod options;
 mod place;
+mod records;
 mod signals;
 
 use std::fs::{self, OpenOptions};
@@ -33,6 +34,7 @@ use self::follow::Ended;
 use self::ground::{CheckOut, Ground};
 pub use self::options::Options;
 use self::place::Place;
+use self::records::Keeper;
 use self::signals::Signals;
 use crate::causes::in_one_line;
 use crate::clock;
@@ -156,12 +158,24 @@ impl Job {
         let upstream = Upstream::new(self.gate.clone(), (&self.options.run, self.driver.clone()), config.publish);
         let upstream = Arc::new(upstream.starting_only(self.options.start_only));
         upstream.stands_at((!is_new).then_some(at));
+        let mut keeper = self.keeper()?;
         let ended = daemon::run_for(daemon, Arc::clone(&upstream), async |registry| {
-            follow::follow((self, &upstream, &mut signals), registry, is_new).await
+            follow::follow((self, &upstream, &mut signals), (registry, &mut keeper), is_new).await
         })
-        .await??;
+        .await;
+        if let Some(keeper) = &mut keeper {
+            block_in_place(|| keeper.keep(None));
+        }
+        let ended = ended??;
         let sent = self.publish_last(&upstream, &mut signals).await?;
         block_in_place(|| self.finish(&ended, (&upstream, &sent)))
+    }
+
+    /// Returns who keeps the records, where that is asked for.
+    fn keeper(&self) -> Result<Option<Keeper>, JobError> {
+        let Some(folder) = &self.options.records else { return Ok(None) };
+        let keeper = Keeper::new(&self.ground.folder, &self.options.run, (folder, &self.driver));
+        keeper.map(Some).map_err(JobError::io("making the folder of records in", folder))
     }
 
     /// Publishes what was committed last. A remote that is away is waited for, as long as a job may: what it does not get is

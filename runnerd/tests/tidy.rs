@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("guard", &["config", "process", "repo"]),
     ("hidden", &[]),
     ("landing", &["admit", "causes", "config", "git", "process", "repo", "store", "verify", "worker"]),
-    ("job", &["causes", "clock", "config", "git", "logging", "registry", "upstream", "worker", "workspace"]),
+    ("job", &["causes", "clock", "config", "git", "logging", "registry", "repo", "upstream", "worker", "workspace"]),
     ("isolation", &["causes", "git", "publish", "repo", "store", "worker", "workspace"]),
     ("logging", &["hidden"]),
     ("memory", &[]),

@@ -53,6 +53,25 @@ fn what_is_cut_off_a_remote_is_missed_by_who_has_kept_its_tips() {
 }
 
 #[test]
+fn records_outlive_the_job_where_they_are_wanted() {
+    let remote = Remote::new();
+    remote.repo.script().step(1, "echo one >&2; answer retry 'Not yet.'").always(WRITES);
+    let folder = remote.home.path().join("records");
+    let kept = folder.display().to_string();
+    remote.start_with(("7", 2), &["-m", "Do it.", "--records", &kept]).exits(0);
+    let of_job = folder.join("x/7.2");
+    for (file, words) in [("0001/executor.log", "one"), ("0002/meta.json", "Accepted"), ("0002/prompt.md", "Do it.")] {
+        let text = fs::read_to_string(of_job.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert!(text.contains(words), "{file}: {text}");
+    }
+    remote.is_swept();
+    fs::write(remote.home.path().join("file"), "").expect("it can be written");
+    let refused = format!("{}/file/below", remote.home.path().display());
+    let said = remote.start_with(("8", 0), &["--records", &refused]).exits(0);
+    assert!(said.contains("run x is completed"), "nothing is made for nothing: {said}");
+}
+
+#[test]
 fn a_bare_repository_is_the_remote_itself_wherever_it_was_cloned_from() {
     let remote = Remote::new();
     remote.repo.script().always(WRITES);

@@ -11,8 +11,10 @@ use protocol::path::WirePath;
 use protocol::request::{CallerEnv, PauseParams, StartParams};
 use protocol::view::{RunView, StopReason};
 use protocol::words::RunStatus;
+use tokio::task::block_in_place;
 use tokio::time::{sleep, timeout};
 
+use super::records::Keeper;
 use super::signals::Signals;
 use super::{Job, JobError};
 use crate::clock;
@@ -39,7 +41,7 @@ pub(super) enum Ended {
 /// Starts the run, and follows it.
 pub(super) async fn follow(
     (job, upstream, signals): (&Job, &Upstream, &mut Signals),
-    registry: &Registry,
+    (registry, keeper): (&Registry, &mut Option<Keeper>),
     is_new: bool,
 ) -> Result<Ended, JobError> {
     let connection = Connection::open(&ConnectOptions {
@@ -51,7 +53,7 @@ pub(super) async fn follow(
     .await?;
     start(job, upstream, &connection, is_new).await?;
     let handle = registry.list().await.into_iter().next().ok_or(JobError::Interrupted)?;
-    watch((job, upstream, signals), handle, &connection).await
+    watch((job, upstream, signals), (handle, keeper), &connection).await
 }
 
 async fn start(job: &Job, upstream: &Upstream, connection: &Connection, is_new: bool) -> Result<(), JobError> {
@@ -78,13 +80,16 @@ async fn start(job: &Job, upstream: &Upstream, connection: &Connection, is_new: 
 
 async fn watch(
     (job, upstream, signals): (&Job, &Upstream, &mut Signals),
-    mut handle: Handle,
+    (mut handle, keeper): (Handle, &mut Option<Keeper>),
     connection: &Connection,
 ) -> Result<Ended, JobError> {
     let mut waits_since: Option<Duration> = None;
     loop {
         let view = handle.status();
         let run = view.run.as_ref().filter(|run| run.summary.id == job.options.run);
+        if let (Some(keeper), Some(run)) = (keeper.as_mut(), run) {
+            block_in_place(|| keeper.keep(Some(run.iteration)));
+        }
         if let Some(ended) = run.and_then(|run| ended(run, upstream)) {
             return Ok(ended);
         }

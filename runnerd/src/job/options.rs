@@ -58,6 +58,9 @@ pub struct Options {
     /// Only print the address of the remote that the beginning would be published to
     #[arg(long, requires = "start_only")]
     pub dry_run: bool,
+    /// Folder that the records of iterations are copied to: DIR/RUN/JOB.ATTEMPT [default: they end with the job]
+    #[arg(long, value_name = "DIR")]
+    pub records: Option<PathBuf>,
     /// File that each published commit is added to, for `runnerctl verify --tip-log`; it is there already
     #[arg(long, value_name = "FILE")]
     pub tip_log: Option<PathBuf>,
