@@ -170,6 +170,32 @@ mod tests {
     use crate::text::samples;
 
     #[test]
+    fn the_dashboard_asks_for_figures_that_there_are_and_for_all_of_them() {
+        let board = include_str!("../../../../docs/grafana.json");
+        let board: serde_json::Value = serde_json::from_str(board).expect("it is JSON");
+        let asked: std::collections::BTreeSet<String> = board["panels"]
+            .as_array()
+            .expect("there are panels")
+            .iter()
+            .flat_map(|panel| panel["targets"].as_array().expect("it asks for something"))
+            .flat_map(|target| {
+                target["expr"].as_str().expect("a query").split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+            })
+            .filter(|word| word.starts_with("runner_"))
+            .map(str::to_owned)
+            .collect();
+        let mut status = samples::status();
+        status.run.as_mut().expect("a run").usage.cost_micro_usd = Some(1);
+        let told = figures(&[status]);
+        let told = told
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(asked, told);
+    }
+
+    #[test]
     fn a_run_is_told_in_figures_and_hostile_words_stay_words() {
         let mut status = samples::status();
         status.repo.path = WirePath("/home/me/\"pro\nj\\".into());
