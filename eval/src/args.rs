@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::plan::Changes;
+
 const CODES: &str = "Exit codes: 0 fine, every run came out as its case expects; 1 an error; 2 the command line or a case \
 is wrong; 4 the budget was spent before all runs had begun; 9 a run came out otherwise than expected; 130 interrupted.";
 
@@ -66,7 +68,7 @@ pub(crate) enum Command {
   runner-eval run hello                        one case, once
   runner-eval run ./mine.toml --runs 5 --jobs 2
   runner-eval run calculator-go --executor claude --model opus --label opus
-  runner-eval run --all --runs 5 --max-cost-usd 20
+  runner-eval run --all --variant fast=claude:haiku --variant codex --runs 5 --max-cost-usd 20
   runner-eval run --all --continue             what is missing of every case")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct RunArgs {
@@ -91,6 +93,9 @@ pub(crate) struct RunArgs {
     /// Another model than the case names
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Run each case with this agent, and with those of further variants; LABEL is what `compare` calls its runs
+    #[arg(long = "variant", value_name = "[LABEL=]KIND[:MODEL]", conflicts_with_all = ["executor", "model", "label"])]
+    pub(crate) variants: Vec<Changes>,
     /// A folder with prompt templates: `worker.md`, `planner.md`, `repair.md`, `reviewer.md`
     #[arg(long, value_name = "DIR")]
     pub(crate) templates: Option<PathBuf>,

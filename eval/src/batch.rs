@@ -61,26 +61,27 @@ pub(crate) async fn run(
 ) -> Result<Vec<Meta>, Fault> {
     let places = Arc::new(Semaphore::new(jobs));
     let mut set = JoinSet::new();
+    // One begins after the other, whichever thread is free.
     for (at, trial) in trials.into_iter().enumerate() {
-        let (bench, places, budget) = (Arc::clone(&bench), Arc::clone(&places), Arc::clone(&budget));
+        let place = Arc::clone(&places).acquire_owned().await;
+        let (bench, budget) = (Arc::clone(&bench), Arc::clone(&budget));
+        if place.is_err() || bench.stop.is_cancelled() || budget.is_spent().is_some() {
+            break;
+        }
         set.spawn(async move {
-            let place = places.acquire_owned().await;
-            if place.is_err() || bench.stop.is_cancelled() || budget.is_spent().is_some() {
-                return (at, None);
-            }
+            let _place = place;
             let done = trial.run(&bench).await;
             if let Ok(meta) = &done {
                 budget.spend(meta);
             }
-            (at, Some(done))
+            (at, done)
         });
     }
     let (mut done, mut fault) = (Vec::new(), None);
     while let Some(joined) = set.join_next().await {
         match joined {
-            Ok((at, Some(Ok(meta)))) => done.push((at, meta)),
-            Ok((_, Some(Err(error)))) => fault = Some(error),
-            Ok((_, None)) => {}
+            Ok((at, Ok(meta))) => done.push((at, meta)),
+            Ok((_, Err(error))) => fault = Some(error),
             // Its result is found to be lost when it is read.
             Err(panic) => fault = Some(Fault::new("a run ended in a bug of the harness").caused_by(&panic)),
         }

@@ -1,6 +1,8 @@
 //! What a run of a case is made of: its configuration with what the command line changes, its task tree, its justfile, and
 //! what the machine lacks for it. Pure.
 
+use std::str::FromStr;
+
 use serde_json::{Value, json};
 use toml::Table;
 
@@ -13,6 +15,23 @@ use crate::lab::{SCRIPTED, Surroundings};
 pub(crate) struct Changes {
     pub(crate) executor: Option<String>,
     pub(crate) model: Option<String>,
+    /// What its runs are called.
+    pub(crate) label: Option<String>,
+}
+
+impl FromStr for Changes {
+    type Err = String;
+
+    /// Reads a variant: `[LABEL=]KIND[:MODEL]`, whose label is the rest where it has none of its own.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (label, rest) = text.split_once('=').unwrap_or((text, text));
+        let (kind, model) = rest.split_once(':').map_or((rest, None), |(kind, model)| (kind, Some(model)));
+        if label.is_empty() || kind.is_empty() || model.is_some_and(str::is_empty) {
+            return Err(format!("`{text}` is no variant: [LABEL=]KIND[:MODEL], as fast=claude:haiku is"));
+        }
+        let owned = |text: &str| Some(text.to_owned());
+        Ok(Self { executor: owned(kind), model: model.and_then(owned), label: owned(label) })
+    }
 }
 
 /// The configuration of a run.
@@ -22,6 +41,7 @@ pub(crate) struct Plan {
     /// Kind of the agent; `script` for a scripted one.
     pub(crate) executor: String,
     pub(crate) model: Option<String>,
+    pub(crate) label: Option<String>,
     pub(crate) tree: Option<Value>,
     pub(crate) justfile: Option<String>,
 }
@@ -59,7 +79,7 @@ pub(crate) fn plan(case: &Case, changes: &Changes, around: &Surroundings) -> Res
     let names: Vec<String> = around.toolchains().into_keys().chain(case.env.keys().cloned()).collect();
     pass_on(&mut config, &names)?;
     let tree = case.tree.as_ref().map(|root| tree(root, &config));
-    Ok(Plan { config, executor, model, tree, justfile: justfile(case) })
+    Ok(Plan { config, executor, model, label: changes.label.clone(), tree, justfile: justfile(case) })
 }
 
 /// The kind that the case configures; else the first one that it names and this machine has.
@@ -171,17 +191,27 @@ mod tests {
     }
 
     #[test]
+    fn a_variant_is_a_kind_with_a_model_and_a_name() {
+        let read = |text: &str| text.parse::<Changes>().map(|it| (it.label, it.executor, it.model));
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(read("codex"), Ok((some("codex"), some("codex"), None)));
+        assert_eq!(read("claude:opus"), Ok((some("claude:opus"), some("claude"), some("opus"))));
+        assert_eq!(read("local=opencode:ollama/x:7b"), Ok((some("local"), some("opencode"), some("ollama/x:7b"))));
+        assert!(["", "=codex", "a=", "codex:", "a=:m"].iter().all(|text| read(text).is_err()));
+    }
+
+    #[test]
     fn a_script_is_a_command_and_no_other_agent_takes_its_place() {
         let plan_of = planned("[agent]\nscript = \"true\"\n", &Changes::default());
         assert_eq!(plan_of.executor, "script");
         assert_eq!(plan_of.config["executor"]["kind"].as_str(), Some("command"));
-        let changes = Changes { executor: Some("codex".into()), model: None };
+        let changes = Changes { executor: Some("codex".into()), ..Changes::default() };
         assert!(plan(&case("[agent]\nscript = \"true\"\n"), &changes, &Surroundings::read()).is_err());
     }
 
     #[test]
     fn another_agent_takes_the_place_of_kind_command_and_model() {
-        let changes = Changes { executor: Some("claude".into()), model: Some("opus".into()) };
+        let changes = Changes { executor: Some("claude".into()), model: Some("opus".into()), label: None };
         let plan = planned("[config.executor]\nkind = \"command\"\ncommand = [\"x\"]\nmodel = \"m\"\n", &changes);
         let executor = plan.config["executor"].as_table().expect("a table");
         assert_eq!((executor["kind"].as_str(), executor["model"].as_str()), (Some("claude"), Some("opus")));

@@ -27,7 +27,6 @@ pub(crate) struct Bench {
     pub(crate) around: Surroundings,
     /// A folder of prompt templates, and its digest.
     pub(crate) templates: Option<(std::path::PathBuf, String)>,
-    pub(crate) label: Option<String>,
     /// Digests of the programs; that of the case is added.
     pub(crate) digests: Digests,
     /// Keep the labs.
@@ -91,7 +90,7 @@ impl Trial {
             case: self.case.id.clone(),
             result: slot.name.clone(),
             expected: self.case.expect,
-            label: bench.label.clone(),
+            label: self.plan.label.clone(),
             started_at: Timestamp::now(),
             executor: self.plan.executor.clone(),
             model: self.plan.model.clone(),

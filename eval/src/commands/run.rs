@@ -1,5 +1,6 @@
 //! `run`: runs cases and tells how they came out.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -48,14 +49,15 @@ pub(crate) struct Ran {
 pub(super) async fn run(global: &Global, places: &Places, args: RunArgs) -> Result<ExitStatus, Fault> {
     let around = Surroundings::read();
     let cases = cases(places, &args)?;
-    if args.ui && (cases.len() > 1 || args.runs > 1) {
+    if args.ui && (cases.len() > 1 || args.runs > 1 || args.variants.len() > 1) {
         return Err(Fault::usage("the web view is for one run: name one case, without --runs"));
     }
-    let changes = Changes { executor: args.executor.clone(), model: args.model.clone() };
+    let variants = variants(&args)?;
     let mut planned = Vec::new();
-    for case in cases {
-        let plan = plan(&case, &changes, &around)?;
-        planned.push((Arc::new(case), Arc::new(plan)));
+    for case in cases.into_iter().map(Arc::new) {
+        for changes in &variants {
+            planned.push((Arc::clone(&case), Arc::new(plan(&case, changes, &around)?)));
+        }
     }
     let bench = Arc::new(bench(global, places, &args, around)?);
     Lab::sweep();
@@ -84,6 +86,22 @@ fn is_fine(meta: &Meta) -> bool {
     meta.met || meta.outcome == crate::outcome::Outcome::Skipped
 }
 
+/// Returns what the command line makes of each case: one run each, in the place of one.
+fn variants(args: &RunArgs) -> Result<Vec<Changes>, Fault> {
+    if args.variants.is_empty() {
+        let [executor, model, label] = [&args.executor, &args.model, &args.label].map(Option::clone);
+        return Ok(vec![Changes { executor, model, label }]);
+    }
+    let mut labels = BTreeSet::new();
+    match args.variants.iter().find(|variant| !labels.insert(&variant.label)) {
+        Some(again) => {
+            let label = again.label.as_deref().unwrap_or_default();
+            Err(Fault::usage(format!("two variants are called `{label}`: give one of them another LABEL=")))
+        }
+        None => Ok(args.variants.clone()),
+    }
+}
+
 fn cases(places: &Places, args: &RunArgs) -> Result<Vec<Case>, Fault> {
     if args.all {
         return places.all()?.into_values().collect();
@@ -107,7 +125,6 @@ fn bench(global: &Global, places: &Places, args: &RunArgs, around: Surroundings)
         programs,
         around,
         templates,
-        label: args.label.clone(),
         keep: args.keep,
         ui: args.ui.then_some(args.port),
         is_quiet: global.quiet,
@@ -142,7 +159,7 @@ fn trials(bench: &Bench, planned: &[(Arc<Case>, Arc<Plan>)], args: &RunArgs) -> 
             executor: &plan.executor,
             model: plan.model.as_deref(),
             templates: bench.templates.as_ref().map(|(_, digest)| digest.as_str()),
-            label: bench.label.as_deref(),
+            label: plan.label.as_deref(),
         };
         let count = if args.continues { counted(&kind, &bench.store.read(&case.id)?) } else { 0 };
         let count = u32::try_from(count).unwrap_or(u32::MAX).min(args.runs);
@@ -152,7 +169,13 @@ fn trials(bench: &Bench, planned: &[(Arc<Case>, Arc<Plan>)], args: &RunArgs) -> 
     for round in 1..=args.runs {
         for ((case, plan), there) in planned.iter().zip(&missing) {
             if round > *there {
-                let name = if args.runs > 1 { format!("{} {round}/{}", case.id, args.runs) } else { case.id.clone() };
+                let mut name = case.id.clone();
+                if let Some(label) = plan.label.as_ref().filter(|_| args.variants.len() > 1) {
+                    name = format!("{name} {}", safe(label));
+                }
+                if args.runs > 1 {
+                    name = format!("{name} {round}/{}", args.runs);
+                }
                 trials.push(Trial { case: Arc::clone(case), plan: Arc::clone(plan), name });
             }
         }
