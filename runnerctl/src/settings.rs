@@ -63,6 +63,8 @@ pub(crate) struct EngineSettings {
     pub(crate) template: Option<PathBuf>,
     /// The program that takes a job from standard input, and its arguments.
     pub(crate) submit: Vec<String>,
+    /// Further arguments of `runnerd drive`.
+    pub(crate) drive: Vec<String>,
     /// Kubernetes: the image of a job.
     pub(crate) image: Option<String>,
     /// Kubernetes: the secret whose keys become variables of a job.

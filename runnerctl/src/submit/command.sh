@@ -1,3 +1,3 @@
 #!/bin/sh
 # One run as a job: to be started again whenever it ends with 75.
-exec {{runnerd}} drive {{remote}} --run {{run}} --yes
+exec {{runnerd}} drive {{remote}} --run {{run}} --yes{{options}}

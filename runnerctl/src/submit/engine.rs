@@ -18,6 +18,8 @@ use crate::settings::EngineSettings;
 const LONGEST_NAME: usize = 52;
 /// The secret of Kubernetes that holds the keys of agents, where the settings name no other.
 const SECRET: &str = "runnerd";
+/// Where a template has further arguments of the driver.
+const OPTIONS: &str = "{{options}}";
 
 /// An engine that starts jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -57,14 +59,22 @@ impl Engine {
             Some(path) => (read(path)?, path.display().to_string()),
             None => (self.template().to_owned(), format!("the template of {}", self.name())),
         };
-        let value = |word: &str| self.value(word, settings, work).map(|value| self.quoted(&value));
+        if !settings.drive.is_empty() && !text.contains(OPTIONS) {
+            let message = format!("{name} has no place for `drive` of {}", settings.file.display());
+            return Err(Failure::new(ExitStatus::Error, "invalid_file", message)
+                .hint(format!("write {OPTIONS} right behind the last argument of `runnerd drive`")));
+        }
+        let value = |word: &str| match word {
+            "options" => Some(settings.drive.iter().map(|option| self.further(option)).collect()),
+            word => self.value(word, settings, work).map(|value| self.quoted(&value)),
+        };
         fill(&text, value).map_err(|Unknown { line, word }| match word.as_str() {
             "image" if self == Self::Kubernetes => {
                 Failure::new(ExitStatus::Refused, "engine", "nothing says which image has runnerd and the agents in it")
                     .hint(format!("name it in {}: [engine.kubernetes] image = \"…\"", settings.file.display()))
             }
             _ => Failure::new(ExitStatus::Error, "invalid_file", format!("{name}, line {line}: `{word}` is no value"))
-                .hint("there are run, remote, name and runnerd, and for kubernetes image and secret"),
+                .hint("there are run, remote, name, runnerd and options, and for kubernetes image and secret"),
         })
     }
 
@@ -154,6 +164,12 @@ impl Engine {
         }
     }
 
+    /// Returns one argument more, as it stands behind another one.
+    fn further(self, value: &str) -> String {
+        let between = if self == Self::Kubernetes { ", " } else { " " };
+        format!("{between}{}", self.quoted(value))
+    }
+
     /// Returns a value as it stands in the template: a word of a shell, or a string of YAML, where `$` is Kubernetes' own.
     fn quoted(self, value: &str) -> String {
         match self {
@@ -223,6 +239,27 @@ mod tests {
         let read: serde_json::Value = serde_saphyr::from_str(&yaml).expect("it is YAML");
         let args = &read["spec"]["template"]["spec"]["containers"][0]["args"];
         assert_eq!(args[2], remote.replace('$', "$$"), "Kubernetes takes `$$` for `$`");
+    }
+
+    #[test]
+    fn further_arguments_of_the_driver_come_last_and_never_get_lost() {
+        let drive = ["--records", "/shared/it's $HOME"].map(str::to_owned).to_vec();
+        let settings = EngineSettings { drive, image: Some("i".to_owned()), ..EngineSettings::default() };
+        let work = work("x", "/srv/p");
+        let script = Engine::Command.script(&settings, &work).expect("it is filled");
+        let shown = script.replace("exec ", "printf '%s\\n' ");
+        let out = Command::new("sh").args(["-c", &shown]).output().expect("sh runs").stdout;
+        assert!(String::from_utf8_lossy(&out).ends_with("\n--yes\n--records\n/shared/it's $HOME\n"), "{script}");
+        let yaml = Engine::Kubernetes.script(&settings, &work).expect("it is filled");
+        let read: serde_json::Value = serde_saphyr::from_str(&yaml).expect("it is YAML");
+        let args = read["spec"]["template"]["spec"]["containers"][0]["args"].as_array().expect("arguments");
+        assert_eq!(args[args.len() - 2..], ["--records", "/shared/it's $$HOME"]);
+
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(&file, "#!/bin/sh\nrunnerd drive {{remote}}\n").expect("it is written");
+        let settings = EngineSettings { template: Some(file.path().to_owned()), ..settings };
+        let Err(Failure::Report(report)) = Engine::Slurm.script(&settings, &work) else { panic!("it is taken") };
+        assert!(report.message.contains("has no place for `drive`"), "{}", report.message);
     }
 
     #[test]

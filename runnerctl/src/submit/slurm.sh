@@ -11,7 +11,7 @@ trap 'told=yes; [ -z "$driver" ] || kill -TERM "$driver"' TERM
 said=$(mktemp) || exit 1
 trap 'rm -f -- "$said"' EXIT
 
-{{runnerd}} drive {{remote}} --run {{run}} --yes >"$said" &
+{{runnerd}} drive {{remote}} --run {{run}} --yes{{options}} >"$said" &
 driver=$!
 [ -z "$told" ] || kill -TERM "$driver"
 # A signal ends the waiting and not the driver.
