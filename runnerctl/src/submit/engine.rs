@@ -64,9 +64,9 @@ impl Engine {
             return Err(Failure::new(ExitStatus::Error, "invalid_file", message)
                 .hint(format!("write {OPTIONS} right behind the last argument of `runnerd drive`")));
         }
-        let value = |word: &str| match word {
+        let value = |key: &str| match key {
             "options" => Some(settings.drive.iter().map(|option| self.further(option)).collect()),
-            word => self.value(word, settings, work).map(|value| self.quoted(&value)),
+            key => self.value(key, settings, work).map(|value| self.quoted(&value)),
         };
         fill(&text, value).map_err(|Unknown { line, word }| match word.as_str() {
             "image" if self == Self::Kubernetes => {
