@@ -28,7 +28,7 @@ pub(crate) enum News {
 
 /// Whom news is from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum From {
+pub(crate) enum Source {
     /// The person, and what they sit at.
     Terminal,
     /// The daemon at this place.
@@ -38,12 +38,12 @@ pub(crate) enum From {
 /// Where the news of one daemon goes.
 #[derive(Clone)]
 struct Outbox {
-    from: From,
-    to: Sender<(From, News)>,
+    from: Source,
+    to: Sender<(Source, News)>,
 }
 
 impl Outbox {
-    async fn send(&self, news: News) -> Result<(), SendError<(From, News)>> {
+    async fn send(&self, news: News) -> Result<(), SendError<(Source, News)>> {
         self.to.send((self.from, news)).await
     }
 }
@@ -60,9 +60,9 @@ impl Link {
     pub(crate) fn keep(
         (options, first): (ConnectOptions, Option<Connection>),
         at: usize,
-        to: Sender<(From, News)>,
+        to: Sender<(Source, News)>,
     ) -> Self {
-        let to = Outbox { from: From::Daemon(at), to };
+        let to = Outbox { from: Source::Daemon(at), to };
         tokio::spawn(keep(options, first, to.clone()));
         Self { to, connection: None, followed: None }
     }

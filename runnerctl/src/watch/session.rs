@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
 use super::Opening;
-use super::link::{From, Link, News};
+use super::link::{Link, News, Source};
 use super::machines::{Machine, turned};
 use super::message::{Message, Request};
 use super::model::Model;
@@ -71,7 +71,7 @@ pub(super) async fn run(openings: Vec<Opening>, size: (u16, u16)) -> io::Result<
 }
 
 impl Session {
-    async fn run(mut self, mut inbox: Receiver<(From, News)>, mut signals: Signals) -> io::Result<ExitStatus> {
+    async fn run(mut self, mut inbox: Receiver<(Source, News)>, mut signals: Signals) -> io::Result<ExitStatus> {
         let (mut frame, mut tick) = (Instant::now(), Instant::now() + SECOND);
         loop {
             tokio::select! {
@@ -110,21 +110,21 @@ impl Session {
     }
 
     /// Takes what has come; returns whether somebody leaves.
-    fn hear(&mut self, from: From, news: News) -> io::Result<bool> {
+    fn hear(&mut self, from: Source, news: News) -> io::Result<bool> {
         match (from, news) {
-            (From::Daemon(at), News::Connected(connection)) => {
+            (Source::Daemon(at), News::Connected(connection)) => {
                 self.views[at].link.connected(connection);
                 self.take(at, Message::Linked)
             }
-            (From::Daemon(at), News::Message(message)) => self.take(at, message),
-            (From::Terminal, News::Message(Message::Size(columns, rows))) => {
+            (Source::Daemon(at), News::Message(message)) => self.take(at, message),
+            (Source::Terminal, News::Message(Message::Size(columns, rows))) => {
                 for at in 0..self.views.len() {
                     self.take(at, Message::Size(columns, rows))?;
                 }
                 Ok(false)
             }
-            (From::Terminal, News::Message(message)) => self.take(self.shown, message),
-            (From::Terminal, News::Connected(_)) | (_, News::Hangup) => Ok(false),
+            (Source::Terminal, News::Message(message)) => self.take(self.shown, message),
+            (Source::Terminal, News::Connected(_)) | (_, News::Hangup) => Ok(false),
         }
     }
 

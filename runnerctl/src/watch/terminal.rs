@@ -19,7 +19,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use tokio::sync::mpsc::Sender;
 
-use super::link::{From, News};
+use super::link::{News, Source};
 use super::message::{Key, Message};
 use super::model::Model;
 use super::view::view;
@@ -100,7 +100,7 @@ fn give_back() {
 }
 
 /// Sends what is typed, from a thread of its own: reading a terminal cannot be waited for otherwise.
-pub(crate) fn listen(to: Sender<(From, News)>) -> io::Result<()> {
+pub(crate) fn listen(to: Sender<(Source, News)>) -> io::Result<()> {
     let listen = move || {
         loop {
             let news = match crossterm::event::read() {
@@ -111,7 +111,7 @@ pub(crate) fn listen(to: Sender<(From, News)>) -> io::Result<()> {
                 Err(_) => News::Hangup,
             };
             let is_last = matches!(news, News::Hangup);
-            if to.blocking_send((From::Terminal, news)).is_err() || is_last {
+            if to.blocking_send((Source::Terminal, news)).is_err() || is_last {
                 return;
             }
         }
