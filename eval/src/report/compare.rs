@@ -49,8 +49,11 @@ pub(crate) struct Pair {
 pub(crate) fn compare(names: [&str; 2], a: &[Entry], b: &[Entry]) -> Comparison {
     let ids = |entries: &[Entry]| entries.iter().map(|entry| entry.meta.case.clone()).collect::<BTreeSet<_>>();
     let (of_a, of_b) = (ids(a), ids(b));
-    let cases: Vec<Pair> = of_a.intersection(&of_b).map(|case| pair(case, a, b)).collect();
+    let mut cases: Vec<Pair> = of_a.intersection(&of_b).map(|case| pair(case, a, b)).collect();
     let judged: Vec<_> = cases.iter().filter_map(|pair| Some((pair.a.rate?, pair.b.rate?))).collect();
+    for pair in &mut cases {
+        pair.difference = pair.a.rate.zip(pair.b.rate).and_then(|rates| difference(&[rates], judged.len()));
+    }
     let digests = |case: &String, entries: &[Entry]| {
         let of = entries.iter().filter(|entry| entry.meta.case == *case);
         of.map(|entry| entry.meta.digests.case.clone()).collect::<BTreeSet<_>>()
@@ -59,7 +62,7 @@ pub(crate) fn compare(names: [&str; 2], a: &[Entry], b: &[Entry]) -> Comparison 
         schema: "runner/eval-comparison.v1",
         a: names[0].to_owned(),
         b: names[1].to_owned(),
-        overall: difference(&judged),
+        overall: difference(&judged, 1),
         fail_under: None,
         failed: false,
         only_one: of_a.symmetric_difference(&of_b).cloned().collect(),
@@ -80,9 +83,7 @@ fn pair(case: &str, a: &[Entry], b: &[Entry]) -> Pair {
     let of = |entries: &[Entry]| {
         row(case, None, &entries.iter().filter(|entry| entry.meta.case == case).collect::<Vec<_>>())
     };
-    let (a, b) = (of(a), of(b));
-    let difference = a.rate.zip(b.rate).and_then(|pair| difference(&[pair]));
-    Pair { case: case.to_owned(), a, b, difference }
+    Pair { case: case.to_owned(), a: of(a), b: of(b), difference: None }
 }
 
 #[cfg(test)]
@@ -100,6 +101,25 @@ mod tests {
         assert_eq!(comparison.cases.len(), 1);
         assert_eq!((comparison.only_one, comparison.changed), (vec!["only-a".to_owned()], vec!["x".to_owned()]));
         assert!(comparison.overall.expect("one").within_chance, "one run each says nothing");
+    }
+
+    #[test]
+    fn one_case_of_many_is_held_to_more_than_one_alone() {
+        let many = |case: &'static str, outcome, count| (0..count).map(|_| entry(case, outcome)).collect::<Vec<_>>();
+        let sides = |cases: &[&'static str]| {
+            let of = |won| {
+                cases
+                    .iter()
+                    .flat_map(|case| [many(case, Success, won), many(case, Fail, 10 - won)])
+                    .flatten()
+                    .collect::<Vec<_>>()
+            };
+            compare(["a", "b"], &of(3), &of(8))
+        };
+        let alone = sides(&["x"]).cases[0].difference.expect("one");
+        let among = sides(&["x", "y", "z", "p", "q"]);
+        assert!(!alone.within_chance && among.cases[0].difference.expect("one").within_chance);
+        assert!(!among.overall.expect("one").within_chance, "all of them together are one question");
     }
 
     #[test]

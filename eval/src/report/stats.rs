@@ -2,7 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statrs::distribution::{ContinuousCDF as _, Normal};
 
+/// How likely an interval misses what it is about.
+const MISSED: f64 = 0.05;
 /// Quantile of the normal distribution for 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 /// No more runs than so many times as many are worth telling.
@@ -29,15 +32,29 @@ impl Rate {
         if of == 0 {
             return None;
         }
-        let (n, share) = (real(of), real(count) / real(of));
-        let scale = 1.0 + Z * Z / n;
-        let centre = (share + Z * Z / (2.0 * n)) / scale;
-        let half = Z / scale * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-        // At the ends the interval reaches the end exactly, whatever the last digit says.
-        let low = if count == 0 { 0.0 } else { (centre - half).max(0.0) };
-        let high = if count == of { 1.0 } else { (centre + half).min(1.0) };
-        Some(Self { count, of, share, low, high })
+        let (low, high) = wilson(count, of, Z);
+        Some(Self { count, of, share: real(count) / real(of), low, high })
     }
+}
+
+/// Returns the interval of Wilson for a quantile of the normal distribution.
+fn wilson(count: u64, of: u64, z: f64) -> (f64, f64) {
+    let (n, share) = (real(of), real(count) / real(of));
+    let scale = 1.0 + z * z / n;
+    let centre = (share + z * z / (2.0 * n)) / scale;
+    let half = z / scale * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
+    // At the ends the interval reaches the end exactly, whatever the last digit says.
+    let low = if count == 0 { 0.0 } else { (centre - half).max(0.0) };
+    let high = if count == of { 1.0 } else { (centre + half).min(1.0) };
+    (low, high)
+}
+
+/// Returns the quantile by which so many intervals hold together as one does at 95 % (Bonferroni's correction).
+fn quantile(together: usize) -> f64 {
+    if together < 2 {
+        return Z;
+    }
+    Normal::standard().inverse_cdf(1.0 - MISSED / 2.0 / real(together as u64))
 }
 
 /// How likely one of a number of runs comes out as expected (pass@k).
@@ -66,9 +83,9 @@ impl PassAt {
 pub(crate) struct Difference {
     /// The second rate minus the first.
     pub(crate) share: f64,
-    /// Lower end of the interval at 95 %.
+    /// Lower end of the interval, at 95 % for all differences that are told together.
     pub(crate) low: f64,
-    /// Upper end of the interval at 95 %.
+    /// Upper end of the interval.
     pub(crate) high: f64,
     /// Whether no difference at all lies in the interval.
     pub(crate) within_chance: bool,
@@ -78,19 +95,21 @@ pub(crate) struct Difference {
 }
 
 /// Returns the difference of rates over several cases: each case is compared with itself, and weighs by how many runs it
-/// has on both sides, so that a case which was run more often on one side does not pass for a difference.
-pub(crate) fn difference(pairs: &[(Rate, Rate)]) -> Option<Difference> {
-    let found = interval(pairs)?;
+/// has on both sides, so that a case which was run more often on one side does not pass for a difference. `together`: how
+/// many differences are looked at beside each other, of which one is beyond chance by chance soon.
+pub(crate) fn difference(pairs: &[(Rate, Rate)], together: usize) -> Option<Difference> {
+    let z = quantile(together);
+    let found = interval(pairs, z)?;
     let is_open = found.within_chance && found.share != 0.0;
-    Some(Difference { more_runs: is_open.then(|| times_to_settle(pairs)).flatten(), ..found })
+    Some(Difference { more_runs: is_open.then(|| times_to_settle(pairs, z)).flatten(), ..found })
 }
 
 /// Returns how many times as many runs of the same shares would leave no chance.
-fn times_to_settle(pairs: &[(Rate, Rate)]) -> Option<u32> {
+fn times_to_settle(pairs: &[(Rate, Rate)], z: f64) -> Option<u32> {
     let more = |rate: &Rate, times: u32| Rate::of(rate.count * u64::from(times), rate.of * u64::from(times));
     let is_settled = |times: u32| {
         let pairs: Option<Vec<_>> = pairs.iter().map(|(a, b)| more(a, times).zip(more(b, times))).collect();
-        pairs.and_then(|pairs| interval(&pairs)).is_some_and(|found| !found.within_chance)
+        pairs.and_then(|pairs| interval(&pairs, z)).is_some_and(|found| !found.within_chance)
     };
     let enough = (1..=MOST_TIMES.ilog2()).map(|power| 1 << power).find(|times| is_settled(*times))?;
     // The interval only shrinks: between what is too few and what is enough lies the least.
@@ -102,7 +121,7 @@ fn times_to_settle(pairs: &[(Rate, Rate)]) -> Option<u32> {
     Some(enough)
 }
 
-fn interval(pairs: &[(Rate, Rate)]) -> Option<Difference> {
+fn interval(pairs: &[(Rate, Rate)], z: f64) -> Option<Difference> {
     let weight = |(a, b): &(Rate, Rate)| real(a.of) * real(b.of) / (real(a.of) + real(b.of));
     let total: f64 = pairs.iter().map(weight).sum();
     if total <= 0.0 {
@@ -111,9 +130,10 @@ fn interval(pairs: &[(Rate, Rate)]) -> Option<Difference> {
     let (mut share, mut down, mut up) = (0.0, 0.0, 0.0);
     for pair @ (a, b) in pairs {
         let weight = weight(pair) / total;
+        let [(a_low, a_high), (b_low, b_high)] = [a, b].map(|rate| wilson(rate.count, rate.of, z));
         share += weight * (b.share - a.share);
-        down += weight.powi(2) * ((b.share - b.low).powi(2) + (a.high - a.share).powi(2));
-        up += weight.powi(2) * ((b.high - b.share).powi(2) + (a.share - a.low).powi(2));
+        down += weight.powi(2) * ((b.share - b_low).powi(2) + (a_high - a.share).powi(2));
+        up += weight.powi(2) * ((b_high - b.share).powi(2) + (a.share - a_low).powi(2));
     }
     let (low, high) = (share - down.sqrt(), share + up.sqrt());
     Some(Difference { share, low, high, within_chance: low <= 0.0 && high >= 0.0, more_runs: None })
@@ -195,7 +215,7 @@ mod tests {
     #[test]
     fn differences_are_those_of_the_literature() {
         let of = |a: (u64, u64), b: (u64, u64)| {
-            difference(&[(Rate::of(b.0, b.1).expect("a rate"), Rate::of(a.0, a.1).expect("a rate"))]).expect("one")
+            difference(&[(Rate::of(b.0, b.1).expect("a rate"), Rate::of(a.0, a.1).expect("a rate"))], 1).expect("one")
         };
         let found = of((56, 70), (48, 80));
         assert!(near(found.share, 0.2) && near(found.low, 0.0524) && near(found.high, 0.3339), "{found:?}");
@@ -214,8 +234,17 @@ mod tests {
     fn a_case_that_was_run_more_often_on_one_side_is_no_difference() {
         let rate = |count, of| Rate::of(count, of).expect("a rate");
         // An easy case and a hard one; the first side ran the easy one more often, with the same rates.
-        let found = difference(&[(rate(90, 100), rate(9, 10)), (rate(1, 10), rate(10, 100))]).expect("a difference");
+        let found = difference(&[(rate(90, 100), rate(9, 10)), (rate(1, 10), rate(10, 100))], 1).expect("a difference");
         assert!(near(found.share, 0.0) && found.within_chance, "{found:?}");
+    }
+
+    #[test]
+    fn of_many_differences_each_has_to_be_larger() {
+        assert!(near(quantile(1), 1.95996) && near(quantile(2), 2.24140) && near(quantile(20), 3.02334));
+        let pair = [(Rate::of(48, 80).expect("a rate"), Rate::of(56, 70).expect("a rate"))];
+        let (one, many) = (difference(&pair, 1).expect("one"), difference(&pair, 20).expect("one"));
+        assert!(!one.within_chance && many.within_chance && many.low < one.low && many.high > one.high);
+        assert!(many.more_runs.is_some());
     }
 
     #[test]
