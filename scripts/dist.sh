@@ -85,8 +85,8 @@ copy_texts() {
     cp LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md "$tree/share/doc/runner/"
     cp systemd/runnerd.service systemd/runnerd.socket "$tree/share/runner/systemd/"
     # Names and licences as the packages state them; their texts are with the packages.
-    cargo metadata --locked --offline --format-version 1 --filter-platform "$(rustc -vV | sed -n 's/^host: //p')" >"$work/metadata" ||
-        fail "cargo cannot tell what is depended on: build once, then try again"
+    cargo metadata --locked --format-version 1 --filter-platform "$(rustc -vV | sed -n 's/^host: //p')" >"$work/metadata" ||
+        fail "cargo cannot tell what is depended on, see above"
     python3 - "$work/metadata" >"$tree/share/doc/runner/DEPENDENCIES" <<'PYTHON'
 import json, sys
 for package in sorted(json.load(open(sys.argv[1]))["packages"], key=lambda each: (each["name"], each["version"])):
@@ -111,7 +111,7 @@ copy_papers() {
     need cargo-about "$about_version" cli
     need cargo-cyclonedx "$cyclonedx_version"
     docs=$tree/share/doc/runner
-    cargo about generate --locked --offline --workspace about.hbs >"$docs/LICENCES-OF-DEPENDENCIES" 2>"$work/about.log" ||
+    cargo about generate --locked --workspace about.hbs >"$docs/LICENCES-OF-DEPENDENCIES" 2>"$work/about.log" ||
         { cat "$work/about.log" >&2 && fail "the texts of licences cannot be collected"; }
     name=bill-$$
     SOURCE_DATE_EPOCH=$epoch cargo cyclonedx --quiet --format json --spec-version 1.5 --override-filename "$name" || fail "there is no bill of materials"
