@@ -54,8 +54,13 @@ impl<'a> TipLog<'a> {
             let failed = |error| Failure::io(format!("adding to the tip log {shown}"), &error);
             tips::add(self.path, &report.run, &report.tip).map_err(failed)?;
         }
-        let added = if is_new { format!(", and {} is added", short(&report.tip)) } else { String::new() };
-        ui.note(&format!("tip log {shown}: all {} of run {} are on the branch{added}\n", known.len(), report.run));
+        let tip = short(&report.tip);
+        let told = match (known.len(), is_new) {
+            (0, _) => format!("run {} is in it from now on, at {tip}", report.run),
+            (count, false) => format!("what run {} was at is on the branch: {count} in all", report.run),
+            (count, true) => format!("what run {} was at is on the branch: {count} in all, and now {tip}", report.run),
+        };
+        ui.note(&format!("tip log {shown}: {told}\n"));
         Ok(())
     }
 
