@@ -14,7 +14,7 @@ use runner_core::driver::Driver;
 use super::note;
 use crate::causes::in_one_line;
 use crate::repo::layout::Layout;
-use crate::repo::records::Records;
+use crate::repo::records::{Records, RecordsError};
 
 /// Where the records of a job go, and which are there.
 #[derive(Debug)]
@@ -41,35 +41,43 @@ impl Keeper {
         Ok(Self { layout, run: run.to_owned(), folder, kept: BTreeSet::new(), has_failed: false })
     }
 
-    /// Copies what is over: everything but the iteration that goes on.
+    /// Copies the records of iterations before the one that goes on; of all where none does. A session can make folders of its
+    /// own there, and one that is made before its time would stand for the record to come.
     pub(super) fn keep(&mut self, going_on: Option<u32>) {
         let Some(records) = Records::of(&self.layout) else { return };
-        let Some(of_run) = records.of_run(&self.run) else { return };
-        let is_over = |name: &&String| going_on.is_none_or(|iter| !is_of(name, iter));
-        for name in of_run.records.iter().filter(is_over) {
-            if self.kept.contains(name) {
+        let names = match records.names(&self.run) {
+            Ok(names) => names,
+            Err(error) => return self.failed(&error),
+        };
+        let is_over = |name: &str| iteration_of(name).is_some_and(|iter| going_on.is_none_or(|live| iter < live));
+        for name in names.into_iter().filter(|name| is_over(name)) {
+            if self.kept.contains(&name) {
                 continue;
             }
-            match records.copy(&self.run, Some(name), &self.folder.join(name)) {
-                Ok(_) => drop(self.kept.insert(name.clone())),
-                Err(error) if !self.has_failed => {
-                    self.has_failed = true;
-                    note(&format!("a record is not kept, and it is not said again: {}", in_one_line(&error)));
-                }
-                Err(_) => {}
+            if let Err(error) = records.copy(&self.run, Some(&name), &self.folder.join(&name)) {
+                self.failed(&error);
             }
+            // What could be copied of it is there: it is not tried again.
+            self.kept.insert(name);
+        }
+    }
+
+    fn failed(&mut self, error: &RecordsError) {
+        if !std::mem::replace(&mut self.has_failed, true) {
+            note(&format!("a record is not kept whole, and it is not said again: {}", in_one_line(error)));
         }
     }
 }
 
-/// Tells whether a record is of an iteration: its own, or of a wait under it.
-fn is_of(name: &str, iter: u32) -> bool {
-    name.split('.').next().and_then(|number| number.parse().ok()) == Some(iter)
+/// Returns the iteration that a record is of: its own, or that of a wait under it.
+fn iteration_of(name: &str) -> Option<u32> {
+    name.split('.').next()?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -77,7 +85,7 @@ mod tests {
     fn a_record_is_copied_once_it_is_over_and_what_is_left_at_the_end() {
         let [work, to] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
         let at = |name: &str| work.path().join(".runner/iterations/x").join(name);
-        for name in ["0001", "0002", "0002.w1"] {
+        for name in ["0001", "0002", "0002.w1", "0003", "other"] {
             fs::create_dir_all(at(name)).expect("a folder");
             fs::write(at(name).join("agent.log"), name).expect("a file");
         }
@@ -88,11 +96,18 @@ mod tests {
             names.filter_map(|entry| entry.file_name().into_string().ok()).collect::<BTreeSet<_>>()
         };
         keeper.keep(Some(2));
-        assert_eq!(there(), BTreeSet::from(["0001".to_owned()]));
+        assert_eq!(there(), BTreeSet::from(["0001".to_owned()]), "a session has made the third before its time");
+        fs::write(at("0003").join("agent.log"), "told by the runner").expect("a file");
         keeper.keep(None);
         keeper.keep(None);
-        assert_eq!(there().len(), 3);
+        assert_eq!(there(), ["0001", "0002", "0002.w1", "0003"].map(str::to_owned).into());
+        let third = fs::read_to_string(to.path().join("x/7.0/0003/agent.log")).expect("it is there");
+        assert_eq!(third, "told by the runner");
         assert!(!keeper.has_failed);
+        fs::remove_dir_all(work.path().join(".runner/iterations/x")).expect("it can be removed");
+        symlink(to.path().join("x"), work.path().join(".runner/iterations/x")).expect("a link");
+        keeper.keep(None);
+        assert_eq!(there().len(), 4, "a link is not followed");
         let again = Keeper::new(work.path(), "x", (to.path(), &driver)).expect("it can be made");
         assert_eq!(again.folder, to.path().join("x/7.0-0a"));
         let log = to.path().join("x/7.0/0002.w1/agent.log");

@@ -86,12 +86,8 @@ impl Records {
         if check_id(run).is_err() || !is_folder(&folder) {
             return None;
         }
-        let mut found = OfRun { run: run.to_owned(), records: Vec::new(), bytes: 0, changed: SystemTime::UNIX_EPOCH };
-        for name in names_in(&folder).ok()? {
-            if is_folder(&folder.join(&name)) {
-                found.records.push(name);
-            }
-        }
+        let records = self.names(run).ok()?;
+        let mut found = OfRun { run: run.to_owned(), records, bytes: 0, changed: SystemTime::UNIX_EPOCH };
         let mut left = vec![(folder, 0)];
         while let Some((path, depth)) = left.pop() {
             let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
@@ -104,6 +100,17 @@ impl Records {
             }
         }
         Some(found)
+    }
+
+    /// Lists the records of a run by name, without a look into them; none where it has no folder, or a link stands for that.
+    pub fn names(&self, run: &str) -> Result<Vec<String>, RecordsError> {
+        let folder = self.folder.join(run);
+        if check_id(run).is_err() || !is_folder(&folder) {
+            return Ok(Vec::new());
+        }
+        let mut names = names_in(&folder)?;
+        names.retain(|name| is_folder(&folder.join(name)));
+        Ok(names)
     }
 
     /// Copies the record `name` of a run to `to`, which is made or must be empty; without a name, the files that
