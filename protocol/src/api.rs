@@ -298,7 +298,8 @@ pub trait VerifyApi {
     async fn rerun_guards(&self, params: RerunParams) -> RpcResult<RerunReport>;
 
     /// Looks for commits that were once the last of a branch among its first parents; answers with those that are gone.
-    #[method(name = "tips")]
+    /// Ends with its client.
+    #[method(name = "tips", with_extensions)]
     async fn lost_tips(&self, params: TipsParams) -> RpcResult<Vec<AuditFinding>>;
 }
 

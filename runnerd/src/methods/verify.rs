@@ -79,17 +79,25 @@ impl VerifyApiServer for Api {
         Ok(RerunReport { guards: u32::try_from(passes.len()).unwrap_or(u32::MAX), findings })
     }
 
-    async fn lost_tips(&self, TipsParams { path, tip, tips }: TipsParams) -> RpcResult<Vec<AuditFinding>> {
+    async fn lost_tips(&self, extensions: &Extensions, params: TipsParams) -> RpcResult<Vec<AuditFinding>> {
+        let TipsParams { path, tip, tips } = params;
+        let last: Id = tip
+            .parse()
+            .map_err(|_| ErrorData::new(ErrorKind::InvalidRequest, format!("`{tip}` is not a commit id")))?;
         let repository = self.readable(&path).await?;
-        Ok(blocking(move || {
-            let last: Id =
-                tip.parse().map_err(|_| ErrorData::new(ErrorKind::InvalidRequest, format!("{tip} is no commit")))?;
+        let (found, asked) = (repository.clone(), format!("tips {last} {tips:?}"));
+        let read = move |stop: &CancellationToken| {
             let mut looked = Tips::new(&tip, &tips);
-            let walked = repository.first_parents_until(&last, usize::MAX, |info| looked.take(&info.id.to_string()));
+            let walked = found.first_parents_until(&last, usize::MAX, |commit| {
+                stop.is_cancelled() || looked.take(&commit.id.to_string())
+            });
             walked.map_err(|error| git_error(&error))?;
+            if stop.is_cancelled() {
+                return Err(told(&found, &VerifyError::Interrupted));
+            }
             Ok(looked.lost())
-        })
-        .await?)
+        };
+        Ok(self.in_turn(extensions, (&repository, &asked), read).await?)
     }
 }
 

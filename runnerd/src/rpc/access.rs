@@ -55,6 +55,7 @@ pub const READING: &[&str] = &[
     "tree.select",
     "tree.validate",
     "verify.run",
+    "verify.tips",
 ];
 
 /// Shortest time between two refusals that are told: an agent in a loop hides no other events.
