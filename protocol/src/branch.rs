@@ -6,36 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::UsageTotal;
 use crate::view::NodeRef;
+use crate::words::words;
 
-/// How far a run is, as its branch tells. Whether a driver is alive is not told by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum BranchState {
-    /// Every leaf passes.
-    Completed,
-    /// The next leaf has no attempts left.
-    Stuck,
-    /// A driver has claimed it, and not released it.
-    Claimed,
-    /// Its last driver has released it: another one may go on at once.
-    Released,
-    /// It is not done, and the commits that are there name no driver.
-    Open,
-    /// What is committed cannot be read.
-    Unreadable,
-}
-
-impl BranchState {
-    /// Returns the word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Stuck => "stuck",
-            Self::Claimed => "claimed",
-            Self::Released => "released",
-            Self::Open => "open",
-            Self::Unreadable => "unreadable",
-        }
+words! {
+    /// How far a run is, as its branch tells. Whether a driver is alive is not told by it.
+    BranchState {
+        /// Every leaf passes.
+        Completed = "completed",
+        /// The next leaf has no attempts left.
+        Stuck = "stuck",
+        /// A driver has claimed it, and not released it.
+        Claimed = "claimed",
+        /// Its last driver has released it: another one may go on at once.
+        Released = "released",
+        /// It is not done, and the commits that are there name no driver.
+        Open = "open",
+        /// What is committed cannot be read.
+        Unreadable = "unreadable",
     }
 }
 
