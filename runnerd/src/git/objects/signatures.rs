@@ -4,8 +4,10 @@
 //! a keyring of the user's.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
+use nix::sys::signal::Signal;
 use runner_core::audit::Signature;
 
 use crate::git::repository::program::Git;
@@ -16,17 +18,38 @@ const FORMAT: &str = "--format=tformat:%H%n%G?%n%GF%n%GS";
 
 impl Repository {
     /// Returns what git says of the signatures of commits, by id.
+    ///
+    /// A signature that is none is refused by `ssh-keygen` before it has read what was signed, and git may end of writing that
+    /// to nobody: no signature that holds has git end so.
     pub fn signatures(&self, commits: &[String], signers: &Path) -> Result<BTreeMap<String, Signature>, GitError> {
-        // Without one git would look at HEAD.
-        if commits.is_empty() {
-            return Ok(BTreeMap::new());
+        let (mut said, mut left) = (BTreeMap::new(), commits);
+        // Without a commit git would look at HEAD.
+        while !left.is_empty() {
+            let outcome = shown(self, left, signers).outcome()?;
+            let text = String::from_utf8_lossy(&outcome.stdout);
+            // What follows the last end of a record is a part of one.
+            let records = text.rsplit_once('\0').map_or("", |(records, _)| records);
+            said.extend(records.split('\0').filter_map(read));
+            if outcome.status.success() {
+                break;
+            }
+            if outcome.status.signal() != Some(Signal::SIGPIPE as i32) {
+                return Err(outcome.into_error("log".to_owned(), self.work_dir().to_owned()));
+            }
+            let Some(at) = left.iter().position(|id| !said.contains_key(id)) else { break };
+            said.insert(left[at].clone(), Signature::Broken);
+            left = &left[at + 1..];
         }
-        let args = ["--stdin", "--no-walk=unsorted", "--no-patch", "--no-show-signature", "--no-color", "-z"];
-        let git = Git::new(self, "log").env("GIT_NO_LAZY_FETCH", "1").args(args);
-        let git = configured(git, signers).args(["--encoding=UTF-8", FORMAT]);
-        let shown = git.input(commits.join("\n").into_bytes()).run()?;
-        Ok(String::from_utf8_lossy(&shown).split('\0').filter_map(read).collect())
+        Ok(said)
     }
+}
+
+/// Prepares git to show what it says of commits, each as soon as it is looked at.
+fn shown<'a>(repository: &'a Repository, commits: &[String], signers: &Path) -> Git<'a> {
+    let args = ["--stdin", "--no-walk=unsorted", "--no-patch", "--no-show-signature", "--no-color", "-z"];
+    let git = Git::new(repository, "log").env("GIT_NO_LAZY_FETCH", "1").env("GIT_FLUSH", "1").args(args);
+    let git = configured(git, signers).args(["--encoding=UTF-8", FORMAT]);
+    git.input(commits.join("\n").into_bytes())
 }
 
 /// Sets what git checks signatures with, whatever is configured.
