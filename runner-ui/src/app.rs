@@ -1,10 +1,11 @@
-//! What every request is answered from.
+//! What every request is answered from: one daemon, of this machine or of another one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use protocol::client::ConnectOptions;
+use protocol::host::Host;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -28,15 +29,31 @@ pub struct App {
     pub(crate) records: Option<Records>,
     /// Ends all streams.
     pub(crate) stop: CancellationToken,
+    /// The machine of the daemon, where it is another one.
+    host: Option<Host>,
+    /// All machines that have a page, in the order of their paths.
+    hosts: Arc<[String]>,
     standing: watch::Receiver<Standing>,
     started_at: Timestamp,
 }
 
 impl App {
-    /// Looks for a daemon, and goes on looking.
-    pub async fn open(args: &Args, keys: Arc<Keys>, stop: CancellationToken) -> Self {
+    /// Looks for the daemons, and goes on looking: one for each machine that was named, else this one's. A single one is waited
+    /// for until it was tried once.
+    pub async fn open(args: &Args, keys: &Arc<Keys>, stop: &CancellationToken) -> Vec<Self> {
+        let open = |host: Option<&Host>| Self::of(host.cloned(), args, Arc::clone(keys), stop.clone());
+        if args.host.len() > 1 {
+            return args.host.iter().map(|host| open(Some(host))).collect();
+        }
+        let mut app = open(args.host.first());
+        app.standing.wait_for(|standing| !matches!(standing, Standing::Untried)).await.ok();
+        vec![app]
+    }
+
+    fn of(host: Option<Host>, args: &Args, keys: Arc<Keys>, stop: CancellationToken) -> Self {
         let hub = Hub::default();
         let options = ConnectOptions {
+            host: host.clone(),
             socket: args.socket.clone(),
             client_name: "runner-ui".into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -45,12 +62,12 @@ impl App {
         let standing = if args.from_records {
             watch::channel(Standing::Never).1
         } else {
-            link::keep(options, hub.clone(), stop.clone()).await
+            link::keep(options, hub.clone(), stop.clone())
         };
         let only = args.path.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
-        let records = only.as_deref().and_then(Records::around);
-        let only = only.map(Arc::new);
-        Self { keys, hub, only, records, stop, standing, started_at: Timestamp::now() }
+        let records = only.as_deref().filter(|_| host.is_none()).and_then(Records::around);
+        let (only, hosts) = (only.map(Arc::new), args.host.iter().map(ToString::to_string).collect());
+        Self { keys, hub, only, records, stop, host, hosts, standing, started_at: Timestamp::now() }
     }
 
     /// Returns whether there is a daemon.
@@ -62,7 +79,7 @@ impl App {
     pub(crate) fn health(&self) -> Health {
         let standing = self.standing();
         let (connected, as_of, daemon) = match &standing {
-            Standing::Never | Standing::Unlike(_) => (false, None, None),
+            Standing::Untried | Standing::Never | Standing::Failed(_) => (false, None, None),
             Standing::Up(connection) => (true, Some(Timestamp::now()), Some(connection.daemon().clone())),
             Standing::Away { since } => (false, Some(*since), None),
         };
@@ -75,6 +92,8 @@ impl App {
             only: None,
             daemon,
             steers: self.keys.steers(),
+            host: self.host.as_ref().map(ToString::to_string),
+            hosts: self.hosts.to_vec(),
         }
     }
 }

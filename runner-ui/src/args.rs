@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use protocol::host::Host;
 
 /// Serves the web view of runnerd on loopback
 ///
@@ -20,6 +21,9 @@ pub struct Args {
     /// The daemon's socket
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+    /// A machine whose daemon is shown, instead of this one's; of several, each has a page
+    #[arg(long, value_name = "URL", conflicts_with_all = ["socket", "from_records", "steer"])]
+    pub host: Vec<Host>,
     /// Ask no daemon: show the records at PATH
     #[arg(long = "static", requires = "path")]
     pub from_records: bool,

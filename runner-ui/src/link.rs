@@ -1,6 +1,7 @@
 //! What comes from the daemon, over a connection that is made again when it is lost, to the hub.
 //!
-//! A daemon that has ended in order, and that no other follows, ends the server too.
+//! A daemon that has ended in order, and that no other follows, ends the server too; that of another machine ends nothing, and
+//! is looked for as long as the server runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +26,10 @@ const SUCCESSION: Duration = Duration::from_secs(5);
 /// Whether there is a daemon.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Standing {
-    /// None has answered yet.
+    /// None was looked for yet.
     #[default]
+    Untried,
+    /// None has answered yet.
     Never,
     /// One answers.
     Up(Arc<Connection>),
@@ -35,21 +38,23 @@ pub(crate) enum Standing {
         /// When.
         since: Timestamp,
     },
-    /// One answers that speaks another version of the conversation.
-    Unlike(Arc<ConnectError>),
+    /// None can be talked to, for a reason that is to be told: another version, or the way to another machine.
+    Failed(Arc<ConnectError>),
 }
 
-/// Keeps up a connection until the task is ended; returns once it was tried for the first time. `stop` is cancelled at the
-/// end of a daemon without a successor.
-pub(crate) async fn keep(options: ConnectOptions, hub: Hub, stop: CancellationToken) -> watch::Receiver<Standing> {
-    let (standing, seen) = watch::channel(Standing::Never);
+/// Keeps up a connection until the task is ended. `stop` is cancelled at the end of this machine's daemon where it has no
+/// successor.
+pub(crate) fn keep(options: ConnectOptions, hub: Hub, stop: CancellationToken) -> watch::Receiver<Standing> {
+    let (standing, seen) = watch::channel(Standing::Untried);
+    let is_far = options.host.is_some();
     let events = Link::new(options, Subscription { path: None, since: Some(1), output: false });
-    let mut relay = Relay { events, hub, standing, output: None, is_ending: false, is_started_by_asking: false };
-    match relay.events.connect().await {
-        Ok(connection) => relay.connected(connection),
-        Err(error) => relay.unreachable(error),
-    }
+    let mut relay =
+        Relay { events, hub, standing, is_far, output: None, is_ending: false, is_started_by_asking: false };
     tokio::spawn(async move {
+        match relay.events.connect().await {
+            Ok(connection) => relay.answered(connection),
+            Err(error) => relay.unreachable(error),
+        }
         while let Some(news) = relay.next().await {
             relay.pass_on(news);
         }
@@ -63,6 +68,8 @@ struct Relay {
     events: Link,
     hub: Hub,
     standing: watch::Sender<Standing>,
+    /// Whether the daemon is another machine's.
+    is_far: bool,
     /// The task that passes output on.
     output: Option<AbortHandle>,
     /// Whether the daemon has said that it goes down.
@@ -74,7 +81,7 @@ struct Relay {
 impl Relay {
     /// Waits for news; there is none after the end of a daemon that has ended in order and has no successor.
     async fn next(&mut self) -> Option<client::News> {
-        let is_over = self.is_ending && self.events.connection().is_none();
+        let is_over = self.is_ending && !self.is_far && self.events.connection().is_none();
         if !is_over {
             return Some(self.events.next().await);
         }
@@ -88,10 +95,7 @@ impl Relay {
 
     fn pass_on(&mut self, news: client::News) {
         match news {
-            client::News::Connected(connection) => {
-                self.connected(connection);
-                self.hub.tell(News::Back(notice("a daemon answers")));
-            }
+            client::News::Connected(connection) => self.answered(connection),
             client::News::Event(event) if event.kind == EventKind::Lagged => self.resync(event.seq),
             client::News::Event(event) => {
                 self.is_ending |= event.kind == EventKind::Stopping;
@@ -101,6 +105,12 @@ impl Relay {
             client::News::Lost => self.lost(),
             client::News::Unreachable(error) => self.unreachable(error),
         }
+    }
+
+    /// Takes a connection, and tells that there is one.
+    fn answered(&mut self, connection: Arc<Connection>) {
+        self.connected(connection);
+        self.hub.tell(News::Back(notice("a daemon answers")));
     }
 
     /// Takes a connection; another daemon than before counts its events anew.
@@ -125,9 +135,17 @@ impl Relay {
 
     /// Keeps why, where that is more than that nobody listens.
     fn unreachable(&self, error: ConnectError) {
-        if matches!(error, ConnectError::ProtocolMismatch { .. }) {
-            self.standing.send_replace(Standing::Unlike(Arc::new(error)));
-            self.hub.tell(News::Gone(notice("a daemon of another version answers")));
+        if self.is_far || matches!(error, ConnectError::ProtocolMismatch { .. }) {
+            self.hub.tell(News::Gone(notice("no daemon can be talked to")));
+            self.standing.send_replace(Standing::Failed(Arc::new(error)));
+        } else {
+            self.standing.send_if_modified(|standing| {
+                let is_first = matches!(standing, Standing::Untried);
+                if is_first {
+                    *standing = Standing::Never;
+                }
+                is_first
+            });
         }
     }
 

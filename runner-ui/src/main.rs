@@ -36,8 +36,8 @@ async fn run(args: &Args) -> Result<(), ErrorReply> {
 async fn write_file(args: &Args, to: &Path) -> Result<(), ErrorReply> {
     // Nobody can ask: there is no port.
     let keys = keys(0, args)?;
-    let app = App::open(args, keys, CancellationToken::new()).await;
-    let made = export(&app, to, args).await?;
+    let apps = App::open(args, &keys, &CancellationToken::new()).await;
+    let made = export(&apps[0], to, args).await?;
     let text = if args.json { json(&made) } else { made.cuts.join("\n") };
     say(&mut io::stdout(), &text).map_err(|error| failed("saying what was written", &error, None))
 }
@@ -53,11 +53,14 @@ async fn serve_page(args: &Args) -> Result<(), ErrorReply> {
     let keys = keys(bound.port, args)?;
     let stop = CancellationToken::new();
     end_with(args, stop.clone()).map_err(|error| failed("listening for signals", &error, None))?;
-    let app = App::open(args, Arc::clone(&keys), stop.clone()).await;
-    app.check().await?;
+    let apps = App::open(args, &keys, &stop).await;
+    // Of several machines, one that does not answer keeps the others from nothing.
+    if let [app] = apps.as_slice() {
+        app.check().await?;
+    }
     tell(args, &keys).map_err(|error| failed("writing the address", &error, None))?;
     tokio::select! {
-        () = serve(bound, app, stop) => {}
+        () = serve(bound, apps, stop) => {}
         () = tell_again(args, &keys) => {}
     }
     Ok(())

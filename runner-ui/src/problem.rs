@@ -56,8 +56,17 @@ impl Problem {
         away
     }
 
-    /// A daemon answers that speaks another version; says which side is the older one.
-    pub(crate) fn unlike(error: &ConnectError) -> Self {
+    /// No daemon was looked for yet.
+    pub(crate) fn untried() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "daemon_away", "no daemon has answered yet")
+    }
+
+    /// No daemon can be talked to. Of two versions, says which side is the older one.
+    pub(crate) fn unreached(error: &ConnectError) -> Self {
+        let (status, kind) = match error {
+            ConnectError::ProtocolMismatch { .. } => (StatusCode::BAD_GATEWAY, ErrorKind::ProtocolMismatch.as_str()),
+            _ => (StatusCode::SERVICE_UNAVAILABLE, "daemon_away"),
+        };
         let hint = match error {
             ConnectError::ProtocolMismatch { api_major, api_minor, .. }
                 if (*api_major, *api_minor) > (API_MAJOR, API_MINOR) =>
@@ -66,7 +75,7 @@ impl Problem {
             }
             _ => error.hint(),
         };
-        let problem = Self::new(StatusCode::BAD_GATEWAY, ErrorKind::ProtocolMismatch.as_str(), error.to_string());
+        let problem = Self::new(status, kind, error.to_string());
         match hint {
             Some(hint) => problem.hint(hint),
             None => problem,
@@ -172,7 +181,7 @@ mod tests {
         let hint = |api_major| {
             let (at, daemon_version) = (Address::Socket("/run/s".into()), "9.9.9".to_owned());
             let error = ConnectError::ProtocolMismatch { at, daemon_version, api_major, api_minor: 0 };
-            let problem = Problem::unlike(&error);
+            let problem = Problem::unreached(&error);
             assert_eq!((problem.status, problem.body.code.as_str()), (StatusCode::BAD_GATEWAY, "protocol_mismatch"));
             problem.body.hint.expect("a hint")
         };

@@ -32,8 +32,14 @@ pub(crate) const TEXTS: [(&str, LogStream); 9] = [
     ("events", LogStream::Events),
 ];
 
-/// Returns everything that is answered.
-pub(crate) fn all(app: App) -> Router {
+/// Returns everything that is answered: for the first machine at the root, for each other one below a path of its own.
+pub(crate) fn all(apps: Vec<App>) -> Router {
+    let mut machines = apps.into_iter().map(of_machine);
+    let first = machines.next().unwrap_or_default();
+    machines.zip(1..).fold(first, |router, (machine, at)| router.nest(&format!("/m/{at}"), machine))
+}
+
+fn of_machine(app: App) -> Router {
     let steering = if app.keys.steers() {
         Router::new().route(&format!("/api/repos/{{repo}}{STEER}"), post(steer::steer).get(steer::only_post))
     } else {

@@ -61,9 +61,9 @@ impl Bound {
 }
 
 /// Answers requests until `stop` is cancelled, and then ends every stream; that takes 2 seconds at most.
-pub async fn serve(bound: Bound, app: App, stop: CancellationToken) {
+pub async fn serve(bound: Bound, apps: Vec<App>, stop: CancellationToken) {
     let (slots, places) = (Arc::new(Semaphore::new(CONNECTIONS)), Places::new(STRANGERS));
-    let server = Server { routes: routes::all(app), stop, slots, places };
+    let server = Server { routes: routes::all(apps), stop, slots, places };
     let tasks = TaskTracker::new();
     for listener in bound.listeners {
         tasks.spawn(server.clone().accept(listener, tasks.clone()));

@@ -45,7 +45,8 @@ impl App {
             (Standing::Up(connection), _) => connection,
             (Standing::Never, Some(records)) => return Ok(of_records(records)),
             (Standing::Never, None) => return Err(Problem::away(None)),
-            (Standing::Unlike(error), _) => return Err(Problem::unlike(&error)),
+            (Standing::Untried, _) => return Err(Problem::untried()),
+            (Standing::Failed(error), _) => return Err(Problem::unreached(&error)),
             (Standing::Away { since }, _) => return Err(Problem::away(Some(since))),
         };
         let client = connection.client();

@@ -34,6 +34,12 @@ pub struct Health {
     /// Whether the server was started to steer.
     #[serde(default)]
     pub steers: bool,
+    /// The machine of the daemon; null where it is this one.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// All machines that have a page: that of the first is at `/`, that of the one after `n` others at `/m/n`.
+    #[serde(default)]
+    pub hosts: Vec<String>,
 }
 
 /// `/api/session`.

@@ -48,7 +48,7 @@ pub(crate) fn hosts_of(cli: &Cli) -> Result<Vec<Host>, Failure> {
         ([first, ..], Subject::Daemon) => {
             let message = "this command asks one machine alone";
             Err(Failure::usage(message)
-                .hint(format!("name one: --host {first}; status, watch and questions ask several")))
+                .hint(format!("name one: --host {first}; status, watch, questions and ui ask several")))
         }
     }
 }
@@ -139,13 +139,11 @@ fn subject(command: &Command) -> Subject {
         | Command::Validate(_)
         | Command::Gc(_)
         | Command::Repos(_) => Subject::Daemon,
-        Command::Status(_) | Command::Questions(_) | Command::Watch(_) => Subject::Daemons,
-        Command::Export(args) if args.is_page() => Subject::Machine("export html"),
+        Command::Status(_) | Command::Questions(_) | Command::Watch(_) | Command::Ui(_) => Subject::Daemons,
         Command::Daemon(args) if args.is_run() => Subject::Machine("daemon run"),
         Command::Export(_) | Command::Daemon(_) => Subject::Daemon,
         Command::Deliver(_) => Subject::Machine("deliver"),
         Command::Submit(_) => Subject::Machine("submit"),
-        Command::Ui(_) => Subject::Machine("ui"),
         Command::Service(_) => Subject::Machine("service"),
         Command::Doctor(_) => Subject::Machine("doctor"),
         Command::Uninstall(_) => Subject::Machine("uninstall"),

@@ -50,8 +50,11 @@ export async function within(world, act) {
   }
 }
 
-async function answer(world, streams, request, response) {
+async function answer(main, streams, request, response) {
   const url = new URL(request.url, 'http://127.0.0.1');
+  const [base = '', at] = /^\/m\/(\d+)(?=\/|$)/.exec(url.pathname) ?? [];
+  const world = at ? main.others[at - 1] : main;
+  url.pathname = url.pathname.slice(base.length) || '/';
   if (world.down) return void request.socket.destroy();
   if (world.token && !isAllowed(world, url, request))
     return problem(response, 401, 'unauthorized', 'no token');

@@ -1,4 +1,5 @@
 // The server's requests. Replies are the protocol's own types; an error says what to type.
+import { BASE } from './base';
 import type {
   ActivityReply,
   Command,
@@ -99,6 +100,8 @@ export class Api {
     private readonly fetcher: Fetcher = (input, init) => fetch(input, init),
     /** Whether a browser can open the addresses of texts by itself. */
     readonly opens = true,
+    /** The part of its paths that names the machine. */
+    private readonly base = BASE,
   ) {}
 
   /** Trades the token for a cookie. */
@@ -123,7 +126,7 @@ export class Api {
 
   /** Has something done to a run; the token shows that this page may. */
   async steer({ repo, run }: { repo: string; run: string }, order: Steer, token: string): Promise<Steered> {
-    const path = `/api/repos/${encodeURIComponent(repo)}/steer?${new URLSearchParams({ run })}`;
+    const path = `${this.base}/api/repos/${encodeURIComponent(repo)}/steer?${new URLSearchParams({ run })}`;
     const headers = { 'Content-Type': 'application/json', 'X-Runner-Steer': token };
     const response = await ask(path, { method: 'POST', headers, body: JSON.stringify(order) }, this.fetcher);
     return (await response.json().catch(() => {
@@ -133,7 +136,7 @@ export class Api {
 
   /** Address of a text, for a link to it as it is. */
   textAddress(repo: string, run: string, iter: string, name: TextName): string {
-    return `/api/repos/${encodeURIComponent(repo)}/iterations/${encodeURIComponent(run)}/${iter}/${name}`;
+    return `${this.base}/api/repos/${encodeURIComponent(repo)}/iterations/${encodeURIComponent(run)}/${iter}/${name}`;
   }
 
   /** Reads the bytes of a text from `from` on, at most up to `to`; none where there are none yet. */
@@ -156,7 +159,7 @@ export class Api {
     const given = Object.entries(query ?? {}).filter(([, value]) => value != null);
     const tail =
       given.length === 0 ? '' : `?${new URLSearchParams(given.map(([key, value]) => [key, String(value)]))}`;
-    const response = await ask(`/api/${path}${tail}`, headers ? { headers } : {}, this.fetcher);
+    const response = await ask(`${this.base}/api/${path}${tail}`, headers ? { headers } : {}, this.fetcher);
     return (await response.json().catch(() => {
       throw BROKEN;
     })) as T;

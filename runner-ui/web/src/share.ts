@@ -1,5 +1,6 @@
 // One stream of events for all tabs of a server: browsers have six connections for all of them. Whoever holds the lock
 // listens and tells the others; a tab that is not seen neither listens nor is told, and catches up when it is seen again.
+import { BASE } from './base';
 import { Stream, type Ears, type Link, type Message } from './events';
 
 /** What tabs say to each other. */
@@ -18,7 +19,8 @@ export interface Surroundings {
   fetcher?: typeof fetch;
 }
 
-const LOCK = 'runner-events';
+/** Each machine has a stream of its own. */
+const LOCK = `runner-events${BASE}`;
 
 export function ofBrowser(): Surroundings {
   return { locks: navigator.locks ?? null, channel: new BroadcastChannel(LOCK) };
@@ -111,7 +113,7 @@ export class SharedStream {
   #listen(): void {
     if (!this.#leads) return;
     const output = this.#output || this.#others.size > 0;
-    this.#stream.listen(output ? '/events?output=1' : '/events');
+    this.#stream.listen(`${BASE}/events${output ? '?output=1' : ''}`);
   }
 
   #wants(output: boolean): void {

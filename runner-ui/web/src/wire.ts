@@ -1274,6 +1274,14 @@ export interface Health {
    */
   daemon?: DaemonView | null;
   /**
+   * The machine of the daemon; null where it is this one.
+   */
+  host?: string | null;
+  /**
+   * All machines that have a page: that of the first is at `/`, that of the one after `n` others at `/m/n`.
+   */
+  hosts?: string[];
+  /**
    * Id of the only repository, where the short paths name it.
    */
   only?: string | null;
@@ -1402,6 +1410,14 @@ export interface Session {
    * The daemon, as it was when the connection to it was made.
    */
   daemon?: DaemonView | null;
+  /**
+   * The machine of the daemon; null where it is this one.
+   */
+  host?: string | null;
+  /**
+   * All machines that have a page: that of the first is at `/`, that of the one after `n` others at `/m/n`.
+   */
+  hosts?: string[];
   /**
    * Id of the only repository, where the short paths name it.
    */

@@ -41,13 +41,6 @@ pub(crate) struct ExportArgs {
     records: Option<RecordsArgs>,
 }
 
-impl ExportArgs {
-    /// Whether a page is written, which the server of the web view does on its own machine.
-    pub(crate) fn is_page(&self) -> bool {
-        matches!(self.form, Some(Form::Html(_)))
-    }
-}
-
 /// Another form than folders of records.
 #[derive(Debug, Subcommand)]
 enum Form {

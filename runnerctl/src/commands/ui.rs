@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clap::Args;
+use futures_util::future::join_all;
 use protocol::command::Ways;
 use protocol::error::ExitStatus;
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl ui                     every repository, in the browser
   runnerctl ui ~/proj              one repository
   runnerctl ui --steer             and steer from the page
-  runnerctl ui --no-open --port 4747    behind ssh -L 4747:127.0.0.1:4747
+  runnerctl --host ssh://gpu ui    another machine's runs, in the browser here
   runnerctl --no-spawn ui ~/proj   from its records, without a daemon";
 
 /// Show runs in the browser, until Ctrl-C
@@ -77,10 +78,10 @@ struct Refusal {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<ExitStatus, Failure> {
+    check(invocation, &args)?;
     let (socket, lost) = lookup(invocation).await?;
-    let is_one = args.path.is_some() || lost.is_some();
-    let path = is_one.then(|| invocation.resolve(args.path.as_deref())).transpose()?;
-    let mut server = start((socket.as_deref(), path.as_deref()), &args)?;
+    let path = path(invocation, args.path.as_deref(), lost.is_some())?;
+    let mut server = start(viewer(invocation, socket.as_deref()), path.as_deref(), &args)?;
     let (started, lines) = match started(&mut server).await {
         Ok(found) => found,
         Err(failure) => return Err(lost.unwrap_or(failure)),
@@ -95,23 +96,60 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<Exi
     tokio::select! {
         ended = serve(server, interrupt) => ended,
         never = tell_again(invocation, lines) => match never {},
+        never = reach_all(invocation) => match never {},
     }
 }
 
-/// Returns the daemon's socket; where none answers, that failure with it, since the records may tell enough.
+/// Refuses what the page of another machine does not do.
+fn check(invocation: &Invocation<'_>, args: &UiArgs) -> Result<(), Failure> {
+    if !invocation.hosts.is_empty() && args.path.is_some() {
+        let message = "of several machines all repositories are shown";
+        return Err(Failure::usage(message).hint("name one machine for a path"));
+    }
+    if args.steer && (invocation.host.is_some() || !invocation.hosts.is_empty()) {
+        return Err(Failure::usage("the page of another machine only looks")
+            .hint("leave --steer away: the page shows each command that steers, with the machine in it"));
+    }
+    Ok(())
+}
+
+/// Returns the daemon's socket; where none answers on this machine, that failure with it, since the records may tell enough.
+/// Of several machines none is waited for.
 pub(super) async fn lookup(invocation: &Invocation<'_>) -> Result<(Option<PathBuf>, Option<Failure>), Failure> {
+    if !invocation.hosts.is_empty() {
+        return Ok((None, None));
+    }
     match invocation.connect().await {
         Ok(connection) => Ok((connection.address().socket().map(Path::to_owned), None)),
-        Err(failure) if failure.status() == ExitStatus::NoDaemon => Ok((invocation.socket.clone(), Some(failure))),
+        Err(failure) if failure.status() == ExitStatus::NoDaemon && invocation.host.is_none() => {
+            Ok((invocation.socket.clone(), Some(failure)))
+        }
         Err(failure) => Err(failure),
     }
 }
 
-/// Returns a command of `runner-ui` that answers with JSON, of the daemon at a socket.
-pub(super) fn viewer(socket: Option<&Path>) -> Command {
+/// Returns the only repository that is shown, where one is meant.
+fn path(invocation: &Invocation<'_>, named: Option<&Path>, is_lost: bool) -> Result<Option<PathBuf>, Failure> {
+    if invocation.host.is_some() {
+        return Ok(invocation.place_if_any(named)?.map(|place| place.0));
+    }
+    let is_one = named.is_some() || is_lost;
+    is_one.then(|| invocation.resolve(named)).transpose()
+}
+
+/// Returns a command of `runner-ui` that answers with JSON, of the daemon at a socket or of those of other machines.
+pub(super) fn viewer(invocation: &Invocation<'_>, socket: Option<&Path>) -> Command {
     let mut command = Command::new(program());
     command.arg("--json").args(socket.into_iter().flat_map(|socket| [Path::new("--socket"), socket]));
+    let hosts = invocation.host.iter().chain(&invocation.hosts);
+    command.args(hosts.flat_map(|host| ["--host".to_owned(), host.to_string()]));
     command
+}
+
+/// Has a daemon run on each of several machines, as far as that is allowed; the page tells which of them do not answer.
+async fn reach_all(invocation: &Invocation<'_>) -> Infallible {
+    join_all(invocation.hosts.iter().map(async |host| drop(invocation.at(host).connect().await))).await;
+    std::future::pending().await
 }
 
 /// Says where the page is whenever the address was used.
@@ -137,8 +175,7 @@ async fn tell_again(invocation: &Invocation<'_>, mut lines: Lines) -> Infallible
 type Lines = BufReader<ChildStdout>;
 
 /// Starts the server; it ends when the line to it is closed.
-fn start((socket, path): (Option<&Path>, Option<&Path>), args: &UiArgs) -> Result<Child, Failure> {
-    let mut command = viewer(socket);
+fn start(mut command: Command, path: Option<&Path>, args: &UiArgs) -> Result<Child, Failure> {
     command.args(["--until-eof", "--port"]).arg(args.port.to_string());
     command.args(args.steer.then_some("--steer"));
     command.args(path.into_iter().flat_map(|path| [Path::new("--"), path]));

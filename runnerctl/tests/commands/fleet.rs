@@ -1,16 +1,22 @@
 //! Several machines asked side by side: one that is not there, or hangs, keeps the others from nothing.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use runner_testkit::{Daemon, Home, Repo, Tty, binary};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use runner_testkit::{Daemon, Home, PATIENCE, Repo, Tty, binary};
+use serde_json::Value;
 
 /// A person's machine, and one with a daemon and a run that has asked something.
 struct Fleet {
     here: Home,
     there: Home,
     repo: Repo,
-    _daemon: Daemon,
+    daemon: Option<Daemon>,
 }
 
 impl Fleet {
@@ -27,10 +33,10 @@ impl Fleet {
              echo \"no route to $host\" >&2\nexit 255\n"
         );
         here.install("ssh", &ssh);
-        let daemon = there.daemon();
+        let daemon = Some(there.daemon());
         there.ctl_in(&repo, &["start", "--yes", "-m", "Do it.", "--id", "far", "--queue-only"]).exits(0);
         there.ctl_in(&repo, &["step"]).exits(0);
-        Self { here, there, repo, _daemon: daemon }
+        Self { here, there, repo, daemon }
     }
 
     fn settings(&self, text: &str) {
@@ -109,4 +115,93 @@ fn a_name_leads_where_the_settings_say_and_more_than_one_only_to_what_takes_them
     let wrong = fleet.here.ctl(&["status", "--all-hosts"]);
     assert!(wrong.exits(1).stderr.contains("config.toml:2:7: "), "{wrong:?}");
     assert!(fleet.there.ctl_in(&fleet.repo, &["status"]).exits(0).stdout.contains("run far"), "and it is as it was");
+}
+
+/// A page, as the command says where it is; it is ended as a person ends it.
+struct Page {
+    command: Child,
+    started: Value,
+}
+
+impl Page {
+    fn open(fleet: &Fleet, args: &[&str]) -> Self {
+        let mut command = fleet.here.command("runnerctl");
+        let command = command.args(["--json", "ui"]).args(args).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut command = command.spawn().expect("the command can be started");
+        let mut line = String::new();
+        let out = command.stdout.take().expect("BUG: standard output is a pipe");
+        BufReader::new(out).read_line(&mut line).expect("it says where the page is");
+        Self { command, started: serde_json::from_str(&line).expect("an address") }
+    }
+
+    /// Asks for a path with the token; returns the status and what was answered.
+    fn get(&self, path: &str) -> (u16, String) {
+        let (url, token) = (self.started["url"].as_str().expect("an address"), self.started["token"].as_str());
+        let host = url.trim_start_matches("http://").split('/').next().expect("a host");
+        let mut stream = TcpStream::connect(host).expect("it listens");
+        let token = token.expect("a token");
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
+        stream.write_all(format!("{head}Authorization: Bearer {token}\r\n\r\n").as_bytes()).expect("it reads");
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).expect("it answers");
+        let status = reply.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        (status, reply.split_once("\r\n\r\n").expect("a head").1.to_owned())
+    }
+
+    /// Asks until the answer has something in it.
+    fn tells(&self, path: &str, words: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let (_, body) = self.get(path);
+            if body.contains(words) {
+                return body;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{path} never told `{words}`: {body}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.command.id()).expect("BUG: a process id is an i32");
+        let _ = kill(Pid::from_raw(pid), Signal::SIGINT);
+        let _ = self.command.wait();
+    }
+}
+
+#[test]
+fn each_machine_has_a_page_and_one_that_is_not_there_keeps_the_others_from_nothing() {
+    let fleet = Fleet::new();
+    fleet.settings("[hosts]\na = \"ssh://gone\"\ngpu = \"ssh://gpu\"\nz = \"ssh://slow\"\n");
+    let page = Page::open(&fleet, &["--all-hosts"]);
+    page.tells("/m/1/api/repos", "\"far\"");
+    page.tells("/api/repos", "no route to gone");
+    page.tells("/m/2/api/repos", "no daemon has answered yet");
+    let health: Value = serde_json::from_str(&page.get("/m/1/api/health").1).expect("it is JSON");
+    assert_eq!((&health["host"], &health["connected"]), (&"ssh://gpu".into(), &true.into()));
+    assert_eq!(health["hosts"], serde_json::json!(["ssh://gone", "ssh://gpu", "ssh://slow"]));
+    assert_eq!(page.get("/m/3/api/repos").0, 404);
+    assert_eq!(["/", "/m/1", "/m/2", "/m/3"].map(|path| page.get(path).0), [200, 200, 200, 404]);
+    drop(page);
+    fleet.here.all_gone_within(PATIENCE);
+}
+
+#[test]
+fn the_page_of_one_machine_outlives_its_daemon_and_only_looks() {
+    let mut fleet = Fleet::new();
+    let path = fleet.repo.path().display().to_string();
+    let page = Page::open(&fleet, &["--host", "ssh://gpu", "-C", &path]);
+    page.tells("/api/repos", "\"far\"");
+    page.tells("/api/health", "\"host\":\"ssh://gpu\"");
+    fleet.daemon.take().expect("it runs").stop();
+    page.tells("/api/repos", "daemon_away");
+    fleet.daemon = Some(fleet.there.daemon());
+    page.tells("/api/repos", "\"far\"");
+    drop(page);
+    let refused = fleet.here.ctl(&["ui", "--steer", "--host", "ssh://gpu"]);
+    assert!(refused.exits(2).stderr.contains("only looks"), "{}", refused.stderr);
+    fleet.here.ctl(&["ui", "--host", "ssh://gpu", "--host", "ssh://gone", &path]).exits(2);
+    let gone = fleet.here.ctl(&["ui", "--host", "ssh://gone"]);
+    assert!(gone.exits(5).stderr.contains("no route to gone"), "{}", gone.stderr);
 }

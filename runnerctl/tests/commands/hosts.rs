@@ -174,7 +174,6 @@ fn a_command_about_its_own_machine_is_not_asked_of_another() {
         (&["daemon", "run"], "ssh -t gpu 'runnerctl daemon run'"),
         (&["deliver"], "ssh -t gpu 'runnerctl deliver'"),
         (&["service", "status"], "ssh -t gpu 'runnerctl service'"),
-        (&["ui"], "ssh -t gpu 'runnerctl ui'"),
     ] {
         let refused = machines.here.ctl(&[&["--host", HOST], args].concat());
         refused.exits(2);
@@ -203,4 +202,17 @@ fn a_session_of_a_run_steers_nothing_through_the_way_of_other_machines() {
     assert!(said("first.txt").contains("ssh://gpu is not asked from inside an iteration"), "{}", said("first.txt"));
     assert!(said("second.txt").contains("inside an iteration"), "{}", said("second.txt"));
     assert!(!said("second.txt").contains("is not asked"), "{}", said("second.txt"));
+}
+
+#[test]
+fn a_run_there_is_written_to_a_page_here() {
+    let machines = Machines::new();
+    machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
+    machines.asks(&["step"]).exits(0);
+    let page = machines.here.path().join("far.html");
+    let to = page.display().to_string();
+    assert!(machines.asks(&["export", "html", RUN, &to]).exits(0).stdout.contains("1 iteration"));
+    assert!(fs::read_to_string(&page).expect("it is here").contains("Which port?"));
+    let lost = machines.asks(&["export", "html", "no-such-run", &to, "--force"]);
+    lost.exits(1);
 }

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { typed } from './shell';
+import { toldAt, typed } from './shell';
 
 const words = ["it's", '$(id)', '`id`', 'a b', '', 'x;y', '*', '"', '\n', '-n', '~', '\\', '#x', 'ü'];
 
@@ -15,4 +15,24 @@ test('programs that work in a place are told it, and only where it can be writte
   expect(typed({ argv: ['git', 'status'] }, '/a')).toBe('git -C /a status');
   expect(typed({ argv: ['rm', 'x'] }, '/a')).toBe('rm x');
   expect(typed({ argv: ['runnerctl', 'resume'] }, { hex: 'ff' })).toBe('runnerctl resume');
+});
+
+test('what is about a daemon on another machine names it, and is done there', () => {
+  const host = 'ssh://me@gpu:2222';
+  const git = { argv: ['git', 'switch', 'main'] };
+  expect(typed({ argv: ['runnerctl', 'resume'] }, '/a', host)).toBe(
+    'runnerctl --host ssh://me@gpu:2222 -C /a resume',
+  );
+  expect(typed(git, "/it's", 'ssh://gpu')).toBe(
+    `ssh -t gpu 'git -C '\\''/it'\\''\\'\\'''\\''s'\\'' switch main'`,
+  );
+  expect(typed(git, null, host)).toBe(`ssh -t -l me -p 2222 gpu 'git switch main'`);
+  expect(typed({ argv: ['ssh', '-t', 'gpu', 'runnerctl doctor'] }, '/a', host)).toBe(
+    `ssh -t gpu 'runnerctl doctor'`,
+  );
+  const text = "git switch main, or runnerctl resume; by hand: ssh -t gpu 'runnerctl doctor'";
+  expect(toldAt(text, [git, { argv: ['runnerctl', 'resume'] }], 'ssh://gpu')).toBe(
+    `ssh -t gpu 'git switch main', or runnerctl --host ssh://gpu resume; by hand: ssh -t gpu 'runnerctl doctor'`,
+  );
+  expect(toldAt(text, [git], null)).toBe(text);
 });

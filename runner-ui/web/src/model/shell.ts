@@ -10,9 +10,40 @@ export function quoted(word: string): string {
 /** Programs that can be told where to work. */
 const PLACED = ['runnerctl', 'git'];
 
-/** A command as it is typed by somebody who may be anywhere; its words alone where the place has no text. */
-export function typed(command: Pick<Command, 'argv'>, place: unknown): string {
-  const [program = '', ...rest] = command.argv;
+type Words = Pick<Command, 'argv'>;
+
+/**
+ * A command as it is typed by somebody who may be anywhere; its words alone where the place has no text. For a daemon on
+ * another machine, `runnerctl` asks there and another program is started there.
+ */
+export function typed(
+  { argv: [program = '', ...rest] }: Words,
+  place: unknown,
+  host: string | null = null,
+): string {
   const where = typeof place === 'string' && PLACED.includes(program) ? ['-C', place] : [];
-  return [program, ...where, ...rest].map(quoted).join(' ');
+  const line = (...words: string[]) => words.map(quoted).join(' ');
+  if (host === null) return line(program, ...where, ...rest);
+  if (program === 'runnerctl') return line(program, '--host', host, ...where, ...rest);
+  // What has been told to be typed here is not told again.
+  if (program === 'ssh') return line(program, ...rest);
+  return line('ssh', '-t', ...sshWords(host), line(program, ...where, ...rest));
+}
+
+/** What leads ssh to `ssh://[user@]host[:port]`. */
+function sshWords(host: string): string[] {
+  const [, user, name = '', port] = /^ssh:\/\/(?:([^@]*)@)?(.*?)(?::(\d+))?$/.exec(host) ?? [];
+  return [...(user ? ['-l', user] : []), ...(port ? ['-p', port] : []), name];
+}
+
+/** A sentence, with the machine in each of its commands. */
+export function toldAt(text: string, commands: readonly Words[], host: string | null): string {
+  if (host === null) return text;
+  const others = commands.filter((command) => command.argv[0] !== 'runnerctl');
+  const told = others.reduce(
+    (told, command) => told.replaceAll(typed(command, null), () => typed(command, null, host)),
+    text,
+  );
+  // One within quotes is typed on the other machine.
+  return told.replace(/(?<!['\w-])runnerctl (?!--host )/g, () => `runnerctl --host ${host} `);
 }

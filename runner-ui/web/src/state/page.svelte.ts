@@ -7,6 +7,7 @@ import { Refresher } from '../refresh';
 import { format, parse, takeToken, type Route } from '../route';
 import { ofBrowser, SharedStream } from '../share';
 import type { Health, RunFile, Session, StatusView, Steer, Steered } from '../wire';
+import { setMachine } from './machine.svelte';
 import type { Run } from './run.svelte';
 import { nobody, Steering } from './steering.svelte';
 
@@ -52,7 +53,7 @@ export class Page {
     };
     this.#stream = file ? null : new SharedStream(ears, ofBrowser());
     this.#refresher.knows('repos', async () => this.#arrived(await api.repos()));
-    this.#refresher.knows('health', async () => void (this.health = await api.health()));
+    this.#refresher.knows('health', async () => this.#told(await api.health()));
   }
 
   get freshness(): Freshness {
@@ -131,8 +132,13 @@ export class Page {
     }
   }
 
-  #entered({ steer_token: token, ...health }: Session): void {
+  #told(health: Health): void {
     this.health = health;
+    setMachine(health.host ?? null);
+  }
+
+  #entered({ steer_token: token, ...health }: Session): void {
+    this.#told(health);
     if (token != null) this.steering.take(token);
   }
 
@@ -177,7 +183,7 @@ export class Page {
     const health = JSON.parse(data) as Health;
     this.#served ??= health.version;
     this.isOutdated = health.version !== this.#served;
-    this.health = health;
+    this.#told(health);
   }
 
   #arrived(repos: StatusView[]): void {

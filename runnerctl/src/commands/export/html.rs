@@ -66,11 +66,11 @@ struct Refusal {
 /// Runs the command.
 pub(super) async fn run(invocation: &Invocation<'_>, args: HtmlArgs) -> Result<ExitStatus, Failure> {
     let to = invocation.resolve(Some(&args.to))?;
+    let place = invocation.place(None)?;
     let (socket, lost) = lookup(invocation).await?;
-    let place = invocation.resolve(None)?;
-    let mut command = viewer(socket.as_deref());
+    let mut command = viewer(invocation, socket.as_deref());
     command.arg("--export").arg(&to).arg("--run").arg(&args.run);
-    command.args(args.force.then_some("--force")).arg("--").arg(place);
+    command.args(args.force.then_some("--force")).arg("--").arg(place.0);
     command.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
     let output = command.output().await.map_err(|error| Failure::io("starting runner-ui", &error).hint(INSTALL))?;
     if !output.status.success() {
