@@ -85,7 +85,7 @@ pub async fn drive(options: Options, users: &Paths, config: &DaemonConfig) -> Re
     let work = options.work.clone().unwrap_or_else(|| place.work());
     let ground = block_in_place(|| Ground::make(&work, (&options.remote, &url), options.cache.as_deref()))?;
     let gate = block_in_place(|| Gate::make(&place.gate(), (&ground.objects(), &url), hurry))?;
-    let gate = gate.telling(options.tip_log.clone());
+    let gate = gate.telling(options.tip_log.clone()).knowing(ground.commit());
     let branch = format!("runner/{}", options.run);
     let job = Job { options, goal, driver, branch, ground, gate, socket: paths.socket.clone() };
     job.run(signals, (paths, config, &logging)).await

@@ -1,6 +1,7 @@
 //! One driver after the other: each ends, or is ended, and the next goes on from what is published.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
@@ -190,6 +191,71 @@ fn what_a_killed_driver_has_left_in_a_kept_work_tree_is_put_aside() {
     assert_eq!(remote.repo.git(&[&folder, "show", &format!("{left}:lost.txt")]), "lost");
     assert!(!remote.git(&["ls-tree", "--name-only", "runner/x"]).contains("lost.txt"));
     remote.is_sound();
+}
+
+/// A remote that counts the bytes that it sends, with a file that does not get smaller; a run of it was interrupted in a work
+/// tree that is kept, and a person has committed upon its branch since.
+struct Counted {
+    remote: Remote,
+    sizes: PathBuf,
+    work: PathBuf,
+}
+
+impl Counted {
+    fn new() -> Self {
+        let remote = Remote::new();
+        let numbers = (0_u64..200_000).map(|n| format!("{:x}\n", n.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+        remote.repo.write("large.txt", &numbers.collect::<String>()).commit("Add a large file");
+        remote.repo.git(&["push", "--quiet", &remote.url(), "HEAD:main"]);
+        let sizes = remote.home.path().join("sizes");
+        let count = format!("\"$@\" > \"$0.pack\" || exit\nwc -c < \"$0.pack\" >> '{}'\n", sizes.display());
+        remote.home.install("counted", &format!("#!/bin/sh\n{count}exec cat \"$0.pack\"\n"));
+        let settings = remote.home.path().join(".gitconfig");
+        let users = fs::read_to_string(&settings).expect("the home has a configuration");
+        let program = remote.home.path().join("bin/counted");
+        let hook = format!("{users}[uploadpack]\n\tpackObjectsHook = {}\n", program.display());
+        fs::write(&settings, hook).expect("it can be written");
+        let counted = Self { work: remote.home.path().join("kept"), remote, sizes };
+        let gate = counted.remote.repo.script().gate("work");
+        counted.remote.repo.script().step(1, "gate work").always(WRITES);
+        let driver = counted.start(0);
+        gate.reached();
+        driver.signal(Signal::SIGTERM);
+        driver.exits(75);
+        counted.remote.commit_as_person(|old| format!("{old}More.\n"), "README.md");
+        fs::remove_file(&counted.sizes).expect("something was sent");
+        counted
+    }
+
+    fn start(&self, attempt: u32) -> Driver {
+        let work = self.work.to_str().expect("a path is text");
+        self.remote.start_with(("7", attempt), &["-m", "Do it.", "--work", work])
+    }
+
+    /// Returns how many bytes were sent.
+    fn sent(&self) -> u64 {
+        let sizes = fs::read_to_string(&self.sizes).expect("something was sent");
+        sizes.lines().map(|line| line.trim().parse::<u64>().expect("a number")).sum()
+    }
+}
+
+#[test]
+fn what_a_kept_work_tree_has_is_not_sent_again() {
+    let counted = Counted::new();
+    counted.start(1).exits(0);
+    assert!(counted.sent() < 100_000, "{} bytes were sent", counted.sent());
+    counted.remote.is_sound();
+}
+
+#[test]
+fn what_a_kept_work_tree_has_lost_is_sent_again() {
+    let counted = Counted::new();
+    let id = counted.remote.git(&["rev-parse", "main:large.txt"]);
+    let object = counted.work.join(".git/objects").join(&id[..2]).join(&id[2..]);
+    fs::remove_file(&object).expect("it is there by itself");
+    counted.start(1).exits(0);
+    assert!(object.is_file() && counted.sent() > 1_000_000, "{} bytes were sent", counted.sent());
+    counted.remote.is_sound();
 }
 
 #[test]

@@ -74,6 +74,12 @@ impl Ground {
         Ok(Repository::discover(&self.folder)?)
     }
 
+    /// Returns the commit that is checked out where the work tree was kept; none where that cannot be told, which costs no
+    /// more than a longer transfer.
+    pub(super) fn commit(&self) -> Option<Id> {
+        self.repository().ok()?.head().ok()?.commit()
+    }
+
     /// Checks a commit out. What is there and is not committed, or not in that commit, is kept under references first.
     pub(super) fn check_out(&self, out: &CheckOut<'_>) -> Result<(), JobError> {
         let repository = self.repository()?;

@@ -31,6 +31,8 @@ pub struct Gate {
     url: String,
     hurry: Hurry,
     tip_log: Option<PathBuf>,
+    /// A commit of the store that the remote need not send again, if it has it.
+    known: Option<Id>,
 }
 
 /// What a remote has of a run, and where a new one begins.
@@ -71,9 +73,9 @@ pub struct Push<'a> {
 impl Gate {
     /// Makes it in `folder`, which is not there yet, for the objects of a repository.
     pub fn make(folder: &Path, (objects, url): (&Path, &str), hurry: Hurry) -> Result<Self, UpstreamError> {
-        let gate =
-            Self { folder: folder.to_owned(), objects: objects.to_owned(), url: url.to_owned(), hurry, tip_log: None };
-        fs::create_dir_all(folder).map_err(gate.io())?;
+        let (folder, objects) = (folder.to_owned(), objects.to_owned());
+        let gate = Self { folder, objects, url: url.to_owned(), hurry, tip_log: None, known: None };
+        fs::create_dir_all(&gate.folder).map_err(gate.io())?;
         gate.say(gate.git(LOOK).args(["init", "--quiet", "--bare", "--template=", "."]))?;
         Ok(gate)
     }
@@ -82,6 +84,12 @@ impl Gate {
     #[must_use]
     pub fn telling(self, tip_log: Option<PathBuf>) -> Self {
         Self { tip_log, ..self }
+    }
+
+    /// Names a commit of the store, from which on it is fetched.
+    #[must_use]
+    pub fn knowing(self, known: Option<Id>) -> Self {
+        Self { known, ..self }
     }
 
     /// Returns the address of the remote, without a password in it.
@@ -94,12 +102,24 @@ impl Gate {
         looked(self.git(LOOK), &self.url, branch)
     }
 
-    /// Brings what a branch of the remote names into the store.
+    /// Brings what a branch of the remote names into the store: what it has since the commit that is known, or all of it where
+    /// the store turns out to lack something of that.
     pub fn fetch(&self, branch: &str) -> Result<(), UpstreamError> {
+        match &self.known {
+            Some(known) => self.fetch_since(branch, Some(known)).or_else(|_| self.fetch_since(branch, None)),
+            None => self.fetch_since(branch, None),
+        }
+    }
+
+    fn fetch_since(&self, branch: &str, known: Option<&Id>) -> Result<(), UpstreamError> {
         let refspec = format!("+refs/heads/{branch}:refs/heads/{branch}");
-        let options = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options"];
         let git = self.git(FETCH).env("GIT_OBJECT_DIRECTORY", &self.objects);
-        self.say(git.args(options).args([self.url.as_str(), refspec.as_str()])).map(drop)
+        let git = git.args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]);
+        // What was fetched before has a name here, and is known as well.
+        let tips =
+            known.map(|known| ["--negotiation-tip=refs/heads/*".to_owned(), format!("--negotiation-tip={known}")]);
+        let git = git.args(tips.into_iter().flatten());
+        self.say(git.args(["--end-of-options", self.url.as_str(), refspec.as_str()])).map(drop)
     }
 
     /// Pushes a branch as a fast-forward, and what belongs to it.
