@@ -1,5 +1,7 @@
 //! Several drivers of one run, and people who commit under one.
 
+use nix::sys::signal::Signal;
+
 use crate::kit::{Driver, GATED, Remote, WRITES};
 
 #[test]
@@ -83,4 +85,22 @@ fn a_release_that_changes_files_is_no_release() {
     let told = remote.home.ctl(&["verify", folder, "--run", "x"]);
     told.exits(10);
     assert!(told.stdout.contains("the files of the commit before"), "{}", told.stdout);
+}
+
+#[test]
+fn a_driver_that_was_stopped_for_long_finds_that_another_one_went_on() {
+    let remote = Remote::new();
+    let gate = remote.repo.script().gate("work");
+    remote.repo.script().step(1, GATED).always("echo other > other.txt; answer done 'Wrote other.txt.'");
+    let first = remote.start(("7", 0));
+    gate.reached();
+    first.signal(Signal::SIGSTOP);
+    remote.start_with(("8", 0), &["--take-over"]).exits(0);
+    gate.open();
+    first.signal(Signal::SIGCONT);
+    let said = first.exits(11);
+    assert!(said.contains("refs/runner/rescue/x/7.0"), "{said}");
+    assert_eq!(remote.git(&["show", "refs/runner/rescue/x/7.0:work.txt"]), "work");
+    assert_eq!(remote.git(&["show", "runner/x:other.txt"]), "other");
+    remote.is_sound();
 }
