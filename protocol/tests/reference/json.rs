@@ -276,6 +276,17 @@ const COMMANDS: &[Command] = &[
         jq: &[(".cuts[]", "what is left out")],
     },
     Command {
+        typed: "export otlp URL [RUN]",
+        form: "export-otlp",
+        prints: Fields(&[
+            ("to", "where traces went"),
+            ("iterations", "iterations that were sent"),
+            ("spans", "their spans"),
+            ("rejected", "spans that the collector did not take"),
+        ]),
+        jq: &[],
+    },
+    Command {
         typed: "daemon status",
         form: "daemon",
         prints: Type("DaemonView"),

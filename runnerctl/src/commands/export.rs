@@ -1,6 +1,7 @@
 //! `export`: copies records for others to use, one request for each so that the reader sees how far it is.
 
 mod html;
+mod otlp;
 mod prometheus;
 
 use std::fmt::Write as _;
@@ -27,6 +28,7 @@ const EXAMPLES: &str = "Examples:
   runnerctl export port/7.w1 ~/wait     a wait of the run `port`
   runnerctl export port ~/port          every record of the run
   runnerctl export html port run.html   the run as one page, for a browser
+  runnerctl export otlp http://127.0.0.1:4318 --watch
   runnerctl export prometheus /var/lib/node-exporter/runner.prom --watch";
 
 /// Copy the records of iterations to a folder, to share them
@@ -49,6 +51,11 @@ enum Form {
     /// It shows what the page of `runnerctl ui` shows, as it is now: goal, task tree, prompts, logs, diffs, settings and paths.
     /// Read it before you send it. It has at most 20 MB; what is left out is told.
     Html(html::HtmlArgs),
+    /// Send iterations as traces to an OpenTelemetry collector, by OTLP over HTTP
+    ///
+    /// A trace is an iteration, with a span for each of its phases: names, times, verdicts, tokens and cost, no text of agents
+    /// but titles of tasks. `OTEL_EXPORTER_OTLP_HEADERS` has headers to send along.
+    Otlp(otlp::OtlpArgs),
     /// Write figures of all repositories for Prometheus, as the text collector of its node exporter reads them
     Prometheus(prometheus::PrometheusArgs),
 }
@@ -80,6 +87,7 @@ struct Exported {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ExportArgs) -> Result<ExitStatus, Failure> {
     match (args.form, args.records) {
         (Some(Form::Html(args)), _) => html::run(invocation, args).await,
+        (Some(Form::Otlp(args)), _) => otlp::run(invocation, args).await,
         (Some(Form::Prometheus(args)), _) => prometheus::run(invocation, args).await,
         (None, Some(args)) => copy(invocation, args).await,
         (None, None) => Err(Failure::usage("nothing to export is named").hint("runnerctl export --help")),

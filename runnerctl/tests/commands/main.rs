@@ -7,4 +7,5 @@ mod hosts;
 mod manual;
 mod mcp;
 mod mistakes;
+mod traces;
 mod ui;

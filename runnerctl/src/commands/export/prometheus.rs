@@ -35,7 +35,7 @@ pub(super) struct PrometheusArgs {
 }
 
 /// All repositories.
-struct Everything;
+pub(super) struct Everything;
 
 impl Subject for Everything {
     type View = Vec<StatusView>;

@@ -1,0 +1,273 @@
+//! `export otlp`: iterations as traces, to a collector that takes OTLP over HTTP.
+//!
+//! Outside of the daemon, as `export prometheus`: whoever collects traces runs a client.
+
+mod spans;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::env;
+use std::slice::from_ref;
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use jsonrpsee::core::client::Client;
+use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use percent_encoding::percent_decode_str;
+use prost::Message as _;
+use protocol::api::{IterationApiClient, RunApiClient};
+use protocol::error::ExitStatus;
+use protocol::request::AtRun;
+use protocol::view::{IterationView, RepoView, RunView, StatusView};
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+use self::spans::request;
+use super::prometheus::Everything;
+use crate::failure::Failure;
+use crate::feed::{Feed, News};
+use crate::invocation::Invocation;
+use crate::text::safe::safe;
+
+/// Iterations that are sent at once: a collector takes 4 MiB at least.
+const AT_ONCE: usize = 500;
+/// Time for the collector to take them.
+const WITHIN: Duration = Duration::from_secs(10);
+/// Iterations that wait for a collector that is away; older ones are given up.
+const WAITING: usize = 10_000;
+/// Bytes of what a collector says that are read.
+const ANSWER_BYTES: u64 = 64 * 1024;
+/// What OpenTelemetry has for headers of its own, such as a login.
+const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+
+/// Which iterations, and where to.
+#[derive(Debug, Args)]
+pub(super) struct OtlpArgs {
+    /// The collector, such as `http://127.0.0.1:4318`
+    #[arg(value_name = "URL")]
+    url: String,
+    /// Run id, or a unique prefix [default: the current run of each repository]
+    #[arg(value_name = "RUN", conflicts_with = "watch")]
+    run: Option<String>,
+    /// Send each iteration that ends from now on, until Ctrl-C
+    #[arg(short, long)]
+    watch: bool,
+}
+
+/// What was sent.
+#[derive(Debug, Default, Serialize)]
+struct Sent {
+    to: String,
+    iterations: usize,
+    spans: usize,
+    /// Spans that the collector did not take.
+    rejected: u64,
+}
+
+/// Runs the command.
+pub(super) async fn run(invocation: &Invocation<'_>, args: OtlpArgs) -> Result<ExitStatus, Failure> {
+    let collector = Collector::at(&args.url)?;
+    if args.watch {
+        let mut interrupt =
+            signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
+        return tokio::select! {
+            _ = interrupt.recv() => Ok(ExitStatus::Interrupted),
+            ended = watch(invocation, &collector) => match ended? {},
+        };
+    }
+    let connection = invocation.connect().await?;
+    let client = connection.client();
+    let all = match args.run {
+        Some(run) => vec![client.status(AtRun { path: invocation.place(None)?, run: Some(run) }).await?],
+        None => client.status_all().await?,
+    };
+    let mut sent = Sent { to: collector.traces.clone(), ..Sent::default() };
+    for status in &all {
+        let Some(run) = &status.run else { continue };
+        let iterations = list(client, run).await?;
+        collector.take(&status.repo, &iterations, &mut sent).await.map_err(|why| collector.refused(why))?;
+    }
+    invocation.ui.answer("export-otlp", &sent, |_| render(&sent))?;
+    Ok(ExitStatus::Fine)
+}
+
+async fn list(client: &Client, run: &RunView) -> Result<Vec<IterationView>, Failure> {
+    let at = AtRun { path: run.summary.path.clone(), run: Some(run.summary.id.clone()) };
+    Ok(IterationApiClient::list(client, at).await?)
+}
+
+/// Sends what ends. A collector that is away gets it later, and that is said once.
+async fn watch(invocation: &Invocation<'_>, collector: &Collector) -> Result<Infallible, Failure> {
+    let mut feed = Feed::open(invocation, Everything).await?;
+    let (mut seen, mut waiting, mut is_away) = (None, VecDeque::new(), false);
+    loop {
+        let News::Status(all) = feed.next().await? else { continue };
+        let Some(before) = seen.replace(last_of(&all)) else {
+            invocation
+                .ui
+                .note(&format!("Sending what ends from now on to {}; Ctrl-C ends it\n", safe(&collector.traces)));
+            continue;
+        };
+        for status in all.iter() {
+            let ended = ended_since(&feed, status, &before).await?;
+            waiting.extend(ended.into_iter().map(|iteration| (status.repo.clone(), iteration)));
+        }
+        let surplus = waiting.len().saturating_sub(WAITING);
+        waiting.drain(..surplus);
+        let taken = flush(collector, &mut waiting).await;
+        if let Err(why) = &taken
+            && !is_away
+        {
+            let note = format!("{} takes no traces: {}; it is tried again", safe(&collector.traces), safe(why));
+            invocation.ui.note(&format!("{note} when the next iteration ends\n"));
+        }
+        is_away = taken.is_err();
+    }
+}
+
+/// Sends what waits, one after the other, and keeps what is not taken.
+async fn flush(collector: &Collector, waiting: &mut VecDeque<(RepoView, IterationView)>) -> Result<(), String> {
+    while let Some((repo, iteration)) = waiting.front() {
+        collector.take(repo, from_ref(iteration), &mut Sent::default()).await?;
+        waiting.pop_front();
+    }
+    Ok(())
+}
+
+/// The last iteration of each run: its number, and that of the wait that it led to; one that led to none comes last.
+type Last = BTreeMap<(String, String), (u32, u32)>;
+
+fn place(iteration: &IterationView) -> (u32, u32) {
+    (iteration.iter, iteration.wait.unwrap_or(u32::MAX))
+}
+
+fn key(status: &StatusView, run: &RunView) -> (String, String) {
+    (status.repo.id.clone(), run.summary.id.clone())
+}
+
+fn last_of(all: &[StatusView]) -> Last {
+    let runs = all.iter().filter_map(|status| Some((status, status.run.as_ref()?)));
+    runs.map(|(status, run)| (key(status, run), run.recent.iter().map(place).max().unwrap_or_default())).collect()
+}
+
+/// Returns the iterations that have ended since, oldest first; all are read where more have than are told with the run.
+async fn ended_since(
+    feed: &Feed<Everything>,
+    status: &StatusView,
+    before: &Last,
+) -> Result<Vec<IterationView>, Failure> {
+    let Some(run) = &status.run else { return Ok(Vec::new()) };
+    let last = before.get(&key(status, run)).copied().unwrap_or_default();
+    let is_new = |iteration: &IterationView| place(iteration) > last;
+    let mut ended = run.recent.clone();
+    if let Some(connection) = feed.connection()
+        && !ended.is_empty()
+        && ended.iter().all(is_new)
+    {
+        ended = list(connection.client(), run).await?;
+    }
+    ended.retain(is_new);
+    ended.sort_by_key(place);
+    Ok(ended)
+}
+
+/// Where traces go.
+#[derive(Debug, Clone)]
+struct Collector {
+    agent: ureq::Agent,
+    traces: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Collector {
+    /// Reads an address; traces have a path of their own below it.
+    fn at(url: &str) -> Result<Self, Failure> {
+        let plain =
+            "a collector on this machine takes traces without encryption, and passes them on: http://127.0.0.1:4318";
+        let Some(rest) = url.strip_prefix("http://").filter(|rest| !rest.is_empty()) else {
+            return Err(Failure::usage(format!("`{url}` does not begin with http://")).hint(plain));
+        };
+        let has_path = rest.trim_end_matches('/').contains('/');
+        let traces = if has_path { url.to_owned() } else { format!("{}/v1/traces", url.trim_end_matches('/')) };
+        let config = ureq::Agent::config_builder().timeout_global(Some(WITHIN)).http_status_as_error(false);
+        let headers = headers(&env::var(HEADERS).unwrap_or_default());
+        Ok(Self { agent: config.proxy(None).build().into(), traces, headers })
+    }
+
+    /// Sends iterations, some at a time, and adds up what was taken.
+    async fn take(&self, repo: &RepoView, iterations: &[IterationView], sent: &mut Sent) -> Result<(), String> {
+        for some in iterations.chunks(AT_ONCE) {
+            let request = request(repo, some);
+            let spans = request.resource_spans.iter().flat_map(|of| &of.scope_spans).map(|of| of.spans.len());
+            sent.spans += spans.sum::<usize>();
+            sent.iterations += some.len();
+            // A thread that nobody waits for at Ctrl-C.
+            let (one, (tell, told)) = (self.clone(), oneshot::channel());
+            thread::spawn(move || tell.send(one.post(&request)));
+            sent.rejected += told.await.map_err(|error| error.to_string())??;
+        }
+        Ok(())
+    }
+
+    /// Sends them; returns how many of the spans were not taken.
+    fn post(&self, request: &ExportTraceServiceRequest) -> Result<u64, String> {
+        let mut post = self.agent.post(&self.traces).header("Content-Type", "application/x-protobuf");
+        for (name, value) in &self.headers {
+            post = post.header(name, value);
+        }
+        let mut answer = post.send(request.encode_to_vec()).map_err(|error| error.to_string())?;
+        let status = answer.status();
+        let body = answer.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec().unwrap_or_default();
+        if !status.is_success() {
+            let said = String::from_utf8_lossy(&body);
+            return Err(format!("it answered {status} {}", said.lines().next().unwrap_or_default())
+                .trim_end()
+                .to_owned());
+        }
+        let told = ExportTraceServiceResponse::decode(body.as_slice()).map_err(|error| error.to_string())?;
+        Ok(told.partial_success.map_or(0, |part| u64::try_from(part.rejected_spans).unwrap_or(0)))
+    }
+
+    fn refused(&self, why: String) -> Failure {
+        let message = format!("{} takes no traces", safe(&self.traces));
+        Failure::new(ExitStatus::Error, "collector", message)
+            .caused_by(why)
+            .hint("start the collector, and see that it takes OTLP over HTTP (port 4318), not gRPC (4317)")
+    }
+}
+
+/// Reads `name=value,…`, values percent-encoded as in a header `baggage`.
+fn headers(text: &str) -> Vec<(String, String)> {
+    let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+    let decoded = |value: &str| percent_decode_str(value.trim()).decode_utf8_lossy().into_owned();
+    pairs.map(|(name, value)| (name.trim().to_owned(), decoded(value))).collect()
+}
+
+fn render(sent: &Sent) -> String {
+    let Sent { to, iterations, spans, rejected } = sent;
+    let of = if *iterations == 1 { "1 iteration".to_owned() } else { format!("{iterations} iterations") };
+    let lost = if *rejected == 0 { String::new() } else { format!("not taken by the collector: {rejected} spans\n") };
+    format!("{of}, {spans} spans, sent to {}\n{lost}", safe(to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_have_a_path_of_their_own_below_an_address_that_has_none() {
+        let path = |url| Collector::at(url).map(|collector| collector.traces).ok();
+        assert_eq!(path("http://127.0.0.1:4318/").as_deref(), Some("http://127.0.0.1:4318/v1/traces"));
+        assert_eq!(path("http://c:4318/in/v1/traces").as_deref(), Some("http://c:4318/in/v1/traces"));
+        assert_eq!([path("https://c"), path("c:4318"), path("http://")], [None, None, None]);
+    }
+
+    #[test]
+    fn headers_are_read_as_opentelemetry_writes_them() {
+        let read = headers("api-key=a%20b, x = y ,nonsense");
+        assert_eq!(read, [("api-key".into(), "a b".into()), ("x".into(), "y".into())]);
+        assert!(headers("").is_empty());
+    }
+}

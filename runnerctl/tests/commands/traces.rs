@@ -1,0 +1,100 @@
+//! `export otlp`: what a collector gets, and what is said of one that is away or refuses.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
+use runner_testkit::{Home, PATIENCE, Repo};
+
+/// A collector that gives one answer to everything.
+struct Collector {
+    url: String,
+    taken: Receiver<(String, Vec<Span>)>,
+}
+
+impl Collector {
+    fn new(answer: &'static str) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (tell, taken) = channel();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a connection");
+                let mut reader = BufReader::new(stream.try_clone().expect("a handle"));
+                let (mut head, mut line) = (String::new(), String::new());
+                while reader.read_line(&mut line).expect("a line") > 2 {
+                    head += &std::mem::take(&mut line);
+                }
+                let length =
+                    head.to_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+                let mut body = vec![0; length.expect("a length")];
+                reader.read_exact(&mut body).expect("a body");
+                let request = ExportTraceServiceRequest::decode(body.as_slice()).expect("traces");
+                let scopes = request.resource_spans.into_iter().flat_map(|of| of.scope_spans);
+                write!(stream, "HTTP/1.1 {answer}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+                    .expect("it reads");
+                if tell.send((head, scopes.flat_map(|of| of.spans).collect())).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { url, taken }
+    }
+
+    fn next(&self) -> (String, Vec<Span>) {
+        self.taken.recv_timeout(PATIENCE).expect("traces come")
+    }
+}
+
+fn begun(home: &Home) -> Repo {
+    let repo = home.scripted("one");
+    repo.script().always("answer retry 'Not yet.'");
+    home.ctl_in(&repo, &["start", "--yes", "-m", "Do it.", "--id", "told", "--queue-only"]).exits(0);
+    home.ctl_in(&repo, &["step"]).exits(0);
+    repo
+}
+
+#[test]
+fn a_collector_gets_what_there_is_and_then_what_ends() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let (repo, collector) = (begun(&home), Collector::new("200 OK"));
+    let env = [("OTEL_EXPORTER_OTLP_HEADERS", "x-login=a%20b")];
+    let sent = home.ctl_with(&repo, &["export", "otlp", &collector.url, "told", "--json"], &env).exits(0).json();
+    let (head, spans) = collector.next();
+    assert!(head.starts_with("POST /v1/traces ") && head.contains("x-login: a b\r\n"), "{head}");
+    assert_eq!((&sent["iterations"], &sent["spans"]), (&1.into(), &spans.len().into()));
+    assert!(spans.iter().any(|span| span.name == "work" && span.parent_span_id == spans[0].span_id), "{spans:?}");
+
+    let mut watch = home.ctl_command(&repo, &["export", "otlp", &collector.url, "--watch"]);
+    let mut watch = watch.stderr(Stdio::piped()).spawn().expect("the command can be started");
+    let mut line = String::new();
+    BufReader::new(watch.stderr.take().expect("BUG: it is a pipe")).read_line(&mut line).expect("a line");
+    assert!(line.starts_with("Sending what ends from now on"), "{line}");
+    home.ctl_in(&repo, &["step"]).exits(0);
+    let (_, second) = collector.next();
+    assert!(second[0].name == "iteration" && second[0].trace_id != spans[0].trace_id, "{second:?}");
+    kill(Pid::from_raw(i32::try_from(watch.id()).expect("a process id")), Signal::SIGINT).expect("it runs");
+    assert_eq!(watch.wait().expect("it ends").code(), Some(130));
+}
+
+#[test]
+fn a_collector_that_is_away_or_refuses_is_told() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let (repo, refuses) = (begun(&home), Collector::new("401 Unauthorized"));
+    let said = home.ctl_in(&repo, &["export", "otlp", &refuses.url]);
+    assert!(said.exits(1).stderr.contains("caused by: it answered 401 Unauthorized"), "{}", said.stderr);
+    drop(refuses);
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    let said = home.ctl_in(&repo, &["export", "otlp", &format!("http://{}", closed.expect("a port"))]);
+    assert!(said.exits(1).stderr.contains("refused") && said.stderr.contains("4318"), "{}", said.stderr);
+    home.ctl_in(&repo, &["export", "otlp", "https://collector.example.org"]).exits(2);
+}
