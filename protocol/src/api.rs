@@ -16,13 +16,13 @@ use crate::landing::{LandParams, LandReply, LandedParams, LandedReport, ResolveP
 use crate::reply::{
     ActivityReply, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply, ConfigShowReply,
     ConfigTextReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryReply, ReviewReply,
-    StartReply, StepReply, TreeReply, ValidateReply, VouchReply,
+    SigningKeyReply, StartReply, StepReply, TreeReply, ValidateReply, VouchReply,
 };
 use crate::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigEditParams, ConfigKey,
     ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams,
-    NoteParams, PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams, StartParams,
-    StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
+    NoteParams, PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams, SigningKeyParams,
+    StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
 use crate::verify::{AuditFinding, AuditReport, RerunReport, TipsParams};
 use crate::view::{
@@ -61,6 +61,10 @@ pub trait DaemonApi {
     /// first.
     #[method(name = "vouch")]
     async fn vouch(&self, params: VouchParams) -> RpcResult<VouchReply>;
+
+    /// Tells the key of the runner's own that commits can be signed with, or makes it.
+    #[method(name = "signing_key")]
+    async fn signing_key(&self, params: SigningKeyParams) -> RpcResult<SigningKeyReply>;
 }
 
 /// Registered repositories.

@@ -76,6 +76,17 @@ pub struct VouchReply {
     pub method: String,
 }
 
+/// `daemon.signing_key`: a key of the runner's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SigningKeyReply {
+    /// The file of its private half, in the daemon's own state.
+    pub file: WirePath,
+    /// The line that git's file of allowed signers has for it.
+    pub signer: String,
+    /// Whether it was made now.
+    pub made: bool,
+}
+
 /// `note.add`, `question.answer`, `tree.add`, `tree.retry`, `tree.edit`, `guard.accept`, and within `config.set`: a person's request, acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeReply {

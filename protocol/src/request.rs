@@ -329,6 +329,13 @@ pub struct VouchParams {
     pub method: String,
 }
 
+/// `daemon.signing_key`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SigningKeyParams {
+    /// Make it where there is none.
+    pub make: bool,
+}
+
 /// `config.get`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigKey {

@@ -6,6 +6,7 @@
 
 mod before;
 mod reseal;
+pub mod signing_key;
 
 use std::fs;
 use std::io::ErrorKind;

@@ -45,6 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "logging",
             "memory",
             "obstruction",
+            "private",
             "process",
             "publish",
             "registry",
@@ -145,7 +146,8 @@ const HOMES: &[Home] = &[
         homes: &[
             "runnerd/src/process/",
             "runnerd/src/git/repository/program.rs",
-            "runnerd/src/upstream/program.rs", // the user's git, towards a remote
+            "runnerd/src/upstream/program.rs",    // the user's git, towards a remote
+            "runnerd/src/private/signing_key.rs", // ssh-keygen, which makes a key in a moment and asks nothing
             "supervisor/src/leader.rs",
             "runnerd/testkit/",
             "bench/",                           // controls, beside what is measured

@@ -24,14 +24,14 @@ use protocol::path::WirePath;
 use protocol::reply::{
     ActivityReply, ActivityStep, ChangeReply, ConfigEditReply, ConfigPathReply, ConfigReply, ConfigSetReply,
     ConfigShowReply, ConfigTextReply, ControlReply, ExportReply, GcReply, InitReply, IterationReply, MemoryFile,
-    MemoryReply, ReviewReply, RunRecords, StartReply, StepReply, TreeReply, ValidateReply, VouchReply, WorkspaceMade,
-    WorkspaceSwept,
+    MemoryReply, ReviewReply, RunRecords, SigningKeyReply, StartReply, StepReply, TreeReply, ValidateReply, VouchReply,
+    WorkspaceMade, WorkspaceSwept,
 };
 use protocol::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,
     ConfigKey, ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter,
     LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams,
-    RetryParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
+    RetryParams, SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
@@ -162,6 +162,15 @@ fn daemon() -> Vec<Example> {
             "daemon.vouch",
             &VouchParams { pids: vec![4711], method: "run.pause".into() },
             &VouchReply { method: "run.pause".into() },
+        ),
+        example(
+            "daemon.signing_key",
+            &SigningKeyParams { make: true },
+            &SigningKeyReply {
+                file: WirePath("/home/me/.local/state/runnerd/private/signing/key".into()),
+                signer: "runnerd@night namespaces=\"git\" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKxuFQ".into(),
+                made: true,
+            },
         ),
     ]
 }

@@ -286,6 +286,7 @@ const COMMANDS: &[Command] = &[
         ]),
         jq: &[],
     },
+    Command { typed: "daemon signing-key", form: "signing-key", prints: Type("SigningKeyReply"), jq: &[] },
     Command {
         typed: "daemon status",
         form: "daemon",

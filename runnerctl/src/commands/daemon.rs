@@ -9,7 +9,8 @@ use clap::{Args, Subcommand};
 use protocol::api::DaemonApiClient as _;
 use protocol::client::{ConnectError, Connection};
 use protocol::error::ExitStatus;
-use protocol::request::LogFilter;
+use protocol::request::{LogFilter, SigningKeyParams};
+use protocol::shell;
 use protocol::view::{DaemonView, SleepView};
 use tokio::time::{Instant, sleep};
 
@@ -30,7 +31,8 @@ const EXAMPLES: &str = "Examples:
   runnerctl daemon run      in the foreground, until Ctrl-C
   runnerctl daemon stop     runs continue when it starts again
   runnerctl daemon drain    after the current iterations
-  runnerctl daemon log-filter info,runnerd=debug    until it stops";
+  runnerctl daemon log-filter info,runnerd=debug    until it stops
+  runnerctl daemon signing-key --make    a key of its own, to sign commits with";
 
 /// Run, stop or inspect the daemon
 #[derive(Debug, Args)]
@@ -50,6 +52,14 @@ enum DaemonVerb {
     Drain,
     /// Show the daemon's state; exit code 5 if none is running
     Status,
+    /// Print the daemon's own key as a line for `verify --signers`
+    ///
+    /// Its private half is in the daemon's own state, which sessions do not see where they are held in a namespace.
+    SigningKey {
+        /// Make it, where there is none
+        #[arg(long)]
+        make: bool,
+    },
     /// Show or change what the daemon logs
     LogFilter {
         /// Directives, as in `RUST_LOG`; they hold until the daemon stops
@@ -64,10 +74,13 @@ impl DaemonArgs {
     }
 }
 
-/// Runs the command. None of these starts a daemon in the background.
+/// Runs the command. None of these starts a daemon in the background, but to ask for its key.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result<ExitStatus, Failure> {
     if args.is_run() {
         return Err(become_daemon(invocation));
+    }
+    if let DaemonVerb::SigningKey { make } = args.verb {
+        return signing_key(invocation, make).await;
     }
     let connection = invocation.connect_running().await.map_err(|error| match error {
         ConnectError::NoDaemon { .. } => Failure::from(error).hint("runnerctl daemon run"),
@@ -75,7 +88,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result
     })?;
     let client = connection.client();
     match args.verb {
-        DaemonVerb::Run | DaemonVerb::Status => {
+        DaemonVerb::Run | DaemonVerb::SigningKey { .. } | DaemonVerb::Status => {
             let view = client.info().await?;
             invocation.ui.answer("daemon", &view, |screen| render(&view, screen))?;
             return Ok(ExitStatus::Fine);
@@ -98,6 +111,19 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result
             ended(&connection, &view).await?;
             stopped(invocation, &view)?;
         }
+    }
+    Ok(ExitStatus::Fine)
+}
+
+/// Prints the key, and what has git sign with it where it is new.
+async fn signing_key(invocation: &Invocation<'_>, make: bool) -> Result<ExitStatus, Failure> {
+    let reply = invocation.connect().await?.client().signing_key(SigningKeyParams { make }).await?;
+    invocation.ui.answer("signing-key", &reply, |_| safe(&reply.signer) + "\n")?;
+    if reply.made {
+        let file = reply.file.to_string();
+        let git = shell::words(["git", "config", "--global", "runner.signingKey", &file]);
+        let sign = "runnerctl config set git.sign true";
+        invocation.ui.note(&format!("Made. To sign with it: {}, and in a repository: {sign}\n", safe(&git)));
     }
     Ok(ExitStatus::Fine)
 }

@@ -55,7 +55,7 @@ fn ids_of_the_repository_are_offered_where_they_are_typed() {
     assert_eq!(begun.offered(&["retry", "root.2"]), ["root.2"]);
     assert_eq!(begun.offered(&["log", ""]), ["1", "2"]);
     assert_eq!(begun.offered(&["fork", "--from", ""]), ["1", "2"]);
-    assert_eq!(begun.offered(&["export", ""]), ["html", "prometheus", "1", "2", RUN]);
+    assert_eq!(begun.offered(&["export", ""]), ["html", "otlp", "prometheus", "1", "2", RUN]);
     assert_eq!(begun.offered(&["export", "html", ""]), [RUN]);
     assert_eq!(begun.offered(&["--host", ""]), [""; 0]);
     let settings = begun.home.path().join("config/runnerctl");

@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use protocol::verify::{AuditFinding, AuditReport, AuditRule};
 
+use runner_testkit::{Home, binary};
+
 use crate::audits::report;
 use crate::play::{Play, sample};
 
@@ -163,4 +165,40 @@ fn a_red_guard_that_is_retold_falls_with_signers_alone() {
     assert_ne!(signed.fault(), "", "it is of another kind");
     signed.becomes(|_| raw.clone());
     assert_eq!(signed.found_with("runner").findings, []);
+}
+
+#[test]
+fn a_key_of_the_runners_own_signs_and_no_session_sees_it() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let missing = home.ctl(&["daemon", "signing-key"]);
+    assert!(missing.exits(1).stderr.contains("hint: runnerctl daemon signing-key --make"), "{}", missing.stderr);
+    let made = home.ctl(&["daemon", "signing-key", "--make"]);
+    assert!(made.exits(0).stderr.contains("git config --global runner.signingKey /"), "{}", made.stderr);
+    let key = home.ctl(&["daemon", "signing-key", "--make", "--json"]).exits(0).json();
+    assert_eq!(key["made"], false);
+    let (file, signer) = (key["file"].as_str().expect("a path"), key["signer"].as_str().expect("a line"));
+    assert_eq!(made.stdout.trim_end(), signer);
+
+    let repo = home.scripted("one");
+    repo.configure(&repo.config().top("max_iterations = 1").section("[git]\nsign = true\n"));
+    // What a person signs with is not the runner's.
+    for (name, value) in [("gpg.format", "openpgp"), ("user.signingkey", "nobody"), ("runner.signingKey", file)] {
+        repo.git(&["config", "--global", name, value]);
+    }
+    let ctl = binary("runnerctl");
+    let asks = format!("'{}' daemon signing-key --make > asked.txt 2>&1", ctl.display());
+    let steals = format!("cat '{file}' > seen.txt 2>&1\n{asks}");
+    repo.script().always(&format!("{steals}\nanswer done 'Looked.'"));
+    home.run(&repo, &["--id", "own"]);
+    let signers = home.path().join("signers");
+    fs::write(&signers, signer).expect("it can be written");
+    let signers = signers.display().to_string();
+    let text = home.ctl_in(&repo, &["verify", "--run", "own", "--signers", &signers]);
+    assert!(text.exits(0).stdout.contains("2 commits of the runner, signed by runnerd@"), "{}", text.stdout);
+    let seen = |file: &str| repo.git(&["show", &format!("runner/own:{file}")]);
+    assert!(seen("asked.txt").contains("inside an iteration"), "{}", seen("asked.txt"));
+    if home.ctl(&["daemon", "status", "--json"]).exits(0).json()["containment"] == "pidns" {
+        assert!(seen("seen.txt").contains("No such file"), "{}", seen("seen.txt"));
+    }
 }

@@ -1,14 +1,17 @@
 //! `daemon.*`: the daemon itself.
 
+use std::path::Path;
+
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::{API_MAJOR, API_MINOR, DaemonApiServer};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
-use protocol::reply::VouchReply;
-use protocol::request::{Hello, LogFilter, VouchParams};
+use protocol::reply::{SigningKeyReply, VouchReply};
+use protocol::request::{Hello, LogFilter, SigningKeyParams, VouchParams};
 use protocol::view::{DaemonView, MissingLevel, SleepView};
 
 use super::{Api, blocking};
+use crate::private::signing_key::{SigningKey, SigningKeyError};
 use crate::process::{Missing, Sleep};
 use crate::startup::Program;
 
@@ -50,6 +53,34 @@ impl DaemonApiServer for Api {
         let (callers, VouchParams { pids, method }) = (self.callers.clone(), params);
         let judged = blocking(move || callers.refusal(&pids, &method).map_or(Ok(VouchReply { method }), Err));
         Ok(judged.await?)
+    }
+
+    async fn signing_key(&self, params: SigningKeyParams) -> RpcResult<SigningKeyReply> {
+        let private = self.vault.folder().to_owned();
+        Ok(blocking(move || signing_key(&private, params.make)).await?)
+    }
+}
+
+fn signing_key(private: &Path, make: bool) -> Result<SigningKeyReply, ErrorData> {
+    let found =
+        if make { Some(SigningKey::make(private)?) } else { SigningKey::find(private)?.map(|key| (key, false)) };
+    let Some((SigningKey { file, signer }, is_new)) = found else {
+        return Err(ErrorData::new(ErrorKind::NotFound, "the runner has no key of its own here")
+            .hint("runnerctl daemon signing-key --make"));
+    };
+    Ok(SigningKeyReply { file: WirePath(file), signer, made: is_new })
+}
+
+impl From<SigningKeyError> for ErrorData {
+    fn from(error: SigningKeyError) -> Self {
+        let data = Self::new(ErrorKind::Fault, error.to_string()).caused_by(&error);
+        match &error {
+            SigningKeyError::Program { .. } => data.hint("install OpenSSH's client, so that PATH finds `ssh-keygen`"),
+            SigningKeyError::Foreign { path } => {
+                data.hint(format!("remove {} to have another key made", path.display()))
+            }
+            SigningKeyError::Io { .. } => data,
+        }
     }
 }
 

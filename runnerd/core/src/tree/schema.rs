@@ -72,7 +72,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
         request::StepParams, request::PauseParams, request::ResumeParams, request::LogFilter, request::ConfigKey,
         request::AtIteration, request::LogParams, request::ActivityParams, request::Subscription, request::NoteParams, request::RejectParams,
         request::AcceptParams, request::ConfigSetParams, request::ConfigEditParams, request::ExportParams, request::ForkParams, request::GcParams,
-        request::ValidateParams, request::VerifyParams, request::VouchParams, request::RerunParams, protocol::verify::TipsParams,
+        request::ValidateParams, request::VerifyParams, request::VouchParams, request::SigningKeyParams, request::RerunParams, protocol::verify::TipsParams,
         protocol::bisect::PointsParams, protocol::bisect::TryParams,
         request::QuestionsParams, request::AnswerParams, request::RetryParams, request::AddParams, request::EditParams,
         landing::LandParams, landing::ResolveParams, landing::LandedParams, delivery::DescribeParams, delivery::FeedbackParams,
@@ -81,7 +81,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
 
 fn define_replies(generator: &mut SchemaGenerator) {
     define!(generator;
-        reply::InitReply, reply::StartReply, reply::StepReply, reply::ControlReply, reply::TreeReply, reply::VouchReply,
+        reply::InitReply, reply::StartReply, reply::StepReply, reply::ControlReply, reply::TreeReply, reply::VouchReply, reply::SigningKeyReply,
         reply::ChangeReply, reply::ReviewReply, view::QuestionView, protocol::hook::HookEvent,
         reply::ValidateReply, reply::ConfigReply, reply::ConfigSetReply, reply::ConfigTextReply, reply::ConfigEditReply, reply::ConfigShowReply, reply::ConfigPathReply, reply::ExportReply, reply::GcReply, reply::ActivityReply, reply::MemoryReply, protocol::explain::ExplainReply, protocol::doctor::RepositoryFacts, protocol::doctor::AgentFacts, protocol::verify::AuditReport, protocol::verify::RerunReport, protocol::bisect::PointsReply, protocol::bisect::TryReply, reply::IterationReply, view::DaemonView, view::RepoView,
         view::RunSummary, view::StatusView, view::SelectView, view::IterationView, view::TextView, Event, ErrorData,

@@ -13,7 +13,6 @@ use self::prepare::{CommitRequest, Prepared};
 use crate::git::durable;
 use crate::git::path::display;
 use crate::git::refs::{Before, Move};
-use crate::git::repository::program::Git;
 use crate::git::{GitError, Id, Repository};
 
 /// A commit that was made.
@@ -98,7 +97,7 @@ impl Repository {
     }
 
     fn write_signed(&self, request: &CommitRequest<'_>, tree: ObjectId, message: String) -> Result<Id, GitError> {
-        let mut git = Git::new(self, "commit-tree").args(["-S", "-F", "-"]);
+        let mut git = self.signed_commit()?;
         if let Some(parent) = request.parent {
             git = git.arg("-p").arg(parent.to_string());
         }

@@ -69,7 +69,7 @@ impl Repository {
     }
 
     fn write_signed_upon(&self, commit: &NewCommit<'_>) -> Result<Id, GitError> {
-        let mut git = Git::new(self, "commit-tree").args(["-S", "-F", "-"]);
+        let mut git = self.signed_commit()?;
         for parent in commit.parents {
             git = git.arg("-p").arg(parent.to_string());
         }

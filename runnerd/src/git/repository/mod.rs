@@ -12,6 +12,7 @@ pub(in crate::git) mod open;
 pub(in crate::git) mod preflight;
 pub(in crate::git) mod program;
 pub(in crate::git) mod shared;
+mod signing;
 pub(in crate::git) mod trusted;
 pub(in crate::git) mod upkeep;
 pub(in crate::git) mod users;

@@ -457,3 +457,24 @@ fn index_that_a_death_left_behind_head_is_brought_up_and_one_with_work_in_the_tr
     assert_eq!(repository.changes().unwrap(), []);
     assert_eq!(fixture.git(&["status", "--porcelain"]), "");
 }
+
+#[test]
+fn the_runners_own_key_signs_whatever_git_signs_with() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        let key = fixture.folder().join("key");
+        let mut keygen = std::process::Command::new("ssh-keygen");
+        let made = keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status();
+        assert!(made.unwrap().success());
+        for (name, value) in [("gpg.format", "openpgp"), ("user.signingKey", "nobody"), ("gpg.program", "false")] {
+            fixture.git(&["config", name, value]);
+        }
+        fixture.git(&["config", "runner.signingKey", key.to_str().unwrap()]);
+        fixture.write("a.txt", "x");
+        let hold_back = HoldBack::nothing();
+        let request = CommitRequest { sign: true, ..request(&fixture, &hold_back) };
+        let committed = fixture.by(engine).commit_all(&request).unwrap();
+        let raw = fixture.git(&["cat-file", "-p", &committed.commit.to_string()]);
+        assert!(raw.contains("gpgsig -----BEGIN SSH SIGNATURE-----"), "{raw}");
+    }
+}

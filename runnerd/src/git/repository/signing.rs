@@ -1,0 +1,24 @@
+//! Which key commits are signed with: the one that the user's git names for the runner alone, else the one that it signs with.
+
+use gix::bstr::ByteSlice as _;
+
+use super::program::Git;
+use crate::git::{GitError, Repository};
+
+/// The setting of git's that names a key for the runner: a file, or `key::` and a public key that an agent has.
+const OWN: &str = "runner.signingKey";
+
+impl Repository {
+    /// Prepares git to make a signed commit, with the message on its standard input.
+    pub(in crate::git) fn signed_commit(&self) -> Result<Git<'_>, GitError> {
+        let git = Git::new(self, "commit-tree").args(["-S", "-F", "-"]);
+        let Some(key) = self.open()?.config_snapshot().string(OWN) else { return Ok(git) };
+        let settings =
+            [("gpg.format", "ssh".into()), ("gpg.ssh.program", "ssh-keygen".into()), ("user.signingKey", key)];
+        let git = git.env("GIT_CONFIG_COUNT", settings.len().to_string());
+        Ok((0..).zip(&settings).fold(git, |git, (at, (name, value))| {
+            let value = value.to_os_str_lossy();
+            git.env(&format!("GIT_CONFIG_KEY_{at}"), name).env(&format!("GIT_CONFIG_VALUE_{at}"), value)
+        }))
+    }
+}

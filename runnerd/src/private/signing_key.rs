@@ -1,0 +1,134 @@
+//! A key of the runner's own that commits can be signed with: in the private part of the state folder, out of the reach of
+//! what the daemon starts as far as that is.
+//!
+//! It is `ssh-keygen`'s, which git signs with; nothing here looks into it.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const FOLDER: &str = "signing";
+const KEY: &str = "key";
+
+/// The key, as others may know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SigningKey {
+    /// The file of its private half, which git takes for `user.signingKey`.
+    pub file: PathBuf,
+    /// The line that git's file of allowed signers has for it.
+    pub signer: String,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum SigningKeyError {
+    /// The disk refuses.
+    #[error("{doing} {path}", path = .path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why that failed.
+        source: io::Error,
+    },
+    /// The program that makes keys is missing or fails.
+    #[error("ssh-keygen cannot make a key: {why}")]
+    Program {
+        /// What it said.
+        why: String,
+    },
+    /// What lies there is no public key.
+    #[error("{path} is no public key", path = .path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl SigningKey {
+    /// Finds the key in the private part of a state folder.
+    pub fn find(private: &Path) -> Result<Option<Self>, SigningKeyError> {
+        let file = private.join(FOLDER).join(KEY);
+        let public = file.with_extension("pub");
+        let text = match fs::read_to_string(&public) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(SigningKeyError::Io { doing: "reading", path: public, source }),
+        };
+        let mut words = text.split_whitespace();
+        match (words.next(), words.next(), words.next()) {
+            (Some(kind), Some(key), Some(name)) => {
+                Ok(Some(Self { signer: format!("{name} namespaces=\"git\" {kind} {key}"), file }))
+            }
+            _ => Err(SigningKeyError::Foreign { path: public }),
+        }
+    }
+
+    /// Makes the key where there is none, whole or not at all; one that is there stays as it is. Tells whether it was made.
+    pub fn make(private: &Path) -> Result<(Self, bool), SigningKeyError> {
+        if let Some(found) = Self::find(private)? {
+            return Ok((found, false));
+        }
+        let folder = private.join(FOLDER);
+        let unfinished = folder.with_extension("new");
+        let failed = |doing, path: &Path| {
+            let path = path.to_owned();
+            move |source| SigningKeyError::Io { doing, path, source }
+        };
+        if unfinished.symlink_metadata().is_ok() {
+            fs::remove_dir_all(&unfinished).map_err(failed("removing", &unfinished))?;
+        }
+        DirBuilder::new().mode(0o700).create(&unfinished).map_err(failed("making", &unfinished))?;
+        generate(&unfinished.join(KEY))?;
+        fs::rename(&unfinished, &folder).map_err(failed("naming", &folder))?;
+        let made = Self::find(private)?.ok_or_else(|| SigningKeyError::Foreign { path: folder.join("key.pub") })?;
+        Ok((made, true))
+    }
+}
+
+/// Has the program make both halves, which it puts on the disk itself.
+fn generate(file: &Path) -> Result<(), SigningKeyError> {
+    let failed = |why: String| SigningKeyError::Program { why };
+    let mut keygen = Command::new("ssh-keygen");
+    keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", &name(), "-f"]).arg(file).stdin(Stdio::null());
+    let output = keygen.output().map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(failed(said.lines().next_back().map_or_else(|| output.status.to_string(), str::to_owned)))
+}
+
+/// By which it is called: the program, and the machine in characters that a name of a signer may have.
+fn name() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host: String = host.chars().filter(|c| c.is_ascii_alphanumeric() || ".-".contains(*c)).collect();
+    format!("runnerd@{}", if host.is_empty() { "localhost" } else { &host })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_for_its_owner_alone() {
+        let private = tempfile::tempdir().expect("a folder");
+        assert_eq!(SigningKey::find(private.path()).expect("it can be looked for"), None);
+        // What a daemon has left that died meanwhile.
+        fs::create_dir(private.path().join("signing.new")).expect("a folder");
+        let (made, is_new) = SigningKey::make(private.path()).expect("a key can be made");
+        assert!(is_new && made.signer.contains('@') && made.signer.contains(" namespaces=\"git\" ssh-ed25519 AAAA"));
+        for path in [made.file.parent().expect("a folder"), &made.file] {
+            let found = fs::metadata(path).expect("it is there");
+            assert_eq!(found.permissions().mode() & 0o077, 0, "{}", path.display());
+        }
+        assert_eq!(SigningKey::make(private.path()).expect("it is there"), (made.clone(), false));
+        fs::write(made.file.with_extension("pub"), "nonsense\n").expect("it can be written");
+        assert!(matches!(SigningKey::make(private.path()), Err(SigningKeyError::Foreign { .. })));
+    }
+}
