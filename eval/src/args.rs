@@ -53,6 +53,7 @@ pub(crate) enum Command {
         /// Id of the case
         case: String,
     },
+    Import(ImportArgs),
     Prompts(PromptsArgs),
     /// Write the schemas of all files and answers into a folder
     #[command(hide = true)]
@@ -114,6 +115,36 @@ pub(crate) struct RunArgs {
     /// Port of the web view
     #[arg(long, value_name = "PORT", default_value_t = 3001, requires = "ui")]
     pub(crate) port: u16,
+}
+
+/// Make cases of a list of tasks, one JSON object a line, as SWE-bench has them
+///
+/// Keys: `id` or `instance_id`; `repo`; `base` or `base_commit`; `goal` or `problem_statement`; `test_patch`; `tests`, or
+/// `FAIL_TO_PASS` and `PASS_TO_PASS`; `guard`. Nothing is fetched, and no solution is looked at.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  runner-eval import tasks.jsonl mine --guard 'make check'
+  runner-eval import swe-bench.jsonl swe --repos ~/clones --guard 'python -m compileall -q .' --test 'python -m pytest -q {tests}'
+  runner-eval --cases mine run --all")]
+pub(crate) struct ImportArgs {
+    /// The list
+    #[arg(value_name = "LIST")]
+    pub(crate) list: PathBuf,
+    /// The folder that the cases are written to
+    #[arg(value_name = "DIR")]
+    pub(crate) to: PathBuf,
+    /// A folder of clones, for a `repo` that is no path: `owner/name`, `owner__name` or `name` in it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) repos: Option<PathBuf>,
+    /// A shell line: the checks that agents may know, where a task names none
+    #[arg(long, value_name = "LINE")]
+    pub(crate) guard: Option<String>,
+    /// A shell line that runs the tests whose names stand for {tests}
+    #[arg(long, value_name = "LINE")]
+    pub(crate) test: Option<String>,
+    /// Seconds that the tests of a case have
+    #[arg(long, value_name = "N", default_value_t = 1800, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) seconds: u32,
 }
 
 /// Tell how runs came out
@@ -220,6 +251,16 @@ mod tests {
 
     use super::*;
 
+    /// The words of a line, of which some stand in single quotes.
+    fn shell_words(line: &str) -> Vec<String> {
+        let quoted = line.split('\'').enumerate();
+        let words = quoted.flat_map(|(at, part)| match at % 2 {
+            1 => vec![part.to_owned()],
+            _ => part.split_whitespace().map(str::to_owned).collect(),
+        });
+        words.collect()
+    }
+
     #[test]
     fn the_command_line_is_consistent_and_its_examples_can_be_typed() {
         let mut command = Cli::command();
@@ -229,7 +270,8 @@ mod tests {
             let examples = below.get_after_help().map(ToString::to_string).unwrap_or_default();
             for line in examples.lines().filter_map(|line| line.trim().strip_prefix("runner-eval ")) {
                 let typed = line.split("   ").next().unwrap_or(line);
-                let parsed = Cli::try_parse_from(format!("runner-eval {typed}").split_whitespace());
+                let words = shell_words(&format!("runner-eval {typed}"));
+                let parsed = Cli::try_parse_from(words);
                 assert!(parsed.is_ok(), "{line}: {}", parsed.expect_err("an error"));
             }
         }

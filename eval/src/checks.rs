@@ -11,6 +11,7 @@ use protocol::words::RunStatus;
 use tokio_util::sync::CancellationToken;
 
 use crate::case::{Ceilings, Check, Rule};
+use crate::digest::files;
 use crate::fault::Fault;
 use crate::hold::{Captured, Ended, Held, Wanted};
 use crate::results::{CheckResult, RunFacts};
@@ -70,7 +71,13 @@ impl Scene<'_> {
         match rule {
             Rule::FileExists { path } => Seen::of(self.exists(path)),
             Rule::FileMatches { path, pattern } => Seen::of(self.matches(path, pattern)),
-            Rule::CommandSucceeds { cmd, seconds } => self.succeeds(cmd, Duration::from_secs(*seconds)).await,
+            Rule::CommandSucceeds { cmd, seconds, overlay } => {
+                let laid = overlay.as_deref().map_or(Ok(()), |overlay| lay_over(overlay, self.folder));
+                match laid {
+                    Ok(()) => self.succeeds(cmd, Duration::from_secs(*seconds)).await,
+                    Err(fault) => Seen::of(Err(fault.to_string())),
+                }
+            }
             Rule::RunnerCompleted => {
                 let state = &self.facts.state;
                 Seen::of(if state == RunStatus::Completed.as_str() {
@@ -125,6 +132,33 @@ impl Scene<'_> {
         };
         Seen { fault, output: Some(captured) }
     }
+}
+
+/// Puts the files of a folder in the place of what a run has left there. No link is followed: a session may have made one that
+/// leads out of the work tree.
+fn lay_over(overlay: &Path, folder: &Path) -> Result<(), Fault> {
+    for file in files(overlay)? {
+        let below = file.strip_prefix(overlay).unwrap_or(&file);
+        let mut at = folder.to_owned();
+        let parts: Vec<_> = below.components().collect();
+        for (part, left) in parts.iter().zip((0..parts.len()).rev()) {
+            at.push(part);
+            let found = at.symlink_metadata().ok().map(|found| found.is_dir());
+            let cleared = match found {
+                Some(true) if left > 0 => Ok(()),
+                Some(true) => fs::remove_dir_all(&at),
+                Some(false) => fs::remove_file(&at),
+                None => Ok(()),
+            };
+            let made = cleared.and_then(|()| match (left, found) {
+                (0, _) => fs::copy(&file, &at).map(drop),
+                (_, Some(true)) => Ok(()),
+                _ => fs::create_dir(&at),
+            });
+            made.map_err(|error| Fault::file("laying over", &at, &error))?;
+        }
+    }
+    Ok(())
 }
 
 fn at_most(ceilings: &Ceilings, facts: &RunFacts) -> Result<(), String> {

@@ -12,6 +12,7 @@ mod digest;
 mod drive;
 mod fault;
 mod hold;
+mod import;
 mod lab;
 mod outcome;
 mod plan;

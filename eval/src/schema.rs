@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema};
 use crate::case::CaseForm;
 use crate::commands::{Cases, Cleaned, Ran};
 use crate::fault::Fault;
+use crate::import::Imported;
 use crate::prompts::Grid;
 use crate::report::Report;
 use crate::report::compare::Comparison;
@@ -21,6 +22,7 @@ fn files() -> Vec<(&'static str, Schema)> {
         ("eval-checks.v1.schema.json", of::<Checks>()),
         ("eval-cleaned.v1.schema.json", of::<Cleaned>()),
         ("eval-comparison.v1.schema.json", of::<Comparison>()),
+        ("eval-imported.v1.schema.json", of::<Imported>()),
         ("eval-meta.v1.schema.json", of::<Meta>()),
         ("eval-prompts.v1.schema.json", of::<Grid>()),
         ("eval-report.v1.schema.json", of::<Report>()),

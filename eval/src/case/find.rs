@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Case;
 use super::parse::{is_id, parse};
 use super::position::nearest;
+use super::{Case, Rule};
 use crate::digest::Digest;
 use crate::fault::Fault;
 
@@ -104,6 +104,11 @@ fn load(path: &Path) -> Result<Case, Fault> {
     digest.add("case", text.as_bytes());
     if let Some(template) = &case.template {
         digest.add_folder(template)?;
+    }
+    for check in &case.checks {
+        if let Rule::CommandSucceeds { overlay: Some(overlay), .. } = &check.rule {
+            digest.add_folder(overlay)?;
+        }
     }
     case.digest = digest.finish();
     Ok(case)

@@ -96,6 +96,9 @@ pub(crate) struct CheckForm {
     pub(super) cmd: Option<Vec<String>>,
     /// Of `command_succeeds`: time that it has, 60 by default. Of `at_most`: time of the run.
     pub(super) seconds: Option<u64>,
+    /// Of `command_succeeds`: a folder beside the file whose files are laid over the work tree before: tests that the run has not
+    /// seen.
+    pub(super) overlay: Option<String>,
     /// Of `at_most`: iterations of the run.
     pub(super) iterations: Option<u64>,
     /// Of `at_most`: attempts that were charged, over all nodes.

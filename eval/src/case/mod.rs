@@ -17,9 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::form::CaseForm;
-pub(crate) use self::parse::is_id;
-#[cfg(test)]
-pub(crate) use self::parse::parse;
+pub(crate) use self::parse::{is_id, parse};
 pub(crate) use self::source::Source;
 pub(crate) use self::trace::{Place, trace};
 use crate::outcome::Outcome;
@@ -87,7 +85,12 @@ pub(crate) enum Rule {
     /// A file holds what the pattern describes.
     FileMatches { path: String, pattern: String },
     /// A command exits 0.
-    CommandSucceeds { cmd: Vec<String>, seconds: u64 },
+    CommandSucceeds {
+        cmd: Vec<String>,
+        seconds: u64,
+        /// A folder whose files are laid over the work tree before.
+        overlay: Option<PathBuf>,
+    },
     /// Every leaf passes.
     RunnerCompleted,
     /// `runnerctl verify` finds nothing.

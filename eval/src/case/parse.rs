@@ -81,11 +81,14 @@ pub(crate) fn is_id(word: &str) -> bool {
 
 impl Source<'_> {
     fn template(&self, folder: &toml::Spanned<String>) -> Result<PathBuf, Fault> {
-        let path = self.file.parent().unwrap_or(Path::new(".")).join(folder.get_ref());
-        if path.is_dir() {
-            return Ok(path);
-        }
-        Err(self.refuse(folder.span(), format!("there is no template folder {}", path.display())))
+        self.beside(folder.get_ref())
+            .map_err(|path| self.refuse(folder.span(), format!("there is no template folder {}", path.display())))
+    }
+
+    /// Returns a folder beside the case, or the path where there is none.
+    fn beside(&self, folder: &str) -> Result<PathBuf, PathBuf> {
+        let path = self.file.parent().unwrap_or(Path::new(".")).join(folder);
+        if path.is_dir() { Ok(path) } else { Err(path) }
     }
 
     fn check(&self, form: &CheckForm, at: &Range<usize>) -> Result<Check, Fault> {
@@ -137,7 +140,11 @@ impl Source<'_> {
         if !(1..=MAX_CHECK_SECONDS).contains(&seconds) {
             return Err(self.refuse(at.clone(), format!("`seconds` is from 1 to {MAX_CHECK_SECONDS}")));
         }
-        Ok(Rule::CommandSucceeds { cmd, seconds })
+        let no_folder = |path: PathBuf| {
+            self.refuse(at.clone(), format!("there is no folder {} to lay over the work tree", path.display()))
+        };
+        let overlay = form.overlay.as_deref().map(|folder| self.beside(folder).map_err(no_folder)).transpose()?;
+        Ok(Rule::CommandSucceeds { cmd, seconds, overlay })
     }
 
     fn ceilings(&self, form: &CheckForm, at: &Range<usize>) -> Result<Ceilings, Fault> {
@@ -165,6 +172,7 @@ impl Source<'_> {
             ("path", form.path.is_some() && !is_file),
             ("pattern", form.pattern.is_some() && !matches!(rule, Rule::FileMatches { .. })),
             ("cmd", form.cmd.is_some() && !is_command),
+            ("overlay", form.overlay.is_some() && !is_command),
             ("seconds", form.seconds.is_some() && !is_command && !is_ceiling),
             ("iterations", form.iterations.is_some() && !is_ceiling),
             ("attempts", form.attempts.is_some() && !is_ceiling),

@@ -33,6 +33,7 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, Fault> {
         Command::Report(args) => report::report(&global, &places, &args),
         Command::Compare(args) => report::compare(&global, &places, &args),
         Command::Clean { case } => clean::run(&global, &places, &case),
+        Command::Import(args) => crate::import::run(&global, &args).await,
         Command::Prompts(args) => crate::prompts::run(&global, &places, args).await,
         Command::Schemas { .. } => Ok(ExitStatus::Fine),
     }

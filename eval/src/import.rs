@@ -1,0 +1,235 @@
+//! `import`: cases from a list of tasks, one JSON object a line, as SWE-bench has them.
+//!
+//! Of each repository the files of one commit become the template, without its history, in which the solution may be. Tests
+//! become a folder that is laid over the work tree when the run is over.
+
+mod entry;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use protocol::error::ExitStatus;
+use protocol::shell;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use self::entry::Entry;
+use crate::args::{Global, ImportArgs};
+use crate::case::{is_id, parse};
+use crate::commands::{answer, watch_signals};
+use crate::fault::Fault;
+use crate::hold::{Ended, Held, Wanted};
+use crate::results::write_durably;
+
+/// A git that takes longer is hung.
+const GIT_LIMIT: Duration = Duration::from_mins(10);
+
+/// The answer of `import`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "EvalImported")]
+pub(crate) struct Imported {
+    /// `runner/eval-imported.v1`.
+    pub(crate) schema: &'static str,
+    /// The folder of cases.
+    pub(crate) folder: String,
+    /// Ids of the cases, in the order of the list.
+    pub(crate) cases: Vec<String>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(global: &Global, args: &ImportArgs) -> Result<ExitStatus, Fault> {
+    let text = fs::read_to_string(&args.list).map_err(|error| Fault::file("reading", &args.list, &error))?;
+    fs::create_dir_all(&args.to).map_err(|error| Fault::file("making", &args.to, &error))?;
+    let stop = CancellationToken::new();
+    watch_signals(&stop)?;
+    let importer = Importer { args, stop };
+    let mut cases = Vec::new();
+    for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
+        let at = |why: String| Fault::usage(format!("{}:{number}: {why}", args.list.display()));
+        let entry: Entry = serde_json::from_str(line).map_err(|error| at(error.to_string()))?;
+        if !global.quiet {
+            // Nobody can be told that standard error is closed.
+            let _ = writeln!(anstream::stderr().lock(), "{}", entry.case_id());
+        }
+        cases.push(importer.import(&entry).await.map_err(|failed| match failed {
+            Failed::Line(why) => at(why),
+            Failed::Else(fault) => fault,
+        })?);
+    }
+    let folder = args.to.display().to_string();
+    let count = if cases.len() == 1 { "1 case".to_owned() } else { format!("{} cases", cases.len()) };
+    let text = format!("{count} in {folder}; next: runner-eval --cases {} list\n", shell::words([folder.as_str()]));
+    answer(global, &Imported { schema: "runner/eval-imported.v1", folder, cases }, || text)?;
+    Ok(ExitStatus::Fine)
+}
+
+/// Why a case was not made.
+enum Failed {
+    /// What the line says.
+    Line(String),
+    /// Anything else.
+    Else(Fault),
+}
+
+impl From<Fault> for Failed {
+    fn from(fault: Fault) -> Self {
+        Self::Else(fault)
+    }
+}
+
+struct Importer<'a> {
+    args: &'a ImportArgs,
+    stop: CancellationToken,
+}
+
+impl Importer<'_> {
+    /// Makes a case of a line, whole or not at all; returns its id.
+    async fn import(&self, entry: &Entry) -> Result<String, Failed> {
+        let id = entry.case_id();
+        let file = self.args.to.join(format!("{id}.toml"));
+        if !is_id(&id) {
+            return Err(Failed::Line(format!("`{}` makes no id of a case", entry.id)));
+        }
+        if file.exists() {
+            return Err(Failed::Line(format!("{} is there already", file.display())));
+        }
+        let unfinished = tempfile::Builder::new().prefix(".import-").tempdir_in(&self.args.to);
+        let unfinished = unfinished.map_err(|error| Fault::file("making a folder in", &self.args.to, &error))?;
+        self.files(entry, &unfinished).await?;
+        let has_tests = !entry.test_patch.trim().is_empty();
+        let text = self.text(entry, &id, has_tests).map_err(Failed::Line)?;
+        let folder = self.args.to.join(&id);
+        fs::rename(unfinished.keep(), &folder).map_err(|error| Fault::file("naming", &folder, &error))?;
+        // What a person could not have written either is not left behind.
+        let made = parse(&text, &file).and_then(|_| write_durably(&file, text.as_bytes()));
+        if made.is_err() {
+            let _ = fs::remove_dir_all(&folder);
+        }
+        made.map_err(|fault| Failed::Line(fault.to_string()))?;
+        Ok(id)
+    }
+
+    /// Writes the files of the base into `template`, and those that the patch of tests changes into `tests`.
+    async fn files(&self, entry: &Entry, into: &TempDir) -> Result<(), Failed> {
+        let [template, tests] = ["template", "tests"].map(|name| into.path().join(name));
+        for folder in [&template, &tests] {
+            fs::create_dir(folder).map_err(|error| Fault::file("making", folder, &error))?;
+        }
+        let scratch = tempfile::tempdir().map_err(|error| Fault::new("making a folder").caused_by(&error))?;
+        let git =
+            Git { repository: self.repository(&entry.repo)?, index: scratch.path().join("index"), stop: &self.stop };
+        let base = format!("{}^{{commit}}", entry.base);
+        let no_commit = |_| Failed::Line(format!("{} has no commit {}", git.repository.display(), entry.base));
+        let base = git
+            .run(&template, &["rev-parse", "--verify", "--quiet", "--end-of-options", &base])
+            .await
+            .map_err(no_commit)?;
+        let base = base.trim_end();
+        git.run(&template, &["read-tree", base]).await?;
+        git.run(&template, &["checkout-index", "--all", "--force"]).await?;
+        if entry.test_patch.trim().is_empty() {
+            return Ok(());
+        }
+        let patch = scratch.path().join("patch");
+        fs::write(&patch, &entry.test_patch).map_err(|error| Fault::file("writing", &patch, &error))?;
+        let patch = patch.display().to_string();
+        let applied = git.run(&tests, &["apply", "--cached", "--whitespace=nowarn", &patch]).await;
+        applied.map_err(|fault| Failed::Line(format!("its `test_patch` does not apply: {fault}")))?;
+        let changed = git
+            .run(&tests, &["diff", "--cached", "--no-renames", "--name-only", "-z", "--diff-filter=AM", base])
+            .await?;
+        let changed: Vec<&str> = changed.split('\0').filter(|path| !path.is_empty()).collect();
+        git.run(&tests, &[&["checkout-index", "--force", "--"][..], &changed].concat()).await?;
+        Ok(())
+    }
+
+    /// Finds a repository: a path as it is, a name below the folder of repositories as SWE-bench's tools lay them out.
+    fn repository(&self, named: &str) -> Result<PathBuf, Failed> {
+        let below = |name: &str| self.args.repos.as_ref().map(|folder| folder.join(name));
+        let flat = named.replace('/', "__");
+        let last = named.rsplit('/').next().unwrap_or(named);
+        let places =
+            [Some(PathBuf::from(named)), below(named), below(&flat), below(last), below(&format!("{last}.git"))];
+        let found = places.into_iter().flatten().find(|place| place.is_dir());
+        found.and_then(|place| place.canonicalize().ok()).ok_or_else(|| {
+            Failed::Line(format!(
+                "there is no repository {named} here or in --repos: clone it first, nothing is fetched"
+            ))
+        })
+    }
+
+    /// Returns the text of the case.
+    fn text(&self, entry: &Entry, id: &str, has_tests: bool) -> Result<String, String> {
+        let guard = entry.guard.as_ref().or(self.args.guard.as_ref());
+        let guard = guard.ok_or("it has no `guard`, and --guard does not say which checks the agent may know")?;
+        let words = |words: &[String]| words.iter().cloned().map(toml::Value::from).collect::<Vec<_>>();
+        let table = |pairs: Vec<(&str, toml::Value)>| {
+            toml::Value::Table(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+        };
+        let check = |(name, cmd): (String, Vec<String>)| {
+            let mut check = vec![
+                ("type", "command_succeeds".into()),
+                ("name", name.into()),
+                ("cmd", words(&cmd).into()),
+                ("seconds", self.args.seconds.into()),
+            ];
+            check.extend(has_tests.then(|| ("overlay", format!("{id}/tests").into())));
+            table(check)
+        };
+        let checks: Vec<_> = entry.checks(self.args.test.as_deref())?.into_iter().map(check).collect();
+        let head = vec![
+            ("id", id.into()),
+            ("goal", entry.goal.as_str().into()),
+            ("template", format!("{id}/template").into()),
+        ];
+        let command = vec![("command", words(&["sh".into(), "-c".into(), guard.clone()]).into())];
+        let case = table(vec![
+            ("case", table(head)),
+            ("config", table(vec![("guard", table(command))])),
+            ("checks", checks.into()),
+        ]);
+        toml::to_string(&case).map_err(|error| error.to_string())
+    }
+}
+
+/// Git, on a repository that is only read: index and work tree are elsewhere.
+struct Git<'a> {
+    repository: PathBuf,
+    index: PathBuf,
+    stop: &'a CancellationToken,
+}
+
+impl Git<'_> {
+    /// Runs a command with a folder as the work tree; returns what it prints.
+    async fn run(&self, tree: &Path, arguments: &[&str]) -> Result<String, Fault> {
+        let is_bare = !self.repository.join(".git").exists();
+        let folder = if is_bare { self.repository.clone() } else { self.repository.join(".git") };
+        let passed = ["PATH", "HOME"].into_iter().filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
+        let own = [("GIT_DIR", &*folder), ("GIT_INDEX_FILE", &*self.index), ("GIT_WORK_TREE", tree)];
+        let own = own.map(|(name, path)| (name.to_owned(), path.display().to_string()));
+        let env: BTreeMap<String, String> = passed.chain(own).collect();
+        let settings = ["-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false", "-c", "core.fsmonitor=false"];
+        let wanted = Wanted {
+            program: "git".into(),
+            arguments: settings.iter().chain(arguments).map(Into::into).collect(),
+            folder: tree,
+            env: &env,
+            grace: Duration::ZERO,
+            walled: false,
+        };
+        let captured = Held::start(&wanted)?.capture(GIT_LIMIT, self.stop).await;
+        match captured.ended {
+            Ended::Exited(0) => Ok(String::from_utf8_lossy(&captured.stdout).into_owned()),
+            Ended::Stopped => Err(Fault::interrupted()),
+            _ => {
+                let words = String::from_utf8_lossy(&captured.stderr);
+                Err(Fault::new(format!("git {}: {}", arguments.first().unwrap_or(&""), words.trim())))
+            }
+        }
+    }
+}

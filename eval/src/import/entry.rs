@@ -1,0 +1,115 @@
+//! A line of a list of tasks: which repository, at which commit, what is to be true, and the tests that tell. Pure.
+//!
+//! The keys of SWE-bench are known beside shorter ones; others are left alone, the solution among them.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+
+/// A line, as it stands there.
+#[derive(Debug, Deserialize)]
+pub(super) struct Entry {
+    /// By which the case is called, in characters that it may have.
+    #[serde(alias = "instance_id")]
+    pub(super) id: String,
+    /// A repository: a path, or `owner/name` below the folder of repositories.
+    pub(super) repo: String,
+    /// The commit that the case begins at.
+    #[serde(alias = "base_commit")]
+    pub(super) base: String,
+    #[serde(alias = "problem_statement")]
+    pub(super) goal: String,
+    /// A patch with the tests that tell; nobody sees it before the run is over.
+    #[serde(default)]
+    pub(super) test_patch: String,
+    /// Lines of a shell, each of which has to succeed.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub(super) tests: Vec<String>,
+    /// Names of tests that fail at the base, and have to pass.
+    #[serde(default, rename = "FAIL_TO_PASS", deserialize_with = "one_or_many")]
+    pub(super) fail_to_pass: Vec<String>,
+    /// Names of tests that pass at the base, and still have to.
+    #[serde(default, rename = "PASS_TO_PASS", deserialize_with = "one_or_many")]
+    pub(super) pass_to_pass: Vec<String>,
+    /// A line of a shell: the checks of the project's own, which the agent may know.
+    #[serde(default)]
+    pub(super) guard: Option<String>,
+}
+
+impl Entry {
+    /// Returns what the case is called: SWE-bench has upper case and dots in its ids.
+    pub(super) fn case_id(&self) -> String {
+        let letter = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
+        self.id.chars().map(letter).collect()
+    }
+
+    /// Returns the checks, each as its name and an argv; `with` is the line of a shell that runs named tests, as `{tests}`.
+    pub(super) fn checks(&self, with: Option<&str>) -> Result<Vec<(String, Vec<String>)>, String> {
+        let lines = self.tests.iter().map(|line| (line.clone(), argv(line, &[])));
+        let mut checks: Vec<_> = lines.collect();
+        for (name, tests) in [("FAIL_TO_PASS", &self.fail_to_pass), ("PASS_TO_PASS", &self.pass_to_pass)] {
+            if tests.is_empty() {
+                continue;
+            }
+            let line = with.ok_or(format!("`{name}` names tests, and --test does not say how they are run"))?;
+            if !line.contains(TESTS) {
+                return Err(format!("--test has no {TESTS} for the names of tests"));
+            }
+            checks.push((name.to_owned(), argv(&line.replace(TESTS, "\"$@\""), tests)));
+        }
+        if checks.is_empty() { Err("it has neither `tests` nor `FAIL_TO_PASS`".to_owned()) } else { Ok(checks) }
+    }
+}
+
+/// Stands for the names of tests in the line that runs them.
+const TESTS: &str = "{tests}";
+
+fn argv(line: &str, words: &[String]) -> Vec<String> {
+    ["sh", "-c", line, "tests"].into_iter().map(str::to_owned).chain(words.iter().cloned()).collect()
+}
+
+/// One text, a list of texts, or such a list as JSON in a text, which is what SWE-bench has.
+fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        One(String),
+        Many(Vec<String>),
+    }
+    match Form::deserialize(from)? {
+        Form::Many(many) => Ok(many),
+        Form::One(text) if text.trim_start().starts_with('[') => serde_json::from_str(&text).map_err(D::Error::custom),
+        Form::One(text) => Ok(if text.trim().is_empty() { Vec::new() } else { vec![text] }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(more: &str) -> Entry {
+        let text = format!(
+            r#"{{"instance_id":"Acme__tool-1.2","repo":"acme/tool","base_commit":"b","problem_statement":"p"{more}}}"#
+        );
+        serde_json::from_str(&text).expect("a line")
+    }
+
+    #[test]
+    fn a_line_of_swe_bench_is_read_and_its_tests_are_words_of_their_own() {
+        let line = r#","patch":"the solution","FAIL_TO_PASS":"[\"t::a b\"]","PASS_TO_PASS":["t::c"],"version":"1""#;
+        let entry = entry(line);
+        assert_eq!(entry.case_id(), "acme__tool-1-2");
+        let checks = entry.checks(Some("pytest {tests}")).expect("checks");
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(checks[0], ("FAIL_TO_PASS".into(), words(&["sh", "-c", "pytest \"$@\"", "tests", "t::a b"])));
+        assert_eq!(checks[1].1.last().map(String::as_str), Some("t::c"));
+    }
+
+    #[test]
+    fn what_cannot_be_checked_is_refused() {
+        assert!(entry("").checks(None).expect_err("nothing").contains("neither"));
+        let named = entry(r#","FAIL_TO_PASS":["t"]"#);
+        assert!(named.checks(None).expect_err("unknown").contains("--test"));
+        assert!(named.checks(Some("pytest")).expect_err("no place").contains("{tests}"));
+        assert_eq!(entry(r#","tests":"make check""#).checks(None).map(|checks| checks.len()), Ok(1));
+    }
+}
