@@ -64,9 +64,10 @@ ui:
 test-ui *OPTIONS:
     scripts/test-ui.sh {{ OPTIONS }}
 
-# Take the pictures of the documents anew, of real programs in a real browser.
+# Take the pictures of the documents anew, of real programs in a real browser and in a terminal.
 pictures:
     scripts/pictures.sh
+    scripts/tour.sh
 
 # Measure everything that has a budget, or `just bench WHAT`: `just bench help` names them.
 bench *OPTIONS:
