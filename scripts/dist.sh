@@ -1,14 +1,20 @@
 #!/bin/sh
 # Makes what is given to others: programs, manual, completions, units and licences in one archive, with its sum.
-# scripts/dist.sh [--programs DIR] [--out DIR]; nothing is published, and nothing outside target/ and DIR is written.
+# scripts/dist.sh [--target MACHINE] [--programs DIR] [--out DIR]; nothing is published, and nothing outside target/ and DIR
+# is written.
 set -eu
 
 # shellcheck source=scripts/tools.sh
 . "$(dirname -- "$0")/tools.sh"
 names='runnerctl runnerd runnerd-shim runner-ui'
+machine=$(uname -m)
 programs=''
 out=''
 papers=''
+# The oldest glibc that programs are linked for, as far as zig can be had.
+glibc=2.28
+zig_version=0.17.1
+zigbuild_version=0.24.1
 about_version=0.9.3
 cyclonedx_version=0.5.9
 
@@ -16,6 +22,8 @@ usage() {
     cat <<'TEXT'
 Usage: scripts/dist.sh [OPTIONS]
 
+  --target MACHINE
+                  x86_64 or aarch64 [default: this machine]
   --programs DIR  Pack the programs that are in DIR, stripped, and build none: for tests, never for a release
   --papers        With --programs: the texts of all licences and the bills of materials too, as a release has them
   --out DIR       Where archive and SHA256SUMS go [default: target/dist-archives]
@@ -34,15 +42,40 @@ options() {
         case $1 in
             --help) usage && exit 0 ;;
             --papers) papers=1 && shift && continue ;;
+            --target) [ $# -gt 1 ] || fail "$1 needs x86_64 or aarch64" ;;
             --programs | --out) [ $# -gt 1 ] || fail "$1 needs a folder" ;;
             *) fail "unknown option $1: see scripts/dist.sh --help" ;;
         esac
         case $1 in
+            --target) machine=$2 ;;
             --programs) programs=$(absolute "$2") ;;
             --out) out=$(absolute "$2") ;;
         esac
         shift 2
     done
+}
+
+# zig brings the symbols of every glibc, and a linker for every machine; a package of Python's holds it.
+find_zig() {
+    mkdir -p "$tools"
+    PATH=$tools/zig/bin:$PATH
+    { [ -x "$tools/zig/bin/pip" ] || python3 -m venv "$tools/zig"; } >"$tools/zig.log" 2>&1 &&
+        pip install --quiet --no-cache-dir "ziglang==$zig_version" "cargo-zigbuild==$zigbuild_version" >>"$tools/zig.log" 2>&1 &&
+        cargo-zigbuild --version >>"$tools/zig.log" 2>&1
+}
+
+# Has cargo build with what there is: for the oldest glibc by zig, else with this machine's own linker and for its glibc.
+cargo_build() {
+    if find_zig; then
+        rustup target add "$target" >&2 || fail "the standard library for $target cannot be had"
+        cargo zigbuild --target "$target.$glibc" "$@"
+        programs=${CARGO_TARGET_DIR:-$root/target}/$target/dist
+    else
+        [ "$machine" = "$(uname -m)" ] || fail "zig cannot be installed, see target/tools/zig.log: nothing links for $machine"
+        say "zig cannot be installed, see target/tools/zig.log: programs are linked for the glibc of this machine"
+        cargo build "$@"
+        programs=${CARGO_TARGET_DIR:-$root/target}/dist
+    fi
 }
 
 # No path of whoever builds is inside: sources, packages and the toolchain are named by what they are.
@@ -54,9 +87,18 @@ build() {
     flags="--remap-path-prefix=$root=/runner$separator--remap-path-prefix=$cargo_home=/cargo"
     say "building the release programs"
     # Only what is packed: features of tests are no part of it.
-    CARGO_ENCODED_RUSTFLAGS=$flags cargo build --locked --profile dist \
-        --package runnerd --package runnerctl --package runner-ui
-    programs=${CARGO_TARGET_DIR:-$root/target}/dist
+    export CARGO_ENCODED_RUSTFLAGS="$flags"
+    cargo_build --locked --profile dist --package runnerd --package runnerctl --package runner-ui
+    unset CARGO_ENCODED_RUSTFLAGS
+}
+
+# What writes manual and completions: the program itself, or one of this machine's beside it.
+find_client() {
+    client=$tree/bin/runnerctl
+    [ "$machine" != "$(uname -m)" ] || return 0
+    say "building a client for this machine, which writes manual and completions"
+    cargo build --locked --quiet --package runnerctl
+    client=${CARGO_TARGET_DIR:-$root/target}/debug/runnerctl
 }
 
 copy_programs() {
@@ -64,7 +106,7 @@ copy_programs() {
     for name in $names; do
         [ -x "$programs/$name" ] || fail "$programs/$name is missing"
         install -m 755 "$programs/$name" "$tree/bin/$name"
-        strip --strip-all "$tree/bin/$name"
+        [ -z "$given" ] || strip --strip-all "$tree/bin/$name"
     done
 }
 
@@ -74,18 +116,18 @@ completions() {
         fish:fish/vendor_completions.d/runnerctl.fish; do
         file=$tree/share/${pair#*:}
         mkdir -p "$(dirname -- "$file")"
-        "$tree/bin/runnerctl" completions "${pair%%:*}" >"$work/completions"
-        sed "s|$tree/bin/runnerctl|runnerctl|g" "$work/completions" >"$file"
+        "$client" completions "${pair%%:*}" >"$work/completions"
+        sed "s|$client|runnerctl|g" "$work/completions" >"$file"
     done
 }
 
 copy_texts() {
     mkdir -p "$tree/share/man/man1" "$tree/share/doc/runner" "$tree/share/runner/systemd"
-    "$tree/bin/runnerctl" man "$tree/share/man/man1" >/dev/null
+    "$client" man "$tree/share/man/man1" >/dev/null
     cp LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md "$tree/share/doc/runner/"
     cp systemd/runnerd.service systemd/runnerd.socket "$tree/share/runner/systemd/"
     # Names and licences as the packages state them; their texts are with the packages.
-    cargo metadata --locked --format-version 1 --filter-platform "$(rustc -vV | sed -n 's/^host: //p')" >"$work/metadata" ||
+    cargo metadata --locked --format-version 1 --filter-platform "$target" >"$work/metadata" ||
         fail "cargo cannot tell what is depended on, see above"
     python3 - "$work/metadata" >"$tree/share/doc/runner/DEPENDENCIES" <<'PYTHON'
 import json, sys
@@ -124,8 +166,8 @@ copy_papers() {
 # The newest version of glibc that a program asks for is the oldest that it runs with.
 needed_glibc() {
     for name in $names; do
-        objdump -T "$tree/bin/$name"
-    done | sed -n 's/.*GLIBC_\([0-9][0-9.]*\).*/\1/p' | sort -uV | tail -n 1
+        readelf --version-info --wide "$tree/bin/$name"
+    done | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -n 1
 }
 
 # A folder of whoever built it in a program is told, and refused where the programs were built for this.
@@ -151,20 +193,26 @@ pack() {
 options "$@"
 cd -- "$root"
 given=$programs
+case $machine in
+    x86_64 | aarch64) target=$machine-unknown-linux-gnu ;;
+    *) fail "there are no programs for $machine: x86_64 or aarch64" ;;
+esac
+[ -z "$given" ] || [ "$machine" = "$(uname -m)" ] || fail "--programs are those of this machine: leave --target away"
 out=${out:-$root/target/dist-archives}
-for tool in objdump strip tar gzip sha256sum python3 git; do
+for tool in readelf strip tar gzip sha256sum python3 git; do
     has "$tool" || fail "$tool is missing"
 done
 [ -n "$given" ] || build
 [ -z "$given" ] || say "packing the programs of $given: NOT A RELEASE"
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
-title=runner-$version-$(uname -m)-linux-gnu
+title=runner-$version-$machine-linux-gnu
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 tree=$work/$title
 epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 copy_programs
+find_client
 completions
 copy_texts
 [ -n "$given" ] && [ -z "$papers" ] || copy_papers

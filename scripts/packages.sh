@@ -152,7 +152,7 @@ epoch=$(tar --list --verbose --full-time --utc --file "$archive" | awk 'NR == 1 
 epoch=$(date --utc --date "$epoch" +%s)
 export SOURCE_DATE_EPOCH="$epoch"
 lay_out
-glibc=$(objdump -T "$tree"/usr/bin/* | sed -n 's/.*GLIBC_\([0-9][0-9.]*\).*/\1/p' | sort -uV | tail -n 1)
+glibc=$(readelf --version-info --wide "$tree"/usr/bin/* | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -n 1)
 deb
 if has rpmbuild; then rpm; else say "NOT MADE: the .rpm; rpmbuild is missing"; fi
 (cd -- "$out" && find . -maxdepth 1 \( -name '*.tar.gz' -o -name '*.deb' -o -name '*.rpm' \) -printf '%f\n' |

@@ -22,7 +22,9 @@ grep -q "^## $version" CHANGELOG.md || fail "CHANGELOG.md has no heading \`## $v
 if [ -e "$out" ] && [ -n "$(ls -A "$out")" ]; then
     fail "$out is not empty: remove what is in it"
 fi
-scripts/dist.sh --out "$out"
-scripts/packages.sh --archive "$out/runner-$version-$(uname -m)-linux-gnu.tar.gz"
+for machine in x86_64 aarch64; do
+    scripts/dist.sh --target "$machine" --out "$out"
+    scripts/packages.sh --archive "$out/runner-$version-$machine-linux-gnu.tar.gz"
+done
 (cd -- "$out" && sha256sum --check --quiet SHA256SUMS)
 say "everything of $tag is in $out"
