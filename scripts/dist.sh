@@ -124,6 +124,7 @@ completions() {
 copy_texts() {
     mkdir -p "$tree/share/man/man1" "$tree/share/doc/runner" "$tree/share/runner/systemd"
     "$client" man "$tree/share/man/man1" >/dev/null
+    cp docs/man/runnerd.1 docs/man/runner-ui.1 "$tree/share/man/man1/"
     cp LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md "$tree/share/doc/runner/"
     cp systemd/runnerd.service systemd/runnerd.socket "$tree/share/runner/systemd/"
     # Names and licences as the packages state them; their texts are with the packages.

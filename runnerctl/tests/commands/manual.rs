@@ -1,9 +1,17 @@
 //! The manual pages, as they are written to a folder.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
-use runner_testkit::Home;
+use runner_testkit::{Home, binary};
+
+/// The other programs, whose pages are written by hand.
+const OTHERS: [(&str, &str); 2] = [
+    ("runnerd", concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/man/runnerd.1")),
+    ("runner-ui", concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/man/runner-ui.1")),
+];
 
 #[test]
 fn a_folder_gets_a_page_for_every_command() {
@@ -25,11 +33,32 @@ fn groff_finds_no_fault_in_a_page() {
     let home = Home::new();
     let folder = home.path().join("man1");
     home.ctl(&["man", &folder.display().to_string()]).exits(0);
-    for page in fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("a page").path()) {
+    let written = fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("a page").path());
+    for page in written.chain(OTHERS.map(|(_, page)| PathBuf::from(page))) {
         let Ok(output) = Command::new("groff").args(["-man", "-Tutf8", "-ww", "-z"]).arg(&page).output() else {
             return;
         };
         let words = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && words.is_empty(), "{}: {words}", page.display());
+    }
+}
+
+#[test]
+fn a_page_that_is_written_by_hand_has_the_options_of_its_program_and_no_others() {
+    let help = |program: &str, args: &[&str]| {
+        let output = Command::new(binary(program)).args(args).output().expect("the program runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let options = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+        words.filter(|word| word.starts_with("--") && word.len() > 2).map(str::to_owned).collect()
+    };
+    for (program, page) in OTHERS {
+        let page = fs::read_to_string(page).expect("a page").replace('\\', "");
+        let mut known = options(&help(program, &["--help"]));
+        if program == "runnerd" {
+            known.append(&mut options(&help(program, &["drive", "--help"])));
+        }
+        assert_eq!(options(&page), known, "{program}");
     }
 }
