@@ -48,6 +48,13 @@ pub(crate) fn holder(paths: &Paths) -> Option<i32> {
     holder_in(&fs::read_to_string("/proc/locks").ok()?, &lock)
 }
 
+/// Other systems have no such table.
+#[cfg(not(target_os = "linux"))]
+fn holder_in(_: &str, _: &fs::Metadata) -> Option<i32> {
+    None
+}
+
+#[cfg(target_os = "linux")]
 fn holder_in(table: &str, lock: &fs::Metadata) -> Option<i32> {
     let (major, minor) = (nix::sys::stat::major(lock.dev()), nix::sys::stat::minor(lock.dev()));
     let wanted = format!("{major:02x}:{minor:02x}:{}", lock.ino());
@@ -61,7 +68,9 @@ fn holder_in(table: &str, lock: &fs::Metadata) -> Option<i32> {
 pub(crate) fn free(path: &Path) -> Option<u64> {
     let there = path.ancestors().find(|folder| folder.exists())?;
     let disk = statvfs(there).ok()?;
-    Some(disk.blocks_available().saturating_mul(disk.fragment_size()))
+    #[allow(clippy::useless_conversion, reason = "they are narrower on other systems")]
+    let (blocks, bytes) = (u64::from(disk.blocks_available()), u64::from(disk.fragment_size()));
+    Some(blocks.saturating_mul(bytes))
 }
 
 /// What keeps the daemon running without a login.
