@@ -138,15 +138,13 @@ impl Relay {
         if self.is_far || matches!(error, ConnectError::ProtocolMismatch { .. }) {
             self.hub.tell(News::Gone(notice("no daemon can be talked to")));
             self.standing.send_replace(Standing::Failed(Arc::new(error)));
-        } else {
-            self.standing.send_if_modified(|standing| {
-                let is_first = matches!(standing, Standing::Untried);
-                if is_first {
-                    *standing = Standing::Never;
-                }
-                is_first
-            });
+        } else if self.is_untried() {
+            self.standing.send_replace(Standing::Never);
         }
+    }
+
+    fn is_untried(&self) -> bool {
+        matches!(*self.standing.borrow(), Standing::Untried)
     }
 
     fn resync(&self, seq: u64) {
