@@ -68,7 +68,7 @@ fn holder_in(table: &str, lock: &fs::Metadata) -> Option<i32> {
 pub(crate) fn free(path: &Path) -> Option<u64> {
     let there = path.ancestors().find(|folder| folder.exists())?;
     let disk = statvfs(there).ok()?;
-    #[allow(clippy::useless_conversion, reason = "they are narrower on other systems")]
+    #[expect(clippy::useless_conversion, reason = "they are narrower on other systems")]
     let (blocks, bytes) = (u64::from(disk.blocks_available()), u64::from(disk.fragment_size()));
     Some(blocks.saturating_mul(bytes))
 }
