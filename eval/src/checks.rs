@@ -11,7 +11,7 @@ use protocol::words::RunStatus;
 use tokio_util::sync::CancellationToken;
 
 use crate::case::{Ceilings, Check, Rule};
-use crate::digest::files;
+use crate::digest::{copy, files};
 use crate::fault::Fault;
 use crate::hold::{Captured, Ended, Held, Wanted};
 use crate::results::{CheckResult, RunFacts};
@@ -151,7 +151,7 @@ fn lay_over(overlay: &Path, folder: &Path) -> Result<(), Fault> {
                 None => Ok(()),
             };
             let made = cleared.and_then(|()| match (left, found) {
-                (0, _) => fs::copy(&file, &at).map(drop),
+                (0, _) => copy(&file, &at),
                 (_, Some(true)) => Ok(()),
                 _ => fs::create_dir(&at),
             });

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
@@ -26,8 +28,13 @@ impl Digest {
     pub(crate) fn add_folder(&mut self, folder: &Path) -> Result<(), Fault> {
         for path in files(folder)? {
             let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
-            let bytes = fs::read(&path).map_err(|error| Fault::file("reading", &path, &error))?;
-            self.add(&name, &bytes);
+            let failed = |error: io::Error| Fault::file("reading", &path, &error);
+            if path.is_symlink() {
+                let target = fs::read_link(&path).map_err(failed)?;
+                self.add(&format!("link {name}"), target.as_os_str().as_bytes());
+            } else {
+                self.add(&name, &fs::read(&path).map_err(failed)?);
+            }
         }
         Ok(())
     }
@@ -59,7 +66,7 @@ pub(crate) fn of_file(path: &Path) -> Result<String, Fault> {
     Ok(hex(&hasher.finalize()))
 }
 
-/// Returns the files below a folder in the order of their paths; links are not followed.
+/// Returns the files and links below a folder in the order of their paths; links are not followed.
 pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -70,13 +77,22 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
             let kind = entry.file_type().map_err(failed)?;
             if kind.is_dir() {
                 folders.push(entry.path());
-            } else if kind.is_file() {
+            } else if kind.is_file() || kind.is_symlink() {
                 found.push(entry.path());
             }
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// Copies a file, with what says who may execute it, or a link as it is. Nothing is there yet.
+pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_symlink() {
+        fs::read_link(from).and_then(|target| symlink(target, to))
+    } else {
+        fs::copy(from, to).map(drop)
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::daemon::{Call, client, run};
 use super::{Lab, Programs, script, write};
-use crate::digest::files;
+use crate::digest::{copy, files};
 use crate::fault::Fault;
 use crate::hold::{Ended, Held, Wanted};
 
@@ -129,7 +129,7 @@ impl Repository {
     fn write_files(&self, seed: &Seed<'_>) -> Result<(), Fault> {
         fs::create_dir_all(&self.folder).map_err(|error| Fault::file("making the folder", &self.folder, &error))?;
         if let Some(template) = seed.template {
-            copy(template, &self.folder)?;
+            copy_all(template, &self.folder)?;
         }
         for (path, text) in seed.files {
             write(&self.folder.join(path), text)?;
@@ -150,15 +150,15 @@ impl Repository {
         if let Some(tree) = seed.tree {
             write(&runner.join("state/tree.json"), &format!("{tree:#}\n"))?;
         }
-        seed.prompts.map_or(Ok(()), |prompts| copy(prompts, &runner.join("prompts")))
+        seed.prompts.map_or(Ok(()), |prompts| copy_all(prompts, &runner.join("prompts")))
     }
 }
 
-/// Copies the files of a folder, with what says who may execute them.
-fn copy(from: &Path, to: &Path) -> Result<(), Fault> {
+/// Copies the files and links of a folder.
+fn copy_all(from: &Path, to: &Path) -> Result<(), Fault> {
     for file in files(from)? {
         let target = to.join(file.strip_prefix(from).unwrap_or(&file));
-        let made = target.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::copy(&file, &target));
+        let made = target.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| copy(&file, &target));
         made.map_err(|error| Fault::file("copying", &file, &error))?;
     }
     Ok(())

@@ -96,9 +96,10 @@ impl Lab {
     pub(crate) fn copy_logs(&self, to: &Path) -> Result<(), Fault> {
         fs::create_dir_all(to).map_err(|error| Fault::file("making the folder", to, &error))?;
         for folder in [self.at("logs"), self.at("state/logs")] {
-            for file in files(&folder).unwrap_or_default() {
+            // A link there is an agent's, and may lead to what is none of the run's.
+            for file in files(&folder).unwrap_or_default().iter().filter(|file| !file.is_symlink()) {
                 let target = to.join(file.file_name().unwrap_or_default());
-                fs::copy(&file, &target).map_err(|error| Fault::file("copying", &file, &error))?;
+                fs::copy(file, &target).map_err(|error| Fault::file("copying", file, &error))?;
             }
         }
         Ok(())

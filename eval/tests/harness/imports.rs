@@ -1,6 +1,7 @@
 //! `import`: lists of tasks become cases, and the tests that tell are seen by no session.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -24,6 +25,7 @@ impl Tasks {
         let folder = tasks.repository();
         fs::create_dir_all(folder.join("tests")).expect("a folder");
         fs::write(folder.join("add.sh"), "echo 5\n").expect("a file");
+        symlink("add.sh", folder.join("alias.sh")).expect("a link");
         fs::write(folder.join("tests/t.sh"), "test \"$(sh add.sh)\" = 5\n").expect("a file");
         let git = |arguments: &[&str]| {
             assert!(tasks.kit.git(&[&["-C", "clones/acme__adder"], arguments].concat()), "{arguments:?}");
@@ -101,6 +103,9 @@ fn a_task_becomes_a_case_whose_tests_and_solution_no_session_sees() {
     assert!(cloned && seen == "test \"$(sh add.sh)\" = 5\n", "{seen}");
     let template = tasks.kit.home.path().join("cases/acme__adder-1/template");
     assert_eq!(fs::read_to_string(template.join("add.sh")).expect("a file"), "echo 5\n");
+    for begun in [&template, &tasks.kit.home.path().join("seen")] {
+        assert!(begun.join("alias.sh").is_symlink(), "{}", begun.display());
+    }
     assert!(!template.join(".git").exists(), "the history has the solution");
     tasks.kit.nothing_is_left();
 }

@@ -189,6 +189,10 @@ impl Collector {
         let Some(rest) = url.strip_prefix("http://").filter(|rest| !rest.is_empty()) else {
             return Err(Failure::usage(format!("`{url}` does not begin with http://")).hint(plain));
         };
+        if rest.split('/').next().is_some_and(|host| host.contains('@')) {
+            return Err(Failure::usage("an address with a login in it is shown by others")
+                .hint(format!("put what the collector wants into {HEADERS}, as Authorization=Basic%20…")));
+        }
         let has_path = rest.trim_end_matches('/').contains('/');
         let traces = if has_path { url.to_owned() } else { format!("{}/v1/traces", url.trim_end_matches('/')) };
         let config = ureq::Agent::config_builder().timeout_global(Some(WITHIN)).http_status_as_error(false);
@@ -261,7 +265,7 @@ mod tests {
         let path = |url| Collector::at(url).map(|collector| collector.traces).ok();
         assert_eq!(path("http://127.0.0.1:4318/").as_deref(), Some("http://127.0.0.1:4318/v1/traces"));
         assert_eq!(path("http://c:4318/in/v1/traces").as_deref(), Some("http://c:4318/in/v1/traces"));
-        assert_eq!([path("https://c"), path("c:4318"), path("http://")], [None, None, None]);
+        assert_eq!(["https://c", "c:4318", "http://", "http://me:secret@c:4318"].map(path), [const { None }; 4]);
     }
 
     #[test]
