@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
-use std::process::Stdio;
+use std::process::{Child, ChildStderr, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
@@ -53,9 +53,40 @@ impl Collector {
     }
 }
 
+/// A client that sends what ends.
+struct Watch {
+    child: Child,
+    said: BufReader<ChildStderr>,
+}
+
+impl Watch {
+    fn start(home: &Home, repo: &Repo, collector: &Collector) -> Self {
+        let mut command = home.ctl_command(repo, &["export", "otlp", &collector.url, "--watch"]);
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the command can be started");
+        let said = BufReader::new(child.stderr.take().expect("BUG: it is a pipe"));
+        let mut watch = Self { child, said };
+        let line = watch.line();
+        assert!(line.starts_with("Sending what ends from now on"), "{line}");
+        watch
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).expect("a line");
+        line
+    }
+
+    fn interrupted(&mut self) {
+        let pid = i32::try_from(self.child.id()).expect("a process id");
+        kill(Pid::from_raw(pid), Signal::SIGINT).expect("it runs");
+        assert_eq!(self.child.wait().expect("it ends").code(), Some(130));
+    }
+}
+
 fn begun(home: &Home) -> Repo {
     let repo = home.scripted("one");
-    repo.script().always("answer retry 'Not yet.'");
+    repo.configure(&repo.config().top("max_attempts_default = 9"));
+    repo.script().always("answer retry \"Not yet, $n.\"");
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it.", "--id", "told", "--queue-only"]).exits(0);
     home.ctl_in(&repo, &["step"]).exits(0);
     repo
@@ -73,16 +104,30 @@ fn a_collector_gets_what_there_is_and_then_what_ends() {
     assert_eq!((&sent["iterations"], &sent["spans"]), (&1.into(), &spans.len().into()));
     assert!(spans.iter().any(|span| span.name == "work" && span.parent_span_id == spans[0].span_id), "{spans:?}");
 
-    let mut watch = home.ctl_command(&repo, &["export", "otlp", &collector.url, "--watch"]);
-    let mut watch = watch.stderr(Stdio::piped()).spawn().expect("the command can be started");
-    let mut line = String::new();
-    BufReader::new(watch.stderr.take().expect("BUG: it is a pipe")).read_line(&mut line).expect("a line");
-    assert!(line.starts_with("Sending what ends from now on"), "{line}");
+    let mut watch = Watch::start(&home, &repo, &collector);
     home.ctl_in(&repo, &["step"]).exits(0);
     let (_, second) = collector.next();
     assert!(second[0].name == "iteration" && second[0].trace_id != spans[0].trace_id, "{second:?}");
-    kill(Pid::from_raw(i32::try_from(watch.id()).expect("a process id")), Signal::SIGINT).expect("it runs");
-    assert_eq!(watch.wait().expect("it ends").code(), Some(130));
+    watch.interrupted();
+}
+
+#[test]
+fn what_a_collector_refuses_is_left_out_and_what_it_has_no_time_for_is_sent_again() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let repo = begun(&home);
+    for (answer, is_again) in [("400 Bad Request", false), ("503 Service Unavailable", true)] {
+        let collector = Collector::new(answer);
+        let mut watch = Watch::start(&home, &repo, &collector);
+        let told = || {
+            home.ctl_in(&repo, &["step"]).exits(0);
+            collector.next().1[0].trace_id.clone()
+        };
+        let (first, second) = (told(), told());
+        assert_eq!(first == second, is_again, "{answer}");
+        assert!(watch.line().contains(answer));
+        watch.interrupted();
+    }
 }
 
 #[test]

@@ -39,6 +39,8 @@ const WITHIN: Duration = Duration::from_secs(10);
 const WAITING: usize = 10_000;
 /// Bytes of what a collector says that are read.
 const ANSWER_BYTES: u64 = 64 * 1024;
+/// The answers after which OpenTelemetry has a sender try again.
+const LATER: [u16; 4] = [429, 502, 503, 504];
 /// What OpenTelemetry has for headers of its own, such as a login.
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
@@ -98,42 +100,53 @@ async fn list(client: &Client, run: &RunView) -> Result<Vec<IterationView>, Fail
     Ok(IterationApiClient::list(client, at).await?)
 }
 
-/// Sends what ends. A collector that is away gets it later, and that is said once.
+/// Sends what ends. A collector that is away gets it later, and that is said once; what it refuses is said and given up.
 async fn watch(invocation: &Invocation<'_>, collector: &Collector) -> Result<Infallible, Failure> {
     let mut feed = Feed::open(invocation, Everything).await?;
-    let (mut seen, mut waiting, mut is_away) = (None, VecDeque::new(), false);
+    let (mut seen, mut waiting, mut is_away) = (None::<Last>, VecDeque::new(), false);
     loop {
         let News::Status(all) = feed.next().await? else { continue };
-        let Some(before) = seen.replace(last_of(&all)) else {
-            invocation
-                .ui
-                .note(&format!("Sending what ends from now on to {}; Ctrl-C ends it\n", safe(&collector.traces)));
+        let Some(before) = &seen else {
+            seen = Some(last_of(&all));
+            let to = safe(&collector.traces);
+            invocation.ui.note(&format!("Sending what ends from now on to {to}; Ctrl-C ends it\n"));
             continue;
         };
-        for status in all.iter() {
-            let ended = ended_since(&feed, status, &before).await?;
-            waiting.extend(ended.into_iter().map(|iteration| (status.repo.clone(), iteration)));
+        match ended_since(&feed, &all, before).await {
+            Ok(ended) => waiting.extend(ended),
+            // It is asked again when it is back.
+            Err(failure) if failure.status() == ExitStatus::NoDaemon => continue,
+            Err(failure) => return Err(failure),
         }
+        seen = Some(last_of(&all));
         let surplus = waiting.len().saturating_sub(WAITING);
         waiting.drain(..surplus);
-        let taken = flush(collector, &mut waiting).await;
-        if let Err(why) = &taken
-            && !is_away
-        {
-            let note = format!("{} takes no traces: {}; it is tried again", safe(&collector.traces), safe(why));
-            invocation.ui.note(&format!("{note} when the next iteration ends\n"));
-        }
-        is_away = taken.is_err();
+        is_away = flush(invocation, collector, &mut waiting, is_away).await;
     }
 }
 
-/// Sends what waits, one after the other, and keeps what is not taken.
-async fn flush(collector: &Collector, waiting: &mut VecDeque<(RepoView, IterationView)>) -> Result<(), String> {
+type Waiting = VecDeque<(RepoView, IterationView)>;
+
+/// Sends what waits, one after the other; tells whether the collector is away, and keeps what it has not got then.
+async fn flush(invocation: &Invocation<'_>, collector: &Collector, waiting: &mut Waiting, was_away: bool) -> bool {
+    let tell = |why: &str, then: &str| {
+        let (to, why) = (safe(&collector.traces), safe(why));
+        invocation.ui.note(&format!("{to} has not taken an iteration: {why}; {then}\n"));
+    };
     while let Some((repo, iteration)) = waiting.front() {
-        collector.take(repo, from_ref(iteration), &mut Sent::default()).await?;
+        match collector.take(repo, from_ref(iteration), &mut Sent::default()).await {
+            Ok(()) => {}
+            Err(Untaken::Refused(why)) => tell(&why, "it is left out"),
+            Err(Untaken::Away(why)) => {
+                if !was_away {
+                    tell(&why, "it is tried again when the next one ends");
+                }
+                return true;
+            }
+        }
         waiting.pop_front();
     }
-    Ok(())
+    false
 }
 
 /// The last iteration of each run: its number, and that of the wait that it led to; one that led to none comes last.
@@ -152,25 +165,34 @@ fn last_of(all: &[StatusView]) -> Last {
     runs.map(|(status, run)| (key(status, run), run.recent.iter().map(place).max().unwrap_or_default())).collect()
 }
 
-/// Returns the iterations that have ended since, oldest first; all are read where more have than are told with the run.
-async fn ended_since(
-    feed: &Feed<Everything>,
-    status: &StatusView,
-    before: &Last,
-) -> Result<Vec<IterationView>, Failure> {
-    let Some(run) = &status.run else { return Ok(Vec::new()) };
-    let last = before.get(&key(status, run)).copied().unwrap_or_default();
-    let is_new = |iteration: &IterationView| place(iteration) > last;
-    let mut ended = run.recent.clone();
-    if let Some(connection) = feed.connection()
-        && !ended.is_empty()
-        && ended.iter().all(is_new)
-    {
-        ended = list(connection.client(), run).await?;
+/// Returns the iterations that have ended since, of each run oldest first; all are read where more have than are told with it.
+async fn ended_since(feed: &Feed<Everything>, all: &[StatusView], before: &Last) -> Result<Waiting, Failure> {
+    let mut waiting = VecDeque::new();
+    for status in all {
+        let Some(run) = &status.run else { continue };
+        let last = before.get(&key(status, run)).copied().unwrap_or_default();
+        let is_new = |iteration: &IterationView| place(iteration) > last;
+        let mut ended = run.recent.clone();
+        if let Some(connection) = feed.connection()
+            && !ended.is_empty()
+            && ended.iter().all(is_new)
+        {
+            ended = list(connection.client(), run).await?;
+        }
+        ended.retain(is_new);
+        ended.sort_by_key(place);
+        waiting.extend(ended.into_iter().map(|iteration| (status.repo.clone(), iteration)));
     }
-    ended.retain(is_new);
-    ended.sort_by_key(place);
-    Ok(ended)
+    Ok(waiting)
+}
+
+/// Why a collector has not taken something.
+#[derive(Debug)]
+enum Untaken {
+    /// It may take it later.
+    Away(String),
+    /// It will not.
+    Refused(String),
 }
 
 /// Where traces go.
@@ -201,7 +223,7 @@ impl Collector {
     }
 
     /// Sends iterations, some at a time, and adds up what was taken.
-    async fn take(&self, repo: &RepoView, iterations: &[IterationView], sent: &mut Sent) -> Result<(), String> {
+    async fn take(&self, repo: &RepoView, iterations: &[IterationView], sent: &mut Sent) -> Result<(), Untaken> {
         for some in iterations.chunks(AT_ONCE) {
             let request = request(repo, some);
             let spans = request.resource_spans.iter().flat_map(|of| &of.scope_spans).map(|of| of.spans.len());
@@ -210,31 +232,32 @@ impl Collector {
             // A thread that nobody waits for at Ctrl-C.
             let (one, (tell, told)) = (self.clone(), oneshot::channel());
             thread::spawn(move || tell.send(one.post(&request)));
-            sent.rejected += told.await.map_err(|error| error.to_string())??;
+            sent.rejected += told.await.map_err(|error| Untaken::Away(error.to_string()))??;
         }
         Ok(())
     }
 
     /// Sends them; returns how many of the spans were not taken.
-    fn post(&self, request: &ExportTraceServiceRequest) -> Result<u64, String> {
+    fn post(&self, request: &ExportTraceServiceRequest) -> Result<u64, Untaken> {
         let mut post = self.agent.post(&self.traces).header("Content-Type", "application/x-protobuf");
         for (name, value) in &self.headers {
             post = post.header(name, value);
         }
-        let mut answer = post.send(request.encode_to_vec()).map_err(|error| error.to_string())?;
+        let mut answer = post.send(request.encode_to_vec()).map_err(|error| Untaken::Away(error.to_string()))?;
         let status = answer.status();
         let body = answer.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec().unwrap_or_default();
         if !status.is_success() {
             let said = String::from_utf8_lossy(&body);
-            return Err(format!("it answered {status} {}", said.lines().next().unwrap_or_default())
-                .trim_end()
-                .to_owned());
+            let why = format!("it answered {status} {}", said.lines().next().unwrap_or_default()).trim_end().to_owned();
+            return Err(if LATER.contains(&status.as_u16()) { Untaken::Away(why) } else { Untaken::Refused(why) });
         }
-        let told = ExportTraceServiceResponse::decode(body.as_slice()).map_err(|error| error.to_string())?;
+        let told = ExportTraceServiceResponse::decode(body.as_slice());
+        let told = told.map_err(|error| Untaken::Refused(error.to_string()))?;
         Ok(told.partial_success.map_or(0, |part| u64::try_from(part.rejected_spans).unwrap_or(0)))
     }
 
-    fn refused(&self, why: String) -> Failure {
+    fn refused(&self, why: Untaken) -> Failure {
+        let (Untaken::Away(why) | Untaken::Refused(why)) = why;
         let message = format!("{} takes no traces", safe(&self.traces));
         Failure::new(ExitStatus::Error, "collector", message)
             .caused_by(why)
