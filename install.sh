@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the programs from an archive that scripts/dist.sh made, or removes them: sh install.sh --help
-# Needs no root. Sums are checked before anything is unpacked; a failure leaves everything as it was.
+# The one that it installs, share/runner/install.sh, upgrades and removes it. Needs no root. Sums are checked before anything is unpacked; a failure leaves everything as it was.
 set -eu
 
 usage() {
@@ -10,7 +10,7 @@ Usage: sh install.sh [OPTIONS] FROM
 
 FROM is a folder, an http(s) URL of one, or an archive in it. SHA256SUMS stands beside the archives.
 
-  --prefix DIR       Where to: DIR/bin, DIR/share [default: ~/.local]
+  --prefix DIR       Where to: DIR/bin, DIR/share [default: ~/.local; of one that is installed, where that is]
   --version VERSION  Which version, where the folder has several
   --dry-run          Check everything, and only tell what would be done
   --uninstall        Remove what an installation put there, and nothing else
@@ -187,7 +187,8 @@ install_from() {
         *":$prefix/bin:"*) ;;
         *) say "put it on PATH: export PATH=\"$prefix/bin:\$PATH\"" ;;
     esac
-    say "next: runnerctl demo; to remove it: sh install.sh --uninstall --prefix \"$prefix\""
+    own="sh \"$prefix/share/runner/install.sh\""
+    say "next: runnerctl demo; to upgrade it: $own FROM; to remove it: $own --uninstall"
 }
 
 uninstall() {
@@ -235,7 +236,10 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-prefix=${prefix:-${HOME:?}/.local}
+case $0 in
+    */share/runner/install.sh) prefix=${prefix:-${0%/share/runner/install.sh}} ;;
+    *) prefix=${prefix:-${HOME:?}/.local} ;;
+esac
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 if [ -n "$removing" ]; then
     [ -z "$from" ] || fail "--uninstall takes no FROM"

@@ -126,6 +126,7 @@ copy_texts() {
     "$client" man "$tree/share/man/man1" >/dev/null
     cp docs/man/runnerd.1 docs/man/runner-ui.1 "$tree/share/man/man1/"
     cp LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md "$tree/share/doc/runner/"
+    install -m 755 install.sh "$tree/share/runner/"
     cp systemd/runnerd.service systemd/runnerd.socket "$tree/share/runner/systemd/"
     # Names and licences as the packages state them; their texts are with the packages.
     cargo metadata --locked --format-version 1 --filter-platform "$target" >"$work/metadata" ||

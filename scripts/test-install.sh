@@ -71,10 +71,10 @@ sh install.sh --prefix "$work/empty" --dry-run "$work/dist" >/dev/null
 [ -d "$work/empty" ] || fail "--dry-run took a folder of somebody else"
 tried "installs by curl, and the program runs"
 echo old >"$work/prefix/share/runner/old" && echo share/runner/old >>"$work/prefix/share/runner/installed"
-sh install.sh --prefix "$work/prefix" "$work/dist/$archive" >/dev/null
+sh "$work/prefix/share/runner/install.sh" "$work/dist/$archive" >/dev/null
 [ ! -e "$work/prefix/share/runner/old" ] || fail "a file that only the version before had is still there"
-tried "an upgrade, from a file, takes what only the version before had"
-sh install.sh --prefix "$work/prefix" --uninstall >/dev/null
+tried "an upgrade by what is installed, from a file, takes what only the version before had"
+sh "$work/prefix/share/runner/install.sh" --uninstall >/dev/null
 [ "$(cd "$work/prefix" && find . | LC_ALL=C sort | tr '\n' ' ')" = '. ./share ./share/mine ' ] || fail "--uninstall left or took something"
 tried "uninstall leaves what is not its own, and nothing else"
 
