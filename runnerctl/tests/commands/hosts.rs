@@ -6,6 +6,7 @@ mod sshd;
 use std::fs;
 use std::process::Command;
 
+use runner_testkit::witness::note;
 use runner_testkit::{Daemon, Home, Output, Repo, Tty, binary};
 use serde_json::Value;
 
@@ -211,7 +212,12 @@ fn a_run_there_is_written_to_a_page_here() {
     machines.asks(&["step"]).exits(0);
     let page = machines.here.path().join("far.html");
     let to = page.display().to_string();
-    assert!(machines.asks(&["export", "html", RUN, &to]).exits(0).stdout.contains("1 iteration"));
+    let written = machines.asks(&["export", "html", RUN, &to]);
+    if written.stderr.contains("this build of runner-ui has no page") {
+        note("left out: the page is not built (scripts/ui.sh builds it)");
+        return;
+    }
+    assert!(written.exits(0).stdout.contains("1 iteration"));
     assert!(fs::read_to_string(&page).expect("it is here").contains("Which port?"));
     let lost = machines.asks(&["export", "html", "no-such-run", &to, "--force"]);
     lost.exits(1);
