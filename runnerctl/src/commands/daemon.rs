@@ -74,7 +74,7 @@ impl DaemonArgs {
     }
 }
 
-/// Runs the command. None of these starts a daemon in the background, but to ask for its key.
+/// Runs the command. Only to ask for its key is a daemon started in the background.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result<ExitStatus, Failure> {
     if args.is_run() {
         return Err(become_daemon(invocation));
@@ -122,7 +122,12 @@ async fn signing_key(invocation: &Invocation<'_>, make: bool) -> Result<ExitStat
     if reply.made {
         let file = reply.file.to_string();
         let git = shell::words(["git", "config", "--global", "runner.signingKey", &file]);
-        let sign = "runnerctl config set git.sign true";
+        let sign = "runnerctl config set git.sign true".to_owned();
+        // The key, and git's settings that are to name it, are the other machine's.
+        let (git, sign) = match &invocation.host {
+            Some(host) => (host.ssh_line(&git), host.in_text(&sign)),
+            None => (git, sign),
+        };
         invocation.ui.note(&format!("Made. To sign with it: {}, and in a repository: {sign}\n", safe(&git)));
     }
     Ok(ExitStatus::Fine)

@@ -222,3 +222,14 @@ fn a_run_there_is_written_to_a_page_here() {
     let lost = machines.asks(&["export", "html", "no-such-run", &to, "--force"]);
     lost.exits(1);
 }
+
+#[test]
+fn a_key_that_is_made_there_is_named_to_git_there() {
+    let machines = Machines::new();
+    let made = machines.asks(&["daemon", "signing-key", "--make"]).exits(0).stderr.clone();
+    for told in
+        ["ssh -t gpu 'git config --global runner.signingKey /", "runnerctl --host ssh://gpu config set git.sign"]
+    {
+        assert!(made.contains(told), "{told}: {made}");
+    }
+}

@@ -77,7 +77,8 @@ impl From<SigningKeyError> for ErrorData {
         match &error {
             SigningKeyError::Program { .. } => data.hint("install OpenSSH's client, so that PATH finds `ssh-keygen`"),
             SigningKeyError::Foreign { path } => {
-                data.hint(format!("remove {} to have another key made", path.display()))
+                let folder = path.parent().unwrap_or(path).display();
+                data.hint(format!("move {folder} away, and have another key made"))
             }
             SigningKeyError::Io { .. } => data,
         }

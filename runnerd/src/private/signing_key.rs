@@ -40,8 +40,8 @@ pub enum SigningKeyError {
         /// What it said.
         why: String,
     },
-    /// What lies there is no public key.
-    #[error("{path} is no public key", path = .path.display())]
+    /// The public half is missing, or is none.
+    #[error("{path} is missing, or is no public key", path = .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -55,7 +55,11 @@ impl SigningKey {
         let public = file.with_extension("pub");
         let text = match fs::read_to_string(&public) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            // A private half alone is not written over.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !private.join(FOLDER).exists() => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(SigningKeyError::Foreign { path: public });
+            }
             Err(source) => return Err(SigningKeyError::Io { doing: "reading", path: public, source }),
         };
         let mut words = text.split_whitespace();
@@ -130,5 +134,8 @@ mod tests {
         assert_eq!(SigningKey::make(private.path()).expect("it is there"), (made.clone(), false));
         fs::write(made.file.with_extension("pub"), "nonsense\n").expect("it can be written");
         assert!(matches!(SigningKey::make(private.path()), Err(SigningKeyError::Foreign { .. })));
+        fs::remove_file(made.file.with_extension("pub")).expect("it is there");
+        assert!(matches!(SigningKey::make(private.path()), Err(SigningKeyError::Foreign { .. })));
+        assert!(made.file.is_file(), "the private half is kept");
     }
 }

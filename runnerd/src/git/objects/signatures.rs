@@ -4,6 +4,7 @@
 //! a keyring of the user's.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
@@ -54,18 +55,13 @@ fn shown<'a>(repository: &'a Repository, commits: &[String], signers: &Path) -> 
 
 /// Sets what git checks signatures with, whatever is configured.
 fn configured<'a>(git: Git<'a>, signers: &Path) -> Git<'a> {
-    let programs = [
-        ("gpg.ssh.program", "ssh-keygen"),
-        ("gpg.program", "false"),
-        ("gpg.openpgp.program", "false"),
-        ("gpg.x509.program", "false"),
-    ];
-    let count = programs.len() + 1;
-    let git = git.env("GIT_CONFIG_COUNT", count.to_string());
-    let git = git.env("GIT_CONFIG_KEY_0", "gpg.ssh.allowedSignersFile").env("GIT_CONFIG_VALUE_0", signers);
-    (1..).zip(programs).fold(git, |git, (at, (name, program))| {
-        git.env(&format!("GIT_CONFIG_KEY_{at}"), name).env(&format!("GIT_CONFIG_VALUE_{at}"), program)
-    })
+    git.configured([
+        ("gpg.ssh.allowedSignersFile", signers.as_os_str()),
+        ("gpg.ssh.program", OsStr::new("ssh-keygen")),
+        ("gpg.program", OsStr::new("false")),
+        ("gpg.openpgp.program", OsStr::new("false")),
+        ("gpg.x509.program", OsStr::new("false")),
+    ])
 }
 
 /// Reads what git shows of one commit.

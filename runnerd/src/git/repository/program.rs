@@ -145,6 +145,20 @@ impl<'a> Git<'a> {
         self
     }
 
+    /// Sets configuration that holds for this command, above what is read from files.
+    pub(in crate::git) fn configured<V: AsRef<OsStr>>(
+        self,
+        settings: impl IntoIterator<Item = (&'static str, V)>,
+    ) -> Self {
+        let mut count = 0;
+        let git = settings.into_iter().fold(self, |git, (name, value)| {
+            let at = count;
+            count += 1;
+            git.env(&format!("GIT_CONFIG_KEY_{at}"), name).env(&format!("GIT_CONFIG_VALUE_{at}"), value)
+        });
+        git.env("GIT_CONFIG_COUNT", count.to_string())
+    }
+
     /// Sets the folder that the command is started in.
     pub(in crate::git) fn at(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);

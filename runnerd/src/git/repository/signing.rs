@@ -1,5 +1,7 @@
 //! Which key commits are signed with: the one that the user's git names for the runner alone, else the one that it signs with.
 
+use std::ffi::OsStr;
+
 use gix::bstr::ByteSlice as _;
 
 use super::program::Git;
@@ -13,12 +15,11 @@ impl Repository {
     pub(in crate::git) fn signed_commit(&self) -> Result<Git<'_>, GitError> {
         let git = Git::new(self, "commit-tree").args(["-S", "-F", "-"]);
         let Some(key) = self.open()?.config_snapshot().string(OWN) else { return Ok(git) };
-        let settings =
-            [("gpg.format", "ssh".into()), ("gpg.ssh.program", "ssh-keygen".into()), ("user.signingKey", key)];
-        let git = git.env("GIT_CONFIG_COUNT", settings.len().to_string());
-        Ok((0..).zip(&settings).fold(git, |git, (at, (name, value))| {
-            let value = value.to_os_str_lossy();
-            git.env(&format!("GIT_CONFIG_KEY_{at}"), name).env(&format!("GIT_CONFIG_VALUE_{at}"), value)
-        }))
+        let key = key.to_os_str_lossy();
+        Ok(git.configured([
+            ("gpg.format", OsStr::new("ssh")),
+            ("gpg.ssh.program", OsStr::new("ssh-keygen")),
+            ("user.signingKey", key.as_ref()),
+        ]))
     }
 }
