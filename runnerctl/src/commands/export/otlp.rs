@@ -131,10 +131,14 @@ type Waiting = VecDeque<(RepoView, IterationView)>;
 async fn flush(invocation: &Invocation<'_>, collector: &Collector, waiting: &mut Waiting, was_away: bool) -> bool {
     let tell = |why: &str, then: &str| {
         let (to, why) = (safe(&collector.traces), safe(why));
-        invocation.ui.note(&format!("{to} has not taken an iteration: {why}; {then}\n"));
+        invocation.ui.note(&format!("{to} has not taken all of an iteration: {why}; {then}\n"));
     };
     while let Some((repo, iteration)) = waiting.front() {
-        match collector.take(repo, from_ref(iteration), &mut Sent::default()).await {
+        let mut sent = Sent::default();
+        match collector.take(repo, from_ref(iteration), &mut sent).await {
+            Ok(()) if sent.rejected > 0 => {
+                tell(&format!("{} of its spans are refused", sent.rejected), "they are left out");
+            }
             Ok(()) => {}
             Err(Untaken::Refused(why)) => tell(&why, "it is left out"),
             Err(Untaken::Away(why)) => {
@@ -245,12 +249,14 @@ impl Collector {
         }
         let mut answer = post.send(request.encode_to_vec()).map_err(|error| Untaken::Away(error.to_string()))?;
         let status = answer.status();
-        let body = answer.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec().unwrap_or_default();
+        let body = answer.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec();
         if !status.is_success() {
-            let said = String::from_utf8_lossy(&body);
+            let said = body.unwrap_or_default();
+            let said = String::from_utf8_lossy(&said);
             let why = format!("it answered {status} {}", said.lines().next().unwrap_or_default()).trim_end().to_owned();
             return Err(if LATER.contains(&status.as_u16()) { Untaken::Away(why) } else { Untaken::Refused(why) });
         }
+        let body = body.map_err(|error| Untaken::Away(error.to_string()))?;
         let told = ExportTraceServiceResponse::decode(body.as_slice());
         let told = told.map_err(|error| Untaken::Refused(error.to_string()))?;
         Ok(told.partial_success.map_or(0, |part| u64::try_from(part.rejected_spans).unwrap_or(0)))
