@@ -29,6 +29,9 @@ use crate::results::write_durably;
 /// A git that takes longer is hung.
 const GIT_LIMIT: Duration = Duration::from_mins(10);
 
+/// Bytes of names of files: of a longer list the middle would be left out.
+const LISTED: usize = 32 * 1024;
+
 /// The answer of `import`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "EvalImported")]
@@ -57,6 +60,7 @@ pub(crate) async fn run(global: &Global, args: &ImportArgs) -> Result<ExitStatus
             let _ = writeln!(anstream::stderr().lock(), "{}", entry.case_id());
         }
         cases.push(importer.import(&entry).await.map_err(|failed| match failed {
+            _ if importer.stop.is_cancelled() => Fault::interrupted(),
             Failed::Line(why) => at(why),
             Failed::Else(fault) => fault,
         })?);
@@ -104,7 +108,7 @@ impl Importer<'_> {
         let has_tests = !entry.test_patch.trim().is_empty();
         let text = self.text(entry, &id, has_tests).map_err(Failed::Line)?;
         let folder = self.args.to.join(&id);
-        fs::rename(unfinished.keep(), &folder).map_err(|error| Fault::file("naming", &folder, &error))?;
+        fs::rename(unfinished.path(), &folder).map_err(|error| Fault::file("naming", &folder, &error))?;
         // What a person could not have written either is not left behind.
         let made = parse(&text, &file).and_then(|_| write_durably(&file, text.as_bytes()));
         if made.is_err() {
@@ -143,6 +147,9 @@ impl Importer<'_> {
         let changed = git
             .run(&tests, &["diff", "--cached", "--no-renames", "--name-only", "-z", "--diff-filter=AM", base])
             .await?;
+        if changed.len() > LISTED {
+            return Err(Failed::Line("its `test_patch` changes more files than can be listed".to_owned()));
+        }
         let changed: Vec<&str> = changed.split('\0').filter(|path| !path.is_empty()).collect();
         git.run(&tests, &[&["checkout-index", "--force", "--"][..], &changed].concat()).await?;
         Ok(())

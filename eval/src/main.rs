@@ -1,6 +1,6 @@
 //! `runner-eval`: runs declarative cases through the real daemon, each in a home of its own, and reports how they came out.
 //!
-//! It is a client: it knows the protocol, and daemon and client as programs. Cases are read by `case`, made ready by `plan`
+//! It is a client: it knows the protocol, and daemon and client as programs. Cases are read by `case`, or made of a list by `import`, made ready by `plan`
 //! and `lab`, run by `trial` and `batch`, judged by `checks` and `outcome`, kept in `results`, told by `report`.
 
 mod args;
