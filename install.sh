@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the programs from an archive that scripts/dist.sh made, or removes them: sh install.sh --help
-# The one that it installs, share/runner/install.sh, upgrades and removes it. Needs no root. Sums are checked before anything is unpacked; a failure leaves everything as it was.
+# The one that it installs, share/runner/install.sh, upgrades and removes it. Needs no root. Sums are checked before anything
+# is unpacked; a failure leaves everything as it was.
 set -eu
 
 usage() {
