@@ -101,9 +101,11 @@ impl<'a> Evidence<'a> {
         Some(Told { outcome: Outcome { work, guard, review, verdict }, judged, left })
     }
 
-    /// Whether HEAD was elsewhere when the guard had ended; its end is told, and says nothing.
+    /// Whether HEAD was elsewhere when the guard had ended; its end is told, where it ended by itself, and says nothing. For a
+    /// person's word nothing but a guard is run.
     fn is_elsewhere_after_guard(&self, verdict: &Verdict) -> bool {
-        *verdict == Verdict::Interrupted { by: StopCause::Elsewhere } && self.receipt.guard_run.is_some()
+        *verdict == Verdict::Interrupted { by: StopCause::Elsewhere }
+            && (self.receipt.guard_run.is_some() || self.task.decision.is_some())
     }
 
     /// Whether the session gave an answer that counts.
