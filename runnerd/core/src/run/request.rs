@@ -161,8 +161,12 @@ fn start(run: RunRecord, start: Start, situation: &Situation<'_>) -> Result<Step
     match run.state {
         _ if start.beginning.fork => Err(Refusal::IsThere),
         State::Over { end, .. } => {
-            let may_begin =
-                |standing| if end == End::Completed { may_begin_again(standing) } else { may_go_on(standing, 0) };
+            let may_begin = |standing| match end {
+                End::Completed => may_begin_again(standing),
+                // It may end at once: then it says why, and what that says can be done, as it cannot to a cancelled run.
+                End::Cancelled => Ok(()),
+                End::Stuck | End::Limit | End::TimedOut | End::Failed => may_go_on(standing, 0),
+            };
             situation.standing.as_ref().map_or(Ok(()), may_begin)?;
             let Step { record, effects } = begin(&run.id, Start { is_begun: true, ..start }, now);
             let record = RunRecord { uncommitted: run.uncommitted, ..record };
