@@ -10,6 +10,7 @@ usage='usage: verify.sh --ref REF [OPTIONS]
   --commit ID       a commit that REF must have, which is judged [default: the last one]
   --since BRANCH    report only on what this branch of the remote does not have
   --signers FILE    each commit of the runner must be signed by a key in FILE, as git reads allowed signers
+  --reviewers FILE  each approval and rejection by a person must be signed by a key in FILE, in the same form
   --tip-log FILE    what FILE names must still be on the branch; its last commit is added where all is well
   --remote NAME     the remote to fetch from [default: origin]
   --sarif FILE      write the findings as SARIF 2.1.0 as well
@@ -37,11 +38,11 @@ misused() {
     exit 2
 }
 
-ref='' commit='' since='' signers='' tips='' remote='' sarif='' markdown=''
+ref='' commit='' since='' signers='' reviewers='' tips='' remote='' sarif='' markdown=''
 while [ $# -gt 0 ]; do
     case $1 in
         -h | --help) printf '%s\n' "$usage" && exit 0 ;;
-        --ref | --commit | --since | --signers | --tip-log | --remote | --sarif | --markdown) [ $# -gt 1 ] || misused "$1 needs a value" ;;
+        --ref | --commit | --since | --signers | --reviewers | --tip-log | --remote | --sarif | --markdown) [ $# -gt 1 ] || misused "$1 needs a value" ;;
         *) misused "unknown option $1" ;;
     esac
     case $1 in
@@ -49,6 +50,7 @@ while [ $# -gt 0 ]; do
         --commit) commit=$2 ;;
         --since) since=$2 ;;
         --signers) signers=$2 ;;
+        --reviewers) reviewers=$2 ;;
         --tip-log) tips=$2 ;;
         --remote) remote=$2 ;;
         --sarif) sarif=$2 ;;
@@ -131,6 +133,7 @@ if [ -n "$since" ]; then
 fi
 
 [ -z "$signers" ] || set -- "$@" --signers "$signers"
+[ -z "$reviewers" ] || set -- "$@" --reviewers "$reviewers"
 if [ -n "$tips" ] && [ "$commit" != "$last" ]; then
     say "$ref has moved on from $commit: the job of its last commit holds that against $tips"
 elif [ -n "$tips" ]; then

@@ -66,6 +66,7 @@ pub(crate) async fn audit(daemon: &Daemon, repository: &Repository, run: &str) -
         run: Some(run.to_owned()),
         since: None,
         signers: None,
+        reviewers: None,
     };
     let report = daemon.connection().client().verify(params).await.map_err(|error| Fault::from(error).to_string())?;
     let violations: Vec<_> = report.findings.iter().filter(|finding| finding.severity == Severity::Violation).collect();

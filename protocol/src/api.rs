@@ -21,9 +21,10 @@ use crate::reply::{
 use crate::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigEditParams, ConfigKey,
     ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams,
-    NoteParams, PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams, RetryParams, SigningKeyParams,
-    StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
+    NoteParams, PauseParams, QuestionsParams, RerunParams, ResumeParams, RetryParams, SigningKeyParams, StartParams,
+    StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
+use crate::review::{ApproveParams, PendingReview, RejectParams};
 use crate::verify::{AuditFinding, AuditReport, RerunReport, TipsParams};
 use crate::view::{
     DaemonView, DiskView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView,
@@ -204,9 +205,13 @@ pub trait NoteApi {
 /// A person's reviews.
 #[rpc(server, client, namespace = "review", namespace_separator = ".")]
 pub trait ReviewApi {
+    /// Tells what waits for a person's word, for whoever signs theirs.
+    #[method(name = "pending")]
+    async fn pending_review(&self, params: AtRun) -> RpcResult<PendingReview>;
+
     /// Passes the finished node that waits for a person.
     #[method(name = "approve")]
-    async fn approve(&self, params: AtRun) -> RpcResult<ReviewReply>;
+    async fn approve(&self, params: ApproveParams) -> RpcResult<ReviewReply>;
 
     /// Leaves the finished node that waits for a person open, and charges an attempt.
     #[method(name = "reject")]

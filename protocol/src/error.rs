@@ -31,6 +31,8 @@ words! {
         LooseContainment = "loose_containment",
         /// The repository's configuration was not confirmed by this user.
         Unconfirmed = "unconfirmed",
+        /// The word that was given must be signed by the person whose it is.
+        Unsigned = "unsigned",
         /// The run is in a state in which this cannot be done.
         WrongState = "wrong_state",
         /// Something must be looked at by a person first.
@@ -152,6 +154,7 @@ impl From<ErrorKind> for ExitStatus {
             | ErrorKind::MissingCommand
             | ErrorKind::LooseContainment
             | ErrorKind::Unconfirmed
+            | ErrorKind::Unsigned
             | ErrorKind::WrongState
             | ErrorKind::Held
             | ErrorKind::Busy

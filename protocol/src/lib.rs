@@ -24,6 +24,7 @@ pub mod paths;
 pub mod private;
 pub mod reply;
 pub mod request;
+pub mod review;
 pub mod safe;
 pub mod service;
 pub mod shell;

@@ -166,6 +166,9 @@ pub struct VerifyParams {
     /// Who may sign the runner's commits, as a file of allowed signers says it; nothing is asked of signatures without.
     #[serde(default)]
     pub signers: Option<String>,
+    /// Who may review, in the same form; nothing is asked of the signatures of people's words without.
+    #[serde(default)]
+    pub reviewers: Option<String>,
 }
 
 /// `run.pause`.
@@ -221,16 +224,6 @@ pub struct NoteParams {
     pub at: AtRun,
     /// What the next session is told, at most 8 KiB.
     pub text: String,
-}
-
-/// `review.reject`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RejectParams {
-    /// Which run.
-    #[serde(flatten)]
-    pub at: AtRun,
-    /// Why, at most 8 KiB; the next session on the node reads it.
-    pub reason: String,
 }
 
 /// `guard.accept`.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
-use crate::words::words;
+use crate::words::{ReviewVerdict, words};
 
 words! {
     /// A rule that an audit holds a branch to.
@@ -53,7 +53,7 @@ words! {
         Rerun = "rerun",
         /// All that is judged is here, and there is an iteration of the run to judge.
         Unseen = "unseen",
-        /// Each commit of the runner is signed by a key that was named.
+        /// Each commit of the runner, and each review by a person, is signed by a key that was named.
         Signed = "signed",
         /// What was once the last commit of the branch is still in it.
         Tip = "tip",
@@ -175,16 +175,34 @@ pub struct AuditSince {
     pub warnings: u32,
 }
 
-/// Whose signatures the runner's commits have.
+/// Whose signatures the runner's commits, or people's reviews, have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditSigned {
-    /// Commits of the runner.
+    /// How many were looked at.
     pub commits: u32,
     /// How many of them are signed by a key that was named.
     pub held: u32,
     /// By whom: principal and key, each once.
     pub by: Vec<String>,
+}
+
+/// A person's word on what a session has left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditReview {
+    /// The commit that it became.
+    pub commit: String,
+    /// The iteration.
+    pub iter: u32,
+    /// The node.
+    pub node: String,
+    /// What was decided.
+    pub verdict: ReviewVerdict,
+    /// The bytes that a signature of it is of.
+    pub text: String,
+    /// The signature in the receipt, in base64 without its armor.
+    pub signature: Option<String>,
 }
 
 /// What an audit of a branch found.
@@ -215,4 +233,10 @@ pub struct AuditReport {
     /// Whose signatures the runner's commits have, where signers were named.
     #[serde(default)]
     pub signed: Option<AuditSigned>,
+    /// What people have said of finished nodes, oldest first.
+    #[serde(default)]
+    pub reviews: Vec<AuditReview>,
+    /// Whose signatures these have, where reviewers were named.
+    #[serde(default)]
+    pub reviewed: Option<AuditSigned>,
 }

@@ -157,7 +157,7 @@ fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::NotARepository | ErrorKind::NotFound => StatusCode::NOT_FOUND,
         ErrorKind::InvalidRequest => StatusCode::BAD_REQUEST,
-        ErrorKind::InsideIteration | ErrorKind::Unconfirmed => StatusCode::FORBIDDEN,
+        ErrorKind::InsideIteration | ErrorKind::Unconfirmed | ErrorKind::Unsigned => StatusCode::FORBIDDEN,
         ErrorKind::InvalidFile
         | ErrorKind::DirtyTree
         | ErrorKind::IdentityMismatch

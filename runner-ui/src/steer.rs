@@ -16,9 +16,8 @@ use protocol::api::{DaemonApiClient as _, NoteApiClient as _, QuestionApiClient 
 use protocol::api::{RunApiClient, TreeApiClient as _};
 use protocol::client::{Connection, caller_env};
 use protocol::reply::{ChangeReply, ControlReply, ReviewReply};
-use protocol::request::{
-    AnswerParams, AtRun, NoteParams, PauseParams, RejectParams, ResumeParams, RetryParams, VouchParams,
-};
+use protocol::request::{AnswerParams, AtRun, NoteParams, PauseParams, ResumeParams, RetryParams, VouchParams};
+use protocol::review::{ApproveParams, RejectParams};
 use protocol::words::{ReviewVerdict, VerdictName};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -108,11 +107,11 @@ async fn perform(connection: &Arc<Connection>, at: AtRun, order: Steer) -> Resul
         Steer::Retry { node } => changed(client.retry(RetryParams { at, node }).await?),
         Steer::Approve { iter } => {
             check_waiting(connection, &at, iter).await?;
-            reviewed(&client.approve(at).await?)
+            reviewed(&client.approve(ApproveParams { at, signature: None }).await?)
         }
         Steer::Reject { iter, reason } => {
             check_waiting(connection, &at, iter).await?;
-            reviewed(&client.reject(RejectParams { at, reason }).await?)
+            reviewed(&client.reject(RejectParams { at, reason, signature: None }).await?)
         }
         Steer::Pause { now } => {
             let reply = RunApiClient::pause(client, PauseParams { path, run, now }).await?;

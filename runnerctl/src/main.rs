@@ -32,6 +32,7 @@ mod text;
 mod ui;
 mod wait;
 mod watch;
+mod word;
 
 use std::io;
 use std::process::ExitCode;

@@ -10,8 +10,9 @@ use protocol::api::{
 use protocol::client::{ConnectOptions, Connection, caller_env};
 use protocol::path::WirePath;
 use protocol::request::{
-    AnswerParams, AtIteration, AtRun, LogParams, LogStream, NoteParams, QuestionsParams, RejectParams, StartParams,
+    AnswerParams, AtIteration, AtRun, LogParams, LogStream, NoteParams, QuestionsParams, StartParams,
 };
+use protocol::review::{ApproveParams, RejectParams};
 use protocol::view::StatusView;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::IntoCallToolResult;
@@ -292,7 +293,7 @@ impl Tools {
     #[tool(annotations(destructive_hint = false))]
     async fn approve(&self, Parameters(of): Parameters<OfRun>) -> Answer {
         let at = self.at(of)?;
-        told(&self.connection().await?.client().approve(at).await?)
+        told(&self.connection().await?.client().approve(ApproveParams { at, signature: None }).await?)
     }
 
     /// Reject what is waiting for a review; the next session reads why.
@@ -300,7 +301,7 @@ impl Tools {
     async fn reject(&self, Parameters(words): Parameters<Words>) -> Answer {
         let Words { path, run, text: reason } = words;
         let at = self.at(OfRun { path, run })?;
-        told(&self.connection().await?.client().reject(RejectParams { at, reason }).await?)
+        told(&self.connection().await?.client().reject(RejectParams { at, reason, signature: None }).await?)
     }
 }
 

@@ -28,6 +28,7 @@ pub mod repo;
 pub mod review;
 pub mod rpc;
 pub mod service;
+pub mod ssh_signature;
 pub mod startup;
 pub mod store;
 mod temporary;

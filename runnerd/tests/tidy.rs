@@ -67,11 +67,27 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("review", &[]),
     ("rpc", &["client_gone", "clock", "events", "process"]),
     ("service", &["registry", "worker"]),
+    ("ssh_signature", &["temporary"]),
     ("startup", &["service"]),
     ("store", &["obstruction", "repo"]),
     ("temporary", &[]),
     ("upstream", &["clock", "config", "git"]),
-    ("verify", &["admit", "causes", "config", "git", "guard", "process", "repo", "temporary", "worker", "workspace"]),
+    (
+        "verify",
+        &[
+            "admit",
+            "causes",
+            "config",
+            "git",
+            "guard",
+            "process",
+            "repo",
+            "ssh_signature",
+            "temporary",
+            "worker",
+            "workspace",
+        ],
+    ),
     (
         "worker",
         &[
@@ -89,6 +105,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "publish",
             "repo",
             "review",
+            "ssh_signature",
             "store",
             "upstream",
         ],
@@ -148,6 +165,7 @@ const HOMES: &[Home] = &[
             "runnerd/src/git/repository/program.rs",
             "runnerd/src/upstream/program.rs",    // the user's git, towards a remote
             "runnerd/src/private/signing_key.rs", // ssh-keygen, which makes a key in a moment and asks nothing
+            "runnerd/src/ssh_signature.rs",       // the same, which looks at a signature
             "supervisor/src/leader.rs",
             "runnerd/testkit/",
             "bench/",                           // controls, beside what is measured

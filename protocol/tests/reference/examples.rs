@@ -30,13 +30,15 @@ use protocol::reply::{
 use protocol::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,
     ConfigKey, ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter,
-    LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RejectParams, RerunParams, ResumeParams,
-    RetryParams, SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
+    LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RerunParams, ResumeParams, RetryParams,
+    SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
+use protocol::review::{ApproveParams, PendingReview, RejectParams, Word};
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
 use protocol::verify::{
-    AuditCounts, AuditFinding, AuditPass, AuditReport, AuditRule, PersonCommit, RerunReport, Severity, TipsParams,
+    AuditCounts, AuditFinding, AuditPass, AuditReport, AuditReview, AuditRule, PersonCommit, RerunReport, Severity,
+    TipsParams,
 };
 use protocol::view::{
     ChangeView, CheckView, DaemonView, DiskView, IterationView, MissingLevel, NodeRef, OutageView, PhaseView,
@@ -75,6 +77,7 @@ pub(crate) fn all() -> Vec<Example> {
         edits(),
         steering(),
         iterations(),
+        audits(),
         landing(),
         bisected(),
         examined(),
@@ -606,7 +609,7 @@ fn audited() -> AuditReport {
             runner_paths: vec![".runner/state/notes.md".into()],
             other_paths: 0,
         }],
-        passes: vec![AuditPass { node: "root.2".into(), iter: 7, commit }],
+        passes: vec![AuditPass { node: "root.2".into(), iter: 7, commit: commit.clone() }],
         brought: Vec::new(),
         unseen: Vec::new(),
         counts: AuditCounts {
@@ -622,6 +625,15 @@ fn audited() -> AuditReport {
         },
         since: None,
         signed: None,
+        reviews: vec![AuditReview {
+            commit,
+            iter: 7,
+            node: "root.2".into(),
+            verdict: ReviewVerdict::Accept,
+            text: Word { on: &pending_review(), verdict: ReviewVerdict::Accept, reason: "" }.to_string(),
+            signature: None,
+        }],
+        reviewed: None,
     }
 }
 
@@ -671,8 +683,15 @@ fn reviewed(verdict: ReviewVerdict) -> ReviewReply {
     ReviewReply { run: summary(RunStatus::Queued), node: "root.1".into(), iteration: 2, verdict }
 }
 
+fn pending_review() -> PendingReview {
+    PendingReview { run: ID.into(), node: "root.2".into(), iteration: 6, commit: FROM.into() }
+}
+
 fn steering() -> Vec<Example> {
-    let reject = RejectParams { at: AtRun { path: proj(), run: None }, reason: "No test for empty input.".into() };
+    let at = AtRun { path: proj(), run: None };
+    let approve = ApproveParams { at: at.clone(), signature: None };
+    let reject =
+        RejectParams { at, reason: "No test for empty input.".into(), signature: Some("U1NIU0lHAAAAAQ…".into()) };
     let accept = AcceptParams { at: AtRun { path: proj(), run: None }, file: None };
     let accepted = ChangeReply { id: None, ..taken("guard accept", "", "justfile") };
     let note = NoteParams { at: AtRun { path: proj(), run: None }, text: "Use sqlx, not diesel.".into() };
@@ -691,7 +710,8 @@ fn steering() -> Vec<Example> {
         example("memory.get", &at_run(), &MemoryReply { commit: Some(COMMIT.into()), files }),
         example("question.list", &QuestionsParams { path: None, all: false }, &vec![question]),
         example("question.answer", &answer, &answered),
-        example("review.approve", &at_run(), &reviewed(ReviewVerdict::Accept)),
+        example("review.pending", &at_run(), &pending_review()),
+        example("review.approve", &approve, &reviewed(ReviewVerdict::Accept)),
         example("review.reject", &reject, &reviewed(ReviewVerdict::Reject)),
         example("note.add", &note, &taken("note", "n1", "n1: Use sqlx, not diesel.")),
         example("guard.accept", &accept, &accepted),
@@ -847,6 +867,22 @@ fn iterations() -> Vec<Example> {
         iter: Some(3),
         kind: EventKind::Phase { phase: PhaseName::Work, node: Some("root.1".into()) },
     };
+    vec![
+        example("iteration.list", &at_run(), &vec![iteration()]),
+        example(
+            "iteration.get",
+            &second,
+            &IterationReply { iteration: iteration(), record, meta: Some(meta()), failures: Vec::new() },
+        ),
+        example("iteration.log", &log, &text),
+        example("iteration.activity", &ActivityParams { at: second, offset: 4096 }, &done),
+        example("iteration.export", &export, &exported),
+        example("iteration.gc", &GcParams { path: proj(), keep: 1, dry_run: true }, &freed),
+        example("events.subscribe", &Subscription { path: Some(proj()), since: Some(118), output: false }, &event),
+    ]
+}
+
+fn audits() -> Vec<Example> {
     let rerun = RerunParams {
         path: proj(),
         passes: audited().passes,
@@ -865,23 +901,18 @@ fn iterations() -> Vec<Example> {
         found: "a branch without it".into(),
     }];
     vec![
-        example("iteration.list", &at_run(), &vec![iteration()]),
-        example(
-            "iteration.get",
-            &second,
-            &IterationReply { iteration: iteration(), record, meta: Some(meta()), failures: Vec::new() },
-        ),
-        example("iteration.log", &log, &text),
-        example("iteration.activity", &ActivityParams { at: second, offset: 4096 }, &done),
-        example("iteration.export", &export, &exported),
-        example("iteration.gc", &GcParams { path: proj(), keep: 1, dry_run: true }, &freed),
         example(
             "verify.run",
-            &VerifyParams { path: proj(), run: Some("port-to-postgres".into()), since: None, signers: None },
+            &VerifyParams {
+                path: proj(),
+                run: Some("port-to-postgres".into()),
+                since: None,
+                signers: None,
+                reviewers: None,
+            },
             &audited(),
         ),
         example("verify.rerun", &rerun, &RerunReport { guards: 1, findings: Vec::new() }),
         example("verify.tips", &tips, &lost),
-        example("events.subscribe", &Subscription { path: Some(proj()), since: Some(118), output: false }, &event),
     ]
 }

@@ -4,11 +4,14 @@ use clap::Args;
 use protocol::api::ReviewApiClient as _;
 use protocol::error::ExitStatus;
 use protocol::request::AtRun;
+use protocol::review::ApproveParams;
+use protocol::words::ReviewVerdict;
 
 use crate::args::Target;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::review::reviewed;
+use crate::word::{self, Saying};
 
 const EXAMPLES: &str = "Examples:
   runnerctl approve                  the task that `status` names
@@ -19,7 +22,8 @@ const EXAMPLES: &str = "Examples:
 ///
 /// With `by = "human"` under `[review]`, a run waits for you whenever an agent says that a task is done and the guard
 /// passes. Approving it is a commit of its own, and the run continues. If files have changed since, the guard runs again
-/// first.
+/// first. With `sign = true` your review is signed with the SSH key that git's runner.reviewKey names, or else the one that
+/// your git signs with.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ApproveArgs {
@@ -31,7 +35,10 @@ pub(crate) struct ApproveArgs {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ApproveArgs) -> Result<ExitStatus, Failure> {
     let Target { place, run } = args.target;
     let at = AtRun { path: invocation.place(place.path())?, run };
-    let reply = invocation.connect().await?.client().approve(at).await?;
+    let connection = invocation.connect().await?;
+    let saying = Saying { at: &at, verdict: ReviewVerdict::Accept, reason: "" };
+    let request = async |signature| connection.client().approve(ApproveParams { at: at.clone(), signature }).await;
+    let reply = word::say((invocation.ui, &connection), saying, request).await?;
     invocation.ui.answer("review", &reply, |_| reviewed(&reply))?;
     Ok(ExitStatus::Fine)
 }

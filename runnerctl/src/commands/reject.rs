@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use protocol::api::ReviewApiClient as _;
 use protocol::error::ExitStatus;
-use protocol::request::{AtRun, RejectParams};
+use protocol::request::AtRun;
+use protocol::review::RejectParams;
+use protocol::words::ReviewVerdict;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::review::reviewed;
+use crate::word::{self, Saying};
 
 const EXAMPLES: &str = "Examples:
   runnerctl reject \"Untested input\"
@@ -36,7 +39,11 @@ pub(crate) struct RejectArgs {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: RejectArgs) -> Result<ExitStatus, Failure> {
     let RejectArgs { reason, path, run } = args;
     let at = AtRun { path: invocation.place(path.as_deref())?, run };
-    let reply = invocation.connect().await?.client().reject(RejectParams { at, reason }).await?;
+    let connection = invocation.connect().await?;
+    let saying = Saying { at: &at, verdict: ReviewVerdict::Reject, reason: &reason };
+    let params = |signature| RejectParams { at: at.clone(), reason: reason.clone(), signature };
+    let request = async |signature| connection.client().reject(params(signature)).await;
+    let reply = word::say((invocation.ui, &connection), saying, request).await?;
     invocation.ui.answer("review", &reply, |_| reviewed(&reply))?;
     Ok(ExitStatus::Fine)
 }

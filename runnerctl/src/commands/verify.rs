@@ -74,6 +74,9 @@ pub(crate) struct VerifyArgs {
     /// Require that each commit of the runner is signed by a key in FILE, in the form of git's allowed signers (SSH)
     #[arg(long, value_name = "FILE", conflicts_with = "landed")]
     signers: Option<PathBuf>,
+    /// Require that each approval and rejection by a person is signed by a key in FILE, in the same form
+    #[arg(long, value_name = "FILE", conflicts_with = "landed")]
+    reviewers: Option<PathBuf>,
     /// Require that each commit that FILE names for the run is still on the branch, and add its last one where all is well
     #[arg(long, value_name = "FILE", conflicts_with = "landed")]
     tip_log: Option<PathBuf>,
@@ -97,8 +100,8 @@ enum Format {
     Markdown,
 }
 
-/// Most bytes of a file of signers.
-const SIGNERS_LIMIT: u64 = 64 * 1024;
+/// Most bytes of a file of keys.
+const KEYS_LIMIT: u64 = 64 * 1024;
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, mut args: VerifyArgs) -> Result<ExitStatus, Failure> {
@@ -120,7 +123,8 @@ async fn check(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStat
         return Err(Failure::usage("--json and --format name different forms").hint("runnerctl verify --format sarif"));
     }
     let path = invocation.place(args.place.path())?;
-    let signers = args.signers.as_deref().map(read_signers).transpose()?;
+    let signers = args.signers.as_deref().map(|path| read_keys("signers", path)).transpose()?;
+    let reviewers = args.reviewers.as_deref().map(|path| read_keys("reviewers", path)).transpose()?;
     let tips = args.tip_log.as_deref().map(TipLog::read).transpose()?;
     let connection = invocation.connect().await?;
     if let Some(branch) = args.landed {
@@ -129,7 +133,7 @@ async fn check(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStat
         let is_changed = report.commits.iter().any(|check| check.state == LandedState::Differs);
         return Ok(if is_changed { ExitStatus::Violation } else { ExitStatus::Fine });
     }
-    let params = VerifyParams { path: path.clone(), run: args.run, since: args.since.clone(), signers };
+    let params = VerifyParams { path: path.clone(), run: args.run, since: args.since.clone(), signers, reviewers };
     let mut report = connection.client().verify(params).await?;
     if let Some(tips) = &tips {
         tips.hold(&connection, path.clone(), &mut report).await?;
@@ -160,13 +164,13 @@ async fn check(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStat
     Ok(status)
 }
 
-fn read_signers(path: &Path) -> Result<String, Failure> {
+fn read_keys(what: &str, path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(SIGNERS_LIMIT + 1).read_to_string(&mut text));
+    let read = File::open(path).and_then(|file| file.take(KEYS_LIMIT + 1).read_to_string(&mut text));
     let shown = path.display();
-    read.map_err(|error| Failure::io(format!("reading the signers {shown}"), &error))?;
-    if text.len() as u64 > SIGNERS_LIMIT {
-        return Err(Failure::usage(format!("the signers {shown} are longer than 64 KiB")));
+    read.map_err(|error| Failure::io(format!("reading the {what} {shown}"), &error))?;
+    if text.len() as u64 > KEYS_LIMIT {
+        return Err(Failure::usage(format!("the {what} {shown} are longer than 64 KiB")));
     }
     Ok(text)
 }

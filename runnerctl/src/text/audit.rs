@@ -131,6 +131,10 @@ fn proven(report: &AuditReport) -> Vec<String> {
         if let Some(signed) = report.signed.as_ref().filter(|signed| signed.held == signed.commits) {
             lines.push(format!("{} of the runner, signed by {}", count(signed.held, "commit"), signed.by.join(", ")));
         }
+        if let Some(signed) = report.reviewed.as_ref().filter(|signed| signed.held > 0 && signed.held == signed.commits)
+        {
+            lines.push(format!("{} by people, signed by {}", count(signed.held, "review"), signed.by.join(", ")));
+        }
     }
     let sent = count(counts.iterations.saturating_sub(counts.said), "prompt");
     lines.push(format!("{} of {sent} exactly as the rules build them", counts.prompts));
@@ -145,6 +149,10 @@ fn testified(report: &AuditReport) -> Vec<String> {
     }
     if counts.iterations > 0 {
         lines.push("what sessions said and consumed, and why those without an answer ended".to_owned());
+    }
+    if !report.reviews.is_empty() && report.reviewed.is_none() {
+        let reviews = count(u32::try_from(report.reviews.len()).unwrap_or(u32::MAX), "review");
+        lines.push(format!("that {reviews} came from a person"));
     }
     if counts.prompts_unknown > 0 {
         lines.push(format!("{} of another version", count(counts.prompts_unknown, "prompt")));

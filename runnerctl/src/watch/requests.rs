@@ -10,9 +10,9 @@ use protocol::client::{CallError, Connection, caller_env};
 use protocol::error::ErrorKind;
 use protocol::reply::{ChangeReply, ControlReply, ReviewReply, StepReply};
 use protocol::request::{
-    AnswerParams, AtIteration, AtRun, LogParams, NoteParams, PauseParams, QuestionsParams, RejectParams, ResumeParams,
-    StepParams,
+    AnswerParams, AtIteration, AtRun, LogParams, NoteParams, PauseParams, QuestionsParams, ResumeParams, StepParams,
 };
+use protocol::review::{ApproveParams, RejectParams};
 use protocol::words::ReviewVerdict;
 use tokio::time::sleep;
 
@@ -98,9 +98,9 @@ async fn steered(connection: &Connection, steer: &Steer) -> Result<String, Error
             let params = AnswerParams { path: Some(path), id: id.clone(), text: text.clone() };
             Ok(answered(&client.answer(params).await?))
         }
-        What::Approve => Ok(reviewed(&client.approve(at(&steer.target)).await?)),
+        What::Approve => Ok(reviewed(&client.approve(ApproveParams { at: at(&steer.target), signature: None }).await?)),
         What::Reject(reason) => {
-            let params = RejectParams { at: at(&steer.target), reason: reason.clone() };
+            let params = RejectParams { at: at(&steer.target), reason: reason.clone(), signature: None };
             Ok(reviewed(&client.reject(params).await?))
         }
     }

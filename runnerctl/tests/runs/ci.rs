@@ -122,6 +122,7 @@ fn action(pushed: &Pushed, commit: &str) -> Output {
         ("COMMIT", commit),
         ("SINCE", ""),
         ("SIGNERS", ""),
+        ("REVIEWERS", ""),
         ("TIP_LOG", &log),
         ("SARIF", &sarif),
     ];
@@ -146,12 +147,20 @@ fn template(pushed: &Pushed, commit: &str) -> Output {
     let variables = job["variables"].as_object().expect("variables").keys().map(String::as_str);
     assert_eq!(
         variables.collect::<BTreeSet<_>>(),
-        BTreeSet::from(["GIT_DEPTH", "RUNNER_SIGNERS", "RUNNER_SINCE", "RUNNER_TIP_LOG", "RUNNER_VERIFY"])
+        BTreeSet::from([
+            "GIT_DEPTH",
+            "RUNNER_REVIEWERS",
+            "RUNNER_SIGNERS",
+            "RUNNER_SINCE",
+            "RUNNER_TIP_LOG",
+            "RUNNER_VERIFY"
+        ])
     );
     let env = [
         ("CI_COMMIT_BRANCH", pushed.branch.as_str()),
         ("CI_COMMIT_SHA", commit),
         ("RUNNER_SIGNERS", ""),
+        ("RUNNER_REVIEWERS", ""),
         ("RUNNER_SINCE", "main"),
         ("RUNNER_TIP_LOG", ""),
         ("RUNNER_VERIFY", &verify),

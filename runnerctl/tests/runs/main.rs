@@ -36,6 +36,7 @@ mod secrets;
 mod settings;
 mod side_files;
 mod signatures;
+mod signed_reviews;
 mod sleep;
 mod slow;
 mod status;

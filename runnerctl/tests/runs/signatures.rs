@@ -150,7 +150,7 @@ fn a_red_guard_that_is_retold_falls_with_signers_alone() {
     assert_eq!(signed.fault(), "no signature");
 
     signed.becomes(|_| retold(&raw));
-    assert_eq!(signed.fault(), "a signature that is not of this commit, or of a revoked key");
+    assert_eq!(signed.fault(), "a signature of something else, or of a revoked key");
     signed.becomes(|_| raw.replace(" -----END SSH SIGNATURE-----\n", ""));
     assert_ne!(signed.fault(), "", "it is cut off");
 

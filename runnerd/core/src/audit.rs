@@ -17,6 +17,7 @@ mod owned;
 mod people_commits;
 mod plan;
 mod prompts;
+mod reviews;
 mod signatures;
 mod state;
 mod tips;
@@ -39,6 +40,7 @@ use self::net_diff::NetDiff;
 use self::plan::Part;
 pub use self::plan::{Plan, WatchAt, Whose};
 use self::prompts::Rebuilt;
+pub use self::reviews::reviewed;
 pub use self::signatures::{Signature, signed, to_be_signed};
 pub use self::state::Reading;
 use self::state::State;
@@ -128,6 +130,8 @@ impl Audit {
             counts: AuditCounts::default(),
             since: None,
             signed: None,
+            reviews: Vec::new(),
+            reviewed: None,
         };
         Self {
             plan: Arc::new(plan),
@@ -398,6 +402,8 @@ impl Audit {
         counts.prompts += u32::from(rebuilt == Rebuilt::Same);
         counts.said += u32::from(rebuilt == Rebuilt::NotSent);
         counts.prompts_unknown += u32::from(rebuilt == Rebuilt::Unknown);
+        let on = self.plan.iteration_commit_before(self.place()).unwrap_or_default();
+        self.report.reviews.extend(reviews::review((receipt, &self.commit()), on, to.feedback));
         if receipt.verdict.name == VerdictName::Accepted {
             let pass = AuditPass { node: receipt.node.clone(), iter: receipt.iter, commit: self.commit() };
             self.report.passes.push(pass);

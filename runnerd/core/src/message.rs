@@ -23,6 +23,7 @@ pub use summary::first_line;
 pub(crate) use summary::safe as safe_summary;
 pub use value::{
     AgentStamp, Attempts, GuardRun, Malformed, ProcessEnd, ReviewRun, RunnerVersion, UsageLine, VerdictLine,
+    WordSignature,
 };
 
 use self::trailers::Trailers;

@@ -27,6 +27,9 @@ pub struct Policy {
     pub on_change: OnChange,
     /// Who reviews a finished node.
     pub review: ReviewBy,
+    /// Whether a person's review counts only with a signature.
+    #[serde(default)]
+    pub review_signed: bool,
     /// Ceiling of cost, in millionths of a US dollar.
     pub max_cost_micro_usd: Option<u64>,
     /// Ceiling of tokens, all kinds together.
@@ -119,6 +122,7 @@ impl Default for Policy {
             roles: RolesMode::Auto,
             on_change: OnChange::Both,
             review: ReviewBy::Off,
+            review_signed: false,
             max_cost_micro_usd: None,
             max_tokens: None,
             max_run_ms: None,

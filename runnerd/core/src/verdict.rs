@@ -15,6 +15,7 @@ use protocol::meta::{SecretSeen, SessionFailure};
 use protocol::words::{Containment, PhaseName, Role, VerdictName};
 use serde::{Deserialize, Serialize};
 
+use crate::message::WordSignature;
 use crate::policy::{OnTimeout, Policy, RolesMode};
 use crate::validate::TreeFault;
 
@@ -54,6 +55,9 @@ pub struct Task {
     /// A person's word that stands for a session.
     #[serde(default)]
     pub decision: Option<Decision>,
+    /// That person's signature, where they have signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<WordSignature>,
     /// Whether the guard is asked again before an approval counts: what it has passed is not what stands there.
     #[serde(default)]
     pub recheck: bool,

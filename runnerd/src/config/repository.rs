@@ -106,6 +106,8 @@ pub struct ReviewConfig {
     pub by: Reviewer,
     /// What to look for; may be empty.
     pub criteria: String,
+    /// Whether a person's review counts only with their signature.
+    pub sign: bool,
 }
 
 /// The `[prompt]` section.

@@ -207,6 +207,12 @@ const REVIEW: &[Key] = &[
         "Who reviews tasks that pass the guard: nobody, a fresh agent session, or a person.",
     ),
     Key::new("criteria", Text, Is("\"\""), "What a reviewer should look for, besides the task's goal and acceptance."),
+    Key::new(
+        "sign",
+        Flag,
+        Is("false"),
+        "Whether a person's review must be signed, with the SSH key that their git signs with.",
+    ),
 ];
 
 const PROMPT: &[Key] = &[Key::new(

@@ -67,7 +67,7 @@ pub use replica::Replica;
 pub use repository::handle::Repository;
 pub use repository::identity::Identity;
 pub use repository::trusted::Captured;
-pub use repository::users::UsersRules;
+pub use repository::users::{UsersRules, revoked_keys};
 pub use rescue::{Restore, Restored, Snapshot, SnapshotRequest};
 pub use tampering::{Fingerprint, MovedRef, Tampered};
 pub use worktree::change::{Change, ChangeKind};

@@ -2,30 +2,41 @@
 
 use jsonrpsee::core::{RpcResult, async_trait};
 use protocol::api::ReviewApiServer;
-use protocol::error::ErrorData;
+use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::ReviewReply;
-use protocol::request::{AtRun, RejectParams};
+use protocol::request::AtRun;
+use protocol::review::{ApproveParams, PendingReview, RejectParams};
 use runner_core::approval::Decision;
+use runner_core::message::WordSignature;
 
 use super::Api;
 use crate::worker::Message;
 
 #[async_trait]
 impl ReviewApiServer for Api {
-    async fn approve(&self, params: AtRun) -> RpcResult<ReviewReply> {
-        Ok(self.decide(params, Decision::Approve).await?)
+    async fn pending_review(&self, params: AtRun) -> RpcResult<PendingReview> {
+        let AtRun { path, run } = self.meant(params, "approve").await?;
+        let (_, worker) = self.worker(path.as_path()).await?;
+        Ok(worker.ask(|reply| Message::PendingReview { run, reply }).await?)
+    }
+
+    async fn approve(&self, params: ApproveParams) -> RpcResult<ReviewReply> {
+        Ok(self.decide(params.at, Decision::Approve, params.signature).await?)
     }
 
     async fn reject(&self, params: RejectParams) -> RpcResult<ReviewReply> {
-        Ok(self.decide(params.at, Decision::Reject { reasons: params.reason }).await?)
+        Ok(self.decide(params.at, Decision::Reject { reasons: params.reason }, params.signature).await?)
     }
 }
 
 impl Api {
-    async fn decide(&self, AtRun { path, run }: AtRun, decision: Decision) -> Result<ReviewReply, ErrorData> {
+    async fn decide(&self, at: AtRun, decision: Decision, signature: Option<String>) -> Result<ReviewReply, ErrorData> {
         let command = if decision == Decision::Approve { "approve" } else { "reject" };
-        let AtRun { path, run } = self.meant(AtRun { path, run }, command).await?;
+        let signature = signature.map(|text| text.parse::<WordSignature>()).transpose().map_err(|malformed| {
+            ErrorData::new(ErrorKind::InvalidRequest, format!("malformed value of `signature`: {malformed}"))
+        })?;
+        let AtRun { path, run } = self.meant(at, command).await?;
         let (_, worker) = self.worker(path.as_path()).await?;
-        worker.ask(|reply| Message::Review { run, decision, reply }).await
+        worker.ask(|reply| Message::Review { run, decision, signature, reply }).await
     }
 }

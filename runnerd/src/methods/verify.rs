@@ -17,7 +17,7 @@ use super::{Api, blocking};
 use crate::admit::git_error;
 use crate::client_gone::ClientGone;
 use crate::git::{GitError, Id, Repository};
-use crate::verify::{Signers, Since, Stage, Target, VerifyError, commands, copies, signed, target, verify};
+use crate::verify::{Signers, Since, Stage, Target, VerifyError, commands, copies, reviewed, signed, target, verify};
 
 #[async_trait]
 impl VerifyApiServer for Api {
@@ -31,8 +31,8 @@ impl VerifyApiServer for Api {
         })
         .await?;
         let is_live = self.is_at_work(&repository, &target).await;
-        let (since, signers) = (params.since, params.signers);
-        let asked = format!("verify {} {} {is_live} {since:?} {signers:?}", target.run, target.tip);
+        let (since, signers, reviewers) = (params.since, params.signers, params.reviewers);
+        let asked = format!("verify {} {} {is_live} {since:?} {signers:?} {reviewers:?}", target.run, target.tip);
         let folder = self.paths.state.clone();
         let found = repository.clone();
         let read = move |stop: &CancellationToken| {
@@ -41,6 +41,10 @@ impl VerifyApiServer for Api {
             if let Some(signers) = &signers {
                 let signers = Signers { text: signers, folder: &folder };
                 signed(&found, (&target, signers), &mut report, stop).map_err(|error| told(&found, &error))?;
+            }
+            if let Some(reviewers) = &reviewers {
+                let reviewers = Signers { text: reviewers, folder: &folder };
+                reviewed(&found, reviewers, &mut report, stop).map_err(|error| told(&found, &error))?;
             }
             match &mut since {
                 Some(since) => since.leave_out(report),
@@ -154,6 +158,7 @@ pub(super) fn told(repository: &Repository, error: &VerifyError) -> ErrorData {
         | VerifyError::Folder { .. }
         | VerifyError::Spawn(_)
         | VerifyError::Workspace(_)
+        | VerifyError::Keygen(_)
         | VerifyError::Interrupted => ErrorData::new(ErrorKind::Fault, error.to_string()),
     }
 }

@@ -45,6 +45,7 @@ pub const READING: &[&str] = &[
     "question.list",
     "repo.disk",
     "repo.list",
+    "review.pending",
     "run.list",
     "run.locate",
     "run.queue",

@@ -12,6 +12,6 @@ mod target;
 pub use points::points;
 pub use read::{VerifyError, plan, verify};
 pub use rerun::{Stage, clear, commands, copies};
-pub use signers::{Signers, signed};
+pub use signers::{Signers, reviewed, signed};
 pub use since::Since;
 pub use target::{Target, target};

@@ -57,6 +57,9 @@ pub enum VerifyError {
     /// What a workspace is to have could not be brought.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
+    /// What holds signatures against keys cannot be run.
+    #[error("ssh-keygen cannot be run")]
+    Keygen(#[source] std::io::Error),
     /// It was told to end.
     #[error("it was ended before it was done")]
     Interrupted,

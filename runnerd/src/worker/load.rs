@@ -218,6 +218,7 @@ pub fn policy_of(config: &RepoConfig) -> Policy {
             Reviewer::Agent => policy::ReviewBy::Agent,
             Reviewer::Human => policy::ReviewBy::Human,
         },
+        review_signed: config.review.sign,
         max_cost_micro_usd: config.max_cost.map(|cost| cost.0),
         max_tokens: config.max_tokens,
         max_run_ms: config.max_run.map(millis),

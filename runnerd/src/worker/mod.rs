@@ -15,10 +15,12 @@ use std::sync::Arc;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::hook::HookEvent;
 use protocol::reply::{ChangeReply, ControlReply, ReviewReply, StartReply, StepReply};
+use protocol::review::PendingReview;
 use protocol::view::{PendingControl, RunSummary, StatusView};
 use protocol::words::RunStatus;
 use runner_core::approval::Decision;
 use runner_core::change::Change;
+use runner_core::message::WordSignature;
 use runner_core::run::{Refusal, Start};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -120,8 +122,17 @@ pub enum Message {
         run: Option<String>,
         /// What was decided.
         decision: Decision,
+        /// That person's signature.
+        signature: Option<WordSignature>,
         /// Who waits.
         reply: Reply<ReviewReply>,
+    },
+    /// Tell what waits for a person's word.
+    PendingReview {
+        /// Which run.
+        run: Option<String>,
+        /// Who waits.
+        reply: Reply<PendingReview>,
     },
     /// Do something to the repository while no run of it begins.
     Within(Within, Reply<()>),

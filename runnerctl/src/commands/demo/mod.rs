@@ -133,7 +133,7 @@ async fn own_daemon(args: &DemoArgs) -> Result<Option<OwnDaemon>, Failure> {
 async fn play_and_verify(invocation: &Invocation<'_>, scratch: &Scratch) -> Result<Played, Failure> {
     let run = play(invocation, scratch).await?;
     let path = invocation.place(Some(scratch.folder()))?;
-    let params = VerifyParams { path, run: Some(run.summary.id.clone()), since: None, signers: None };
+    let params = VerifyParams { path, run: Some(run.summary.id.clone()), since: None, signers: None, reviewers: None };
     let audit = invocation.connect().await?.client().verify(params).await?;
     Ok(Played { run, audit })
 }

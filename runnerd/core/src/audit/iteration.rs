@@ -136,7 +136,8 @@ impl Iteration<'_> {
         let told = self.to.feedback.nodes.get(&self.receipt.node).and_then(|told| told.failure.as_ref());
         let reasons = told.map(|failure| failure.text.clone()).unwrap_or_default();
         let decision = if review.accepted { Decision::Approve } else { Decision::Reject { reasons } };
-        approval::pending(standing).map(|on| PersonDecision { on, decision })
+        let signature = self.receipt.signature.clone();
+        approval::pending(standing).map(|on| PersonDecision { on, decision, signature })
     }
 
     fn evidence<'a>(&'a self, task: &'a Task) -> Evidence<'a> {

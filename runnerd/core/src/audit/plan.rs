@@ -151,6 +151,12 @@ impl Plan {
         iteration(&self.parts, (self.first + at).checked_sub(1)?)
     }
 
+    /// Returns the id of the commit whose receipt that is.
+    pub(super) fn iteration_commit_before(&self, at: usize) -> Option<&str> {
+        let settled = last_settled(&self.parts, (self.first + at).checked_sub(1)?)?;
+        self.heads.get(settled).map(|head| head.id.as_str())
+    }
+
     /// Returns where it is asked what is watched for the guard, with a commit that is looked at.
     pub fn watch_at(&self, at: usize) -> Option<WatchAt> {
         let is_agents = |at: usize| matches!(self.parts.get(at), Some(Part::Agent { .. }));

@@ -27,7 +27,7 @@ pub enum Signature {
         /// The key's fingerprint.
         key: String,
     },
-    /// It is not of this commit, or its key is revoked.
+    /// It is not of what it is said to be of, or its key is revoked.
     Broken,
     /// There is none.
     None,
@@ -42,7 +42,7 @@ impl Signature {
             Self::Holds { .. } => None,
             Self::Foreign { key } if key.is_empty() => Some("a signature of a key that may not".to_owned()),
             Self::Foreign { key } => Some(format!("a signature of {key}, which may not")),
-            Self::Broken => Some("a signature that is not of this commit, or of a revoked key".to_owned()),
+            Self::Broken => Some("a signature of something else, or of a revoked key".to_owned()),
             Self::None => Some("no signature".to_owned()),
             Self::Unchecked => Some("a signature that cannot be checked as one of SSH's".to_owned()),
         }
@@ -57,14 +57,26 @@ pub fn to_be_signed(plan: &Plan) -> Vec<String> {
 /// Adds to a report which commits of the runner's are not signed by a key that was named. Nothing said of one is no signature.
 pub fn signed(plan: &Plan, said: &BTreeMap<String, Signature>, report: &mut AuditReport) {
     let mut findings = Findings::default();
+    let all = runners(plan).into_iter().map(|(id, commit)| ((id, commit), said.get(id).unwrap_or(&Signature::None)));
+    let signed = tally(all, |(id, commit), fault| {
+        findings.turn_to(id, number(commit));
+        findings.violation(AuditRule::Signed, "signature", ("a signature of a key that may sign", fault));
+    });
+    report.findings.extend(findings.into_findings());
+    report.signed = Some(signed);
+}
+
+/// Counts the signatures that hold and tells whose they are; of each other one it says what is wrong.
+pub(super) fn tally<'a, T>(
+    all: impl IntoIterator<Item = (T, &'a Signature)>,
+    mut amiss: impl FnMut(T, &str),
+) -> AuditSigned {
     let mut signed = AuditSigned::default();
     let mut by = BTreeSet::new();
-    for (id, commit) in runners(plan) {
+    for (of, signature) in all {
         signed.commits += 1;
-        let signature = said.get(id).unwrap_or(&Signature::None);
         if let Some(fault) = signature.fault() {
-            findings.turn_to(id, number(commit));
-            findings.violation(AuditRule::Signed, "signature", ("a signature of a key that may sign", &fault));
+            amiss(of, &fault);
         }
         if let Signature::Holds { principal, key } = signature {
             signed.held += 1;
@@ -72,8 +84,7 @@ pub fn signed(plan: &Plan, said: &BTreeMap<String, Signature>, report: &mut Audi
         }
     }
     signed.by = by.into_iter().collect();
-    report.findings.extend(findings.into_findings());
-    report.signed = Some(signed);
+    signed
 }
 
 fn runners(plan: &Plan) -> Vec<(&str, &RunnerCommit)> {

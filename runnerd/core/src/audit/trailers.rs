@@ -47,6 +47,7 @@ pub(super) fn check(receipt: &Receipt, asked: Asked, findings: &mut Findings) {
         ("Runner-Notes", open_or_never(!is_word), !receipt.notes.is_empty()),
         ("Runner-Raw", open_or_never(!is_word), receipt.raw.is_some()),
         ("Runner-Guard-Wrote", of_guard, !receipt.guard_wrote.is_empty()),
+        ("Runner-Signature", open_or_never(is_word && review.is_some()), receipt.signature.is_some()),
         ("Runner-Review prompt=", of_review, review.is_some_and(|review| review.prompt.is_some())),
         ("Runner-Review output=", of_review, review.is_some_and(|review| review.output.is_some())),
     ];

@@ -4,7 +4,7 @@ use protocol::words::{GuardOutcome, IterationStatus, Mode, Role};
 
 use super::list::NameList;
 use super::trailers::Trailers;
-use super::value::{AgentStamp, Attempts, GuardRun, ReviewRun, RunnerVersion, UsageLine, VerdictLine};
+use super::value::{AgentStamp, Attempts, GuardRun, ReviewRun, RunnerVersion, UsageLine, VerdictLine, WordSignature};
 use super::{FROM, GUARD, KIND, MessageError, Parts, REVERTED, SCOPE, VERSION, assemble, headline};
 use crate::digest::Digest;
 
@@ -47,6 +47,8 @@ pub struct Receipt {
     pub guard_run: Option<GuardRun>,
     /// What the review decided.
     pub review: Option<ReviewRun>,
+    /// The signature of the person who decided, where they have signed.
+    pub signature: Option<WordSignature>,
     /// Ids of the notes that the session answered to.
     pub notes: NameList,
     /// What the session consumed.
@@ -95,6 +97,7 @@ impl Receipt {
             ("Runner-Output", self.output.as_ref().map(ToString::to_string)),
             (GUARD, self.guard_run.as_ref().map(ToString::to_string)),
             ("Runner-Review", self.review.as_ref().map(ToString::to_string)),
+            ("Runner-Signature", self.signature.as_ref().map(ToString::to_string)),
             ("Runner-Notes", names(&self.notes)),
             ("Runner-Usage", self.usage.as_ref().map(ToString::to_string)),
             (REVERTED, names(&self.reverted)),
@@ -131,6 +134,7 @@ impl Receipt {
             output: trailers.optional("Runner-Output")?,
             guard_run: trailers.optional(GUARD)?,
             review: trailers.optional("Runner-Review")?,
+            signature: trailers.optional("Runner-Signature")?,
             notes: trailers.optional("Runner-Notes")?.unwrap_or_default(),
             usage: trailers.optional("Runner-Usage")?,
             reverted: trailers.optional(REVERTED)?.unwrap_or_default(),

@@ -37,6 +37,7 @@ fn receipt() -> Receipt {
         output: Some(Digest::of(b"output")),
         guard_run: Some(GuardRun { end: ProcessEnd::Exit(0), output: Digest::of(b"guard") }),
         review: Some(ReviewRun { accepted: true, prompt: Some(Digest::of(b"p")), output: Some(Digest::of(b"o")) }),
+        signature: Some("U1NIU0lHAAAAAQ==".parse().expect("a signature")),
         notes: NameList::new(["n1", "n2"]),
         usage: Some(UsageLine(UsageTotal::from(&SessionUsage {
             input_tokens: Some(1200),
@@ -63,6 +64,7 @@ pub(crate) fn bare() -> Receipt {
         output: None,
         guard_run: None,
         review: None,
+        signature: None,
         notes: NameList::default(),
         usage: None,
         reverted: NameList::default(),
@@ -240,7 +242,7 @@ fn a_touched_receipt_is_refused() {
         Err(MessageError::Unexpected("Runner-Role: worker".to_owned()))
     );
     assert_eq!(touched("iter 0007", "iter 007"), Err(MessageError::Form { line: 1 }));
-    assert_eq!(touched("cost_usd=1.012345", "cost_usd=01.012345"), Err(MessageError::Form { line: 20 }));
+    assert_eq!(touched("cost_usd=1.012345", "cost_usd=01.012345"), Err(MessageError::Form { line: 21 }));
     assert_eq!(
         touched("iter 0007", "iteration 0007").map_err(|error| error.to_string().contains("malformed subject")),
         Err(true)

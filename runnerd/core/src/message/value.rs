@@ -8,6 +8,7 @@ use std::str::FromStr;
 use protocol::answer::SessionUsage;
 use protocol::state::UsageTotal;
 use protocol::words::VerdictName;
+use serde::{Deserialize, Serialize};
 
 use super::summary;
 use crate::digest::{Digest, is_lower_hex};
@@ -18,6 +19,10 @@ use crate::verdict::Rule;
 const VERDICT_LIMIT: usize = 400;
 /// The longest name and version of an agent, in bytes.
 const AGENT_LIMIT: usize = 200;
+/// The longest signature, in characters: one of a key of RSA with 16,384 bits has 5,600.
+const SIGNATURE_LIMIT: usize = 8 * 1024;
+/// How each signature of SSH's begins: `SSHSIG`.
+const SIGNATURE_MAGIC: &str = "U1NIU0lH";
 
 const USAGE_FORM: Malformed =
     Malformed("`in=… cached=… out=… cost_usd=…`, each a number or `unknown`, and where it is not one `sessions=…`");
@@ -258,6 +263,50 @@ impl FromStr for ReviewRun {
             *slot = Some(digest.parse().map_err(|_| FORM)?);
         }
         Ok(review)
+    }
+}
+
+/// The signature of a person's word: SSH's, in base64 without its armor, on one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct WordSignature(String);
+
+impl WordSignature {
+    /// Returns it between the lines that `ssh-keygen` puts around one.
+    pub fn armored(&self) -> String {
+        let Self(base64) = self;
+        format!("-----BEGIN SSH SIGNATURE-----\n{base64}\n-----END SSH SIGNATURE-----\n")
+    }
+}
+
+impl fmt::Display for WordSignature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for WordSignature {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let is_of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+        let is_one =
+            text.len() <= SIGNATURE_LIMIT && text.starts_with(SIGNATURE_MAGIC) && text.bytes().all(is_of_base64);
+        if is_one { Ok(Self(text.to_owned())) } else { Err(Malformed("a signature of SSH's, in base64 on one line")) }
+    }
+}
+
+impl TryFrom<String> for WordSignature {
+    type Error = Malformed;
+
+    fn try_from(text: String) -> Result<Self, Malformed> {
+        text.parse()
+    }
+}
+
+impl From<WordSignature> for String {
+    fn from(WordSignature(base64): WordSignature) -> Self {
+        base64
     }
 }
 

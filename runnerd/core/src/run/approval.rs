@@ -6,7 +6,8 @@ use protocol::tree::Node;
 use protocol::words::{GuardOutcome, IterationStatus};
 use serde::{Deserialize, Serialize};
 
-use crate::policy::ReviewBy;
+use crate::message::WordSignature;
+use crate::policy::{Policy, ReviewBy};
 use crate::run::Standing;
 use crate::select::{Selection, select};
 pub use crate::verdict::{Decision, MAX_REASONS_BYTES, WrongReasons};
@@ -29,6 +30,16 @@ pub struct PersonDecision {
     pub on: Pending,
     /// What was decided.
     pub decision: Decision,
+    /// The person's signature, where they have signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<WordSignature>,
+}
+
+impl PersonDecision {
+    /// Whether it counts for the node that waits.
+    pub(crate) fn counts_for(&self, pending: Option<&Pending>, policy: &Policy) -> bool {
+        Some(&self.on) == pending && (self.signature.is_some() || !policy.review_signed)
+    }
 }
 
 /// Returns what waits for a person's review: the next leaf, if the last iteration was about it, was green, and neither

@@ -83,11 +83,11 @@ pub fn next(standing: &Standing<'_>, ended: Option<&Verdict>, asked: Option<Aske
         Selection::Open(leaf) => leaf,
     };
     let pending = pending_leaf(standing, leaf);
-    let word = standing.word.filter(|word| ended.is_none() && Some(&word.on) == pending.as_ref());
+    let word = standing.word.filter(|word| ended.is_none() && word.counts_for(pending.as_ref(), standing.policy));
     if let Some(word) = word {
         // It is no session, so no ceiling stands in its way.
-        let decision = Some(word.decision.clone());
-        return Next::GoOn(Task { role: Role::Human, narrowing: false, decision, ..task(standing, leaf) });
+        let (decision, signature) = (Some(word.decision.clone()), word.signature.clone());
+        return Next::GoOn(Task { role: Role::Human, narrowing: false, decision, signature, ..task(standing, leaf) });
     }
     stalled(standing, leaf)
         .or_else(|| failed(standing, ended))
@@ -322,6 +322,7 @@ fn task(standing: &Standing<'_>, leaf: &Node) -> Task {
         kind: None,
         reviewer: None,
         decision: None,
+        signature: None,
         recheck: false,
     }
 }

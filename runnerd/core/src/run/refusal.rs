@@ -39,6 +39,8 @@ pub enum Refusal {
     IsAtWork,
     /// No node waits for a review.
     NothingToReview(RunStatus),
+    /// A person's word on this node counts only with their signature.
+    Unsigned(Pending),
     /// A person's word is not as it should be.
     InvalidWord(WrongReasons),
     /// A fork would have the id of a run that is there.
@@ -60,6 +62,7 @@ impl Refusal {
         match self {
             Self::RepositoryHeld(_) => ErrorKind::Held,
             Self::InvalidWord(_) => ErrorKind::InvalidRequest,
+            Self::Unsigned(_) => ErrorKind::Unsigned,
             Self::IsOver(_)
             | Self::IsCompleted
             | Self::IsCancelled
@@ -94,6 +97,10 @@ impl Refusal {
             Self::StillAtLimit(why) => format!("run {id} is still at its limit: {}", why.message),
             Self::IsAtWork => format!("nothing awaits your review: run {id} is running"),
             Self::NothingToReview(status) => format!("nothing awaits your review: run {id} is {status}"),
+            Self::Unsigned(on) => format!(
+                "run {id} takes only a signed review of node {}, from a terminal: `[review] sign` is set",
+                on.node
+            ),
             Self::InvalidWord(wrong) => wrong.to_string(),
             Self::IsThere => format!("run {id} already exists, and a fork is a new run"),
             Self::NoReader(status) => format!("the run is {status}: no session would read the note"),
@@ -111,7 +118,7 @@ impl Refusal {
             }
             Self::IsDriven(_) => "runnerctl pause",
             Self::WaitsForService => "runnerctl resume --now",
-            Self::WaitsForReview(_) => WAYS_ON,
+            Self::WaitsForReview(_) | Self::Unsigned(_) => WAYS_ON,
             Self::IsThere => "choose another id with --id",
             Self::IsOver(_) | Self::IsRunning | Self::IsObstructed(_) | Self::IsAtWork | Self::NothingToReview(_) => {
                 "runnerctl status"

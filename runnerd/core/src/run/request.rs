@@ -11,6 +11,7 @@ use super::refusal::Refusal;
 use super::{Effect, Step, end, paused};
 use crate::approval::{self, Decision, Pending, PersonDecision};
 use crate::change::Subject;
+use crate::message::WordSignature;
 use crate::obstacle::Obstruction;
 use crate::select::{Selection, select};
 use crate::verdict::StopCause;
@@ -39,7 +40,12 @@ pub enum Request {
     /// To end.
     Cancel,
     /// To take a person's word on what is done.
-    Review(Decision),
+    Review {
+        /// What was decided.
+        decision: Decision,
+        /// The person's signature of it, where they have signed.
+        signature: Option<WordSignature>,
+    },
     /// To change its files.
     Change(Subject),
 }
@@ -100,7 +106,7 @@ impl Request {
         matches!(
             (self, state),
             (Self::Resume { .. } | Self::Step, State::WaitsForPerson)
-                | (Self::Review(_), _)
+                | (Self::Review { .. }, _)
                 | (Self::Resume { .. } | Self::Step | Self::Start(_), State::Over { .. })
         )
     }
@@ -132,9 +138,9 @@ pub fn ask(run: &RunRecord, request: Request, situation: &Situation<'_>) -> Resu
             may_step(run, situation)?;
             Ok(Step::from(run.clone()).with(Effect::AwaitStep))
         }
-        Request::Review(decision) => {
+        Request::Review { decision, signature } => {
             held()?;
-            review(run.clone(), decision, situation)
+            review(run.clone(), (decision, signature), situation)
         }
         Request::Change(subject) => {
             held()?;
@@ -273,7 +279,11 @@ fn resume(mut run: RunRecord, now: bool, more: Option<u32>, time: Timestamp) -> 
 }
 
 /// A run that the user had paused is paused again after a person's word.
-fn review(mut run: RunRecord, decision: Decision, situation: &Situation<'_>) -> Result<Step, Refusal> {
+fn review(
+    mut run: RunRecord,
+    (decision, signature): (Decision, Option<WordSignature>),
+    situation: &Situation<'_>,
+) -> Result<Step, Refusal> {
     decision.check().map_err(Refusal::InvalidWord)?;
     if situation.work != Work::Nothing {
         return Err(Refusal::IsAtWork);
@@ -282,8 +292,13 @@ fn review(mut run: RunRecord, decision: Decision, situation: &Situation<'_>) -> 
         return Err(Refusal::IsCancelled);
     }
     let on = situation.pending().ok_or_else(|| Refusal::NothingToReview(run.state.status()))?;
+    let word = PersonDecision { on, decision, signature };
+    let policy = situation.standing.as_ref().map(|standing| standing.policy);
+    if !policy.is_some_and(|policy| word.counts_for(Some(&word.on), policy)) {
+        return Err(Refusal::Unsigned(word.on));
+    }
     let asked = (run.state == State::Paused).then_some(Asked::Step);
-    run.uncommitted.word = Some(PersonDecision { on, decision });
+    run.uncommitted.word = Some(word);
     let Step { record, effects } = queued(run);
     Ok(Step { record: RunRecord { asked, ..record }, effects })
 }

@@ -70,7 +70,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
     define!(generator;
         request::Hello, request::AtPath, request::AtRun, request::InitParams, request::StartParams,
         request::StepParams, request::PauseParams, request::ResumeParams, request::LogFilter, request::ConfigKey,
-        request::AtIteration, request::LogParams, request::ActivityParams, request::Subscription, request::NoteParams, request::RejectParams,
+        request::AtIteration, request::LogParams, request::ActivityParams, request::Subscription, request::NoteParams, protocol::review::ApproveParams, protocol::review::RejectParams,
         request::AcceptParams, request::ConfigSetParams, request::ConfigEditParams, request::ExportParams, request::ForkParams, request::GcParams,
         request::ValidateParams, request::VerifyParams, request::VouchParams, request::SigningKeyParams, request::RerunParams, protocol::verify::TipsParams,
         protocol::bisect::PointsParams, protocol::bisect::TryParams,
@@ -82,7 +82,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
 fn define_replies(generator: &mut SchemaGenerator) {
     define!(generator;
         reply::InitReply, reply::StartReply, reply::StepReply, reply::ControlReply, reply::TreeReply, reply::VouchReply, reply::SigningKeyReply,
-        reply::ChangeReply, reply::ReviewReply, view::QuestionView, protocol::hook::HookEvent,
+        reply::ChangeReply, reply::ReviewReply, protocol::review::PendingReview, view::QuestionView, protocol::hook::HookEvent,
         reply::ValidateReply, reply::ConfigReply, reply::ConfigSetReply, reply::ConfigTextReply, reply::ConfigEditReply, reply::ConfigShowReply, reply::ConfigPathReply, reply::ExportReply, reply::GcReply, reply::ActivityReply, reply::MemoryReply, protocol::explain::ExplainReply, protocol::doctor::RepositoryFacts, protocol::doctor::AgentFacts, protocol::verify::AuditReport, protocol::verify::RerunReport, protocol::bisect::PointsReply, protocol::bisect::TryReply, reply::IterationReply, view::DaemonView, view::RepoView,
         view::RunSummary, view::StatusView, view::SelectView, view::IterationView, view::TextView, Event, ErrorData,
         view::DiskView, protocol::branch::BranchView, landing::LandReply, landing::LandedReport, delivery::DescribeReply, delivery::FeedbackReply,

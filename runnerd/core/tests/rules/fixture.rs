@@ -71,6 +71,7 @@ pub(crate) fn task() -> Task {
         kind: None,
         reviewer: None,
         decision: None,
+        signature: None,
         recheck: false,
     }
 }

@@ -38,6 +38,7 @@ fn ended(run: &str, node: &str, verdict: VerdictName) -> RunnerCommit {
         output: None,
         guard_run: None,
         review: None,
+        signature: None,
         notes: NameList::default(),
         usage: None,
         reverted: NameList::default(),

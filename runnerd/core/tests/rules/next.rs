@@ -109,7 +109,7 @@ fn finish(it: &mut Situation) {
 
 /// A person's word on what `finish` has finished.
 fn word(iter: u32, decision: Decision) -> PersonDecision {
-    PersonDecision { on: Pending { node: "b".to_owned(), iter }, decision }
+    PersonDecision { on: Pending { node: "b".to_owned(), iter }, decision, signature: None }
 }
 
 type Reason = (&'static str, RunStatus, fn(&mut Situation));

@@ -9,7 +9,7 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use protocol::words::{GuardOutcome, IterationStatus};
-use runner_core::approval::Decision;
+use runner_core::approval::{Decision, Pending, PersonDecision};
 use runner_core::change::Subject;
 use runner_core::obstacle::{Nature, Obstruction};
 use runner_core::policy::{Policy, ReviewBy};
@@ -158,7 +158,7 @@ fn requests() -> Vec<(&'static str, Request)> {
         ("resume --now", resume(true, None)),
         ("resume --more 5", resume(false, Some(5))),
         ("cancel", Request::Cancel),
-        ("approve", Request::Review(Decision::Approve)),
+        ("approve", Request::Review { decision: Decision::Approve, signature: None }),
         ("note", Request::Change(Subject::Note)),
         ("retry, add, edit", Request::Change(Subject::Tree)),
         ("answer, accept, config", Request::Change(Subject::Files)),
@@ -453,6 +453,34 @@ fn the_reason_of_an_end_follows_what_is_changed_since() {
 }
 
 #[test]
+fn a_word_without_a_signature_is_refused_where_it_must_have_one() {
+    let waiting = run(State::WaitsForPerson);
+    let mut found = Found::new();
+    found.policy.review_signed = true;
+    let say = |signature: Option<&str>| {
+        let signature = signature.map(|text| text.parse().expect("a signature"));
+        ask(&waiting, Request::Review { decision: Decision::Approve, signature }, &found.situation(&waiting))
+    };
+    let on = Pending { node: "b".to_owned(), iter: 3 };
+    assert_eq!(say(None).err(), Some(Refusal::Unsigned(on.clone())));
+    let word = say(Some("U1NIU0lHAAAAAQ==")).expect("it is signed").record.uncommitted.word.expect("it is kept");
+    let unsigned = PersonDecision { signature: None, ..word.clone() };
+    let next = |word| runner_core::run::next(&Standing { word: Some(word), ..found.standing() }, None, None);
+    assert!(matches!(next(&word), Next::GoOn(task) if task.signature == word.signature));
+    // It was said before the configuration asked for one.
+    assert!(matches!(next(&unsigned), Next::WaitForPerson(_)));
+}
+
+#[test]
+fn a_cancelled_run_is_started_though_it_ends_at_once_and_then_says_how_it_goes_on() {
+    let cancelled = run(State::Over { end: End::Cancelled, at: now() });
+    for found in [Found::at_limit(), Found::exhausted()] {
+        let started = ask(&cancelled, Request::Start(order()), &found.situation(&cancelled)).expect("it is begun");
+        assert_eq!(started.record.state, State::Queued);
+    }
+}
+
+#[test]
 fn a_completed_run_whose_tree_was_opened_again_by_hand_goes_on_with_start() {
     let completed = run(State::Over { end: End::Completed, at: now() });
     let found = Found::new();
@@ -637,7 +665,12 @@ fn a_run_that_ended_is_resumed_with_its_counters_reset_and_one_that_rests_is_not
 
 #[test]
 fn a_person_who_had_paused_the_run_finds_it_paused_after_their_word() {
-    let asked = |state| answer(&run(state), &Request::Review(Decision::Approve)).expect("a node waits").record.asked;
+    let asked = |state| {
+        answer(&run(state), &Request::Review { decision: Decision::Approve, signature: None })
+            .expect("a node waits")
+            .record
+            .asked
+    };
     assert_eq!((asked(State::Paused), asked(State::WaitsForPerson)), (Some(Asked::Step), None));
 }
 
@@ -821,7 +854,15 @@ pub(crate) fn refusals_table() -> String {
     let fork = Start { beginning: Beginning { fork: true, ..order().beginning }, ..order() };
     answer(&running, &Request::Start(fork)).err().into_iter().for_each(&mut add);
     let empty = Decision::Reject { reasons: String::new() };
-    answer(&run(State::WaitsForPerson), &Request::Review(empty)).err().into_iter().for_each(&mut add);
+    answer(&run(State::WaitsForPerson), &Request::Review { decision: empty, signature: None })
+        .err()
+        .into_iter()
+        .for_each(&mut add);
+    let waiting = run(State::WaitsForPerson);
+    let mut signed = Found::new();
+    signed.policy.review_signed = true;
+    let unsigned = Request::Review { decision: Decision::Approve, signature: None };
+    ask(&waiting, unsigned, &signed.situation(&waiting)).err().into_iter().for_each(&mut add);
     let mut text = String::from("| refusal | says | and names |\n|---|---|---|\n");
     for (name, (message, command)) in told {
         writeln!(text, "| *{name}* | {message} | {command} |").expect("writes");

@@ -21,7 +21,9 @@ impl Course {
         }
         let reasons = || "it has no test\nnor a comment".to_owned();
         let decision = if self.random.one_in(3) { Decision::Reject { reasons: reasons() } } else { Decision::Approve };
-        match self.ask(Request::Review(decision))? {
+        let needs_signature = self.tip().is_ok_and(|tip| tip.settings.policy.review_signed);
+        let signature = "U1NIU0lHAAAAAQ==".parse().ok().filter(|_| needs_signature);
+        match self.ask(Request::Review { decision, signature })? {
             Ok(_) => Ok(()),
             // What waited may wait no longer, where a person has changed the configuration or the tree.
             Err(Refusal::NothingToReview(_)) => self.go_on(None, false),

@@ -27,7 +27,7 @@ pub(crate) struct Forgery {
 type Way = fn(&mut Forgery) -> bool;
 
 /// Every way, with its name.
-pub(crate) const WAYS: [(&str, Way); 41] = [
+pub(crate) const WAYS: [(&str, Way); 43] = [
     ("a leaf that passes", |forgery| forgery.trees(|node| !node.passes, |node| node.passes = true)),
     ("a person that sets passes", |forgery| forgery.person(|node| !node.passes, |node| node.passes = true)),
     ("attempts that were lowered", |forgery| {
@@ -140,10 +140,7 @@ pub(crate) const WAYS: [(&str, Way); 41] = [
         })
     }),
     ("a changed guard that is not announced", |forgery| {
-        forgery.receipts_that(
-            |receipt| !receipt.guard_changed.is_empty() && receipt.guard_run.is_none(),
-            |receipt| receipt.guard_changed = NameList::default(),
-        )
+        forgery.receipts_that(is_announced_and_committed, |receipt| receipt.guard_changed = NameList::default())
     }),
     ("a guard that nobody has accepted", |forgery| {
         forgery.file(layout::RUN_STATE, |text| {
@@ -162,6 +159,15 @@ pub(crate) const WAYS: [(&str, Way); 41] = [
         forgery.receipts_that(
             |receipt| receipt.role == Role::Human,
             |receipt| receipt.review = receipt.review.take().map(|said| ReviewRun { accepted: !said.accepted, ..said }),
+        )
+    }),
+    ("a person's word without its signature", |forgery| {
+        forgery.receipts_that(|receipt| receipt.signature.is_some(), |receipt| receipt.signature = None)
+    }),
+    ("a signature of nobody's word", |forgery| {
+        forgery.receipts_that(
+            |receipt| receipt.review.is_none(),
+            |receipt| receipt.signature = "U1NIU0lHAAAAAQ==".parse().ok(),
         )
     }),
     ("another prompt of a reviewer", |forgery| {
@@ -207,16 +213,21 @@ pub(crate) const WAYS: [(&str, Way); 41] = [
         )
     }),
     ("a changed guard behind a count", |forgery| {
-        forgery.receipts_that(
-            |receipt| !receipt.guard_changed.is_empty() && receipt.guard_run.is_none(),
-            |receipt| receipt.guard_changed = "and 1 more".parse().unwrap_or_default(),
-        )
+        forgery.receipts_that(is_announced_and_committed, |receipt| {
+            receipt.guard_changed = "and 1 more".parse().unwrap_or_default();
+        })
     }),
     ("code that came with a person's word", Forgery::bring_code),
     ("progress that was not made", |forgery| {
         forgery.file(layout::PROGRESS, |text| format!("{text}- root — all of it\n"))
     }),
 ];
+
+/// Whether a receipt names files of the guard's definition that stand in its commit: what was put back, or what a guard has found,
+/// is in none.
+fn is_announced_and_committed(receipt: &Receipt) -> bool {
+    !receipt.guard_changed.is_empty() && receipt.guard_run.is_none() && receipt.reverted.is_empty()
+}
 
 impl Forgery {
     /// Begins with an honest branch.

@@ -67,8 +67,10 @@ impl Habits {
 fn policy(random: &mut Random) -> Policy {
     let kinds = [vec![], vec!["command".to_owned()], vec!["codex".to_owned(), "claude".to_owned()]];
     let work = random.pick(&kinds).clone();
+    let max_iterations = *random.pick(&[6, 20, 100]);
     Policy {
-        max_iterations: *random.pick(&[6, 20, 100]),
+        max_iterations,
+        review_signed: max_iterations == 20,
         max_attempts_default: *random.pick(&[1, 2, 3, 3, 5]),
         max_consecutive_faults: *random.pick(&[1, 3, 5]),
         stall_after: *random.pick(&[3, 5]),

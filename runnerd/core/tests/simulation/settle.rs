@@ -141,6 +141,7 @@ impl Course {
             output: session.and_then(|session| session.output_digest.as_ref()?.parse().ok()),
             guard_run: guard.and_then(guard_run),
             review: review_run(outcome),
+            signature: task.signature.clone(),
             notes: NameList::new(used),
             usage: Some(transition::iteration_usage(outcome, &self.record.uncommitted.tried))
                 .filter(|usage| usage.sessions > 0)

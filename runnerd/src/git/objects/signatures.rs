@@ -12,6 +12,7 @@ use nix::sys::signal::Signal;
 use runner_core::audit::Signature;
 
 use crate::git::repository::program::Git;
+use crate::git::repository::users::{REVOKED, revoked_keys};
 use crate::git::{GitError, Repository};
 
 /// What git shows of each commit, a line each.
@@ -23,10 +24,11 @@ impl Repository {
     /// A signature that is none is refused by `ssh-keygen` before it has read what was signed, and git may end of writing that
     /// to nobody: no signature that holds has git end so.
     pub fn signatures(&self, commits: &[String], signers: &Path) -> Result<BTreeMap<String, Signature>, GitError> {
+        let revoked = revoked_keys()?;
         let (mut said, mut left) = (BTreeMap::new(), commits);
         // Without a commit git would look at HEAD.
         while !left.is_empty() {
-            let outcome = shown(self, left, signers).outcome()?;
+            let outcome = shown(self, left, (signers, revoked.as_deref())).outcome()?;
             let text = String::from_utf8_lossy(&outcome.stdout);
             // What follows the last end of a record is a part of one.
             let records = text.rsplit_once('\0').map_or("", |(records, _)| records);
@@ -46,15 +48,16 @@ impl Repository {
 }
 
 /// Prepares git to show what it says of commits, each as soon as it is looked at.
-fn shown<'a>(repository: &'a Repository, commits: &[String], signers: &Path) -> Git<'a> {
+fn shown<'a>(repository: &'a Repository, commits: &[String], keys: (&Path, Option<&Path>)) -> Git<'a> {
     let args = ["--stdin", "--no-walk=unsorted", "--no-patch", "--no-show-signature", "--no-color", "-z"];
     let git = Git::new(repository, "log").env("GIT_NO_LAZY_FETCH", "1").env("GIT_FLUSH", "1").args(args);
-    let git = configured(git, signers).args(["--encoding=UTF-8", FORMAT]);
+    let git = configured(git, keys).args(["--encoding=UTF-8", FORMAT]);
     git.input(commits.join("\n").into_bytes())
 }
 
 /// Sets what git checks signatures with, whatever is configured.
-fn configured<'a>(git: Git<'a>, signers: &Path) -> Git<'a> {
+fn configured<'a>(git: Git<'a>, (signers, revoked): (&Path, Option<&Path>)) -> Git<'a> {
+    let git = git.configured(revoked.map(|revoked| (REVOKED, revoked.as_os_str())));
     git.configured([
         ("gpg.ssh.allowedSignersFile", signers.as_os_str()),
         ("gpg.ssh.program", OsStr::new("ssh-keygen")),

@@ -2,12 +2,16 @@
 //!
 //! What a session writes there counts for no run that is going, but would with the next capture.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use gix::config::path::interpolate::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::git::GitError;
 use crate::git::file_state::{FileState, look};
+
+/// The setting that names a file of revoked keys.
+pub(in crate::git) const REVOKED: &str = "gpg.ssh.revocationFile";
 
 /// What the user's own git configuration, attributes and ignore rules were at one moment.
 ///
@@ -31,6 +35,16 @@ impl UsersRules {
         let is_same = |file: &(PathBuf, Option<FileState>)| other.0.contains(file);
         self.0.iter().filter(|file| !is_same(file)).map(|(path, _)| path.display().to_string()).collect()
     }
+}
+
+/// Returns the file of revoked keys that the user's git is told of, as it is now: a key that was revoked while a run goes on is.
+pub fn revoked_keys() -> Result<Option<PathBuf>, GitError> {
+    let home = variable("HOME");
+    let failed = || GitError::library("reading git's settings", home.as_deref().unwrap_or(Path::new("~")));
+    let settings = gix::config::File::from_globals().map_err(failed())?;
+    let context = Context { home_dir: home.as_deref(), ..Context::default() };
+    let path = settings.path(REVOKED).filter(|path| !path.is_empty());
+    path.map(|path| path.interpolate(context)).transpose().map_err(failed())
 }
 
 /// Returns the folder of the user's rules by their usual names.

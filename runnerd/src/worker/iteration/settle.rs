@@ -300,6 +300,7 @@ impl<'a> Settling<'a> {
             output: session.and_then(|session| session.output_digest.as_ref()?.parse().ok()),
             guard_run: guard.and_then(guard_run),
             review: self.review_run(),
+            signature: task.signature.clone(),
             notes: NameList::new(self.notes_used(after)),
             usage: Some(transition::iteration_usage(self.outcome, &self.context.uncommitted.tried))
                 .filter(|usage| usage.sessions > 0)

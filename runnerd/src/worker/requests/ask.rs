@@ -29,7 +29,7 @@ fn branch_tip(queue: &RepoQueue, run: &RunRecord, request: &Request) -> Result<O
         return Ok(None);
     }
     match (block_in_place(|| BranchTip::of(&queue.store, run)), request) {
-        (Err(error), Request::Review(_)) => Err(error.told()),
+        (Err(error), Request::Review { .. }) => Err(error.told()),
         (tip, _) => Ok(tip.ok().flatten()),
     }
 }

@@ -7,6 +7,7 @@ use protocol::state::RunState;
 use protocol::view::StopReason;
 use runner_core::change::{Change, Changed, Documents};
 use runner_core::definition::Guarded;
+use runner_core::message::RunnerCommit;
 use runner_core::run::RunRecord;
 use runner_core::{json, message, tree};
 
@@ -57,6 +58,16 @@ impl BranchTip {
         let loaded = load(&repository, tip).map_err(unreadable)?;
         let guarded = definition::at(&repository, &loaded).map_err(unreadable)?;
         Ok(Some(Self { repository, branch, loaded, guarded }))
+    }
+
+    /// Returns the commit of an iteration of the run, where it is among the last ones.
+    pub(crate) fn commit_of(&self, run: &str, iter: u32) -> Result<Option<Id>, GitError> {
+        let is_it = |commit: &CommitInfo| {
+            let said = RunnerCommit::parse(&commit.message);
+            matches!(said, Ok(RunnerCommit::Iteration(receipt)) if receipt.run == run && receipt.iter == iter)
+        };
+        let commits = self.repository.first_parents(&self.loaded.commit, MAX_UPON)?;
+        Ok(commits.into_iter().find(is_it).map(|commit| commit.id))
     }
 
     /// Brings the work tree to what was committed, where the branch is checked out.

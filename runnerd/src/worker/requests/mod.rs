@@ -37,8 +37,11 @@ pub(crate) fn handle(queue: &mut RepoQueue, message: Message) -> Option<StopCaus
         Message::Change(order, reply) => {
             let _ = reply.send(changes::take(queue, *order));
         }
-        Message::Review { run, decision, reply } => {
-            let _ = reply.send(review::take(queue, run.as_deref(), decision));
+        Message::Review { run, decision, signature, reply } => {
+            let _ = reply.send(review::take(queue, run.as_deref(), (decision, signature)));
+        }
+        Message::PendingReview { run, reply } => {
+            let _ = reply.send(review::pending(queue, run.as_deref()));
         }
         Message::Within(work, reply) => {
             let _ = reply.send(work.run());

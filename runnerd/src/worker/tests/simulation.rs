@@ -392,6 +392,7 @@ pub(super) fn task() -> Task {
         kind: None,
         reviewer: None,
         decision: None,
+        signature: None,
         recheck: false,
     }
 }

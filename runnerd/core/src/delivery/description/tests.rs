@@ -52,6 +52,8 @@ fn audit(passes: usize) -> AuditReport {
         counts: AuditCounts { iterations: 3, prompts: 3, guards_unproven: 3, ..AuditCounts::default() },
         since: None,
         signed: None,
+        reviews: Vec::new(),
+        reviewed: None,
     }
 }
 

@@ -1,0 +1,83 @@
+//! A person's word on a finished task, and the one form of it that their signature is of.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::request::AtRun;
+use crate::words::ReviewVerdict;
+
+/// The namespace of such signatures: one that was made for something else, such as a commit, does not count.
+pub const NAMESPACE: &str = "runner-review";
+
+/// `review.pending`: what waits for a person's word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PendingReview {
+    /// Id of the run.
+    pub run: String,
+    /// Id of the node.
+    pub node: String,
+    /// Number of the iteration that has finished it.
+    pub iteration: u32,
+    /// The commit of that iteration.
+    pub commit: String,
+}
+
+/// `review.approve`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ApproveParams {
+    /// Which run.
+    #[serde(flatten)]
+    pub at: AtRun,
+    /// The person's SSH signature of the word, in base64 without its armor, for `[review] sign`.
+    #[serde(default)]
+    pub signature: Option<String>,
+}
+
+/// `review.reject`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RejectParams {
+    /// Which run.
+    #[serde(flatten)]
+    pub at: AtRun,
+    /// Why, at most 8 KiB; the next session on the node reads it.
+    pub reason: String,
+    /// The person's SSH signature of the word, in base64 without its armor, for `[review] sign`.
+    #[serde(default)]
+    pub signature: Option<String>,
+}
+
+/// A person's word on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word<'a> {
+    /// What it is about.
+    pub on: &'a PendingReview,
+    /// What was decided.
+    pub verdict: ReviewVerdict,
+    /// Why; empty for an approval.
+    pub reason: &'a str,
+}
+
+/// The bytes that are signed: a line for each fact, an empty one, and the reason as it was given.
+impl fmt::Display for Word<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PendingReview { run, node, iteration, commit } = self.on;
+        let Self { verdict, reason, .. } = self;
+        write!(f, "run {run}\nnode {node}\niteration {iteration}\ncommit {commit}\nverdict {verdict}\n\n{reason}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_signed_names_all_that_the_word_is_about() {
+        let on = PendingReview { run: "tidy".into(), node: "root.2".into(), iteration: 7, commit: "ab12".into() };
+        let word = |verdict, reason| Word { on: &on, verdict, reason }.to_string();
+        let facts = "run tidy\nnode root.2\niteration 7\ncommit ab12\nverdict";
+        assert_eq!(word(ReviewVerdict::Accept, ""), format!("{facts} accept\n\n"));
+        assert_eq!(word(ReviewVerdict::Reject, "No test.\n"), format!("{facts} reject\n\nNo test.\n"));
+    }
+}

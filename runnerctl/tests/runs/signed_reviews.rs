@@ -1,0 +1,217 @@
+//! `[review] sign`: a person's word that they have signed, and `verify --reviewers`, which takes no other.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use protocol::api::ReviewApiClient as _;
+use protocol::request::AtRun;
+use protocol::review::RejectParams;
+use protocol::verify::{AuditReport, AuditRule};
+use protocol::words::RunStatus;
+use runner_testkit::Output;
+
+use crate::audits::report;
+use crate::play::{Play, sample};
+
+const BRANCH: &str = "refs/heads/runner/play";
+const KEY: &str = "runner.reviewKey";
+
+/// A run that waits for a signed word on `b`, and the keys of two people.
+struct Waiting {
+    play: Play,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        let play = Play::with(&sample(), |config| {
+            config.top("max_iterations = 3").section("[review]\nby = \"human\"\nsign = true\n")
+        });
+        play.script().always("echo $n > result.txt; answer done 'The result is written.'");
+        let waiting = Self { play };
+        waiting.key("ann");
+        waiting.key("eve");
+        waiting.play.begin();
+        waiting.play.client().wait_for(waiting.play.repo.path(), RunStatus::Waiting);
+        waiting
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.play.home.path().join(name).display().to_string()
+    }
+
+    /// Makes a key, and a file that names it for reviews.
+    fn key(&self, name: &str) {
+        let path = self.path(name);
+        let mut keygen = Command::new("ssh-keygen");
+        keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", "kit", "-f", &path]);
+        assert!(keygen.status().expect("ssh-keygen runs").success());
+        let public = self.public(name);
+        self.reviewers(name, &format!("{name}@example.org namespaces=\"runner-review\" {public}"));
+    }
+
+    fn public(&self, name: &str) -> String {
+        fs::read_to_string(self.path(&format!("{name}.pub"))).expect("a key has a public half")
+    }
+
+    fn reviewers(&self, name: &str, text: &str) {
+        fs::write(self.path(&format!("{name}.reviewers")), text).expect("a file can be written");
+    }
+
+    fn signs_with(&self, setting: &str, value: &str) {
+        self.play.repo.git(&["config", "--global", setting, value]);
+    }
+
+    fn ctl(&self, args: &[&str]) -> Output {
+        self.play.home.ctl_in(&self.play.repo, args)
+    }
+
+    fn found_with(&self, name: &str) -> AuditReport {
+        report(&self.ctl(&[
+            "verify",
+            "--run",
+            "play",
+            "--reviewers",
+            &self.path(&format!("{name}.reviewers")),
+            "--json",
+        ]))
+    }
+
+    /// Asserts that each word is found to lack a signature that counts, and what it has instead.
+    #[track_caller]
+    fn fall_with(&self, name: &str, instead: &str) {
+        let found = self.found_with(name);
+        let told: Vec<_> = found.findings.iter().map(|finding| (finding.rule, finding.found.as_str())).collect();
+        assert!(!told.is_empty(), "{name}");
+        for (rule, seen) in told {
+            assert!(rule == AuditRule::Signed && seen.starts_with(instead), "{name}: {rule} {seen}");
+        }
+        assert_eq!(found.reviewed.map(|signed| signed.held), Some(0), "{name}");
+    }
+
+    /// Puts another commit in the place of the last one.
+    fn becomes(&self, raw: &str) {
+        let file = self.path("forged");
+        fs::write(&file, raw).expect("it can be written");
+        let id = self.play.repo.git(&["hash-object", "-t", "commit", "-w", &file]);
+        self.play.repo.git(&["update-ref", BRANCH, &id]);
+    }
+
+    fn over(&self) {
+        self.play.client().wait_for(self.play.repo.path(), RunStatus::Limit);
+    }
+}
+
+/// Asserts that a command was refused, and what it says.
+#[track_caller]
+fn refused(output: &Output, says: &[&str]) {
+    output.exits(6);
+    for says in says {
+        assert!(output.stderr.contains(says), "`{}` does not say `{says}`", output.stderr);
+    }
+}
+
+#[test]
+fn a_word_that_is_signed_is_proven_and_no_other_one_is_taken() {
+    let waiting = Waiting::new();
+    let no_key = ["a review of this run has to be signed", "git config --global runner.reviewKey ~/.ssh/id_ed25519"];
+    refused(&waiting.ctl(&["approve"]), &no_key);
+    waiting.signs_with("gpg.format", "openpgp");
+    waiting.signs_with("user.signingKey", &waiting.path("ann"));
+    refused(&waiting.ctl(&["approve"]), &no_key);
+    waiting.signs_with(KEY, &waiting.path("no-such-key"));
+    refused(&waiting.ctl(&["approve"]), &["the review could not be signed", "no-such-key"]);
+    waiting.signs_with(KEY, &waiting.path("ann"));
+
+    // Lines that are alike, and blank ones, stay as they were signed.
+    let reason = "No test.\n\n\nNo test.\nNo test.\n";
+    let rejected = waiting.ctl(&["reject", reason]);
+    let told = "signing \"reject\" of node b, iteration 0001 of run play, commit ";
+    assert!(rejected.exits(0).stderr.starts_with(told), "{}", rejected.stderr);
+    waiting.over();
+    waiting.ctl(&["approve"]).exits(0);
+    waiting.over();
+    assert!(waiting.play.repo.node("b").passes);
+
+    let found = waiting.found_with("ann");
+    assert_eq!(found.findings, []);
+    let signed = found.reviewed.expect("it was asked");
+    assert_eq!((signed.held, signed.commits), (2, 2));
+    assert!(signed.by[0].starts_with("ann@example.org SHA256:"), "{:?}", signed.by);
+    let file = waiting.path("ann.reviewers");
+    let text = waiting.ctl(&["verify", "--reviewers", &file]);
+    assert!(text.exits(0).stdout.contains("2 reviews by people, signed by ann@example.org"), "{}", text.stdout);
+    assert!(waiting.ctl(&["verify"]).exits(0).stdout.contains("that 2 reviews came from a person"));
+
+    waiting.fall_with("eve", "a signature of SHA256:");
+    waiting.reviewers("none", "");
+    waiting.reviewers("elsewhere", &format!("ann@example.org namespaces=\"git\" {}", waiting.public("ann")));
+    waiting.reviewers("past", &format!("ann@example.org valid-before=\"20200101\" {}", waiting.public("ann")));
+    for name in ["none", "elsewhere", "past"] {
+        waiting.fall_with(name, "a signature of SHA256:");
+    }
+    fs::copy(waiting.path("ann.pub"), waiting.path("revoked")).expect("it can be copied");
+    waiting.signs_with("gpg.ssh.revocationFile", &waiting.path("revoked"));
+    waiting.fall_with("ann", "a signature of SHA256:");
+}
+
+#[test]
+fn what_a_signature_is_of_is_told_so_that_others_can_check_it() {
+    let waiting = Waiting::new();
+    waiting.signs_with("gpg.format", "ssh");
+    waiting.signs_with("user.signingKey", &waiting.path("ann"));
+    waiting.ctl(&["reject", "Not yet."]).exits(0);
+    waiting.over();
+    let found = waiting.found_with("ann");
+    let [review] = &found.reviews[..] else { panic!("one word: {:?}", found.reviews) };
+    let pending = waiting.play.seen(1).receipt.commit;
+    let facts = format!("run play\nnode b\niteration 1\ncommit {pending}\nverdict reject\n\nNot yet.");
+    assert_eq!(review.text, facts);
+    let base64 = review.signature.as_deref().expect("it is signed");
+    let armored = format!("-----BEGIN SSH SIGNATURE-----\n{base64}\n-----END SSH SIGNATURE-----\n");
+    fs::write(waiting.path("sig"), armored).expect("it can be written");
+    fs::write(waiting.path("text"), &review.text).expect("it can be written");
+    let (signers, sig) = (waiting.path("ann.reviewers"), waiting.path("sig"));
+    let mut keygen = Command::new("ssh-keygen");
+    keygen.args(["-Y", "verify", "-n", "runner-review", "-f", &signers, "-I", "ann@example.org", "-s", &sig]);
+    let text = fs::File::open(waiting.path("text")).expect("it is there");
+    assert!(keygen.stdin(text).stdout(Stdio::null()).status().expect("ssh-keygen runs").success());
+}
+
+#[test]
+fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
+    let mut waiting = Waiting::new();
+    waiting.play.home.has_a_forgery();
+    waiting.signs_with(KEY, &waiting.path("ann"));
+    waiting.ctl(&["reject", "Not yet."]).exits(0);
+    waiting.over();
+    let raw = waiting.play.repo.git(&["log", "-1", "--format=%B", &format!("{BRANCH}~1")]);
+    let of_before = raw.lines().find_map(|line| line.strip_prefix("Runner-Signature: ")).expect("it is signed");
+    assert!(raw.contains("\nRunner-Review: reject\nRunner-Signature: U1NIU0lH"), "{raw}");
+
+    // Whoever steers by a program of their own has no signature of this word.
+    let at = || AtRun { path: waiting.play.repo.path().into(), run: None };
+    let client = waiting.play.client();
+    let rejected = |signature: Option<&str>| {
+        let params = RejectParams { at: at(), reason: "Not yet.".into(), signature: signature.map(str::to_owned) };
+        client.wait(client.rpc().reject(params)).expect_err("it is refused").to_string()
+    };
+    assert!(rejected(None).contains("takes only a signed review of node b"), "{}", rejected(None));
+    let not_this = "the signature is not of this word on node b of iteration 0003";
+    assert!(rejected(Some(of_before)).contains(not_this), "{}", rejected(Some(of_before)));
+    assert!(rejected(Some("U1NIU0lHAAAA")).contains(not_this));
+    assert!(rejected(Some("nonsense")).contains("expected a signature of SSH's"));
+
+    waiting.ctl(&["approve"]).exits(0);
+    waiting.over();
+    let raw = waiting.play.repo.git(&["cat-file", "commit", BRANCH]) + "\n";
+    let own = raw.lines().find(|line| line.starts_with("Runner-Signature: ")).expect("it is signed");
+    waiting.becomes(&raw.replace(own, &format!("Runner-Signature: {of_before}")));
+    let found = waiting.found_with("ann");
+    let told: Vec<_> = found.findings.iter().map(|finding| (finding.rule, finding.found.as_str())).collect();
+    assert_eq!(told, [(AuditRule::Signed, "a signature of something else, or of a revoked key")]);
+    let without = report(&waiting.ctl(&["verify", "--run", "play", "--json"]));
+    assert_eq!(without.findings, [], "whose it is, is not asked");
+    waiting.becomes(&raw.replace(&format!("{own}\n"), ""));
+    let without = report(&waiting.ctl(&["verify", "--run", "play", "--json"]));
+    assert!(without.findings.iter().any(|finding| finding.rule == AuditRule::Selection), "{:?}", without.findings);
+}

@@ -1,0 +1,87 @@
+//! Detached signatures of SSH's, held by `ssh-keygen` against what they are of and against keys that somebody names.
+//!
+//! What a signature means is decided elsewhere. Nothing that a repository configures takes part.
+
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use protocol::review::NAMESPACE;
+use runner_core::audit::Signature;
+use runner_core::message::WordSignature;
+use tempfile::NamedTempFile;
+
+use crate::temporary;
+
+/// A signature, and what it is said to be of.
+#[derive(Debug, Clone, Copy)]
+pub struct Signed<'a> {
+    /// The signature.
+    pub signature: &'a WordSignature,
+    /// What was signed.
+    pub text: &'a str,
+}
+
+/// Who may sign.
+#[derive(Debug, Clone, Copy)]
+pub struct Allowed<'a> {
+    /// A file of allowed signers.
+    pub signers: &'a Path,
+    /// A file of revoked keys.
+    pub revoked: Option<&'a Path>,
+    /// When it was signed, in seconds since 1970 UTC, as far as that is known.
+    pub time: i64,
+}
+
+impl Signed<'_> {
+    /// Returns the fingerprint of the key that has signed, whosever it is; nothing where the signature is not of the text. A
+    /// file in `folder` holds the signature for as long as it is looked at.
+    pub fn key(&self, folder: &Path) -> io::Result<Option<String>> {
+        let file = self.laid_out(folder)?;
+        let checked = self.keygen("check-novalidate", &file, &[])?;
+        Ok(checked.status.success().then(|| fingerprint(&checked)))
+    }
+
+    /// Returns whether the signature is of a key that may sign.
+    pub fn held(&self, allowed: &Allowed<'_>, folder: &Path) -> io::Result<Signature> {
+        let file = self.laid_out(folder)?;
+        let time = format!(
+            "-Overify-time={}",
+            jiff::Timestamp::from_second(allowed.time).unwrap_or_default().strftime("%Y%m%d%H%M%SZ")
+        );
+        let signers = [OsStr::new("-f"), allowed.signers.as_os_str(), OsStr::new(&time)];
+        let named = self.keygen("find-principals", &file, &signers)?;
+        for principal in String::from_utf8_lossy(&named.stdout).lines().filter(|_| named.status.success()) {
+            let mut args = signers.to_vec();
+            args.extend([OsStr::new("-I"), OsStr::new(principal)]);
+            args.extend(allowed.revoked.into_iter().flat_map(|file| [OsStr::new("-r"), file.as_os_str()]));
+            let checked = self.keygen("verify", &file, &args)?;
+            if checked.status.success() {
+                return Ok(Signature::Holds { principal: principal.to_owned(), key: fingerprint(&checked) });
+            }
+        }
+        Ok(self.key(folder)?.map_or(Signature::Broken, |key| Signature::Foreign { key }))
+    }
+
+    fn laid_out(&self, folder: &Path) -> io::Result<NamedTempFile> {
+        let mut file = temporary::within(folder, Path::new("signature"))?;
+        file.write_all(self.signature.armored().as_bytes())?;
+        Ok(file)
+    }
+
+    fn keygen(&self, operation: &str, signature: &NamedTempFile, args: &[&OsStr]) -> io::Result<Output> {
+        let mut keygen = Command::new("ssh-keygen");
+        keygen.args(["-Y", operation, "-n", NAMESPACE, "-s"]).arg(signature.path()).args(args);
+        let mut keygen = keygen.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        // One that refuses the signature does not read what was signed.
+        let _ = keygen.stdin.take().map(|mut stdin| stdin.write_all(self.text.as_bytes()));
+        keygen.wait_with_output()
+    }
+}
+
+/// Reads the last word of `Good "…" signature … with ED25519 key SHA256:…`.
+fn fingerprint(said: &Output) -> String {
+    let said = String::from_utf8_lossy(&said.stdout);
+    said.split_whitespace().next_back().filter(|word| word.starts_with("SHA256:")).unwrap_or_default().to_owned()
+}
