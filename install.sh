@@ -6,14 +6,17 @@ set -eu
 
 usage() {
     cat <<'TEXT'
-Usage: sh install.sh [OPTIONS] FROM
+Usage: sh install.sh [OPTIONS] [FROM]
+       sh install.sh --versions [FROM]
        sh install.sh --uninstall [--prefix DIR] [--dry-run]
 
-FROM is a folder, an http(s) URL of one, or an archive in it. SHA256SUMS stands beside the archives.
+FROM is a folder, an http(s) URL of one, or an archive in it. SHA256SUMS stands beside the archives. Of what is installed it
+is by default where that came from.
 
   --prefix DIR       Where to: DIR/bin, DIR/share [default: ~/.local; of one that is installed, where that is]
   --version VERSION  Which version, where the folder has several
   --dry-run          Check everything, and only tell what would be done
+  --versions         List the versions for this machine that FROM has, and do nothing
   --uninstall        Remove what an installation put there, and nothing else
 TEXT
 }
@@ -88,11 +91,17 @@ sum_of() {
     fi | cut -d ' ' -f 1
 }
 
-# The name of the one archive that is wanted.
-choose() {
+# The names of the archives for this machine.
+list_names() {
     [ "$(uname -s)" = Linux ] || fail "these are programs for Linux, and this is $(uname -s)"
     machine=$(uname -m)
+    fetch "${from%/}/SHA256SUMS" "$work/sums"
     sed -n "s/^[0-9a-f]\{64\}  \(runner-[0-9A-Za-z.+-]*-$machine-linux-gnu\.tar\.gz\)\$/\1/p" "$work/sums" >"$work/names"
+}
+
+# The name of the one archive that is wanted.
+choose() {
+    list_names
     [ -z "$wanted" ] || names_are "runner-$wanted-$machine-linux-gnu.tar.gz"
     [ -z "$archive" ] || names_are "$archive"
     case $(grep -c . "$work/names") in
@@ -107,11 +116,31 @@ names_are() {
     mv "$work/one" "$work/names"
 }
 
-get() {
+# An archive is in a folder.
+split_from() {
     case $from in
         *.tar.gz) archive=${from##*/} && case $from in */*) from=${from%/*} ;; *) from=. ;; esac ;;
     esac
-    fetch "${from%/}/SHA256SUMS" "$work/sums"
+}
+
+# Where the next version is looked for; an address with a login in it is kept nowhere.
+origin() {
+    case $from in
+        *://*@*) ;;
+        *://*) printf '%s\n' "$from" ;;
+        *) (CDPATH='' cd -- "$from" && pwd) ;;
+    esac
+}
+
+versions() {
+    work=$(mktemp -d) || fail "cannot make a temporary folder"
+    split_from
+    list_names
+    sed "s/^runner-\(.*\)-$machine-linux-gnu\.tar\.gz\$/\1/" "$work/names"
+}
+
+get() {
+    split_from
     choose
     say "getting $archive"
     fetch "${from%/}/$archive" "$work/archive"
@@ -127,6 +156,7 @@ unpack() {
     ! grep -E '(^|/)\.\.(/|$)' "$work/listed" >&2 || fail "$archive has files outside of its folder"
     tar -xzf "$work/archive" -C "$work" || fail "$archive cannot be unpacked"
     mkdir -p "$work/$title/share/runner" "$work/before"
+    origin >"$work/$title/$came_from" || fail "cannot write where it came from"
     (cd "$work/$title" && find . -type f | sed 's|^\./||' | LC_ALL=C sort) >"$work/files"
     printf '%s\n' "$list" >>"$work/files"
     cp "$work/files" "$work/$title/$list" || fail "cannot write the list of what is installed"
@@ -189,7 +219,7 @@ install_from() {
         *) say "put it on PATH: export PATH=\"$prefix/bin:\$PATH\"" ;;
     esac
     own="sh \"$prefix/share/runner/install.sh\""
-    say "next: runnerctl demo; to upgrade it: $own FROM; to remove it: $own --uninstall"
+    say "next: runnerctl demo; to upgrade it: runnerctl self-update; to remove it: $own --uninstall"
 }
 
 uninstall() {
@@ -222,6 +252,8 @@ first_missing() {
 
 prefix='' wanted='' dry='' removing='' from='' work='' archive='' made_prefix=''
 list=share/runner/installed
+came_from=share/runner/from
+listing=''
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage && exit 0 ;;
@@ -232,6 +264,7 @@ while [ $# -gt 0 ]; do
         --version) wanted=$2 && shift ;;
         --dry-run) dry=yes ;;
         --uninstall) removing=yes ;;
+        --versions) listing=yes ;;
         -*) fail "unknown option $1: see sh install.sh --help" ;;
         *) [ -z "$from" ] || fail "FROM is given twice" && from=$1 ;;
     esac
@@ -247,8 +280,15 @@ if [ -n "$removing" ]; then
     uninstall
     exit 0
 fi
+if [ -z "$from" ] && [ -s "$prefix/$came_from" ]; then
+    from=$(cat "$prefix/$came_from")
+fi
 [ -n "$from" ] || fail "from where? see sh install.sh --help"
-made_prefix=$(first_missing "$prefix")
 trap undo EXIT
 trap 'exit 130' HUP INT TERM
+if [ -n "$listing" ]; then
+    versions
+    exit 0
+fi
+made_prefix=$(first_missing "$prefix")
 install_from

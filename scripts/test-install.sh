@@ -70,6 +70,38 @@ mkdir "$work/empty"
 sh install.sh --prefix "$work/empty" --dry-run "$work/dist" >/dev/null
 [ -d "$work/empty" ] || fail "--dry-run took a folder of somebody else"
 tried "installs by curl, and the program runs"
+[ "$(cat "$work/prefix/share/runner/from")" = "$url" ] || fail "it does not say where it came from"
+version=$("$work/prefix/bin/runnerctl" --version | cut -d ' ' -f 2)
+[ "$(sh "$work/prefix/share/runner/install.sh" --versions)" = "$version" ] || fail "--versions does not list what is there"
+tried "lists the versions that are where it came from"
+ctl=$work/prefix/bin/runnerctl
+"$ctl" version --check | grep -q "^available  nothing newer at $url\$" || fail "version --check finds what is not there"
+"$ctl" self-update | grep -q ' is the newest there is' || fail "self-update finds what is not there"
+mkdir "$work/next"
+tar -xzf "$work/dist/$archive" -C "$work/next"
+next=$(printf '%s\n' "${archive%.tar.gz}" | sed "s/-$version-/-99.0.0-/")
+mv "$work/next/${archive%.tar.gz}" "$work/next/$next"
+echo new >"$work/next/$next/share/runner/new"
+tar -czf "$work/dist/$next.tar.gz" -C "$work/next" "$next"
+(cd "$work/dist" && sha256sum -- *.tar.gz >SHA256SUMS)
+"$ctl" version --check | grep -q "^available  99.0.0 at $url\$" || fail "version --check does not find what is newer"
+"$ctl" self-update --dry-run | grep -q ' would be replaced by 99.0.0' || fail "--dry-run does not say what it would do"
+[ ! -e "$work/prefix/share/runner/new" ] || fail "--dry-run updated"
+sed "s/^.*  $next/$(printf '%064d' 0)  $next/" "$work/dist/SHA256SUMS" >"$work/next/SHA256SUMS"
+mv "$work/dist/$next.tar.gz" "$work/next/"
+! "$ctl" self-update --from "$work/next" >"$work/log" 2>&1 || fail "self-update took what has a wrong sum"
+grep -q 'the sum of .* is wrong' "$work/log" || fail "self-update does not say why it failed"
+[ ! -e "$work/prefix/share/runner/new" ] || fail "a failure updated"
+mv "$work/next/$next.tar.gz" "$work/dist/"
+"$ctl" self-update | grep -q ' was replaced by 99.0.0' || fail "self-update does not say what it did"
+[ -e "$work/prefix/share/runner/new" ] || fail "self-update did not update"
+! "$programs/runnerctl" self-update >"$work/log" 2>&1 || fail "what was built was replaced"
+grep -q 'was not installed by install.sh' "$work/log" || fail "it does not say why it is not replaced"
+rm "$work/dist/$next.tar.gz"
+(cd "$work/dist" && sha256sum -- *.tar.gz >SHA256SUMS)
+"$ctl" self-update --to "$version" | grep -q " was replaced by $version" || fail "it goes back to no older one"
+[ ! -e "$work/prefix/share/runner/new" ] || fail "an older one leaves what it does not have"
+tried "a newer version is found and installed when that is typed, a bad one is not, and what was built stays"
 echo old >"$work/prefix/share/runner/old" && echo share/runner/old >>"$work/prefix/share/runner/installed"
 sh "$work/prefix/share/runner/install.sh" "$work/dist/$archive" >/dev/null
 [ ! -e "$work/prefix/share/runner/old" ] || fail "a file that only the version before had is still there"

@@ -13,7 +13,8 @@ use protocol::error::ExitStatus;
 use crate::commands::{
     add, answer, approve, bisect, cancel, completions, config, daemon, deliver, demo, doctor, edit, explain, export,
     fork, gc, guard, help, init, land, log, man, mcp, note, path, pause, questions, queue, reject, repos, resume,
-    retry, select, service, start, status, stdio, step, submit, tree, ui, uninstall, validate, verify, watch,
+    retry, select, self_update, service, start, status, stdio, step, submit, tree, ui, uninstall, validate, verify,
+    version, watch,
 };
 use crate::failure::Failure;
 
@@ -173,6 +174,8 @@ commands! {
         "service" Service(service::ServiceArgs),
         "stdio" Stdio(stdio::StdioArgs),
         "doctor" Doctor(doctor::DoctorArgs),
+        "version" Version(version::VersionArgs),
+        "self-update" SelfUpdate(self_update::SelfUpdateArgs),
         "uninstall" Uninstall(uninstall::UninstallArgs),
         "demo" Demo(demo::DemoArgs),
         "completions" Completions(completions::CompletionsArgs),

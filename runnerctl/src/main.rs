@@ -15,6 +15,7 @@ mod editor;
 mod failure;
 mod feed;
 mod fleet;
+mod installed;
 mod interrupts;
 mod invocation;
 mod making;

@@ -147,6 +147,8 @@ fn subject(command: &Command) -> Subject {
         Command::Service(_) => Subject::Machine("service"),
         Command::Doctor(_) => Subject::Machine("doctor"),
         Command::Uninstall(_) => Subject::Machine("uninstall"),
+        Command::Version(_) => Subject::Machine("version"),
+        Command::SelfUpdate(_) => Subject::Machine("self-update"),
         Command::Demo(_)
         | Command::Stdio(_)
         | Command::Completions(_)

@@ -33,6 +33,7 @@ pub(crate) mod repos;
 pub(crate) mod resume;
 pub(crate) mod retry;
 pub(crate) mod select;
+pub(crate) mod self_update;
 pub(crate) mod service;
 pub(crate) mod start;
 pub(crate) mod status;
@@ -44,6 +45,7 @@ pub(crate) mod ui;
 pub(crate) mod uninstall;
 pub(crate) mod validate;
 pub(crate) mod verify;
+pub(crate) mod version;
 pub(crate) mod watch;
 
 use protocol::error::ExitStatus;
@@ -109,6 +111,8 @@ async fn perform(invocation: &Invocation<'_>, command: Command) -> Result<ExitSt
         Command::Service(args) => service::run(invocation, args).await,
         Command::Demo(args) => demo::run(invocation, args).await,
         Command::Doctor(args) => Box::pin(doctor::run(invocation, args)).await,
+        Command::Version(args) => version::run(invocation, args).await,
+        Command::SelfUpdate(args) => self_update::run(invocation, args).await,
         Command::Uninstall(args) => uninstall::run(invocation, &args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(invocation, &args),

@@ -146,3 +146,20 @@ fn what_is_installed_is_listed_and_nothing_is_removed() {
     home.ctl_in(&repo, &["daemon", "status"]).exits(0);
     assert_eq!(home.ctl_in(&repo, &["uninstall"]).exits(2).stdout, "");
 }
+
+#[test]
+fn the_versions_of_client_and_daemon_are_told_and_what_was_built_is_not_replaced() {
+    let home = Home::new();
+    let version = env!("CARGO_PKG_VERSION");
+    let told = home.ctl(&["version", "--json"]).exits(0).json();
+    assert_eq!((&told["client"], &told["daemon"], &told["available"]), (&version.into(), &Value::Null, &Value::Null));
+    let _daemon = home.daemon();
+    let told = home.ctl(&["version"]);
+    assert_eq!(told.exits(0).stdout, format!("runnerctl  {version}\nrunnerd    {version}\n"));
+    for asked in [&["version", "--check"][..], &["self-update"], &["self-update", "--to", "0.0.1", "--from", "/tmp"]] {
+        let refused = home.ctl(asked);
+        assert!(refused.exits(6).stderr.contains("was not installed by install.sh"), "{}", refused.stderr);
+    }
+    home.ctl(&["self-update", "--to", "new"]).exits(2);
+    home.ctl(&["version", "--from", "/tmp"]).exits(2);
+}

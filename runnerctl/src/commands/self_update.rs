@@ -1,0 +1,77 @@
+//! `self-update`: replaces what `install.sh` has installed, by that script, which checks sums and puts everything back if it fails.
+
+use clap::Args;
+use protocol::client::ConnectError;
+use protocol::error::ExitStatus;
+use semver::Version;
+use serde::Serialize;
+
+use super::version::own;
+use crate::failure::Failure;
+use crate::installed::Installed;
+use crate::invocation::Invocation;
+use crate::text::safe::safe_lines;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl self-update              the newest, from where this one came
+  runnerctl self-update --dry-run    only what would be done
+  runnerctl self-update --to 0.2.0 --from ~/Downloads/runner";
+
+/// Replace these programs by a newer version
+///
+/// Only if install.sh has installed them. The sum of what was fetched is checked before it is unpacked, and a failure leaves
+/// everything as it was. Runs go on: the daemon that is running is the old one until it has stopped.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SelfUpdateArgs {
+    /// The version to install, be it an older one [default: the newest, where it is newer]
+    #[arg(long, value_name = "VERSION")]
+    to: Option<Version>,
+    /// Take it from there, a folder or an http(s) URL with SHA256SUMS [default: where this came from]
+    #[arg(long, value_name = "FROM")]
+    from: Option<String>,
+    /// Check everything, and only tell what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+struct Updated {
+    before: Version,
+    /// The version that is installed now, or would be; null where there is nothing newer.
+    to: Option<Version>,
+    dry_run: bool,
+}
+
+/// Runs the command. No daemon is asked for anything, and none is started.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: SelfUpdateArgs) -> Result<ExitStatus, Failure> {
+    let SelfUpdateArgs { to, from, dry_run } = args;
+    let (installed, before) = (Installed::find()?, own());
+    let to = match to {
+        Some(to) => Some(to),
+        None => super::version::newer(&before, &installed.versions(from.as_deref()).await?),
+    };
+    if let Some(to) = &to {
+        let version = to.to_string();
+        let mut options = vec!["--version", version.as_str()];
+        options.extend(dry_run.then_some("--dry-run"));
+        let said = installed.script(&options, from.as_deref(), "installing another version").await?;
+        invocation.ui.note(&safe_lines(&said));
+    }
+    let is_running = !matches!(invocation.connect_running().await, Err(ConnectError::NoDaemon { .. }));
+    let updated = Updated { before, to, dry_run };
+    invocation.ui.answer("self-update", &updated, |_| render(&updated))?;
+    if updated.to.is_some() && !dry_run && is_running {
+        invocation.ui.note("the daemon of before is still running; to have the new one: runnerctl daemon drain\n");
+    }
+    Ok(ExitStatus::Fine)
+}
+
+fn render(Updated { before, to, dry_run }: &Updated) -> String {
+    match to {
+        None => format!("{before} is the newest there is\n"),
+        Some(to) if *dry_run => format!("{before} would be replaced by {to}\n"),
+        Some(to) => format!("{before} was replaced by {to}\n"),
+    }
+}

@@ -1,0 +1,117 @@
+//! `version`: the versions of client and daemon, and of what there is to be had where this came from.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use protocol::api::DaemonApiClient as _;
+use protocol::client::ConnectError;
+use protocol::error::ExitStatus;
+use semver::Version;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::installed::Installed;
+use crate::invocation::Invocation;
+use crate::text::paint::{HINT, paint};
+use crate::text::safe::safe;
+
+const EXAMPLES: &str = "Examples:
+  runnerctl version
+  runnerctl version --check    whether there is a newer one
+  runnerctl self-update        and to have it";
+
+/// Show the versions, and whether there is a newer one
+///
+/// Nothing is looked for without --check.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct VersionArgs {
+    /// Look for a newer version where this one was installed from
+    #[arg(long)]
+    check: bool,
+    /// Look there instead: a folder or an http(s) URL with SHA256SUMS and archives
+    #[arg(long, value_name = "FROM", requires = "check")]
+    from: Option<String>,
+}
+
+/// The versions.
+#[derive(Debug, Serialize)]
+struct Versions {
+    client: Version,
+    /// The daemon's, where one is running.
+    daemon: Option<String>,
+    /// What was found, where that was asked.
+    available: Option<Available>,
+}
+
+/// What there is to be had.
+#[derive(Debug, Serialize)]
+struct Available {
+    from: Option<String>,
+    versions: Vec<Version>,
+    /// The newest, where that is newer than the client.
+    newer: Option<Version>,
+}
+
+/// Runs the command. No daemon is started.
+pub(crate) async fn run(invocation: &Invocation<'_>, args: VersionArgs) -> Result<ExitStatus, Failure> {
+    let daemon = match invocation.connect_running().await {
+        Ok(connection) => Some(connection.client().info().await?.version),
+        Err(ConnectError::ProtocolMismatch { daemon_version, .. }) => Some(daemon_version),
+        Err(_) => None,
+    };
+    let client = own();
+    let available = if args.check { Some(available(&client, args.from).await?) } else { None };
+    let versions = Versions { client, daemon, available };
+    invocation.ui.answer("version", &versions, |_| render(&versions))?;
+    Ok(ExitStatus::Fine)
+}
+
+/// Returns the version of this program.
+pub(crate) fn own() -> Version {
+    Version::parse(env!("CARGO_PKG_VERSION")).expect("BUG: a package without a version")
+}
+
+async fn available(client: &Version, from: Option<String>) -> Result<Available, Failure> {
+    let installed = Installed::find()?;
+    let versions = installed.versions(from.as_deref()).await?;
+    Ok(Available { newer: newer(client, &versions), from: from.or_else(|| installed.origin()), versions })
+}
+
+/// Returns the newest of these, where it is newer; who has a release is not offered what comes before one.
+pub(crate) fn newer(than: &Version, versions: &[Version]) -> Option<Version> {
+    let is_wanted = |version: &&Version| version.pre.is_empty() || !than.pre.is_empty();
+    versions.iter().filter(is_wanted).max().filter(|newest| *newest > than).cloned()
+}
+
+fn render(Versions { client, daemon, available }: &Versions) -> String {
+    let daemon = daemon.as_deref().map_or_else(|| "not running".to_owned(), safe);
+    let mut text = format!("runnerctl  {client}\nrunnerd    {daemon}\n");
+    if let Some(Available { from, newer, .. }) = available {
+        let from = from.as_deref().map(|from| format!(" at {}", safe(from))).unwrap_or_default();
+        let told = match newer {
+            Some(newer) => format!("{newer}{from}\nto upgrade: {}", paint(HINT, "runnerctl self-update")),
+            None => format!("nothing newer{from}"),
+        };
+        let _ = writeln!(text, "available  {told}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_newer_by_its_number_and_what_comes_before_one_is_not_offered() {
+        let newest = |than: &str, there: &[&str]| {
+            let version = |text: &&str| Version::parse(text).expect("a version");
+            let there: Vec<Version> = there.iter().map(version).collect();
+            newer(&version(&than), &there).map(|version| version.to_string())
+        };
+        assert_eq!(newest("0.1.0", &["0.1.0", "0.9.0", "0.10.0", "0.2.0"]).as_deref(), Some("0.10.0"));
+        assert_eq!(newest("0.1.0", &["0.1.0", "0.2.0-rc.1"]), None);
+        assert_eq!(newest("0.2.0-rc.1", &["0.1.0", "0.2.0-rc.2"]).as_deref(), Some("0.2.0-rc.2"));
+        assert_eq!(newest("0.2.0", &["0.1.0"]), None, "it is never older");
+    }
+}

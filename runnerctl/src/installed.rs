@@ -1,0 +1,64 @@
+//! What `install.sh` has installed with this program, and its own script beside it, which knows where it came from.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use protocol::error::ExitStatus;
+use semver::Version;
+
+use crate::failure::Failure;
+use crate::program::{self, Call, Unstarted};
+
+/// An installation: a folder with `bin` and `share`.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    prefix: PathBuf,
+}
+
+impl Installed {
+    /// Finds the installation that this program is of. What came by a package, or was built, is nobody's to replace here.
+    pub(crate) fn find() -> Result<Self, Failure> {
+        let program = env::current_exe().map_err(|error| Failure::io("finding this program", &error))?;
+        let prefix = program.parent().and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
+        let installed = Self { prefix };
+        let list = std::fs::read_to_string(installed.path("installed")).unwrap_or_default();
+        let is_listed = |file: &str| list.lines().any(|line| line == file);
+        if is_listed("bin/runnerctl") && is_listed("share/runner/install.sh") {
+            return Ok(installed);
+        }
+        let message = format!("{} was not installed by install.sh", program.display());
+        let hint = "upgrade it as it was installed: by the package manager, or from its source";
+        Err(Failure::new(ExitStatus::Refused, "not_installed", message).hint(hint))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.prefix.join("share/runner").join(name)
+    }
+
+    /// Returns where it came from, where that is known.
+    pub(crate) fn origin(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.path("from")).ok()?;
+        Some(text.trim_end().to_owned()).filter(|from| !from.is_empty())
+    }
+
+    /// Returns the versions for this machine that there are to be had, in order; what is no version is none.
+    pub(crate) async fn versions(&self, from: Option<&str>) -> Result<Vec<Version>, Failure> {
+        let said = self.script(&["--versions"], from, "looking for versions").await?;
+        let mut versions: Vec<Version> = said.lines().filter_map(|line| Version::parse(line.trim()).ok()).collect();
+        versions.sort();
+        Ok(versions)
+    }
+
+    /// Has the script do something, and returns what it says.
+    pub(crate) async fn script(&self, options: &[&str], from: Option<&str>, doing: &str) -> Result<String, Failure> {
+        let mut argv = vec![OsString::from("sh"), self.path("install.sh").into()];
+        argv.extend(options.iter().copied().chain(from).map(OsString::from));
+        let call = Call { argv, folder: Path::new("."), env: &[], input: Vec::new(), tail: None };
+        let said = program::run(call).await.map_err(|error| match error {
+            Unstarted::Missing => Failure::new(ExitStatus::Error, "io", "there is no sh"),
+            Unstarted::Failed(failure) => failure,
+        })?;
+        said.fine("install", doing)
+    }
+}
