@@ -51,7 +51,6 @@ words! {
 
 /// A state of a branch: the files of a commit, `.runner/` apart, that are not those of the state before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct BisectPoint {
     /// The commit.
     pub commit: String,
@@ -75,7 +74,6 @@ pub struct BisectPoint {
 
 /// The states of a run's branch, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct PointsReply {
     /// The run.
     pub run: String,
@@ -85,7 +83,6 @@ pub struct PointsReply {
 
 /// How the command has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct TryReply {
     /// Its exit code; null where it did not end by itself.
     pub exit: Option<i32>,

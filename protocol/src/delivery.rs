@@ -19,7 +19,6 @@ pub const MAX_FEEDBACK_ITEMS: usize = 200;
 
 /// `delivery.describe`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct DescribeParams {
     /// Absolute path inside the work tree.
     pub path: WirePath,
@@ -36,7 +35,6 @@ pub struct DescribeParams {
 
 /// `delivery.describe`: what is to be said of a run to those who are to take it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct DescribeReply {
     /// Id of the run.
     pub run: String,
@@ -78,7 +76,6 @@ words! {
 
 /// One thing that a forge told of a pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct FeedbackItem {
     /// What it is.
     pub kind: FeedbackKind,
@@ -118,7 +115,6 @@ pub struct FeedbackParams {
 
 /// `delivery.feedback`: what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct FeedbackReply {
     /// Items that are in the text.
     pub told: u32,

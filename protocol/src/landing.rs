@@ -112,7 +112,6 @@ pub struct LandedParams {
 
 /// `land.run`: what landed, and where the branch is now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct LandReply {
     /// Short name of the branch.
     pub onto: String,
@@ -130,7 +129,6 @@ pub struct LandReply {
 
 /// What became of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct RunLanding {
     /// Id of the run.
     pub run: String,
@@ -146,7 +144,6 @@ pub struct RunLanding {
 
 /// A commit that brings something home.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct LandedCommit {
     /// The commit.
     pub commit: String,
@@ -160,7 +157,6 @@ pub struct LandedCommit {
 
 /// Why a run does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct LandRefusal {
     /// What is wrong, naming leaf and files.
     pub message: String,
@@ -170,7 +166,6 @@ pub struct LandRefusal {
 
 /// `land.verify`: what was found on a branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct LandedReport {
     /// The branch, or the revision, as it was named.
     pub branch: String,
@@ -182,7 +177,6 @@ pub struct LandedReport {
 
 /// One landed commit, looked at again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct LandedCheck {
     /// Id of the run.
     pub run: String,

@@ -12,7 +12,6 @@ use crate::words::{
 
 /// The facts of one iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct IterationMeta {
     /// Id of the run.
     pub run: String,
@@ -106,7 +105,6 @@ impl IterationMeta {
 
 /// Why a session gave no answer, and by what that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct SessionFailure {
     /// The class; null where nothing that was seen is known to mean anything.
     pub class: Option<FailureClass>,
@@ -124,7 +122,6 @@ pub struct SessionFailure {
 
 /// The facts of a review. What was said is in `review.json` of the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct ReviewFacts {
     /// Kind and version of the reviewer; `human` for a person.
     pub by: String,
@@ -144,7 +141,6 @@ pub struct ReviewFacts {
 
 /// A known secret in a file of the agent's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct SecretSeen {
     /// Path relative to the work tree; a secret in its name is replaced.
     pub path: String,
@@ -154,7 +150,6 @@ pub struct SecretSeen {
 
 /// The time one phase took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct PhaseTime {
     /// The phase.
     pub phase: PhaseName,

@@ -72,7 +72,6 @@ words! {
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct AuditFinding {
     /// The commit that it is about.
     pub commit: String,
@@ -92,7 +91,6 @@ pub struct AuditFinding {
 
 /// A commit of a person's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct PersonCommit {
     /// The commit.
     pub commit: String,
@@ -108,7 +106,6 @@ pub struct PersonCommit {
 
 /// A leaf that passes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct AuditPass {
     /// The node.
     pub node: String,
@@ -120,7 +117,6 @@ pub struct AuditPass {
 
 /// How much was looked at, and how much of it is proven.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct AuditCounts {
     /// Commits on first parents, from the start to the tip.
     pub commits: u32,
@@ -144,7 +140,6 @@ pub struct AuditCounts {
 
 /// What guards said that were run once more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct RerunReport {
     /// How many guards were run.
     pub guards: u32,
@@ -165,7 +160,6 @@ pub struct TipsParams {
 
 /// A revision that has commits of the branch already, and what was found in these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct AuditSince {
     /// The commit that the revision names.
     pub commit: String,
@@ -177,7 +171,6 @@ pub struct AuditSince {
 
 /// Whose signatures the runner's commits, or people's reviews, have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct AuditSigned {
     /// How many were looked at.
     pub commits: u32,
@@ -189,7 +182,6 @@ pub struct AuditSigned {
 
 /// A person's word on what a session has left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct AuditReview {
     /// The commit that it became.
     pub commit: String,
@@ -207,7 +199,6 @@ pub struct AuditReview {
 
 /// What an audit of a branch found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct AuditReport {
     /// The run.
     pub run: String,

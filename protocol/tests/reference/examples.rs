@@ -94,7 +94,34 @@ trait Wire: Serialize + DeserializeOwned + PartialEq + Debug {
         let value = serde_json::to_value(self).expect("serializes");
         let back: Self = serde_json::from_value(value.clone()).expect("is read back");
         assert_eq!(*self, back);
+        for place in objects(&value) {
+            let mut newer = value.clone();
+            let object = newer.pointer_mut(&place).and_then(Value::as_object_mut).expect("it was just there");
+            object.insert("of_a_later_version".to_owned(), Value::from(1));
+            let read = serde_json::from_value::<Self>(newer);
+            assert!(read.is_ok_and(|read| read == *self), "{}{place} is not read with a field more", short::<Self>());
+        }
         value
+    }
+}
+
+/// Task tree and usage are parts of committed files, and have their form; variables have what names they like.
+const CLOSED: [&str; 3] = ["tree", "usage", "env"];
+
+/// Returns the places of all objects that a later version may give another field.
+fn objects(value: &Value) -> Vec<String> {
+    let within = |key: &str, value: &Value| {
+        let key = key.replace('~', "~0").replace('/', "~1");
+        objects(value).into_iter().map(move |place| format!("/{key}{place}")).collect::<Vec<_>>()
+    };
+    match value {
+        Value::Object(fields) => {
+            let open = fields.iter().filter(|(key, _)| !CLOSED.contains(&key.as_str()));
+            let inner = open.flat_map(|(key, value)| within(key, value));
+            [String::new()].into_iter().chain(inner).collect()
+        }
+        Value::Array(items) => items.iter().enumerate().flat_map(|(at, item)| within(&at.to_string(), item)).collect(),
+        _ => Vec::new(),
     }
 }
 
