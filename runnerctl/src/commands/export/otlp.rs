@@ -23,6 +23,7 @@ use protocol::view::{IterationView, RepoView, RunView, StatusView};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
+use ureq::http::{HeaderName, HeaderValue};
 
 use self::spans::request;
 use super::prometheus::Everything;
@@ -222,7 +223,7 @@ impl Collector {
         let has_path = rest.trim_end_matches('/').contains('/');
         let traces = if has_path { url.to_owned() } else { format!("{}/v1/traces", url.trim_end_matches('/')) };
         let config = ureq::Agent::config_builder().timeout_global(Some(WITHIN)).http_status_as_error(false);
-        let headers = headers(&env::var(HEADERS).unwrap_or_default());
+        let headers = headers(&env::var(HEADERS).unwrap_or_default())?;
         Ok(Self { agent: config.proxy(None).build().into(), traces, headers })
     }
 
@@ -272,10 +273,20 @@ impl Collector {
 }
 
 /// Reads `name=value,…`, values percent-encoded as in a header `baggage`.
-fn headers(text: &str) -> Vec<(String, String)> {
-    let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
-    let decoded = |value: &str| percent_decode_str(value.trim()).decode_utf8_lossy().into_owned();
-    pairs.map(|(name, value)| (name.trim().to_owned(), decoded(value))).collect()
+fn headers(text: &str) -> Result<Vec<(String, String)>, Failure> {
+    // What is amiss is not repeated: it may be a secret.
+    let amiss = || {
+        Failure::usage(format!("{HEADERS} is not of the form NAME=VALUE,NAME=VALUE with percent-encoded values"))
+            .hint("write it as Authorization=Basic%20…")
+    };
+    let mut headers = Vec::new();
+    for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {
+        let (name, value) = pair.split_once('=').ok_or_else(amiss)?;
+        let value = percent_decode_str(value.trim()).decode_utf8().map_err(|_| amiss())?.into_owned();
+        let is_one = HeaderName::try_from(name.trim()).is_ok() && HeaderValue::try_from(value.as_str()).is_ok();
+        headers.push(if is_one { (name.trim().to_owned(), value) } else { return Err(amiss()) });
+    }
+    Ok(headers)
 }
 
 fn render(sent: &Sent) -> String {
@@ -299,8 +310,12 @@ mod tests {
 
     #[test]
     fn headers_are_read_as_opentelemetry_writes_them() {
-        let read = headers("api-key=a%20b, x = y ,nonsense");
-        assert_eq!(read, [("api-key".into(), "a b".into()), ("x".into(), "y".into())]);
-        assert!(headers("").is_empty());
+        let read = |text| headers(text).ok();
+        assert_eq!(
+            read("api-key=a%20b, x = y ,"),
+            Some(vec![("api-key".into(), "a b".into()), ("x".into(), "y".into())])
+        );
+        assert_eq!(read(""), Some(Vec::new()));
+        assert_eq!(["nonsense", "a b=c", "=c", "a=%0a", "a=%ff"].map(read), [const { None }; 5]);
     }
 }
