@@ -10,8 +10,7 @@ const NOTES: &str = ".runner/state/notes.md";
 
 /// Returns the messages of the commits that a command of a person's has made, oldest first.
 fn humans(repo: &Repo) -> Vec<Receipt> {
-    let commits = repo.git(&["rev-list", "--reverse", "--first-parent", &format!("runner/{RUN}")]);
-    let receipts = commits.lines().map(|commit| Receipt::read(repo, commit));
+    let receipts = Receipt::read_all(repo, &["--reverse", "--first-parent", &format!("runner/{RUN}")]).into_iter();
     receipts.filter(|receipt| receipt.trailer("Runner-Human").is_some()).collect()
 }
 

@@ -1,9 +1,11 @@
 //! A commit of the runner as the git program reads it.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use crate::repo::Repo;
+
+/// What git shows of a commit: its id, its message and the trailers that it finds in that.
+const FORMAT: &str = "--format=tformat:%H%x1f%B%x1f%(trailers:only,unfold)%x1e";
+const PART: char = '\u{1f}';
+const RECORD: char = '\u{1e}';
 
 /// A commit's message, taken apart by git.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,9 +29,25 @@ impl Receipt {
     ///
     /// Panics if git cannot.
     pub fn read(repo: &Repo, revision: &str) -> Self {
-        let message = repo.git(&["log", "-1", "--format=%B", revision]);
-        let parsed = parse(repo, &message);
-        let trailers: Vec<(String, String)> = parsed
+        let mut all = Self::read_all(repo, &["-1", revision]);
+        all.pop().unwrap_or_else(|| panic!("{revision} is no commit"))
+    }
+
+    /// Reads the commits that `git log` shows with these arguments, in one go.
+    ///
+    /// # Panics
+    ///
+    /// Panics if git cannot.
+    pub fn read_all(repo: &Repo, args: &[&str]) -> Vec<Self> {
+        let log = repo.git(&[&["log", FORMAT], args].concat());
+        log.split_terminator(RECORD).map(|record| Self::of(record.trim_start_matches('\n'))).collect()
+    }
+
+    fn of(record: &str) -> Self {
+        let mut parts = record.split(PART);
+        let mut part = || parts.next().expect("git shows id, message and trailers");
+        let (commit, message, trailers) = (part().to_owned(), part().trim_end(), part());
+        let trailers: Vec<(String, String)> = trailers
             .lines()
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -42,7 +60,7 @@ impl Receipt {
         let headline = (is_iteration && paragraphs.len() > 1).then(|| paragraphs.remove(1).to_owned());
         Self {
             headline,
-            commit: repo.git(&["rev-parse", revision]),
+            commit,
             subject: paragraphs.first().copied().unwrap_or_default().to_owned(),
             body: paragraphs.get(1..).unwrap_or_default().join("\n\n"),
             trailers,
@@ -59,15 +77,4 @@ impl Receipt {
         let line = self.trailer("Runner-Verdict").unwrap_or_default();
         line.split(':').next().unwrap_or_default()
     }
-}
-
-fn parse(repo: &Repo, message: &str) -> String {
-    let mut command = repo.command("git");
-    command.args(["interpret-trailers", "--parse"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("git can be started");
-    let mut input = child.stdin.take().expect("BUG: standard input is a pipe");
-    input.write_all(message.as_bytes()).expect("git reads the message");
-    drop(input);
-    let output = child.wait_with_output().expect("git ends");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }

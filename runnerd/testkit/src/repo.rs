@@ -148,8 +148,7 @@ impl Repo {
 
     /// Returns the receipts of the iterations on HEAD's branch, oldest first.
     pub fn receipts(&self) -> Vec<Receipt> {
-        let commits = self.git(&["rev-list", "--reverse", "--first-parent", "HEAD"]);
-        let receipts = commits.lines().map(|commit| Receipt::read(self, commit));
+        let receipts = Receipt::read_all(self, &["--reverse", "--first-parent", "HEAD"]).into_iter();
         receipts.filter(|receipt| receipt.trailer("Runner-Commit") == Some("iteration")).collect()
     }
 
