@@ -14,29 +14,6 @@ const DONE: &str = "[agent]\nscript = 'echo 1 >work; answer done \"Wrote the fil
 const STAYS: &str = "[agent]\nscript = 'setsid sleep 600 & echo here >\"$ARRIVALS\"; sleep 600'\n";
 
 #[test]
-fn every_shipped_case_with_a_scripted_agent_comes_out_as_it_expects() {
-    let kit = Kit::with_shipped_cases();
-    let listed = kit.eval(&["list", "--json"]).exits(0).json();
-    let cases: Vec<&Value> = listed["cases"].as_array().expect("a list").iter().collect();
-    assert!(cases.iter().all(|case| case["broken"].is_null()), "{cases:#?}");
-    let scripted: Vec<&str> =
-        cases.iter().filter(|case| case["agent"] == "script").filter_map(|case| case["case"].as_str()).collect();
-    assert!(scripted.len() >= 12 && cases.len() - scripted.len() >= 8, "{} of {}", scripted.len(), cases.len());
-    let output = kit.eval(&[&["run", "--json", "--jobs", "3"], &scripted[..]].concat());
-    let runs = output.exits(0).json();
-    Kit::is_valid("eval-runs.v1", &runs);
-    let outcomes: BTreeSet<&str> =
-        runs["runs"].as_array().expect("runs").iter().filter_map(|run| run["outcome"].as_str()).collect();
-    let every = ["error", "fail", "limit", "skipped", "stuck", "success", "timed_out"];
-    assert_eq!(outcomes, BTreeSet::from(every));
-    kit.nothing_is_left();
-
-    Kit::is_valid("eval-report.v1", &kit.eval(&["report", "--json"]).exits(0).json());
-    let again = kit.eval(&["run", "--json", "--continue", scripted[0]]).exits(0).json();
-    assert_eq!((again["there"].as_u64(), again["runs"].as_array().map(Vec::len)), (Some(1), Some(0)));
-}
-
-#[test]
 fn result_holds_the_run_with_its_branch_and_its_records() {
     let kit = Kit::new();
     kit.case("one", &format!("{GREEN}{DONE}[[checks]]\ntype = \"branch_verifies\"\n"));
@@ -162,4 +139,31 @@ fn configuration_that_the_runner_refuses_is_told_with_its_place_and_runs_nothing
     }
     assert!(!kit.results().exists(), "something was run");
     kit.nothing_is_left();
+}
+
+mod slow {
+    use super::*;
+
+    #[test]
+    fn every_shipped_case_with_a_scripted_agent_comes_out_as_it_expects() {
+        let kit = Kit::with_shipped_cases();
+        let listed = kit.eval(&["list", "--json"]).exits(0).json();
+        let cases: Vec<&Value> = listed["cases"].as_array().expect("a list").iter().collect();
+        assert!(cases.iter().all(|case| case["broken"].is_null()), "{cases:#?}");
+        let scripted: Vec<&str> =
+            cases.iter().filter(|case| case["agent"] == "script").filter_map(|case| case["case"].as_str()).collect();
+        assert!(scripted.len() >= 12 && cases.len() - scripted.len() >= 8, "{} of {}", scripted.len(), cases.len());
+        let output = kit.eval(&[&["run", "--json", "--jobs", "3"], &scripted[..]].concat());
+        let runs = output.exits(0).json();
+        Kit::is_valid("eval-runs.v1", &runs);
+        let outcomes: BTreeSet<&str> =
+            runs["runs"].as_array().expect("runs").iter().filter_map(|run| run["outcome"].as_str()).collect();
+        let every = ["error", "fail", "limit", "skipped", "stuck", "success", "timed_out"];
+        assert_eq!(outcomes, BTreeSet::from(every));
+        kit.nothing_is_left();
+
+        Kit::is_valid("eval-report.v1", &kit.eval(&["report", "--json"]).exits(0).json());
+        let again = kit.eval(&["run", "--json", "--continue", scripted[0]]).exits(0).json();
+        assert_eq!((again["there"].as_u64(), again["runs"].as_array().map(Vec::len)), (Some(1), Some(0)));
+    }
 }

@@ -17,32 +17,6 @@ fn count(states: &[RunStatus], wanted: RunStatus) -> usize {
 }
 
 #[test]
-fn twenty_repositories_have_their_turns_four_at_a_time() {
-    let home = Home::new();
-    let repos: Vec<Repo> = (0..20).map(|number| home.scripted(&format!("r{number:02}"))).collect();
-    let gates: Vec<_> = repos.iter().map(|repo| repo.script().gate("work")).collect();
-    let _daemon = home.daemon();
-    for repo in &repos {
-        repo.script().always("gate work; echo work > work.txt; answer done 'Done.'");
-        home.ctl_in(repo, &["start", "--yes", "--id", "same", "-m", "Do it."]).exits(0);
-    }
-    let client = home.client();
-    gates[..4].iter().for_each(Gate::reached);
-    let first = states(&client);
-    assert_eq!((count(&first, RunStatus::Running), count(&first, RunStatus::Queued)), (4, 16), "{first:?}");
-    for (gate, repo) in gates.iter().zip(&repos) {
-        gate.open();
-        client.wait_for(repo.path(), RunStatus::Completed);
-        let states = states(&client);
-        assert!(count(&states, RunStatus::Running) <= 4, "{states:?}");
-    }
-    for repo in &repos {
-        assert_eq!(repo.script().sessions(), 1);
-        assert_eq!(repo.show("runner/same", "work.txt"), "work");
-    }
-}
-
-#[test]
 fn four_isolated_runs_and_one_in_place_ask_and_are_answered_and_none_is_blamed_for_another() {
     const ASKS: &str =
         "printf '\\n- Which database?\\n' >> .runner/state/questions.md; echo x > x.txt; answer done 'Asked.'";
@@ -81,5 +55,35 @@ fn four_isolated_runs_and_one_in_place_ask_and_are_answered_and_none_is_blamed_f
     for id in ids {
         let has_it = repo.show(&format!("runner/{id}"), ".runner/state/questions.md").contains("Postgres");
         assert_eq!(has_it, id == "c", "{id}");
+    }
+}
+
+mod slow {
+    use super::*;
+
+    #[test]
+    fn twenty_repositories_have_their_turns_four_at_a_time() {
+        let home = Home::new();
+        let repos: Vec<Repo> = (0..20).map(|number| home.scripted(&format!("r{number:02}"))).collect();
+        let gates: Vec<_> = repos.iter().map(|repo| repo.script().gate("work")).collect();
+        let _daemon = home.daemon();
+        for repo in &repos {
+            repo.script().always("gate work; echo work > work.txt; answer done 'Done.'");
+            home.ctl_in(repo, &["start", "--yes", "--id", "same", "-m", "Do it."]).exits(0);
+        }
+        let client = home.client();
+        gates[..4].iter().for_each(Gate::reached);
+        let first = states(&client);
+        assert_eq!((count(&first, RunStatus::Running), count(&first, RunStatus::Queued)), (4, 16), "{first:?}");
+        for (gate, repo) in gates.iter().zip(&repos) {
+            gate.open();
+            client.wait_for(repo.path(), RunStatus::Completed);
+            let states = states(&client);
+            assert!(count(&states, RunStatus::Running) <= 4, "{states:?}");
+        }
+        for repo in &repos {
+            assert_eq!(repo.script().sessions(), 1);
+            assert_eq!(repo.show("runner/same", "work.txt"), "work");
+        }
     }
 }

@@ -103,25 +103,29 @@ fn same_repository_and_script_make_the_same_run() {
     assert_same(&one, &other);
 }
 
-#[test]
-fn zone_locale_user_order_of_folders_and_engine_of_git_change_nothing() {
-    let far = World {
-        zone: "Pacific/Kiritimati",
-        locale: "tr_TR.UTF-8",
-        user: "Zoë",
-        is_reversed: true,
-        git: &[["core.quotePath", "true"], ["i18n.commitEncoding", "UTF-8"], ["status.showUntrackedFiles", "no"]],
-    };
-    // The library does not keep to shared permissions, so git is asked for all that concerns the work tree.
-    let by_git = World { git: &[["core.sharedRepository", "group"]], ..PLAIN };
-    let (by_library, far, by_git) = (play(PLAIN), play(far), play(by_git));
-    assert_same(&by_library, &far);
-    // Who has written objects is seen by their folders.
-    let is_shared = |play: &Play| {
-        let folders = fs::read_dir(play.repo.path().join(".git/objects")).expect("there are objects");
-        let mut modes = folders.flatten().map(|folder| folder.metadata().expect("a folder").permissions().mode());
-        modes.any(|mode| mode & 0o020 != 0)
-    };
-    assert_eq!((is_shared(&by_library), is_shared(&by_git)), (false, true));
-    assert_same(&by_library, &by_git);
+mod slow {
+    use super::*;
+
+    #[test]
+    fn zone_locale_user_order_of_folders_and_engine_of_git_change_nothing() {
+        let far = World {
+            zone: "Pacific/Kiritimati",
+            locale: "tr_TR.UTF-8",
+            user: "Zoë",
+            is_reversed: true,
+            git: &[["core.quotePath", "true"], ["i18n.commitEncoding", "UTF-8"], ["status.showUntrackedFiles", "no"]],
+        };
+        // The library does not keep to shared permissions, so git is asked for all that concerns the work tree.
+        let by_git = World { git: &[["core.sharedRepository", "group"]], ..PLAIN };
+        let (by_library, far, by_git) = (play(PLAIN), play(far), play(by_git));
+        assert_same(&by_library, &far);
+        // Who has written objects is seen by their folders.
+        let is_shared = |play: &Play| {
+            let folders = fs::read_dir(play.repo.path().join(".git/objects")).expect("there are objects");
+            let mut modes = folders.flatten().map(|folder| folder.metadata().expect("a folder").permissions().mode());
+            modes.any(|mode| mode & 0o020 != 0)
+        };
+        assert_eq!((is_shared(&by_library), is_shared(&by_git)), (false, true));
+        assert_same(&by_library, &by_git);
+    }
 }

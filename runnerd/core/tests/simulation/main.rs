@@ -36,14 +36,14 @@ use forgery::{Forgery, WAYS};
 use mistake::Mistake;
 use random::Random;
 
-/// Courses that are played by default: about as many as two cores play in half a minute.
-const RUNS: u64 = 2_000;
+/// Courses that are played by default: about as many as two cores play in ten seconds.
+const RUNS: u64 = 800;
 
 /// Courses in which all that is wanted comes about.
 const ENOUGH: u64 = 600;
 
-/// Branches that are forged.
-const FORGED: u64 = 256;
+/// Branches that are forged by default.
+const FORGED: u64 = 128;
 /// Courses in which a mistake must show.
 const UNTIL_CAUGHT: u64 = 400;
 /// Most failures that are shown.
@@ -74,10 +74,15 @@ fn play_all<T: Send>(seeds: Range<u64>, play: impl Fn(u64) -> T + Sync) -> Vec<T
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "who has chosen the seeds is told what was played")]
 fn whatever_happens_in_a_run_every_promise_is_kept_and_the_audit_finds_nothing() {
     let (seed, runs) = (number("SEED", 0), number("RUNS", RUNS));
-    let ends = play_all(seed..seed + runs, |seed| Course::play(seed, None).map(|course| (course.settled, course.seen)));
+    keep_every_promise(seed..seed + runs);
+}
+
+#[expect(clippy::print_stdout, reason = "who has chosen the seeds is told what was played")]
+fn keep_every_promise(seeds: Range<u64>) {
+    let (seed, runs) = (seeds.start, seeds.end - seeds.start);
+    let ends = play_all(seeds, |seed| Course::play(seed, None).map(|course| (course.settled, course.seen)));
     let broken: Vec<&String> = ends.iter().filter_map(|end| end.as_ref().err()).collect();
     let shown: Vec<&str> = broken.iter().take(SHOWN).map(|broken| broken.as_str()).collect();
     assert!(broken.is_empty(), "{} of {runs} runs:\n{}", broken.len(), shown.join("\n\n"));
@@ -114,7 +119,11 @@ fn the_same_seed_makes_the_same_bytes_and_decisions() {
 
 #[test]
 fn every_forgery_of_a_branch_is_named() {
-    let tried = play_all(0..FORGED, |seed| {
+    name_every_forgery(0..FORGED);
+}
+
+fn name_every_forgery(seeds: Range<u64>) {
+    let tried = play_all(seeds, |seed| {
         let course = Course::play(seed, None).expect("every promise is kept");
         let honest = course.repository.chain();
         // What concerns prompts is found where they are built; all others take their turns.
@@ -140,5 +149,20 @@ fn every_mistake_that_is_made_on_purpose_is_caught() {
         let broken = (0..UNTIL_CAUGHT).find_map(|seed| Course::play(seed, Some(mistake)).err());
         let broken = broken.unwrap_or_else(|| panic!("{mistake:?} is not caught"));
         assert!(broken.starts_with("seed "), "{mistake:?}: no seed brings it back: {broken}");
+    }
+}
+
+/// More of the same, in the profile that has time for it.
+mod slow {
+    use super::{FORGED, RUNS, keep_every_promise, name_every_forgery};
+
+    #[test]
+    fn in_four_thousand_more_runs_every_promise_is_kept() {
+        keep_every_promise(RUNS..RUNS + 4_000);
+    }
+
+    #[test]
+    fn every_forgery_of_more_branches_is_named() {
+        name_every_forgery(FORGED..3 * FORGED);
     }
 }
