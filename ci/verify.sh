@@ -10,7 +10,7 @@ usage='usage: verify.sh --ref REF [OPTIONS]
   --commit ID       a commit that REF must have, which is judged [default: the last one]
   --since BRANCH    report only on what this branch of the remote does not have
   --signers FILE    each commit of the runner must be signed by a key in FILE, as git reads allowed signers
-  --reviewers FILE  each approval and rejection by a person must be signed by a key in FILE, in the same form
+  --reviewers FILE  a person must have approved each task, and signed that with a key in FILE, in the same form
   --tip-log FILE    what FILE names must still be on the branch; its last commit is added where all is well
   --remote NAME     the remote to fetch from [default: origin]
   --sarif FILE      write the findings as SARIF 2.1.0 as well

@@ -74,7 +74,7 @@ pub(crate) struct VerifyArgs {
     /// Require that each commit of the runner is signed by a key in FILE, in the form of git's allowed signers (SSH)
     #[arg(long, value_name = "FILE", conflicts_with = "landed")]
     signers: Option<PathBuf>,
-    /// Require that each approval and rejection by a person is signed by a key in FILE, in the same form
+    /// Require that each task was passed by a person, and that what they said is signed by a key in FILE, in the same form
     #[arg(long, value_name = "FILE", conflicts_with = "landed")]
     reviewers: Option<PathBuf>,
     /// Require that each commit that FILE names for the run is still on the branch, and add its last one where all is well

@@ -128,6 +128,8 @@ fn a_word_that_is_signed_is_proven_and_no_other_one_is_taken() {
     let told = "signing \"reject\" of node b, iteration 0001 of run play, commit ";
     assert!(rejected.exits(0).stderr.starts_with(told), "{}", rejected.stderr);
     waiting.over();
+    waiting.ctl(&["resume", "--more", "1"]).exits(0);
+    waiting.play.client().wait_for(waiting.play.repo.path(), RunStatus::Waiting);
     waiting.ctl(&["approve"]).exits(0);
     waiting.over();
     assert!(waiting.play.repo.node("b").passes);
@@ -214,4 +216,29 @@ fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
     waiting.becomes(&raw.replace(&format!("{own}\n"), ""));
     let without = report(&waiting.ctl(&["verify", "--run", "play", "--json"]));
     assert!(without.findings.iter().any(|finding| finding.rule == AuditRule::Selection), "{:?}", without.findings);
+}
+
+#[test]
+fn a_word_is_about_the_iteration_though_commits_are_between_and_a_fork_has_it_too() {
+    let waiting = Waiting::new();
+    let (repo, client) = (&waiting.play.repo, waiting.play.client());
+    waiting.signs_with(KEY, &waiting.path("ann"));
+    waiting.ctl(&["cancel"]).exits(0);
+    waiting.ctl(&["fork", "--from", "1", "--id", "again"]).exits(0);
+    client.wait_for(repo.path(), RunStatus::Waiting);
+    repo.write("more.txt", "more\n").commit("More");
+    waiting.ctl(&["note", "Take care."]).exits(0);
+    waiting.ctl(&["approve"]).exits(0);
+    waiting.over();
+    let file = waiting.path("ann.reviewers");
+    let verified = waiting.ctl(&["verify", "--run", "again", "--reviewers", &file]);
+    assert!(verified.exits(0).stdout.contains("1 review by people, signed by ann@example.org"), "{}", verified.stdout);
+
+    // What passes without anybody's word is not taken for reviewed.
+    waiting.ctl(&["config", "set", "review.by", "off"]).exits(0);
+    waiting.ctl(&["resume", "--more", "1", "--wait"]).exits(4);
+    let found = report(&waiting.ctl(&["verify", "--run", "again", "--reviewers", &file, "--json"]));
+    let told: Vec<_> = found.findings.iter().map(|finding| (finding.rule, finding.found.as_str())).collect();
+    assert_eq!(told, [(AuditRule::Signed, "a pass without one")]);
+    assert_eq!(found.reviewed.map(|signed| (signed.held, signed.commits)), Some((1, 1)));
 }

@@ -25,8 +25,10 @@ mod trailers;
 
 use std::sync::Arc;
 
+use protocol::review::PendingReview;
+use protocol::state::Feedback;
 use protocol::tree::TaskTree;
-use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditRule};
+use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditReview, AuditRule};
 use protocol::words::VerdictName;
 
 use self::cut::Absent;
@@ -402,14 +404,21 @@ impl Audit {
         counts.prompts += u32::from(rebuilt == Rebuilt::Same);
         counts.said += u32::from(rebuilt == Rebuilt::NotSent);
         counts.prompts_unknown += u32::from(rebuilt == Rebuilt::Unknown);
-        let on = self.plan.iteration_commit_before(self.place()).unwrap_or_default();
-        self.report.reviews.extend(reviews::review((receipt, &self.commit()), on, to.feedback));
+        self.report.reviews.extend(self.review(receipt, to.feedback));
         if receipt.verdict.name == VerdictName::Accepted {
             let pass = AuditPass { node: receipt.node.clone(), iter: receipt.iter, commit: self.commit() };
             self.report.passes.push(pass);
         }
         let counts = &mut self.report.counts;
         counts.guards_unproven += u32::from(receipt.guard_run.is_some());
+    }
+
+    /// Tells what a person has said, where the receipt of this commit has their word.
+    fn review(&self, receipt: &Receipt, after: &Feedback) -> Option<AuditReview> {
+        let iteration = receipt.iter.checked_sub(1)?;
+        let commit = self.plan.commit_of(iteration, self.place()).unwrap_or_default().to_owned();
+        let on = PendingReview { run: receipt.run.clone(), node: receipt.node.clone(), iteration, commit };
+        reviews::review((receipt, self.commit()), &on, after)
     }
 
     fn milestone(&mut self, session: &SessionCommits, (head, commit): (&Head, &RunnerCommit), begun: Option<&Watched>) {

@@ -151,10 +151,13 @@ impl Plan {
         iteration(&self.parts, (self.first + at).checked_sub(1)?)
     }
 
-    /// Returns the id of the commit whose receipt that is.
-    pub(super) fn iteration_commit_before(&self, at: usize) -> Option<&str> {
-        let settled = last_settled(&self.parts, (self.first + at).checked_sub(1)?)?;
-        self.heads.get(settled).map(|head| head.id.as_str())
+    /// Returns the commit of an iteration before a commit that is looked at: the last one with that number, since a fork goes on
+    /// with another run's.
+    pub(super) fn commit_of(&self, iter: u32, at: usize) -> Option<&str> {
+        let is_it =
+            |part: &Part| matches!(part.commit(), Some(RunnerCommit::Iteration(receipt)) if receipt.iter == iter);
+        let found = self.parts.get(..self.first + at)?.iter().rposition(is_it)?;
+        self.heads.get(found).map(|head| head.id.as_str())
     }
 
     /// Returns where it is asked what is watched for the guard, with a commit that is looked at.

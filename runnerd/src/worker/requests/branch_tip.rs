@@ -60,11 +60,11 @@ impl BranchTip {
         Ok(Some(Self { repository, branch, loaded, guarded }))
     }
 
-    /// Returns the commit of an iteration of the run, where it is among the last ones.
-    pub(crate) fn commit_of(&self, run: &str, iter: u32) -> Result<Option<Id>, GitError> {
+    /// Returns the commit of the iteration with this number, where it is among the last ones; a fork goes on with another run's.
+    pub(crate) fn commit_of(&self, iter: u32) -> Result<Option<Id>, GitError> {
         let is_it = |commit: &CommitInfo| {
             let said = RunnerCommit::parse(&commit.message);
-            matches!(said, Ok(RunnerCommit::Iteration(receipt)) if receipt.run == run && receipt.iter == iter)
+            matches!(said, Ok(RunnerCommit::Iteration(receipt)) if receipt.iter == iter)
         };
         let commits = self.repository.first_parents(&self.loaded.commit, MAX_UPON)?;
         Ok(commits.into_iter().find(is_it).map(|commit| commit.id))

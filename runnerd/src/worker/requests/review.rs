@@ -56,7 +56,7 @@ pub(crate) fn pending(queue: &RepoQueue, run: Option<&str>) -> Result<PendingRev
     let nothing = || Refusal::NothingToReview(run.state.status()).told(&run.id);
     let tip = block_in_place(|| BranchTip::of(&queue.store, run)).map_err(|error| error.told())?.ok_or_else(nothing)?;
     let on = approval::pending(&tip.loaded.standing(&run.uncommitted)).ok_or_else(nothing)?;
-    let commit = block_in_place(|| tip.commit_of(&run.id, on.iter)).map_err(|error| Unready::from(error).told())?;
+    let commit = block_in_place(|| tip.commit_of(on.iter)).map_err(|error| Unready::from(error).told())?;
     let commit = commit.ok_or_else(|| {
         let message = format!("the commit of iteration {:04} is not among the last ones of run {}", on.iter, run.id);
         ErrorData::new(ErrorKind::Fault, message)
