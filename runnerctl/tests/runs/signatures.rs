@@ -118,6 +118,10 @@ fn a_key_that_was_not_named_or_not_for_that_date_signs_nothing() {
         assert_eq!(rules, [AuditRule::Signed; 3], "{name}: {:#?}", found.findings);
         assert_eq!(found.signed.map(|signed| signed.held), Some(0), "{name}");
     }
+    // The run was started before.
+    assert_eq!(signed.found_with("runner").findings, []);
+    signed.global("gpg.ssh.revocationFile", &signed.path("runner.pub"));
+    assert_eq!(signed.found_with("runner").findings.len(), 3, "a key that is revoked since");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! Whoever asks names the keys. What a signature is of follows from the branch alone: nothing that a word says of itself is
 //! believed.
 
+use std::collections::BTreeSet;
+
 use protocol::review::{PendingReview, Word};
 use protocol::state::Feedback;
 use protocol::verify::{AuditPass, AuditReport, AuditReview, AuditRule};
@@ -36,10 +38,13 @@ pub(super) fn review(
 /// `said` has what is known of each, in order.
 pub fn reviewed(said: &[Signature], report: &mut AuditReport) {
     let mut findings = Findings::default();
-    let is_reviewed = |pass: &&AuditPass| report.reviews.iter().any(|review| review.commit == pass.commit);
-    for pass in report.passes.iter().filter(|pass| !is_reviewed(pass)) {
-        findings.turn_to(&pass.commit, Some(pass.iter));
-        let at = format!("node {}", pass.node);
+    let by_people: BTreeSet<&str> = report.reviews.iter().map(|review| review.commit.as_str()).collect();
+    for AuditPass { node, iter, commit } in &report.passes {
+        if by_people.contains(commit.as_str()) {
+            continue;
+        }
+        findings.turn_to(commit, Some(*iter));
+        let at = format!("node {node}");
         findings.violation(AuditRule::Signed, &at, ("an approval by a person who may review", "a pass without one"));
     }
     let said = said.iter().chain(std::iter::repeat(&Signature::None));
