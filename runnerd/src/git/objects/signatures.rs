@@ -57,14 +57,14 @@ fn shown<'a>(repository: &'a Repository, commits: &[String], keys: (&Path, Optio
 
 /// Sets what git checks signatures with, whatever is configured.
 fn configured<'a>(git: Git<'a>, (signers, revoked): (&Path, Option<&Path>)) -> Git<'a> {
-    let git = git.configured(revoked.map(|revoked| (REVOKED, revoked.as_os_str())));
-    git.configured([
+    let always = [
         ("gpg.ssh.allowedSignersFile", signers.as_os_str()),
         ("gpg.ssh.program", OsStr::new("ssh-keygen")),
         ("gpg.program", OsStr::new("false")),
         ("gpg.openpgp.program", OsStr::new("false")),
         ("gpg.x509.program", OsStr::new("false")),
-    ])
+    ];
+    git.configured(always.into_iter().chain(revoked.map(|revoked| (REVOKED, revoked.as_os_str()))))
 }
 
 /// Reads what git shows of one commit.

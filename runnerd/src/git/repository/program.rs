@@ -145,7 +145,7 @@ impl<'a> Git<'a> {
         self
     }
 
-    /// Sets configuration that holds for this command, above what is read from files.
+    /// Sets configuration that holds for this command, above what is read from files; all of it at once.
     pub(in crate::git) fn configured<V: AsRef<OsStr>>(
         self,
         settings: impl IntoIterator<Item = (&'static str, V)>,
