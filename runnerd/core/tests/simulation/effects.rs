@@ -295,12 +295,14 @@ impl Course {
     fn written(&self) -> Vec<String> {
         let Some((tip, before)) = &self.live.before_guard else { return Vec::new() };
         let of = |files: &Files, path: &str| files.get(path).map(|blob| Arc::clone(&blob.id));
-        let is_written =
-            |path: &&str| !path.starts_with(".runner/") && of(&self.repository.work, path) != of(before, path);
+        let tip = &self.repository.commit(tip).files;
+        let is_code = |path: &&str| !path.starts_with(".runner/");
+        let is_written = |path: &&str| of(&self.repository.work, path) != of(before, path);
         let head = &self.repository.head().files;
-        let committed = differing(&self.repository.commit(tip).files, head);
-        let wrote: BTreeSet<&str> =
-            differing(head, &self.repository.work).chain(committed).filter(is_written).collect();
+        // What was committed and had not differed before is a guard's, whatever stands there now.
+        let committed = differing(tip, head).filter(|path| is_written(path) || of(before, path) == of(tip, path));
+        let standing = differing(head, &self.repository.work).filter(is_written);
+        let wrote: BTreeSet<&str> = standing.chain(committed).filter(is_code).collect();
         wrote.into_iter().map(str::to_owned).collect()
     }
 
