@@ -206,3 +206,23 @@ fn a_key_of_the_runners_own_signs_and_no_session_sees_it() {
         assert!(seen("seen.txt").contains("No such file"), "{}", seen("seen.txt"));
     }
 }
+
+#[test]
+fn what_the_runner_commits_for_people_is_signed_and_a_forged_word_of_theirs_is_not() {
+    let mut signed = Signed::new();
+    signed.play.home.has_a_forgery();
+    signed.play.home.ctl_in(&signed.play.repo, &["note", "Take care."]).exits(0);
+    let found = signed.found_with("runner");
+    assert_eq!((found.signed.map(|signed| signed.held), &found.findings[..]), (Some(4), &[][..]), "and a note");
+    let raw = signed.play.repo.git(&["cat-file", "commit", BRANCH]) + "\n";
+    assert!(raw.ends_with("\nRunner-Human: note\n"), "{raw}");
+    signed.becomes(|raw| raw.replace(signature(raw), ""));
+    let found = signed.found_with("runner");
+    let told: Vec<_> =
+        found.findings.iter().map(|finding| (finding.rule, finding.iter, finding.found.as_str())).collect();
+    assert_eq!(told, [(AuditRule::Signed, None, "no signature")]);
+    // Without the name of a command it is a person's own, and told as one that was made by hand.
+    signed.becomes(|raw| raw.replace("\nRunner-Human: note\n", "\nBy hand.\n"));
+    let found = signed.found_with("runner");
+    assert_eq!((found.findings, found.people.last().and_then(|by| by.command.clone())), (Vec::new(), None));
+}

@@ -1,4 +1,4 @@
-//! Whether each commit of the runner's is signed by a key that was named.
+//! Whether each commit of the runner's, those that it makes for people included, is signed by a key that was named.
 //!
 //! Whoever asks names the keys: a branch does not say who may sign it. What a signature is worth is said elsewhere; here what
 //! is not known to hold does not.
@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use protocol::verify::{AuditReport, AuditRule, AuditSigned};
 
 use super::findings::Findings;
+use super::link::Head;
 use super::number;
 use super::plan::{Part, Plan};
-use crate::message::RunnerCommit;
+use crate::message::human_command;
 
 /// What git says of the signature of one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,9 +58,9 @@ pub fn to_be_signed(plan: &Plan) -> Vec<String> {
 /// Adds to a report which commits of the runner's are not signed by a key that was named. Nothing said of one is no signature.
 pub fn signed(plan: &Plan, said: &BTreeMap<String, Signature>, report: &mut AuditReport) {
     let mut findings = Findings::default();
-    let all = runners(plan).into_iter().map(|(id, commit)| ((id, commit), said.get(id).unwrap_or(&Signature::None)));
-    let signed = tally(all, |(id, commit), fault| {
-        findings.turn_to(id, number(commit));
+    let all = runners(plan).into_iter().map(|(id, iter)| ((id, iter), said.get(id).unwrap_or(&Signature::None)));
+    let signed = tally(all, |(id, iter), fault| {
+        findings.turn_to(id, iter);
         findings.violation(AuditRule::Signed, "signature", ("a signature of a key that may sign", fault));
     });
     report.findings.extend(findings.into_findings());
@@ -87,7 +88,13 @@ pub(super) fn tally<'a, T>(
     signed
 }
 
-fn runners(plan: &Plan) -> Vec<(&str, &RunnerCommit)> {
-    let commit = |at| plan.part(at).and_then(Part::commit);
-    plan.heads().iter().enumerate().filter_map(|(at, head)| Some((head.id.as_str(), commit(at)?))).collect()
+/// Returns the commits that the runner has made: its own, each with its iteration where it is one's end, and those for people, which
+/// name the command. A person's own has no such name.
+fn runners(plan: &Plan) -> Vec<(&str, Option<u32>)> {
+    let made = |at: usize, head: &Head| match plan.part(at)? {
+        Part::Runner { commit, .. } => Some(number(commit)),
+        Part::Person => human_command(&String::from_utf8_lossy(&head.message)).map(|_| None),
+        Part::Malformed(_) | Part::Agent { .. } => None,
+    };
+    plan.heads().iter().enumerate().filter_map(|(at, head)| Some((head.id.as_str(), made(at, head)?))).collect()
 }
