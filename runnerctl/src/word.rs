@@ -21,7 +21,8 @@ use crate::program::{self, Call, Said, Unstarted};
 use crate::text::safe::safe;
 use crate::ui::Ui;
 
-/// Settings of git's that may name the key, the first first; the second where git signs with SSH's.
+/// Settings of git's that may name the key, the first first; the second where git signs with SSH's. They are the person's own:
+/// what a repository says, a session may have written.
 const OWN: &str = "runner.reviewKey";
 const GITS: &str = "user.signingKey";
 
@@ -79,7 +80,7 @@ async fn key() -> Result<String, Failure> {
 }
 
 async fn setting(name: &str) -> Result<Option<String>, Failure> {
-    let argv = ["git", "config", "--type=path", "--get", name].map(OsString::from).to_vec();
+    let argv = ["git", "config", "--global", "--includes", "--type=path", "--get", name].map(OsString::from).to_vec();
     let said = run(argv, Vec::new()).await?;
     Ok(said.ended.success().then(|| said.out.trim_end_matches('\n').to_owned()).filter(|value| !value.is_empty()))
 }

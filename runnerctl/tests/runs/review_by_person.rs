@@ -26,7 +26,7 @@ pub(crate) fn waiting(iterations: u32) -> Play {
 
 /// Asserts that a command was refused, and what it says.
 #[track_caller]
-fn refused(output: &Output, says: &[&str]) {
+pub(crate) fn refused(output: &Output, says: &[&str]) {
     output.exits(6);
     for says in says {
         assert!(output.stderr.contains(says), "`{}` does not say `{says}`", output.stderr);

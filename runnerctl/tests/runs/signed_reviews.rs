@@ -12,6 +12,7 @@ use runner_testkit::Output;
 
 use crate::audits::report;
 use crate::play::{Play, sample};
+use crate::review_by_person::refused;
 
 const BRANCH: &str = "refs/heads/runner/play";
 const KEY: &str = "runner.reviewKey";
@@ -101,15 +102,6 @@ impl Waiting {
     }
 }
 
-/// Asserts that a command was refused, and what it says.
-#[track_caller]
-fn refused(output: &Output, says: &[&str]) {
-    output.exits(6);
-    for says in says {
-        assert!(output.stderr.contains(says), "`{}` does not say `{says}`", output.stderr);
-    }
-}
-
 #[test]
 fn a_word_that_is_signed_is_proven_and_no_other_one_is_taken() {
     let waiting = Waiting::new();
@@ -117,6 +109,9 @@ fn a_word_that_is_signed_is_proven_and_no_other_one_is_taken() {
     refused(&waiting.ctl(&["approve"]), &no_key);
     waiting.signs_with("gpg.format", "openpgp");
     waiting.signs_with("user.signingKey", &waiting.path("ann"));
+    refused(&waiting.ctl(&["approve"]), &no_key);
+    // A repository names nobody's key.
+    waiting.play.repo.git(&["config", KEY, &waiting.path("eve")]);
     refused(&waiting.ctl(&["approve"]), &no_key);
     waiting.signs_with(KEY, &waiting.path("no-such-key"));
     refused(&waiting.ctl(&["approve"]), &["the review could not be signed", "no-such-key"]);
