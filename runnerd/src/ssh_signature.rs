@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use jiff::Timestamp;
 use protocol::review::NAMESPACE;
 use runner_core::audit::Signature;
 use runner_core::message::WordSignature;
@@ -30,8 +31,8 @@ pub struct Allowed<'a> {
     pub signers: &'a Path,
     /// A file of revoked keys.
     pub revoked: Option<&'a Path>,
-    /// When it was signed, in seconds since 1970 UTC, as far as that is known.
-    pub time: i64,
+    /// When it was signed, as far as that is known.
+    pub time: Timestamp,
 }
 
 impl Signed<'_> {
@@ -46,10 +47,7 @@ impl Signed<'_> {
     /// Returns whether the signature is of a key that may sign.
     pub fn held(&self, allowed: &Allowed<'_>, folder: &Path) -> io::Result<Signature> {
         let file = self.laid_out(folder)?;
-        let time = format!(
-            "-Overify-time={}",
-            jiff::Timestamp::from_second(allowed.time).unwrap_or_default().strftime("%Y%m%d%H%M%SZ")
-        );
+        let time = format!("-Overify-time={}", allowed.time.strftime("%Y%m%d%H%M%SZ"));
         let signers = [OsStr::new("-f"), allowed.signers.as_os_str(), OsStr::new(&time)];
         let named = self.keygen("find-principals", &file, &signers)?;
         for principal in String::from_utf8_lossy(&named.stdout).lines().filter(|_| named.status.success()) {

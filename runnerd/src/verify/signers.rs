@@ -5,6 +5,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use jiff::Timestamp;
 use protocol::verify::AuditReport;
 use runner_core::audit::{self, Signature};
 use tempfile::NamedTempFile;
@@ -59,7 +60,9 @@ pub fn reviewed(
             continue;
         };
         let commit: Id = review.commit.parse().map_err(|_| VerifyError::NoCommit(review.commit.clone()))?;
-        let time = repository.first_parents(&commit, 1)?.first().map_or(0, |commit| commit.time);
+        let time = repository.first_parents(&commit, 1)?.first().ok_or(VerifyError::Gone(commit))?.time;
+        // A date that no calendar has is after every date until which a key may sign.
+        let time = Timestamp::from_second(time).unwrap_or(Timestamp::MAX);
         let allowed = Allowed { signers: file.path(), revoked: revoked.as_deref(), time };
         let signed = Signed { signature: &signature, text: &review.text };
         said.push(signed.held(&allowed, reviewers.folder).map_err(VerifyError::Keygen)?);
