@@ -16,7 +16,7 @@ is by default where that came from.
   --prefix DIR       Where to: DIR/bin, DIR/share [default: ~/.local; of one that is installed, where that is]
   --version VERSION  Which version, where the folder has several
   --dry-run          Check everything, and only tell what would be done
-  --versions         List the versions for this machine that FROM has, and do nothing
+  --versions         List the versions for this machine that FROM has, and install nothing
   --uninstall        Remove what an installation put there, and nothing else
 TEXT
 }
@@ -219,7 +219,7 @@ install_from() {
         *) say "put it on PATH: export PATH=\"$prefix/bin:\$PATH\"" ;;
     esac
     own="sh \"$prefix/share/runner/install.sh\""
-    say "next: runnerctl demo; to upgrade it: runnerctl self-update; to remove it: $own --uninstall"
+    say "next: runnerctl demo; to upgrade it: \"$prefix/bin/runnerctl\" self-update; to remove it: $own --uninstall"
 }
 
 uninstall() {

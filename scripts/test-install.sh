@@ -101,6 +101,9 @@ rm "$work/dist/$next.tar.gz"
 (cd "$work/dist" && sha256sum -- *.tar.gz >SHA256SUMS)
 "$ctl" self-update --to "$version" | grep -q " was replaced by $version" || fail "it goes back to no older one"
 [ ! -e "$work/prefix/share/runner/new" ] || fail "an older one leaves what it does not have"
+rm "$work/prefix/share/runner/from"
+! "$ctl" version --check >"$work/log" 2>&1 || fail "version --check looks nowhere and finds something"
+grep -q 'name that with --from' "$work/log" || fail "it does not say that it has to be told where to look"
 tried "a newer version is found and installed when that is typed, a bad one is not, and what was built stays"
 echo old >"$work/prefix/share/runner/old" && echo share/runner/old >>"$work/prefix/share/runner/installed"
 sh "$work/prefix/share/runner/install.sh" "$work/dist/$archive" >/dev/null

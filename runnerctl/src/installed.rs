@@ -36,24 +36,26 @@ impl Installed {
         self.prefix.join("share/runner").join(name)
     }
 
-    /// Returns where it came from, where that is known.
-    pub(crate) fn origin(&self) -> Option<String> {
-        let text = std::fs::read_to_string(self.path("from")).ok()?;
-        Some(text.trim_end().to_owned()).filter(|from| !from.is_empty())
+    /// Returns where another version is to be had: where somebody says, else where this one came from.
+    pub(crate) fn origin(&self, named: Option<String>) -> Result<String, Failure> {
+        let kept = || Some(std::fs::read_to_string(self.path("from")).ok()?.trim_end().to_owned());
+        named.or_else(kept).filter(|from| !from.is_empty()).ok_or_else(|| {
+            Failure::usage("it is not known where this was installed from").hint("name that with --from")
+        })
     }
 
-    /// Returns the versions for this machine that there are to be had, in order; what is no version is none.
-    pub(crate) async fn versions(&self, from: Option<&str>) -> Result<Vec<Version>, Failure> {
-        let said = self.script(&["--versions"], from, "looking for versions").await?;
+    /// Returns the versions for this machine that there are to be had, in order.
+    pub(crate) async fn versions(&self, from: &str) -> Result<Vec<Version>, Failure> {
+        let said = self.script(&["--versions", from], "looking for versions").await?;
         let mut versions: Vec<Version> = said.lines().filter_map(|line| Version::parse(line.trim()).ok()).collect();
         versions.sort();
         Ok(versions)
     }
 
     /// Has the script do something, and returns what it says.
-    pub(crate) async fn script(&self, options: &[&str], from: Option<&str>, doing: &str) -> Result<String, Failure> {
+    pub(crate) async fn script(&self, options: &[&str], doing: &str) -> Result<String, Failure> {
         let mut argv = vec![OsString::from("sh"), self.path("install.sh").into()];
-        argv.extend(options.iter().copied().chain(from).map(OsString::from));
+        argv.extend(options.iter().map(OsString::from));
         let call = Call { argv, folder: Path::new("."), env: &[], input: Vec::new(), tail: None };
         let said = program::run(call).await.map_err(|error| match error {
             Unstarted::Missing => Failure::new(ExitStatus::Error, "io", "there is no sh"),

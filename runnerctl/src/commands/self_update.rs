@@ -48,15 +48,16 @@ struct Updated {
 pub(crate) async fn run(invocation: &Invocation<'_>, args: SelfUpdateArgs) -> Result<ExitStatus, Failure> {
     let SelfUpdateArgs { to, from, dry_run } = args;
     let (installed, before) = (Installed::find()?, own());
+    let from = installed.origin(from)?;
     let to = match to {
         Some(to) => Some(to),
-        None => super::version::newer(&before, &installed.versions(from.as_deref()).await?),
+        None => super::version::newer(&before, &installed.versions(&from).await?),
     };
     if let Some(to) = &to {
         let version = to.to_string();
-        let mut options = vec!["--version", version.as_str()];
-        options.extend(dry_run.then_some("--dry-run"));
-        let said = installed.script(&options, from.as_deref(), "installing another version").await?;
+        let mut args = vec!["--version", version.as_str(), from.as_str()];
+        args.extend(dry_run.then_some("--dry-run"));
+        let said = installed.script(&args, "installing another version").await?;
         invocation.ui.note(&safe_lines(&said));
     }
     let is_running = !matches!(invocation.connect_running().await, Err(ConnectError::NoDaemon { .. }));

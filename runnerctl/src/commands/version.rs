@@ -47,7 +47,7 @@ struct Versions {
 /// What there is to be had.
 #[derive(Debug, Serialize)]
 struct Available {
-    from: Option<String>,
+    from: String,
     versions: Vec<Version>,
     /// The newest, where that is newer than the client.
     newer: Option<Version>,
@@ -58,7 +58,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: VersionArgs) -> Resul
     let daemon = match invocation.connect_running().await {
         Ok(connection) => Some(connection.client().info().await?.version),
         Err(ConnectError::ProtocolMismatch { daemon_version, .. }) => Some(daemon_version),
-        Err(_) => None,
+        Err(ConnectError::NoDaemon { .. }) => None,
+        Err(error) => return Err(error.into()),
     };
     let client = own();
     let available = if args.check { Some(available(&client, args.from).await?) } else { None };
@@ -74,8 +75,9 @@ pub(crate) fn own() -> Version {
 
 async fn available(client: &Version, from: Option<String>) -> Result<Available, Failure> {
     let installed = Installed::find()?;
-    let versions = installed.versions(from.as_deref()).await?;
-    Ok(Available { newer: newer(client, &versions), from: from.or_else(|| installed.origin()), versions })
+    let from = installed.origin(from)?;
+    let versions = installed.versions(&from).await?;
+    Ok(Available { newer: newer(client, &versions), from, versions })
 }
 
 /// Returns the newest of these, where it is newer; who has a release is not offered what comes before one.
@@ -88,10 +90,10 @@ fn render(Versions { client, daemon, available }: &Versions) -> String {
     let daemon = daemon.as_deref().map_or_else(|| "not running".to_owned(), safe);
     let mut text = format!("runnerctl  {client}\nrunnerd    {daemon}\n");
     if let Some(Available { from, newer, .. }) = available {
-        let from = from.as_deref().map(|from| format!(" at {}", safe(from))).unwrap_or_default();
+        let from = safe(from);
         let told = match newer {
-            Some(newer) => format!("{newer}{from}\nto upgrade: {}", paint(HINT, "runnerctl self-update")),
-            None => format!("nothing newer{from}"),
+            Some(newer) => format!("{newer} at {from}\nto upgrade: {}", paint(HINT, "runnerctl self-update")),
+            None => format!("nothing newer at {from}"),
         };
         let _ = writeln!(text, "available  {told}");
     }
