@@ -1,7 +1,7 @@
 //! `runner-eval`: runs declarative cases through the real daemon, each in a home of its own, and reports how they came out.
 //!
-//! It is a client: it knows the protocol, and daemon and client as programs. Cases are read by `case`, or made of a list by `import`, made ready by `plan`
-//! and `lab`, run by `trial` and `batch`, judged by `checks` and `outcome`, kept in `results`, told by `report`.
+//! It is a client: it knows the protocol, and daemon and client as programs. Cases are read by `case`, after `import` has
+//! written those that come from a list, made ready by `plan` and `lab`, run by `trial` and `batch`, judged by `checks` and `outcome`, kept in `results`, told by `report`.
 
 mod args;
 mod batch;

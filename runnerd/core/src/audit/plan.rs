@@ -151,8 +151,8 @@ impl Plan {
         iteration(&self.parts, (self.first + at).checked_sub(1)?)
     }
 
-    /// Returns the commit of an iteration before a commit that is looked at: the last one with that number, since a fork goes on
-    /// with another run's.
+    /// Returns the commit of an iteration before a commit that is looked at: the last one with that number, whichever run's it
+    /// is, since a fork goes on with another's.
     pub(super) fn commit_of(&self, iter: u32, at: usize) -> Option<&str> {
         let is_it =
             |part: &Part| matches!(part.commit(), Some(RunnerCommit::Iteration(receipt)) if receipt.iter == iter);

@@ -1,4 +1,4 @@
-//! What people have said of finished nodes, and whether each pass is by such a word and each word signed by a key that was named.
+//! What people have said of finished nodes; whether each pass is by such a word, and each word signed by a key that was named.
 //!
 //! Whoever asks names the keys. What a signature is of follows from the branch alone: nothing that a word says of itself is
 //! believed.

@@ -88,8 +88,8 @@ pub(super) fn tally<'a, T>(
     signed
 }
 
-/// Returns the commits that the runner has made: its own, each with its iteration where it is one's end, and those for people, which
-/// name the command. A person's own has no such name.
+/// Returns the commits that the runner has made: its own, each with its iteration where it is one's end, and those for people,
+/// which name the command. A person's own has no such name.
 fn runners(plan: &Plan) -> Vec<(&str, Option<u32>)> {
     let made = |at: usize, head: &Head| match plan.part(at)? {
         Part::Runner { commit, .. } => Some(number(commit)),
