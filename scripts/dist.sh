@@ -16,6 +16,7 @@ glibc=2.28
 zig_version=0.17.1
 zigbuild_version=0.24.1
 about_version=0.9.3
+auditable_version=0.7.7
 cyclonedx_version=0.5.9
 
 usage() {
@@ -64,32 +65,48 @@ find_zig() {
         cargo-zigbuild --version >>"$tools/zig.log" 2>&1
 }
 
-# Has cargo build with what there is: for the oldest glibc by zig, else with this machine's own linker and for its glibc.
-cargo_build() {
+# A tool of cargo's in this version, which takes a minute or two to be built: CRATE VERSION [FEATURES]
+need() {
+    PATH=$tools/bin:$PATH
+    ! cargo install --list --root "$tools" | grep -qx "$1 v$2:" || return 0
+    say "building $1 $2 from source, which takes a minute or two"
+    cargo install --quiet --locked --root "$tools" --version "$2" ${3:+--features "$3"} "$1" >&2 || fail "$1 $2 cannot be installed"
+}
+
+# Tells how cargo builds with what there is: for the oldest glibc by zig, else with this machine's own linker and for its glibc.
+find_linker() {
+    built=${CARGO_TARGET_DIR:-$root/target}
     if find_zig; then
         rustup target add "$target" >&2 || fail "the standard library for $target cannot be had"
-        cargo zigbuild --target "$target.$glibc" "$@"
-        programs=${CARGO_TARGET_DIR:-$root/target}/$target/dist
+        linker="zigbuild --target $target.$glibc"
+        built=$built/$target
     else
         [ "$machine" = "$(uname -m)" ] || fail "zig cannot be installed, see target/tools/zig.log: nothing links for $machine"
         say "zig cannot be installed, see target/tools/zig.log: programs are linked for the glibc of this machine"
-        cargo build "$@"
-        programs=${CARGO_TARGET_DIR:-$root/target}/dist
+        linker=build
     fi
 }
 
-# No path of whoever builds is inside: sources, packages and the toolchain are named by what they are.
+# No path of whoever builds is inside: sources, packages and the toolchain are named by what they are. What a program
+# depends on is, for `cargo audit bin`. The client is built for its size, in a profile of its own.
 build() {
     find_rust
     scripts/ui.sh
+    need cargo-auditable "$auditable_version"
+    find_linker
     separator=$(printf '\037')
     cargo_home=${CARGO_HOME:-${HOME:?}/.cargo}
     flags="--remap-path-prefix=$root=/runner$separator--remap-path-prefix=$cargo_home=/cargo"
     say "building the release programs"
     # Only what is packed: features of tests are no part of it.
     export CARGO_ENCODED_RUSTFLAGS="$flags"
-    cargo_build --locked --profile dist --package runnerd --package runnerctl --package runner-ui
+    # shellcheck disable=SC2086 # a subcommand and its options
+    cargo auditable $linker --locked --profile dist --package runnerd --package runner-ui
+    # shellcheck disable=SC2086
+    cargo auditable $linker --locked --profile dist-client --package runnerctl
     unset CARGO_ENCODED_RUSTFLAGS
+    programs=$built/dist
+    mv "$built/dist-client/runnerctl" "$programs/"
 }
 
 # What writes manual and completions: the program itself, or one of this machine's beside it.
@@ -139,19 +156,9 @@ for package in sorted(json.load(open(sys.argv[1]))["packages"], key=lambda each:
 PYTHON
 }
 
-# A tool of cargo's in this version, which takes a minute or two to be built: CRATE VERSION [FEATURES]
-need() {
-    case "$(cargo "${1#cargo-}" --version 2>/dev/null)" in
-        *"$2"*) return 0 ;;
-    esac
-    say "building $1 $2 from source, which takes a minute or two"
-    cargo install --quiet --locked --root "$tools" --version "$2" ${3:+--features "$3"} "$1" >&2 || fail "$1 $2 cannot be installed"
-}
-
 # The texts of licences, and a bill of materials of each program (CycloneDX 1.5), without a path or a time of whoever packs.
 copy_papers() {
     find_rust
-    PATH=$tools/bin:$PATH
     need cargo-about "$about_version" cli
     need cargo-cyclonedx "$cyclonedx_version"
     docs=$tree/share/doc/runner
@@ -172,9 +179,12 @@ needed_glibc() {
     done | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -n 1
 }
 
-# A folder of whoever built it in a program is told, and refused where the programs were built for this.
-look_for_paths() {
+# A folder of whoever built it in a program is told, and refused where the programs were built for this; so is a program
+# that does not say what it depends on.
+look_inside() {
     for name in $names; do
+        [ -n "$given" ] || readelf --section-headers --wide "$tree/bin/$name" | grep -q ' \.dep-v0 ' ||
+            fail "$name does not say what it depends on"
         grep -qaF -e "$root/" -e "${HOME:?}/.cargo/" "$tree/bin/$name" || continue
         [ -n "$given" ] || fail "$name has a path of this machine inside"
         say "$name has a path of this machine inside, as programs have that are not built for a release"
@@ -218,6 +228,6 @@ find_client
 completions
 copy_texts
 [ -n "$given" ] && [ -z "$papers" ] || copy_papers
-look_for_paths
+look_inside
 pack
 say "wrote $out/$title.tar.gz; it needs glibc $(needed_glibc) or later"

@@ -1,4 +1,5 @@
-//! Instructions that pieces of the product take, counted by callgrind and compared with what is checked in.
+//! Instructions that pieces of the product take, counted by callgrind and compared with what is checked in, and the size of
+//! the client.
 //!
 //! Instructions do not depend on load, so that CI can hold them. They depend on compiler and libraries: what is
 //! checked in is that of the development profile, and within a tolerance.
@@ -20,6 +21,9 @@ use crate::{fixture, tree};
 /// Share by which a count may exceed what is checked in, in percent.
 const TOLERANCE: u64 = 5;
 const NODES: u32 = 2_000;
+/// What a client may have at most, as a release has it.
+const CLIENT_MIB: f64 = 6.0;
+const MIB: f64 = 1024.0 * 1024.0;
 
 /// What is done with the counts.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -27,6 +31,9 @@ pub(crate) struct Args {
     /// Writes the counts into the file that they are compared with.
     #[arg(long)]
     renew: bool,
+    /// The client whose size is held to its budget: `cargo build --profile dist-client --package runnerctl`.
+    #[arg(long, value_name = "FILE")]
+    client: Option<PathBuf>,
     /// Does one piece of work and nothing else: for callgrind.
     #[arg(long, hide = true)]
     work: Option<Piece>,
@@ -51,6 +58,9 @@ pub(crate) fn measure(args: &Args, report: &mut Report) -> anyhow::Result<()> {
         Command::new("valgrind").arg("--version").output().is_ok(),
         "valgrind is missing: apt-get install valgrind"
     );
+    if let Some(client) = &args.client {
+        hold_size(fs::metadata(client).with_context(|| format!("reading {}", client.display()))?.len(), report)?;
+    }
     let folder = tempfile::tempdir()?;
     let counts = BTreeMap::from([
         ("runner_core: task tree of 2,000 nodes".to_owned(), Piece::Tree.count(folder.path())?),
@@ -64,6 +74,14 @@ pub(crate) fn measure(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     }
     let known = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
     compare(&counts, &serde_json::from_str(&known)?, report)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a size in MiB is shown")]
+fn hold_size(bytes: u64, report: &mut Report) -> anyhow::Result<()> {
+    let size = bytes as f64 / MIB;
+    report.group("sizes").add_number("runnerctl, as a release has it", (size, "MiB"), Some(CLIENT_MIB));
+    ensure!(size <= CLIENT_MIB, "runnerctl has {size:.2} MiB, and {CLIENT_MIB} are what it may have");
+    Ok(())
 }
 
 /// Adds each count, and fails where one exceeds what is known by more than the tolerance.
@@ -187,6 +205,14 @@ mod tests {
 
     fn compared(now: u64, known: u64) -> anyhow::Result<()> {
         compare(&counts(now), &counts(known), &mut Report::new(machine::describe(), true))
+    }
+
+    #[test]
+    fn a_client_of_more_than_its_budget_fails() {
+        let held = |bytes| hold_size(bytes, &mut Report::new(machine::describe(), true));
+        held(6 << 20).unwrap();
+        let error = held((6 << 20) + (1 << 14)).unwrap_err().to_string();
+        assert_eq!(error, "runnerctl has 6.02 MiB, and 6 are what it may have");
     }
 
     #[test]
