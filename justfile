@@ -85,6 +85,10 @@ dist *OPTIONS:
 test-install *OPTIONS:
     scripts/test-install.sh {{ OPTIONS }}
 
+# Have the release before and today's programs work together; they are built: `just test-skew [COMMIT]`.
+test-skew *OPTIONS:
+    scripts/test-skew.sh {{ OPTIONS }}
+
 # Make a .deb and a .rpm of the archive that `just dist` has made.
 packages *OPTIONS:
     scripts/packages.sh {{ OPTIONS }}
