@@ -70,12 +70,19 @@ pub(crate) fn agents(all: &[(&str, Said)]) -> Check {
             Said::TimedOut => details.push(format!("{name}: no version within {} s", LIMIT.as_secs())),
         }
     }
-    if details.is_empty() {
-        let fix = "npm install -g @openai/codex, and codex login; or see docs/agents.md";
-        return Check::warn("agents", "no known agent is on PATH", fix);
-    }
-    let names: Vec<&str> = all.iter().filter(|(_, said)| *said != Said::Missing).map(|(name, _)| *name).collect();
-    Check::ok("agents", names.join(", ")).with_details(details)
+    let broken = all.iter().find(|(_, said)| matches!(said, Said::Failed(_) | Said::TimedOut)).map(|(name, _)| *name);
+    let fine: Vec<&str> = all.iter().filter(|(_, said)| matches!(said, Said::Fine(_))).map(|(name, _)| *name).collect();
+    let check = match (fine.as_slice(), broken) {
+        ([], None) => {
+            let fix = "npm install -g @openai/codex, and codex login; or see docs/agents.md";
+            Check::warn("agents", "no known agent is on PATH", fix)
+        }
+        ([], Some(name)) => {
+            Check::warn("agents", "no known agent on PATH runs", format!("{name} --version, to see why"))
+        }
+        (fine, _) => Check::ok("agents", fine.join(", ")),
+    };
+    check.with_details(details)
 }
 
 /// Judges the connection; also whose lock is held where nobody answers.

@@ -116,6 +116,7 @@ fn programs_are_judged_by_what_they_say() {
             "agents",
             agents(&[("codex", fine("codex-cli 0.151.0")), ("claude", failed("no node")), ("gemini", Said::Missing)])
         ),
+        ("broken agents", agents(&[("codex", Said::TimedOut), ("claude", failed("no node"))])),
         ("recipe", guard(true, just(fine("ci:")))),
         ("no recipe", guard(true, just(failed("error: Justfile does not contain recipe `ci`")))),
         ("slow just", guard(true, just(Said::TimedOut))),
