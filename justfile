@@ -85,6 +85,10 @@ dist *OPTIONS:
 test-install *OPTIONS:
     scripts/test-install.sh {{ OPTIONS }}
 
+# Play the demo with programs for aarch64 in an emulated machine; as root, with Debian's mmdebstrap, cpio and qemu-system-arm.
+test-aarch64 FOLDER:
+    scripts/test-aarch64.sh {{ FOLDER }}
+
 # Have the release before and today's programs work together; they are built: `just test-skew [COMMIT]`.
 test-skew *OPTIONS:
     scripts/test-skew.sh {{ OPTIONS }}
