@@ -1,5 +1,7 @@
-//! Build script: gives the crate a number that two programs have in common if they were built of the same source of it.
+//! Build script: says for which system the crate is, and gives it a number that two programs have in common if they were
+//! built of the same source of it.
 
+use std::env;
 use std::fs;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io;
@@ -7,6 +9,13 @@ use std::path::PathBuf;
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=src");
+    let system = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
+    if system != "linux" {
+        println!(
+            "cargo::error=runnerd holds processes by means of Linux, and is not for {system}; the clients are: cargo build --package runnerctl --package runner-ui"
+        );
+        return Ok(());
+    }
     let files: io::Result<Vec<PathBuf>> = fs::read_dir("src")?.map(|item| Ok(item?.path())).collect();
     let mut files = files?;
     files.sort();
