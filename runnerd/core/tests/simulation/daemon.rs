@@ -169,6 +169,8 @@ impl Course {
     fn play_out(&mut self) -> Result<(), String> {
         for _ in 0..MAX_TURNS {
             match self.turn() {
+                // Nothing has settled what its last session has left, and there is no branch to prove.
+                Ok(true) if self.is_lost => return Ok(()),
                 Ok(true) => return self.audit(),
                 Ok(false) => {}
                 Err(Halt::Death) => self.rise(),

@@ -220,6 +220,10 @@ impl Course {
     /// Takes back what a person may not have done, and commits what lies about; true.
     pub(crate) fn make_amends(&mut self) -> bool {
         if let Some(files) = self.amends.take() {
+            // What a session has left there is not written over.
+            if self.journal.is_some() && !self.repository.changes().is_empty() {
+                self.commit_as_person("A person keeps what lies about");
+            }
             for path in [layout::TREE, layout::GOAL] {
                 if let Some(blob) = files.get(path) {
                     self.repository.work.insert(path.to_owned(), blob.clone());
@@ -230,6 +234,20 @@ impl Course {
             self.commit_as_person("A person puts it right");
         }
         true
+    }
+
+    /// Puts back the last state that could be read, where what was committed cannot be: a guard may have left it, and a person
+    /// committed it with all that lay about.
+    fn correct(&mut self) {
+        if self.tip().is_ok() {
+            return;
+        }
+        let readable = self.repository.ancestors(&self.repository.tip).find(|commit| Loaded::of(commit).is_ok());
+        let Some(files) = readable.map(|commit| (*commit.files).clone()) else { return };
+        for path in [layout::TREE, layout::CONFIG] {
+            self.repository.work.extend(files.get_key_value(path).map(|(path, blob)| (path.clone(), blob.clone())));
+        }
+        self.commit_as_person("A person corrects it");
     }
 
     /// Looks at a run that rests, and goes on with it as it says.
@@ -252,6 +270,7 @@ impl Course {
             State::WaitsForPerson => self.say(),
             State::Held => {
                 self.make_amends();
+                self.correct();
                 self.go_on(None, false)
             }
             State::Paused if self.random.one_in(8) => self.ask_at_rest(Request::Step),
