@@ -3,7 +3,7 @@
 # scripts/test-skew.sh [COMMIT]
 #
 # The release before is the newest tag that is older than this commit. It is built from its own sources and with its own
-# lock file, below target/skew; packages that both have are compiled once.
+# lock file, below target/skew.
 set -eu
 
 # shellcheck source=scripts/tools.sh
@@ -28,11 +28,12 @@ quiet() {
     "$@" >"$work/log" 2>&1 || { status=$? && cat "$work/log" >&2 && fail "exit code $status: $*"; }
 }
 
+# In a folder of its own: cargo takes the same package of two checkouts for one.
 build() {
     mkdir -p "$skew/sources-$commit"
     git archive "$commit" | tar -x -C "$skew/sources-$commit"
-    CARGO_BUILD_BUILD_DIR=$target CARGO_TARGET_DIR=$skew/built cargo build --locked --quiet \
-        --manifest-path "$skew/sources-$commit/Cargo.toml" --workspace --bin runnerd --bin runnerctl --bin runnerd-shim
+    CARGO_TARGET_DIR=$skew/built cargo build --locked --quiet --manifest-path "$skew/sources-$commit/Cargo.toml" \
+        --package runnerd --package runnerctl
     cargo build --locked --quiet --workspace
 }
 
