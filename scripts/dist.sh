@@ -88,7 +88,7 @@ find_linker() {
 }
 
 # No path of whoever builds is inside: sources, packages and the toolchain are named by what they are. What a program
-# depends on is, for `cargo audit bin`. The client is built for its size, in a profile of its own.
+# depends on is inside, for `cargo audit bin`. The client is built for its size, in a profile of its own.
 build() {
     find_rust
     scripts/ui.sh

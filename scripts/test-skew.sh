@@ -14,7 +14,7 @@ first=4fb3d9c1
 end() {
     status=$?
     trap - EXIT
-    [ ! -e "$work/home" ] || "$work/bin/runnerctl" --no-spawn daemon stop >/dev/null 2>&1 || true
+    [ ! -e "$work/home" ] || "$bin/runnerctl" --no-spawn daemon stop >/dev/null 2>&1 || true
     rm -rf -- "$work"
     exit "$status"
 }
@@ -23,7 +23,7 @@ tried() {
     say "ok: $*"
 }
 
-# What is said is shown where it fails, and else looked through: COMMAND...
+# What is said is shown where it fails, and else kept to be looked at: COMMAND...
 quiet() {
     "$@" >"$work/log" 2>&1 || { status=$? && cat "$work/log" >&2 && fail "exit code $status: $*"; }
 }
@@ -39,11 +39,11 @@ build() {
 
 # Installs a client and a daemon beside each other: BUILT BUILT
 use() {
-    ln -f "$1/runnerctl" "$2/runnerd" "$2/runnerd-shim" "$work/bin/"
+    ln -f "$1/runnerctl" "$2/runnerd" "$2/runnerd-shim" "$bin/"
 }
 
 ctl() {
-    quiet "$work/bin/runnerctl" "$@"
+    quiet "$bin/runnerctl" "$@"
 }
 
 # A project whose three sessions say that they are there, wait until they are let go, and write a part each.
@@ -73,7 +73,7 @@ soon() {
     tries=600
     until "$@"; do
         tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || { "$work/bin/runnerctl" status >&2 && fail "still not so: $*"; }
+        [ "$tries" -gt 0 ] || { "$bin/runnerctl" status >&2 && fail "still not so: $*"; }
         sleep 0.1
     done
 }
@@ -116,11 +116,12 @@ target=${CARGO_TARGET_DIR:-$root/target}
 skew=$target/skew
 say "building the programs of $before and those of today"
 build
-mkdir -p "$skew"
-work=$(mktemp -d "$skew/work.XXXX")
+# Programs are linked to here; the rest has short paths, as a socket needs it.
+bin=$skew/bin
+work=$(mktemp -d)
 trap end EXIT
 trap 'exit 1' HUP INT TERM
-mkdir "$work/bin" "$work/home"
+mkdir -p "$bin" "$work/home"
 export HOME="$work/home" XDG_RUNTIME_DIR="$work/home" GIT_CONFIG_GLOBAL="$work/home/.gitconfig"
 git config --global user.name Tester
 git config --global user.email tester@localhost
