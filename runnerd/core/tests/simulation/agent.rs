@@ -7,10 +7,11 @@ use runner_core::iteration::GuardHow;
 use runner_core::verdict::{FaultKind, SessionHow, Task};
 use runner_core::{layout, tree};
 
-use super::daemon::{Course, open_leaves};
+use super::daemon::Course;
 use super::definition::JUSTFILE;
 use super::habits::child;
 use super::loaded::Loaded;
+use super::people::open_leaves;
 
 /// Nodes beyond which nothing is divided any more.
 const MANY_NODES: usize = 14;

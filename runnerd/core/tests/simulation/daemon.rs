@@ -169,8 +169,6 @@ impl Course {
     fn play_out(&mut self) -> Result<(), String> {
         for _ in 0..MAX_TURNS {
             match self.turn() {
-                // Nothing has settled what its last session has left, and there is no branch to prove.
-                Ok(true) if self.is_lost => return Ok(()),
                 Ok(true) => return self.audit(),
                 Ok(false) => {}
                 Err(Halt::Death) => self.rise(),
@@ -494,10 +492,4 @@ fn facts(events: &[Event]) -> Lived<(Task, Spent)> {
         spent.and(&more)
     });
     Ok((task, spent))
-}
-
-/// Returns the leaves of a tree that are open.
-pub(crate) fn open_leaves(tree: &protocol::tree::TaskTree) -> Vec<String> {
-    let nodes = tree::walk(tree).into_iter().map(|placed| placed.node);
-    nodes.filter(|node| node.is_leaf() && !node.passes).map(|node| node.id.clone()).collect()
 }

@@ -13,7 +13,7 @@ use runner_core::policy::{OnChange, ReviewBy};
 use runner_core::run::{Beginning, Effect, Refusal, Request, Start, State};
 use runner_core::{layout, notes, questions, tree};
 
-use super::daemon::{Course, Halt, Lived, open_leaves, promise, replay};
+use super::daemon::{Course, Halt, Lived, promise, replay};
 use super::definition::{DEFINITION, JUSTFILE};
 use super::loaded::{Config, Loaded, goal_text};
 use super::repository::{Commit, Files};
@@ -352,4 +352,10 @@ fn addition(parent: &str, number: u64) -> Addition {
 pub(crate) fn is_last_word(commit: &Commit) -> bool {
     RunnerCommit::parse(&commit.message)
         .is_ok_and(|commit| !matches!(commit, RunnerCommit::Claim(_) | RunnerCommit::Release(_)))
+}
+
+/// Returns the leaves of a tree that are open.
+pub(crate) fn open_leaves(tree: &TaskTree) -> Vec<String> {
+    let nodes = tree::walk(tree).into_iter().map(|placed| placed.node);
+    nodes.filter(|node| node.is_leaf() && !node.passes).map(|node| node.id.clone()).collect()
 }
