@@ -29,7 +29,7 @@ runnerctl --version
 runnerctl --plain demo --clean && echo 'SEEN: demo'
 runnerctl --plain doctor && echo 'SEEN: doctor'
 TRY
-HOME=/home/stranger setpriv --reuid 1000 --regid 1000 --clear-groups sh /tmp/try
+HOME=/srv/stranger setpriv --reuid 1000 --regid 1000 --clear-groups sh /tmp/try
 echo o >/proc/sysrq-trigger
 sleep 60
 SH
@@ -37,19 +37,19 @@ SH
 
 # Unpacked, nothing is set up: no program of another kind of machine has to run here for it.
 make_system() {
-    mmdebstrap --quiet --architectures=arm64 --variant=extract --include="$packages" "$release" "$work/root" \
+    mmdebstrap --quiet --architectures=arm64 --variant=extract --include="$packages" "$release" "$work/system" \
         >"$work/log" 2>&1 || { cat "$work/log" >&2 && fail "there is no Debian for arm64 to unpack"; }
-    mv "$work"/root/boot/vmlinuz-* "$work/kernel"
-    (cd -- "$work/root" && rm -rf boot lib/modules usr/lib/modules usr/share/doc usr/share/man usr/share/locale dev && mkdir dev)
-    cp "$programs/runnerctl" "$programs/runnerd" "$programs/runnerd-shim" "$work/root/usr/bin/"
-    echo 'stranger:x:1000:1000::/home/stranger:/bin/sh' >"$work/root/etc/passwd"
-    echo 'stranger:x:1000:' >"$work/root/etc/group"
-    install -d -o 1000 -g 1000 "$work/root/home/stranger"
-    mkdir -p "$work/root/proc" "$work/root/sys" "$work/root/tmp"
-    first_process >"$work/root/init"
-    chmod 755 "$work/root/init"
-    (cd -- "$work/root" && find . | cpio --quiet --create --format=newc) >"$work/system.cpio"
-    rm -rf -- "$work/root"
+    mv "$work"/system/boot/vmlinuz-* "$work/kernel"
+    (cd -- "$work/system" && rm -rf boot lib/modules usr/lib/modules usr/share/doc usr/share/man usr/share/locale dev && mkdir dev)
+    cp "$programs/runnerctl" "$programs/runnerd" "$programs/runnerd-shim" "$work/system/usr/bin/"
+    echo 'stranger:x:1000:1000::/srv/stranger:/bin/sh' >"$work/system/etc/passwd"
+    echo 'stranger:x:1000:' >"$work/system/etc/group"
+    install -d -o 1000 -g 1000 "$work/system/srv/stranger"
+    mkdir -p "$work/system/proc" "$work/system/sys" "$work/system/tmp"
+    first_process >"$work/system/init"
+    chmod 755 "$work/system/init"
+    (cd -- "$work/system" && find . | cpio --quiet --create --format=newc) >"$work/files.cpio"
+    rm -rf -- "$work/system"
 }
 
 for program in mmdebstrap cpio qemu-system-aarch64; do
@@ -64,7 +64,7 @@ say "unpacking a Debian for it"
 make_system
 say "starting a machine of two emulated processors"
 timeout --kill-after=5 600 qemu-system-aarch64 -machine virt -cpu max -smp 2 -m 3072 -nic none -nographic -no-reboot \
-    -kernel "$work/kernel" -initrd "$work/system.cpio" -append 'console=ttyAMA0 panic=-1 quiet' </dev/null >"$work/log" 2>&1 || true
+    -kernel "$work/kernel" -initrd "$work/files.cpio" -append 'console=ttyAMA0 panic=-1 quiet' </dev/null >"$work/log" 2>&1 || true
 for seen in demo doctor; do
     tr -d '\r' <"$work/log" | grep -aqx "SEEN: $seen" || { cat "$work/log" >&2 && fail "$seen did not succeed, see above"; }
 done

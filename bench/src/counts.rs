@@ -21,7 +21,7 @@ use crate::{fixture, tree};
 /// Share by which a count may exceed what is checked in, in percent.
 const TOLERANCE: u64 = 5;
 const NODES: u32 = 2_000;
-/// What a client may have at most, as a release has it.
+/// The budget of a released client.
 const CLIENT_MIB: f64 = 6.0;
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -80,7 +80,7 @@ pub(crate) fn measure(args: &Args, report: &mut Report) -> anyhow::Result<()> {
 fn hold_size(bytes: u64, report: &mut Report) -> anyhow::Result<()> {
     let size = bytes as f64 / MIB;
     report.group("sizes").add_number("runnerctl, as a release has it", (size, "MiB"), Some(CLIENT_MIB));
-    ensure!(size <= CLIENT_MIB, "runnerctl has {size:.2} MiB, and {CLIENT_MIB} are what it may have");
+    ensure!(size <= CLIENT_MIB, "runnerctl is {size:.2} MiB, over its budget of {CLIENT_MIB} MiB");
     Ok(())
 }
 
@@ -212,7 +212,7 @@ mod tests {
         let held = |bytes| hold_size(bytes, &mut Report::new(machine::describe(), true));
         held(6 << 20).unwrap();
         let error = held((6 << 20) + (1 << 14)).unwrap_err().to_string();
-        assert_eq!(error, "runnerctl has 6.02 MiB, and 6 are what it may have");
+        assert_eq!(error, "runnerctl is 6.02 MiB, over its budget of 6 MiB");
     }
 
     #[test]
