@@ -12,7 +12,7 @@ fn main() -> io::Result<()> {
     let system = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
     if system != "linux" {
         println!(
-            "cargo::error=runnerd runs on Linux alone, by which it holds processes; for {system}, build the clients: cargo build --package runnerctl --package runner-ui"
+            "cargo::error=runnerd runs on Linux only; for {system}, build the clients: cargo build --package runnerctl --package runner-ui"
         );
         return Ok(());
     }
