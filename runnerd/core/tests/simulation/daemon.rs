@@ -17,7 +17,6 @@ use runner_core::run::{
     self, Effect, End, Next, Preparation, Refusal, Request, RunRecord, Settled, Situation, State, Step, Turn, Wanted,
     Work,
 };
-use runner_core::tree;
 use runner_core::usage::Spent;
 use runner_core::verdict::{StopCause, Task, Verdict};
 
