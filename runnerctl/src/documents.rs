@@ -199,3 +199,50 @@ fn links_between_documents_lead_somewhere() {
         }
     }
 }
+
+/// Returns the number that a decision record begins with, as the name of its file does.
+fn number_of(name: &str) -> u32 {
+    name.get(..4).and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("{name} begins with no number"))
+}
+
+#[test]
+fn every_decision_record_says_whether_it_holds_and_is_listed_with_its_title() {
+    let folder = root().join("docs/decisions");
+    let names: Vec<String> = files(&folder, ".md")
+        .iter()
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .filter(|name| name != "README.md")
+        .collect();
+    let mut rows = Vec::new();
+    for name in &names {
+        let (record, number) = (read(&folder.join(name)), number_of(name));
+        let lines: Vec<&str> = record.lines().take(4).collect();
+        let &[title, "", status, ""] = lines.as_slice() else {
+            panic!("{name}: a title, a status, and text after each")
+        };
+        let title = title.strip_prefix(&format!("# {number}. ")).unwrap_or_else(|| panic!("{name}: {title}"));
+        let by = match status.strip_prefix("Status: superseded by ") {
+            None => {
+                assert_eq!(status, "Status: accepted", "{name}");
+                " ".to_owned()
+            }
+            Some(links) => {
+                let targets = links.split("](").skip(1).filter_map(|link| link.split(')').next());
+                let newer: Vec<String> = targets
+                    .map(number_of)
+                    .inspect(|by| assert!(*by > number, "{name}: {by}"))
+                    .map(|by| by.to_string())
+                    .collect();
+                assert!(!newer.is_empty(), "{name}: {status}");
+                format!(" superseded by {} ", newer.join(", "))
+            }
+        };
+        rows.push(format!("| [{number}]({name}) | {title} |{by}|"));
+    }
+    let list = read(&folder.join("README.md"));
+    let listed: Vec<&str> = list.lines().filter(|line| line.starts_with("| [")).collect();
+    for (listed, row) in listed.iter().zip(&rows) {
+        assert_eq!(listed, row);
+    }
+    assert_eq!(listed.len(), rows.len());
+}

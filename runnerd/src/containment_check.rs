@@ -1,7 +1,7 @@
 //! What a configuration can ask for and this machine does not do: refused, never passed over in silence.
 //!
 //! Asked where a run is started and again where an iteration is opened, since a commit in between may bring another
-//! configuration. Settings whose default asks for such a thing cannot be refused; their description says so.
+//! configuration.
 
 use crate::config::RepoConfig;
 use crate::process::Offer;
