@@ -32,6 +32,9 @@ pub struct TryParams {
     pub commit: String,
     /// The command.
     pub command: Vec<String>,
+    /// The user's git configuration is confirmed, where a session has changed it.
+    #[serde(default)]
+    pub confirmed: bool,
     /// The caller's environment.
     #[serde(default)]
     pub env: CallerEnv,

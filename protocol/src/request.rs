@@ -144,7 +144,7 @@ pub struct RerunParams {
     /// Revision: what its commit has on first parents is left out.
     #[serde(default)]
     pub since: Option<String>,
-    /// The guards' commands are confirmed.
+    /// The guards' commands are confirmed, and the user's git configuration where a session has changed it.
     #[serde(default)]
     pub confirmed: bool,
     /// The caller's environment.

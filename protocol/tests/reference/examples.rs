@@ -847,7 +847,8 @@ fn bisected() -> Vec<Example> {
         from: Some(FROM.into()),
         known: Some(0),
     };
-    let tried = TryParams { path: proj(), run: ID.into(), commit: COMMIT.into(), command, env: CallerEnv::default() };
+    let (run, commit) = (ID.into(), COMMIT.into());
+    let tried = TryParams { path: proj(), run, commit, command, confirmed: false, env: CallerEnv::default() };
     let ended = TryReply {
         exit: Some(101),
         ended: "exit=101".into(),

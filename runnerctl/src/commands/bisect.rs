@@ -42,6 +42,9 @@ pub(crate) struct BisectArgs {
     /// Run id, or a unique prefix [default: the branch that is checked out, or the only one]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
+    /// Have git obey your own configuration although a session has changed it
+    #[arg(long)]
+    yes: bool,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -79,7 +82,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: BisectArgs) -> Result
     let params = PointsParams { path: path.clone(), run: args.run, command: args.command.clone() };
     let PointsReply { run, points } = connection.client().bisect_points(params).await?;
     let env = caller_env::collect(&connection, &path).await;
-    let trial = Trial { invocation, connection: &connection, path, run: &run, command: args.command, env };
+    let trial =
+        Trial { invocation, connection: &connection, path, run: &run, command: args.command, confirmed: args.yes, env };
     let (broken_by, mut tried) = trial.search(&points).await?;
     let last = broken_by.last().and_then(|point| tried.iter_mut().find(|tried| tried.commit == point.commit));
     let output = last.map(|last| mem::take(&mut last.output));
@@ -95,6 +99,7 @@ struct Trial<'a> {
     path: WirePath,
     run: &'a str,
     command: Vec<String>,
+    confirmed: bool,
     env: CallerEnv,
 }
 
@@ -123,7 +128,8 @@ impl Trial<'_> {
     /// Runs the command with the files of a state.
     async fn at<'p>(&self, point: &'p BisectPoint) -> Result<(Answer, Tried<'p>), Failure> {
         let (path, run, commit) = (self.path.clone(), self.run.to_owned(), point.commit.clone());
-        let params = TryParams { path, run, commit, command: self.command.clone(), env: self.env.clone() };
+        let (command, env) = (self.command.clone(), self.env.clone());
+        let params = TryParams { path, run, commit, command, confirmed: self.confirmed, env };
         let reply = self.connection.client().bisect_try(params).await?;
         let Some((answer, exit)) = reply.exit.and_then(Answer::of).zip(reply.exit) else {
             return Err(aborted(point, &reply));

@@ -7,23 +7,23 @@ use super::git_error;
 use crate::git::UsersRules;
 use crate::repo::kept::{Kept, KeptError};
 
-/// Refuses a git configuration of the user's that is as a session has left it, until they have confirmed it.
+/// Refuses a git configuration of the user's that is as a session has left it, until they have confirmed it by an option
+/// that they typed: a question about commands does not confirm it.
 ///
 /// `suspects` is the note that remembers how; it goes once it has served. One that cannot be read stays, and nothing
 /// begins.
 pub fn users_configuration(suspects: &Kept<UsersRules>, confirmed: bool) -> Result<(), ErrorData> {
     match is_as_left(suspects)? {
         None => Ok(()),
-        Some(true) if !confirmed => Err(as_left(ErrorKind::Unconfirmed)),
+        Some(true) if !confirmed => Err(as_left()),
         Some(_) => suspects.remove().map_err(|error| not_kept(&error)),
     }
 }
 
-/// Refuses such a configuration to whoever is about to push with their own git; the note stays, and a question about other
-/// commands does not confirm it.
+/// Refuses such a configuration to whoever is about to push with their own git; the note stays.
 pub fn users_push(suspects: &Kept<UsersRules>, confirmed: bool) -> Result<(), ErrorData> {
     let is_refused = !confirmed && is_as_left(suspects)? == Some(true);
-    if is_refused { Err(as_left(ErrorKind::Held)) } else { Ok(()) }
+    if is_refused { Err(as_left()) } else { Ok(()) }
 }
 
 /// Whether the user's git configuration is as a session has left it; none where no session has changed it.
@@ -32,9 +32,9 @@ fn is_as_left(suspects: &Kept<UsersRules>) -> Result<Option<bool>, ErrorData> {
     Ok(Some(left == UsersRules::now().map_err(|error| git_error(&error))?))
 }
 
-fn as_left(kind: ErrorKind) -> ErrorData {
+fn as_left() -> ErrorData {
     let message = "your own git configuration was changed while a session was at work, and git would obey it";
-    ErrorData::new(kind, message)
+    ErrorData::new(ErrorKind::Held, message)
         .hint("look at it: git config --global --list --show-origin; then the same command with --yes")
 }
 
@@ -64,7 +64,7 @@ mod tests {
         suspects.write(&UsersRules::now().unwrap()).unwrap();
         assert_eq!(users_push(&suspects, false).unwrap_err().kind, ErrorKind::Held, "no question may confirm it");
         assert_eq!(users_push(&suspects, true), Ok(()));
-        assert_eq!(users_configuration(&suspects, false).unwrap_err().kind, ErrorKind::Unconfirmed);
+        assert_eq!(users_configuration(&suspects, false).unwrap_err().kind, ErrorKind::Held);
         assert_eq!(users_configuration(&suspects, true), Ok(()));
         assert_eq!(suspects.read().unwrap(), None, "it has served");
     }

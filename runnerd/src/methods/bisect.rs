@@ -34,8 +34,9 @@ impl BisectApiServer for Api {
     }
 
     async fn bisect_try(&self, extensions: &Extensions, params: TryParams) -> RpcResult<TryReply> {
-        let TryParams { path, run, commit, command, env } = params;
+        let TryParams { path, run, commit, command, confirmed, env } = params;
         let repository = self.readable(&self.place_meant((&path, Some(&run)), "bisect").await?).await?;
+        self.check_users_configuration(&repository, confirmed).await?;
         let (repository, (commit, config)) = blocking(move || {
             let found = wanted(&repository, (&run, &commit), command)?;
             Ok((repository, found))

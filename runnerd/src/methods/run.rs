@@ -302,6 +302,20 @@ impl Api {
         .await
     }
 
+    /// Refuses to lay out files of a repository that is bound to no configuration by one of the user's that a session has
+    /// left, unless they have confirmed it.
+    pub(super) async fn check_users_configuration(
+        &self,
+        repository: &Repository,
+        confirmed: bool,
+    ) -> Result<(), ErrorData> {
+        if repository.captured().is_some() {
+            return Ok(());
+        }
+        let suspects = Store::new(&self.vault, &repo_id(repository.common_dir())).suspects();
+        blocking(move || admit::users_configuration(&suspects, confirmed)).await
+    }
+
     /// Keeps the confirmation, the configuration of git and the caller's environment.
     pub(super) async fn remember(&self, worker: &Handle, admitted: Admitted) -> Result<(), ErrorData> {
         let Admitted { repository, commands, env } = admitted;

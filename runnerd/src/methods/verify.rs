@@ -56,6 +56,7 @@ impl VerifyApiServer for Api {
 
     async fn rerun_guards(&self, extensions: &Extensions, params: RerunParams) -> RpcResult<RerunReport> {
         let repository = self.readable(&params.path).await?;
+        self.check_users_configuration(&repository, params.confirmed).await?;
         let (passes, since) = (params.passes, params.since);
         let (repository, passes, commands) = blocking(move || {
             let passes = later(&repository, passes, since.as_deref())?;

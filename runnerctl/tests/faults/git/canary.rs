@@ -147,6 +147,60 @@ fn row_78_users_configuration_of_a_session_is_obeyed_only_when_confirmed() {
 }
 
 #[test]
+fn row_78_no_command_obeys_a_users_configuration_of_a_session() {
+    let home = Home::new();
+    let repo = home.repo("one");
+    repo.configure(&repo.config().top("max_iterations = 1"));
+    canary(&home, &repo);
+    repo.script()
+        .step(1, &format!("{PLANT}\n{}\n{}\necho mine > mine.txt\nanswer retry 'Once more.'", PLACES[3], RULES[0]));
+    let _daemon = home.daemon();
+    home.run(&repo, &["--id", "x", "-m", "Do it"]);
+    let told = ["your own git configuration was changed", "--yes"];
+    for lays_out in [
+        &["resume", "--more", "1"][..],
+        &["start", "--id", "other", "-m", "More"],
+        &["start", "--isolated", "--id", "apart", "-m", "More"],
+        &["step"],
+        &["fork", "--from", "1", "--id", "again"],
+        &["land", "x", "--onto", "main"],
+    ] {
+        let refused = home.ctl_in(&repo, lays_out);
+        assert_explains(&refused, &told);
+        assert_eq!(sung(&home), "", "{lays_out:?}");
+    }
+    for looks in [
+        &["status"][..],
+        &["tree"],
+        &["select"],
+        &["validate"],
+        &["log"],
+        &["log", "1", "--diff"],
+        &["explain"],
+        &["verify"],
+        &["bisect", "--", "true"],
+        &["verify", "--rerun-guards", "--yes"],
+        &["questions"],
+        &["queue"],
+        &["repos"],
+        &["doctor"],
+        &["config", "show"],
+        &["land", "x", "--onto", "main", "--dry-run"],
+        &["deliver", "x", "--dry-run"],
+        &["export", "x", "exported"],
+        &["note", "Mind the gap."],
+        &["config", "set", "stall_after", "9"],
+        &["add", "root", "--title", "More", "--goal", "More of it"],
+        &["gc"],
+        &["retry", "root"],
+        &["path"],
+    ] {
+        home.ctl_in(&repo, looks);
+        assert_eq!(sung(&home), "", "{looks:?}");
+    }
+}
+
+#[test]
 fn row_78_filters_that_a_person_configured_go_on_working() {
     for engine in [&library as &dyn Fn(&Repo), &program] {
         let home = Home::new();

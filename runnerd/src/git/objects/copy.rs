@@ -14,6 +14,7 @@ const SHA256: &str = "\n[core]\n\trepositoryformatversion = 1\n[extensions]\n\to
 
 impl Repository {
     /// Lays out the files of a commit in `folder`, which must be new or empty, as a repository whose HEAD is that commit.
+    /// Filters are those of the configuration that this repository is bound to, else the user's of this moment.
     ///
     /// Submodules are left empty.
     pub fn copy_at(&self, commit: &Id, folder: &Path) -> Result<Self, GitError> {
@@ -33,8 +34,16 @@ impl Repository {
         let head = folder.join(".git/HEAD");
         fs::write(&head, format!("{commit}\n")).map_err(GitError::io("writing", &head))?;
         self.check_files(commit)?;
-        let copy = Self::discover(folder)?;
+        let copy = self.copy_in(folder)?;
         Git::new(&copy, "reset").args(["--quiet", "--hard", &commit.to_string()]).run()?;
         Ok(copy)
+    }
+
+    /// Opens the repository in a folder with the configuration that counts here.
+    fn copy_in(&self, folder: &Path) -> Result<Self, GitError> {
+        let Some(captured) = self.captured() else { return Self::discover(folder) };
+        let settings = folder.join(".git/captured");
+        let bound = Self::discover_alone(folder)?.or_bound_to(&settings, captured.clone());
+        Ok(bound.accepting()?.map_or(bound, |own| Self::of_captured(&settings, own)))
     }
 }
