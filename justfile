@@ -89,10 +89,6 @@ test-install *OPTIONS:
 test-aarch64 FOLDER:
     scripts/test-aarch64.sh {{ FOLDER }}
 
-# Have the release before and today's programs work together; they are built: `just test-skew [COMMIT]`.
-test-skew *OPTIONS:
-    scripts/test-skew.sh {{ OPTIONS }}
-
 # Make a .deb and a .rpm of the archive that `just dist` has made.
 packages *OPTIONS:
     scripts/packages.sh {{ OPTIONS }}
@@ -113,9 +109,9 @@ fmt:
 lint:
     cargo clippy --locked --workspace --all-targets -- -D warnings
 
-# Look at licences, advisories, unused dependencies, the oldest compiler and spelling.
-hygiene:
-    scripts/hygiene.sh
+# Look at spelling, scripts and the oldest compiler; `--dependencies`: at licences, advisories and what is not used.
+hygiene *OPTIONS:
+    scripts/hygiene.sh {{ OPTIONS }}
 
 # Look at what GitHub does with a push: rights, pins, syntax.
 test-workflows:
@@ -125,6 +121,14 @@ test-workflows:
 generate:
     scripts/generate.sh
 
-# All that must hold before a commit lands.
-ci:
-    .ci/run
+# All that must hold before a commit lands, or sections of it: `just ci lints tests`.
+ci *SECTIONS:
+    .ci/run {{ SECTIONS }}
+
+# Run the parts of CI that run where their files have changed: `just nightly --record`, `just nightly packages`.
+nightly *OPTIONS:
+    .ci/nightly {{ OPTIONS }}
+
+# Run the default tests five times and the fault matrix twice, half of them beside two busy loops.
+stress *OPTIONS:
+    scripts/stress.sh {{ OPTIONS }}

