@@ -5,6 +5,8 @@
 logs=${CARGO_TARGET_DIR:-target}/ci
 rows=()
 current=''
+# Names of sections that there are, for whoever sources this.
+known=()
 
 # Runs a section, with what it prints kept in a file: NAME COMMAND...
 section() {
