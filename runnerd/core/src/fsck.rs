@@ -10,7 +10,7 @@ mod tree;
 use std::collections::BTreeSet;
 
 pub use commit::{HeaderFault, Parts, encoding, is_utf8, receipt_fault};
-pub use name::{is_dot_git, is_dot_gitmodules};
+pub use name::{is_dot_git, is_dot_gitmodules, is_like_dot_runner};
 pub use tree::{Against, RawEntry, TreeFault, TreeId};
 
 /// Git itself goes no deeper (`core.maxTreeDepth`).

@@ -2,7 +2,7 @@
 
 use gix::bstr::{BStr, ByteSlice as _};
 use gix::index::entry::Mode;
-use runner_core::fsck::{is_dot_git, is_dot_gitmodules};
+use runner_core::fsck::{is_dot_git, is_dot_gitmodules, is_like_dot_runner};
 
 /// Writes a path for people.
 pub(super) fn display(path: &[u8]) -> String {
@@ -24,8 +24,11 @@ pub(super) fn has_valid_name(path: &BStr, mode: Mode) -> bool {
         && !(link.is_some() && is_dot_gitmodules(&path[last..]))
 }
 
-/// Tells whether a new file may have this path: what is `.git` to a file system of another machine is in no commit of the
-/// runner's, though git here would take it.
+/// Tells whether a new file may have this path: what is `.git` or the runner's folder to a file system of another machine is
+/// in no commit of the runner's, though git here would take it.
 pub(super) fn has_safe_name(path: &BStr, mode: Mode) -> bool {
-    has_valid_name(path, mode) && !path.split(|byte| *byte == b'/').any(is_dot_git)
+    let mut parts = path.split(|byte| *byte == b'/');
+    has_valid_name(path, mode)
+        && !parts.next().is_some_and(is_like_dot_runner)
+        && !path.split(|byte| *byte == b'/').any(is_dot_git)
 }

@@ -1,4 +1,4 @@
-//! Names that are `.git` or `.gitmodules` to a file system, in all the spellings that git's check knows.
+//! Names that are `.git`, `.gitmodules` or `.runner` to a file system, in all the spellings that git's check knows.
 
 /// Characters that HFS+ leaves out of a comparison.
 const IGNORED: [std::ops::RangeInclusive<char>; 4] =
@@ -6,7 +6,13 @@ const IGNORED: [std::ops::RangeInclusive<char>; 4] =
 
 /// Tells whether a name, or what follows a backslash in it, is `.git` to some file system.
 pub fn is_dot_git(name: &[u8]) -> bool {
-    is_hfs(name, "git") || parts(name).any(is_ntfs_git)
+    is_hfs(name, "git") || parts(name).any(|part| is_ntfs(part, [b".git", b"git~1"]))
+}
+
+/// Tells whether a name, or what follows a backslash in it, is `.runner` to some file system, and not to every one.
+pub fn is_like_dot_runner(name: &[u8]) -> bool {
+    let is_like = is_hfs(name, "runner") || parts(name).any(|part| is_ntfs(part, [b".runner", b"runner~1"]));
+    is_like && name != b".runner"
 }
 
 /// Tells whether a name, or what follows a backslash in it, is `.gitmodules` to some file system.
@@ -29,9 +35,9 @@ fn is_hfs(name: &[u8], word: &str) -> bool {
         && letters.next().is_none_or(|c| c == '/')
 }
 
-/// On NTFS spaces and dots at the end are not there, a colon ends a name, and `git~1` is the short form.
-fn is_ntfs_git(name: &[u8]) -> bool {
-    let after = [&b".git"[..], b"git~1"].into_iter().find_map(|word| after(name, word));
+/// On NTFS spaces and dots at the end are not there, a colon ends a name, and there is a short form of it.
+fn is_ntfs(name: &[u8], forms: [&[u8]; 2]) -> bool {
+    let after = forms.into_iter().find_map(|form| after(name, form));
     after.is_some_and(|rest| {
         let end = rest.iter().find(|byte| !matches!(byte, b'.' | b' '));
         end.is_none_or(|byte| matches!(byte, b'\\' | b'/' | b':'))
@@ -64,4 +70,24 @@ fn after_hashed(name: &[u8]) -> Option<&[u8]> {
 fn after<'a>(name: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
     let (start, rest) = name.split_at_checked(word.len())?;
     start.eq_ignore_ascii_case(word).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_some_file_system_takes_for_the_runners_folder_are_known() {
+        for name in
+            [".RUNNER", ".Runner", ".runner\u{200c}", ".run\u{feff}ner", ".runner.", ".runner ", ".runner::$INDEX"]
+        {
+            assert!(is_like_dot_runner(name.as_bytes()), "{name}");
+        }
+        for name in ["RUNNER~1", "runner~1.", "x\\.runner"] {
+            assert!(is_like_dot_runner(name.as_bytes()), "{name}");
+        }
+        for name in [".runner", "runner", ".runners", ".runner-old", "runner~2", ".run", ".runnerd.toml"] {
+            assert!(!is_like_dot_runner(name.as_bytes()), "{name}");
+        }
+    }
 }

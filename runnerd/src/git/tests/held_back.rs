@@ -161,6 +161,20 @@ fn names_that_gits_check_refuses_anywhere_are_in_no_commit() {
 }
 
 #[test]
+fn names_that_some_file_system_takes_for_the_runners_folder_are_in_no_commit() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        for name in [".RUNNER/state/config.toml", ".runner\u{200c}/x", "runner~1", "sub/.Runner/fine"] {
+            fixture.write(name, "x");
+        }
+        let committed = commit(&fixture.by(engine)).unwrap();
+        assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "sub/.Runner/fine", "{engine:?}");
+        assert_eq!(committed.unstorable.len(), 3, "{engine:?}: {:?}", committed.unstorable);
+        assert_eq!(fixture.changes(engine), vec![]);
+    }
+}
+
+#[test]
 fn unstorable_files_are_named_again_by_the_next_commit() {
     for engine in ENGINES {
         let fixture = Fixture::new();
