@@ -224,6 +224,25 @@ fn row_84_special_files_and_loops_neither_hang_nor_keep_the_rest_out() {
 }
 
 #[test]
+fn row_84_special_files_in_the_place_of_committed_ones_count_as_their_removal() {
+    let (home, repo) = stage();
+    for name in ["watched.sh", "pipe.txt", "socket.txt"] {
+        repo.write(name, "text\n");
+    }
+    repo.commit("files");
+    let _daemon = home.daemon();
+    repo.script().guard_always("rm -f pipe.txt; mkfifo pipe.txt");
+    let socket = "import socket; socket.socket(socket.AF_UNIX).bind('socket.txt')";
+    one(&home, &repo, &format!("rm watched.sh socket.txt; mkfifo watched.sh; python3 -c \"{socket}\""));
+    assert_eq!(verdicts(&repo), ["Accepted"]);
+    let files = repo.git(&["ls-tree", "--name-only", "HEAD"]);
+    for name in ["watched.sh", "pipe.txt", "socket.txt"] {
+        assert!(!files.contains(name) && !repo.path().join(name).exists(), "{name}: {files}");
+    }
+    assert_survived(&home, &repo, &["mine\n"]);
+}
+
+#[test]
 fn row_85_size_is_looked_at_before_content() {
     let (home, repo) = stage();
     let _daemon = home.daemon();

@@ -6,9 +6,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
+use gix::bstr::ByteSlice as _;
+
 use crate::git::moment::{Moment, has_no_folders};
 use crate::git::path::display;
-use crate::git::{Fingerprint, GitError, Repository};
+use crate::git::{Change, ChangeKind, Fingerprint, GitError, Repository};
 
 /// Files of the work tree that git reads without being asked to.
 const RULES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
@@ -25,6 +27,20 @@ impl Repository {
             fs::remove_file(pipe).map_err(GitError::io("removing", pipe))?;
         }
         Ok(pipes.iter().map(|pipe| self.name_of(pipe)).collect())
+    }
+
+    /// Removes pipes, sockets and devices that stand where HEAD has something: git cannot store them, and whoever reads the
+    /// file would wait. Tells whether there were any.
+    pub fn remove_pipes_among(&self, changes: &[Change]) -> Result<bool, GitError> {
+        let of_head = changes.iter().filter(|it| !matches!(it.kind, ChangeKind::Untracked | ChangeKind::Added));
+        let mut found = false;
+        for path in of_head.map(|change| self.file(change.path.as_bstr())) {
+            if path.symlink_metadata().is_ok_and(|found| is_endless(found.file_type())) {
+                fs::remove_file(&path).map_err(GitError::io("removing", &path))?;
+                found = true;
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the paths of the pipes that git would read, and of links to such.

@@ -103,6 +103,7 @@ fn look_after(context: &RunContext, loaded: &Loaded, work: &Worked, end: GuardEn
         scenery: None,
     };
     let undone = restore::undo(context, &repository, loaded, after)?;
+    inspect::look(context, &repository)?;
     let Found { history, elsewhere, mut reverted, moved_refs, .. } = undone;
     let departure = definition::noted(context, work.task.iter)?;
     if departure.answer(loaded.policy.on_change) == OnChange::Revert {

@@ -15,7 +15,7 @@ use runner_core::tree::{self, MAX_TREE_BYTES};
 use runner_core::validate::TreeFault;
 use runner_core::verdict::{Breach, Finding, SessionEnd, StopCause, Task, TreeFinding};
 
-use crate::git::{Change, Id};
+use crate::git::{Change, Id, Repository};
 use crate::repo::layout::Layout;
 use crate::store::LeftTree;
 use crate::worker::context::{Obstacle, RunContext};
@@ -42,7 +42,7 @@ pub(crate) fn inspect(
         without_secrets(examine_tree(loaded, (task, session.answer()), text).finding, text, &context.secrets)
     };
     let head = repository.head()?.commit();
-    let changes = context.look()?;
+    let changes = look(context, &repository)?;
     let untracked = repository.kept_tracked();
     if stop != Some(StopCause::Cancel) {
         // What is claimed and checked is what is there, and a commit would be without it; the tree is written anew.
@@ -82,6 +82,16 @@ pub(crate) fn inspect(
         moved_refs: undone.moved_refs,
         dirty_submodules,
     })
+}
+
+/// Looks at what differs from HEAD. What can be stored by nobody, and holds nothing, counts as removed.
+pub(crate) fn look(context: &RunContext, repository: &Repository) -> Result<Vec<Change>, Obstacle> {
+    let changes = context.look()?;
+    if !repository.remove_pipes_among(&changes)? {
+        return Ok(changes);
+    }
+    context.last_scan.forget();
+    Ok(context.look()?)
 }
 
 /// Takes the secrets out of what is told of a tree: it gets into feedback and prompts.
