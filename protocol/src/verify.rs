@@ -15,8 +15,6 @@ words! {
         Form = "form",
         /// Nothing is missing: parents, `Runner-From` and `Runner-Tree-From` are an unbroken chain.
         Chain = "chain",
-        /// The rules that a commit names are known, and no lower than those of the commits before it.
-        Rules = "rules",
         /// Iterations are numbered without a gap, within one run.
         Number = "number",
         /// Every state that a session begins with or ends in can be read and is valid.

@@ -6,7 +6,6 @@ mod answers;
 mod begin;
 mod contents;
 mod guards;
-mod old_branches;
 mod place;
 mod readme;
 mod refusals;

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use protocol::state::RunState;
 use protocol::tree::TaskTree;
 use protocol::verify::{AuditFinding, AuditReport, AuditRule as Rule, Severity};
-use runner_testkit::Home;
+use runner_testkit::{Home, Output};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -37,17 +37,6 @@ struct Piece {
     id: String,
     message: String,
     tree: String,
-}
-
-/// Returns a message as a runner of the first rules would have written it: without their number, and without the title.
-fn of_first_rules(message: &str) -> String {
-    let message = message.replace(" rules=4\n", "\n");
-    if !message.contains("\nRunner-Commit: iteration\n") {
-        return message;
-    }
-    let (subject, body) = message.split_once("\n\n").expect("a body");
-    let (_, rest) = body.split_once("\n\n").expect("a title");
-    format!("{subject}\n\n{rest}")
 }
 
 /// An honest branch, and a bare clone in which it is forged.
@@ -104,6 +93,17 @@ impl Forge {
 
     /// Audits the branch that these pieces are.
     fn audit(&self, pieces: &[Piece]) -> AuditReport {
+        report(&self.verified(pieces))
+    }
+
+    /// Asserts that the branch that these pieces are is not judged, and what is said of it.
+    #[track_caller]
+    fn ends(&self, pieces: &[Piece], told: &str) {
+        let output = self.verified(pieces);
+        assert!(output.exits(6).stderr.contains(told), "{}", output.stderr);
+    }
+
+    fn verified(&self, pieces: &[Piece]) -> Output {
         let base = self.play.repo.run_state("HEAD").base.expect("a run has a base");
         let (mut parent, mut renamed) = (base, Vec::<(String, String)>::new());
         let honest = pieces.iter().zip(&self.pieces).take_while(|(piece, honest)| piece == honest).count();
@@ -116,8 +116,7 @@ impl Forge {
             renamed.push((piece.id.clone(), parent.clone()));
         }
         self.git(&["update-ref", &format!("refs/heads/runner/{RUN}"), &parent], "");
-        let output = self.play.home.ctl(&["verify", &self.clone, "--run", RUN, "--json"]);
-        report(&output)
+        self.play.home.ctl(&["verify", &self.clone, "--run", RUN, "--json"])
     }
 
     /// Makes a commit by hand.

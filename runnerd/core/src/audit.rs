@@ -49,7 +49,6 @@ use self::state::State;
 pub use self::tips::Tips;
 use crate::fsck::{self, Against, Found};
 use crate::message::{Receipt, RunnerCommit};
-use crate::rules::Rules;
 use crate::tree;
 use crate::watched::Watched;
 
@@ -64,8 +63,6 @@ pub struct Audit {
     last: Option<State>,
     /// The number of the last iteration.
     last_iter: Option<u32>,
-    /// The highest rules that a commit has named.
-    rules: Rules,
     /// What people changed since.
     people: NetDiff,
     /// The session that is being passed.
@@ -142,7 +139,6 @@ impl Audit {
             state,
             last,
             last_iter,
-            rules: Rules::FIRST,
             people: NetDiff::default(),
             session: None,
             since_base: None,
@@ -288,10 +284,7 @@ impl Audit {
     }
 
     fn begin_session(&mut self, watched: Option<&Watched>) -> SessionCommits {
-        let accepted = match watched {
-            Some(watched) => self.ground.watch(watched, &self.readers),
-            None => self.ground.at_from(self.last.as_ref(), (&self.state, &self.people), &self.readers),
-        };
+        let accepted = watched.and_then(|watched| self.ground.watch(watched, &self.readers));
         self.end_people_commits();
         SessionCommits { from: self.state.clone(), accepted, net: NetDiff::default(), of_code: 0 }
     }
@@ -304,7 +297,6 @@ impl Audit {
     /// Looks at a claim or a release: it changes no file. One that does counts as a person's commit besides.
     fn driven(&mut self, head: &Head, commit: &RunnerCommit, Given { link, reading }: Given<'_>) {
         self.form(head, commit);
-        self.rules(commit.version().rules);
         if let Some(change) = link.changes.first() {
             let path = String::from_utf8_lossy(&change.path);
             self.findings.violation(AuditRule::Milestone, &path, ("the files of the commit before", "a change"));
@@ -331,9 +323,7 @@ impl Audit {
             self.findings.violation(AuditRule::Number, "iter", (&expected, &iter.to_string()));
         }
         self.last_iter = iter.or(self.last_iter);
-        let rules = commit.version().rules;
-        self.rules(rules);
-        if let Some(session) = self.session.take().filter(|_| rules.are_known()) {
+        if let Some(session) = self.session.take() {
             match commit {
                 RunnerCommit::Iteration(receipt) => self.iteration(&session, receipt, given.link),
                 RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
@@ -361,18 +351,6 @@ impl Audit {
         }
     }
 
-    /// The rules of a commit are known, and those of the commits before it or later ones.
-    fn rules(&mut self, rules: Rules) {
-        if !rules.are_known() {
-            let expected = format!("{} or lower: what later rules ask of a commit is not known here", Rules::CURRENT);
-            self.findings.violation(AuditRule::Rules, "Runner-Version", (&expected, &rules.to_string()));
-        } else if rules < self.rules {
-            let expected = format!("{} or higher, as before", self.rules);
-            self.findings.violation(AuditRule::Rules, "Runner-Version", (&expected, &rules.to_string()));
-        }
-        self.rules = self.rules.max(rules);
-    }
-
     fn iteration(&mut self, session: &SessionCommits, receipt: &Receipt, link: &Link) {
         let counts = &mut self.report.counts;
         counts.iterations += 1;
@@ -397,7 +375,6 @@ impl Audit {
         .check(&mut self.findings);
         if let Some(accepted) = &session.accepted {
             self.ground.check(Announced { accepted, receipt }, &self.readers, &mut self.findings);
-            self.ground.learn(accepted, (&to.run_state.guard_definition, &session.net));
         }
         self.since_iteration = NetDiff::default();
         let counts = &mut self.report.counts;
@@ -451,9 +428,6 @@ impl Audit {
             RunnerCommit::Baseline(milestone, guard) => step(milestone).baseline(*guard, &mut self.findings),
             RunnerCommit::Resume(milestone) => step(milestone).resume(&mut self.findings),
             RunnerCommit::Iteration(_) | RunnerCommit::Claim(_) | RunnerCommit::Release(_) => {}
-        }
-        if let Some(accepted) = accepted {
-            self.ground.learn(accepted, (&to.run_state.guard_definition, net));
         }
     }
 

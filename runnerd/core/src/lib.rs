@@ -29,7 +29,6 @@ pub mod verdict;
 pub use self::files::{answer, change, guardrails, layout, notes, person, questions};
 pub use self::guard::{definition, watched};
 pub use self::iteration::{examine, explain, failure, transition};
-pub use self::message::rules;
 pub(crate) use self::prompt::template;
 pub use self::run::{approval, fallback, obstacle, uncommitted, usage, wait};
 pub(crate) use self::text::{ansi, clip, strict_json};

@@ -8,7 +8,7 @@ mod claim;
 mod headline;
 mod list;
 mod receipt;
-pub mod rules;
+mod rules;
 mod summary;
 mod trailers;
 mod value;
@@ -19,6 +19,7 @@ pub use claim::claims;
 pub use headline::headline;
 pub use list::{NameList, NotAList};
 pub use receipt::{Receipt, Subject};
+pub use rules::RulesError;
 pub use summary::first_line;
 pub(crate) use summary::safe as safe_summary;
 pub use value::{
@@ -28,7 +29,6 @@ pub use value::{
 
 use self::trailers::Trailers;
 use crate::driver::Driver;
-use crate::rules::Rules;
 
 /// What the subjects of all commits of the runner begin with.
 const SCOPE: &str = "chore(loop): ";
@@ -66,14 +66,9 @@ pub enum MessageError {
         /// What its value should be.
         reason: String,
     },
-    /// It is of rules that are not known here, and of no form that is.
-    #[error("of {rules}, which this version does not know: {why}")]
-    Rules {
-        /// The rules that it names.
-        rules: Rules,
-        /// What is wrong with it by the rules that are known.
-        why: Box<Self>,
-    },
+    /// It is the runner's, by other rules than those that are known here.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
     /// Everything is there, but not in the one form that the runner writes.
     #[error("line {line} differs from what the runner writes")]
     Form {
@@ -162,18 +157,6 @@ impl RunnerCommit {
         str::from_utf8(message).map_err(|_| MessageError::Encoding).and_then(Self::parse)
     }
 
-    /// Returns who wrote the commit, by which rules.
-    pub fn version(&self) -> &RunnerVersion {
-        match self {
-            Self::Iteration(receipt) => &receipt.version,
-            Self::Start(milestone)
-            | Self::Baseline(milestone, _)
-            | Self::Resume(milestone)
-            | Self::Claim(milestone)
-            | Self::Release(milestone) => &milestone.version,
-        }
-    }
-
     /// Returns the receipt of an iteration whose leaf passed.
     pub fn accepted(&self) -> Option<&Receipt> {
         match self {
@@ -198,21 +181,10 @@ impl RunnerCommit {
         matches!(self, Self::Claim(_) | Self::Release(_) | Self::Start(_))
     }
 
-    /// Tells whether a message is that of a commit of the runner's which settles what was before it.
-    pub fn settles(message: &str) -> bool {
-        Self::parse(message).is_ok_and(|commit| !commit.is_transparent())
-    }
-
     /// Reads a message that [`RunnerCommit::compose`] has written; a newline at its end may be missing.
     pub fn parse(message: &str) -> Result<Self, MessageError> {
-        let parts = Parts::of(message);
-        Self::read(message, &parts).map_err(|why| match parts.rules().filter(|rules| !rules.are_known()) {
-            Some(rules) => MessageError::Rules { rules, why: Box::new(why) },
-            None => why,
-        })
-    }
-
-    fn read(message: &str, parts: &Parts<'_>) -> Result<Self, MessageError> {
+        let parts = &Parts::of(message);
+        rules::check(parts.trailers)?;
         let mut trailers = Trailers::parse(parts.trailers)?;
         let kind: String = trailers.optional(KIND)?.ok_or(MessageError::NotRunner)?;
         let commit = match kind.as_str() {
@@ -317,12 +289,6 @@ impl<'a> Parts<'a> {
         GuardOutcome::ALL
             .iter()
             .find_map(|&guard| Some((self.run_between("baseline run ", &format!(" guard={guard}"))?, guard)))
-    }
-
-    /// The rules that the trailers name, whatever else is wrong with them.
-    fn rules(&self) -> Option<Rules> {
-        let named = self.trailers.lines().find_map(|line| line.strip_prefix(VERSION)?.strip_prefix(": "));
-        Some(named?.parse::<RunnerVersion>().ok()?.rules)
     }
 
     fn bad_subject(&self) -> MessageError {

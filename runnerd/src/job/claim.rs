@@ -15,7 +15,7 @@ use crate::clock;
 use crate::config::{Extras, RepoConfig};
 use crate::git::{CommitInfo, Id, Identity, NewCommit, Repository};
 use crate::upstream::{PUSH, Push, Pushed, Remote, UpstreamError, as_branch};
-use crate::worker;
+use crate::worker::{self, LoadError};
 
 /// Pauses between looks at a remote; the last is repeated.
 const PAUSES: [u64; 5] = [1, 2, 5, 10, 30];
@@ -296,6 +296,13 @@ fn is_driven_since(repository: &Repository, tip: &Id, since: &Id) -> Result<bool
 }
 
 fn is_completed(job: &Job, repository: &Repository, tip: Id) -> Result<bool, JobError> {
+    let settled = worker::last_settled(repository, tip).map_err(|error| match error {
+        LoadError::Rules { commit, source } => {
+            JobError::Unread { branch: job.branch.clone(), commit, why: source.into() }
+        }
+        LoadError::Git(error) => error.into(),
+        error => unknown(job, tip, error),
+    })?;
     // What cannot be read is for the engine to hold.
     let Ok(loaded) = worker::load(repository, tip) else { return Ok(false) };
     let run = Some(job.options.run.as_str());
@@ -306,11 +313,6 @@ fn is_completed(job: &Job, repository: &Repository, tip: Id) -> Result<bool, Job
         return Ok(false);
     }
     // That a person has written it does not make it so: the engine looks at what they have done, and holds the run.
-    let mut settled = None;
-    repository.first_parents_until(&tip, MAX_COMMITS, |commit| {
-        settled = RunnerCommit::settles(&commit.message).then_some(commit.id);
-        settled.is_some()
-    })?;
     Ok(settled.and_then(|at| worker::load(repository, at).ok()).is_some_and(|settled| settled.tree.root.passes))
 }
 
@@ -324,6 +326,9 @@ fn iteration(job: &Job, repository: &Repository, (tip, claimed): (Id, &Claimed))
 
 /// Reads the configuration at a commit of the run.
 pub(super) fn config(job: &Job, repository: &Repository, commit: Id) -> Result<RepoConfig, JobError> {
-    let unknown = |source| JobError::Config { run: job.options.run.clone(), commit, source: Box::new(source) };
-    worker::load_config(repository, commit).map_err(unknown)
+    worker::load_config(repository, commit).map_err(|source| unknown(job, commit, source))
+}
+
+fn unknown(job: &Job, commit: Id, source: LoadError) -> JobError {
+    JobError::Config { run: job.options.run.clone(), commit, source: Box::new(source) }
 }

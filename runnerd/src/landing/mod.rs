@@ -110,6 +110,7 @@ impl LandError {
             Self::Denied(error) => *error,
             Self::Git(error) => git_error(&error),
             Self::Verify(VerifyError::Git(error)) => git_error(&error),
+            Self::Verify(VerifyError::State(error)) => error.told("runnerctl validate"),
             Self::Verify(error) => ErrorData::new(ErrorKind::Fault, in_one_line(&error)),
             Self::NotAdvanced(error) => advance::told(&error),
         }

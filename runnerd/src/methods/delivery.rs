@@ -17,7 +17,6 @@ use super::tree::load_tip;
 use super::verify::told;
 use super::{Api, blocking};
 use crate::admit::{self, git_error};
-use crate::causes::in_one_line;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{Queued, Store, repo_id};
@@ -105,8 +104,7 @@ fn described(
     target: &Target,
     (remote, stop): (Option<String>, &CancellationToken),
 ) -> Result<(DescribeReply, String), ErrorData> {
-    let loaded = load(repository, target.tip)
-        .map_err(|error| ErrorData::new(ErrorKind::InvalidFile, in_one_line(&error)).hint("runnerctl verify"))?;
+    let loaded = load(repository, target.tip).map_err(|error| error.told("runnerctl verify"))?;
     let audit = verify(repository, target, false, stop).map_err(|error| told(repository, &error))?;
     let receipts = receipts(repository, &target.run, target.tip, MAX_COMMITS).map_err(|error| git_error(&error))?;
     let made: Vec<Made> =

@@ -21,7 +21,6 @@ use super::explain::explain;
 use super::iteration::full_id;
 use super::{Api, blocking, validate as checks};
 use crate::admit::{Passed, git_error};
-use crate::causes::in_one_line;
 use crate::git::{Id, Repository};
 use crate::repo::durable;
 use crate::store::{Store, repo_id};
@@ -136,7 +135,5 @@ pub(super) fn tip(repository: &Repository, run: Option<&str>) -> Result<Id, Erro
 }
 
 fn load_at(repository: &Repository, commit: Id) -> Result<Loaded, ErrorData> {
-    load(repository, commit).map_err(|error| {
-        ErrorData::new(ErrorKind::InvalidFile, in_one_line(&error)).hint("runnerctl validate, or runnerctl start")
-    })
+    load(repository, commit).map_err(|error| error.told("runnerctl validate, or runnerctl start"))
 }

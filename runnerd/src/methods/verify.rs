@@ -153,9 +153,9 @@ pub(super) fn told(repository: &Repository, error: &VerifyError) -> ErrorData {
         }
         VerifyError::Git(error @ GitError::FalseObject { .. }) => git_error(error).hint("git fsck"),
         VerifyError::Git(error) => git_error(error),
+        VerifyError::State(error) => error.told("runnerctl validate"),
         VerifyError::Gone(_)
         | VerifyError::NoCommit(_)
-        | VerifyError::State(_)
         | VerifyError::Folder { .. }
         | VerifyError::Spawn(_)
         | VerifyError::Workspace(_)

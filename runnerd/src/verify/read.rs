@@ -75,6 +75,7 @@ pub fn verify(
 ) -> Result<AuditReport, VerifyError> {
     let chain = repository.chain()?;
     let (commits, plan) = planned(&chain, (repository, target), stop)?;
+    refuse_other_rules(&plan)?;
     let branch = Branch { repository, first: commits.len() - plan.heads().len(), commits, chain };
     branch.judged(plan, is_live, stop)
 }
@@ -82,6 +83,15 @@ pub fn verify(
 /// Returns the commits of the branch of a run, and whose each is, for who judges none of them.
 pub fn plan(repository: &Repository, target: &Target, stop: &CancellationToken) -> Result<Plan, VerifyError> {
     Ok(planned(&repository.chain()?, (repository, target), stop)?.1)
+}
+
+/// Refuses a branch that has a commit of other rules among those that are looked at: whose the others are is not known.
+pub(super) fn refuse_other_rules(plan: &Plan) -> Result<(), VerifyError> {
+    let first = plan.all().len() - plan.heads().len();
+    let Some((at, source)) = plan.of_other_rules().find(|(at, _)| *at >= first) else { return Ok(()) };
+    let id = &plan.all()[at].id;
+    let commit = id.parse().map_err(|_| VerifyError::NoCommit(id.clone()))?;
+    Err(Box::new(LoadError::Rules { commit, source: source.clone() }).into())
 }
 
 fn planned(
@@ -329,7 +339,6 @@ fn read_config(text: &[u8]) -> Result<Settings, FileFault> {
     Ok(Settings {
         policy: policy_of(&config),
         guard_command: config.guard.command,
-        definition: worker::globs_of_old(config.guard.definition.as_ref()),
         criteria: config.review.criteria,
         baseline: config.guard.baseline,
         prompt_bytes: usize::try_from(config.prompt.budget_bytes).unwrap_or(usize::MAX),

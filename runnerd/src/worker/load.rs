@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use protocol::command::Ways;
+use protocol::error::{ErrorData, ErrorKind};
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
+use protocol::view::StopReason;
+use runner_core::message::{MessageError, RulesError, RunnerCommit};
 use runner_core::obstacle::Nature;
 use runner_core::policy::{self, Kinds, Policy};
 use runner_core::run::Standing;
@@ -14,6 +18,7 @@ use runner_core::tree;
 use runner_core::validate::{self, TreeFault};
 use serde::de::DeserializeOwned;
 
+use crate::causes::in_one_line;
 use crate::clock;
 use crate::config::{self, ConfigError, Executor, OnChange, OnTimeout, RepoConfig, Reviewer, RoleMode};
 use crate::git::{GitError, Id, Repository};
@@ -22,6 +27,9 @@ use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
 use crate::repo::prompts::{self, OVERRIDES};
 use crate::worker::integrity::definition::Known;
+
+/// Commits that are looked through for the runner's last one.
+pub(crate) const MAX_PERSON_COMMITS: usize = 10_000;
 
 /// The committed state at one commit.
 #[derive(Debug, Clone)]
@@ -56,6 +64,14 @@ pub enum LoadError {
     /// The repository cannot be read.
     #[error(transparent)]
     Git(#[from] GitError),
+    /// The runner's last commit was made by other rules.
+    #[error("commit {commit} of the runner cannot be read")]
+    Rules {
+        /// The commit.
+        commit: Id,
+        /// Why it is not read.
+        source: RulesError,
+    },
     /// A file is missing.
     #[error("{path} is not in commit {commit}")]
     Missing {
@@ -93,22 +109,63 @@ impl Obstructs for LoadError {
         match self {
             Self::Git(error) => error.nature(),
             // What is committed is wrong until somebody commits something else.
-            Self::Missing { .. } | Self::Config(_) | Self::Goal(_) | Self::Tree { .. } | Self::Json { .. } => {
-                Nature::Lasting
-            }
+            Self::Rules { .. }
+            | Self::Missing { .. }
+            | Self::Config(_)
+            | Self::Goal(_)
+            | Self::Tree { .. }
+            | Self::Json { .. } => Nature::Lasting,
         }
     }
 
     fn remedy(&self) -> Option<String> {
         match self {
             Self::Git(error) => error.remedy(),
+            Self::Rules { source, .. } => Some(source.hint().to_owned()),
             Self::Missing { .. } | Self::Config(_) | Self::Goal(_) | Self::Tree { .. } | Self::Json { .. } => None,
+        }
+    }
+}
+
+impl LoadError {
+    /// Says that a run cannot go on from there.
+    pub(crate) fn hold(&self) -> StopReason {
+        let message = match self {
+            Self::Rules { .. } => in_one_line(self),
+            _ => format!("the committed state is not valid: {}", in_one_line(self)),
+        };
+        let ways = self.remedy().unwrap_or_else(|| "fix the file, commit it, then: runnerctl resume".to_owned());
+        StopReason::new(message, ways)
+    }
+
+    /// Tells it to whoever has asked for something; `ways` is what to do about a file that is not valid.
+    pub fn told(&self, ways: impl Into<Ways>) -> ErrorData {
+        let told = |kind| ErrorData::new(kind, in_one_line(self));
+        match self {
+            Self::Rules { source, .. } => told(ErrorKind::WrongState).hint(source.hint()),
+            Self::Git(_) => told(ErrorKind::Fault).hint(ways),
+            _ => told(ErrorKind::InvalidFile).hint(ways),
         }
     }
 }
 
 fn list(faults: &[TreeFault]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the runner's last commit, from this one on back; one that only says who drives the run settles nothing, and does
+/// not count.
+pub fn last_settled(repository: &Repository, from: Id) -> Result<Option<Id>, LoadError> {
+    let mut last = None;
+    repository.first_parents_until(&from, MAX_PERSON_COMMITS, |commit| {
+        last = match RunnerCommit::parse(&commit.message) {
+            Ok(read) => (!read.is_transparent()).then_some(Ok(commit.id)),
+            Err(MessageError::Rules(source)) => Some(Err(LoadError::Rules { commit: commit.id, source })),
+            Err(_) => None,
+        };
+        last.is_some()
+    })?;
+    last.transpose()
 }
 
 /// Reads the committed state at `commit`.
@@ -118,6 +175,7 @@ pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
     let required = [Layout::GOAL, Layout::TREE, Layout::RUN_STATE, Layout::FEEDBACK];
     let files = repository.read_all(&commit, optional.iter().copied().chain(required))?;
     let at = At { files: &files, commit };
+    let run_state: RunState = at.json(Layout::RUN_STATE)?;
     let config = config_of(repository, files.get(Layout::CONFIG).map_or(&[], Vec::as_slice))?;
     let text = |path| Some((path, String::from_utf8_lossy(files.get(path)?).into_owned()));
     Ok(Loaded {
@@ -127,7 +185,7 @@ pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
         goal: Goal::parse(at.bytes(Layout::GOAL)?, &PathBuf::from(Layout::GOAL))?,
         tree: validate::load(at.bytes(Layout::TREE)?)
             .map_err(|faults| LoadError::Tree { path: Layout::TREE, faults })?,
-        run_state: at.json(Layout::RUN_STATE)?,
+        run_state,
         feedback: at.json(Layout::FEEDBACK)?,
         texts: optional.into_iter().filter_map(text).collect(),
         template_faults: prompts::faults(|path| Ok::<_, GitError>(files.get(path).cloned())),

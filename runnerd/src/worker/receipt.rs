@@ -3,7 +3,6 @@
 use runner_core::iteration::{GuardEnd, GuardHow};
 use runner_core::message::{GuardRun, ProcessEnd, RunnerVersion};
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
-use runner_core::rules::Rules;
 
 /// Returns what receipts name as the runner's version.
 pub(crate) fn version() -> RunnerVersion {
@@ -11,7 +10,6 @@ pub(crate) fn version() -> RunnerVersion {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         prompt_format: PROMPT_FORMAT,
         templates: templates_digest().chars().take(12).collect(),
-        rules: Rules::CURRENT,
     }
 }
 

@@ -33,7 +33,7 @@ const LINES: [&[u8]; 44] = [
     b"Runner-Commit: \xff",
     b"Runner\xff-Commit: x",
     b"Runner-Commits: x",
-    b"Runner-Version: 0.1.0 prompt=1 templates=0123456789ab rules=2",
+    b"Runner-Version: 0.1.0 prompt=1 templates=0123456789ab rules=1",
     b"Runner-Verdict: Accepted",
     b" continued",
     b"\tcontinued",

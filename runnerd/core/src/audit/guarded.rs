@@ -7,12 +7,9 @@ use protocol::verify::AuditRule;
 
 use super::findings::Findings;
 use super::link::{PathChange, Readers, Stored};
-use super::net_diff::NetDiff;
-use super::state::State;
-use crate::definition::{self, Definition, Departure, Guarded};
+use crate::definition::{Definition, Departure, Guarded};
 use crate::layout;
 use crate::message::Receipt;
-use crate::rules::Rules;
 use crate::watched::{Checks, Watched};
 
 /// The trailer that names what no person has accepted.
@@ -101,30 +98,6 @@ impl Ground {
         &self.standing.insert(known.unwrap_or_else(named)).definition
     }
 
-    /// Returns what follows at the commit at which a session begins, after people's commits; none before a
-    /// start.
-    pub(super) fn at_from(
-        &mut self,
-        last: Option<&State>,
-        (state, people): (&State, &NetDiff),
-        readers: &Readers,
-    ) -> Option<Accepted> {
-        let (last, from) = (last?.known().ok()?, state.known().ok()?);
-        self.files.as_ref()?;
-        let (old_globs, globs) = (&last.settings.definition, &from.settings.definition);
-        let mut before = self.standing(old_globs, readers).clone();
-        let committed = self.standing(globs, readers).clone();
-        let mut now = committed.clone();
-        for (path, (old, new)) in people.code_with_sides() {
-            put(&mut before, path, old.as_ref().filter(|_| (readers.is_definition)(old_globs, path)));
-            put(&mut now, path, new.as_ref().filter(|_| (readers.is_definition)(globs, path)));
-        }
-        let accepted = definition::accepted(&from.run_state.guard_definition, &before, &now);
-        let accepted = accepted.into_iter().filter(|(path, _)| (readers.is_definition)(globs, path)).collect();
-        let guarded = Guarded { accepted, committed, is_absence_accepted: false };
-        Some(Accepted { guarded, is_whole: old_globs == globs, globs: globs.clone() })
-    }
-
     /// Takes over what is watched at the commit at which a session begins, as it was told from that commit.
     pub(super) fn watch(&mut self, watched: &Watched, readers: &Readers) -> Option<Accepted> {
         let Watched { globs, accepted, is_absence_accepted, checks, .. } = watched;
@@ -138,24 +111,12 @@ impl Ground {
         let standing = self.standing(globs, readers).clone();
         let committed = self.checks.settle(accepted, standing);
         let guarded = Guarded { accepted: accepted.clone(), committed, is_absence_accepted: *is_absence_accepted };
-        Some(Accepted { guarded, is_whole: true, globs: globs.clone() })
+        Some(Accepted { guarded, globs: globs.clone() })
     }
 
     /// Takes over what manifests say of checks.
     pub(super) fn add_checks(&mut self, checks: &Checks) {
         self.checks.extend(checks);
-    }
-
-    /// Takes over what a commit of the runner says of files that a new configuration has made part of the definition and
-    /// that no commit has changed; a later commit that changes one tells whether it was so.
-    pub(super) fn learn(&mut self, accepted: &Accepted, (told, net): (&Definition, &NetDiff)) {
-        let Some(files) = self.files.as_mut().filter(|_| !accepted.is_whole) else { return };
-        let changed: BTreeSet<&str> = net.code_with_sides().map(|(path, _)| path).collect();
-        let unknown = accepted.unknown(told).filter(|(path, _)| !changed.contains(path.as_str()));
-        for (path, form) in unknown.filter(|(path, _)| !self.gone.contains(*path)) {
-            files.entry(path.clone()).or_insert_with(|| form.clone());
-        }
-        self.standing = None;
     }
 
     /// Checks that the receipt names every file that departs from what was accepted at From.
@@ -184,7 +145,7 @@ impl Ground {
             let name = String::from_utf8_lossy(name);
             findings.violation(AuditRule::Receipt, ANNOUNCED, ("files of the guard's definition", &name));
         }
-        if receipt.version.rules >= Rules::SECOND && named.more() > 0 && !named.is_full() {
+        if named.more() > 0 && !named.is_full() {
             let found = format!("{} that are counted only", named.more());
             findings.violation(AuditRule::Receipt, ANNOUNCED, ("every file by its name", &found));
         }
@@ -196,26 +157,8 @@ impl Ground {
 pub(super) struct Accepted {
     /// What was accepted, and what is there.
     pub guarded: Guarded,
-    /// Whether that is all of it: files that a new configuration has made part of it may never have changed.
-    is_whole: bool,
     /// The globs that name it.
     globs: Vec<String>,
-}
-
-impl Accepted {
-    /// Returns what the runner must have written, where this is what it wrote.
-    pub(super) fn written(&self, told: &Definition) -> Definition {
-        let mut written = self.guarded.accepted.clone();
-        if !self.is_whole {
-            written.extend(self.unknown(told).map(|(path, form)| (path.clone(), form.clone())));
-        }
-        written
-    }
-
-    /// Returns those of these files that no commit has told of.
-    fn unknown<'d>(&self, told: &'d Definition) -> impl Iterator<Item = (&'d String, &'d String)> {
-        told.iter().filter(move |(path, _)| !self.guarded.committed.contains_key(*path))
-    }
 }
 
 fn put(definition: &mut Definition, path: &str, stored: Option<&Stored>) {

@@ -216,7 +216,7 @@ impl Iteration<'_> {
     /// What the runner must have written of the guard's definition.
     fn guard_definition(&self) -> Definition {
         let told = &self.to.run_state.guard_definition;
-        self.accepted.map_or_else(|| told.clone(), |accepted| accepted.written(told))
+        self.accepted.map_or(told, |accepted| &accepted.guarded.accepted).clone()
     }
 
     /// What the runner makes of the state at From with this outcome.
@@ -229,7 +229,6 @@ impl Iteration<'_> {
         };
         let (old, new) = (self.from.run_state, self.to.run_state);
         let facts = Facts {
-            rules: self.receipt.version.rules,
             agents_tree: left,
             notes,
             held_back: new.held_back.clone(),
@@ -294,7 +293,7 @@ impl Iteration<'_> {
             node: task.node.clone(),
             status: row(told.outcome.verdict.name()).status,
             guard: told.outcome.guard_outcome(),
-            headline: headline(receipt.version.rules, title, told.outcome.verdict.name()),
+            headline: headline(title, told.outcome.verdict.name()),
             summary: self.to.run_state.last_summary.clone().unwrap_or_default(),
             attempts,
             notes: NameList::new(used),

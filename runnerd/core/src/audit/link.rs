@@ -117,8 +117,6 @@ pub struct Settings {
     pub policy: Policy,
     /// The guard's command.
     pub guard_command: Vec<String>,
-    /// The globs that name the guard's definition by the first and the second rules.
-    pub definition: Vec<String>,
     /// What reviewers go by.
     pub criteria: String,
     /// Whether the guard is run on the base.

@@ -30,7 +30,7 @@ pub(super) struct Step<'a> {
     pub net: &'a NetDiff,
     /// What a person has accepted of the guard's definition, as far as the branch tells.
     pub accepted: Option<&'a Accepted>,
-    /// What is watched where it begins a run, as the commit tells it; none by rules that do not tell.
+    /// What is watched where it begins a run, as the commit tells it; none where that cannot be read.
     pub begun: Option<&'a Watched>,
     /// The receipt of the parent, where that is the end of an iteration.
     pub upon: Option<&'a Receipt>,
@@ -154,7 +154,7 @@ impl Step<'_> {
     /// What it must have written of the guard's definition.
     fn guard_definition(&self) -> Definition {
         let told = &self.to.run_state.guard_definition;
-        self.accepted.map_or_else(|| told.clone(), |accepted| accepted.written(told))
+        self.accepted.map_or(told, |accepted| &accepted.guarded.accepted).clone()
     }
 
     /// It says what it was made upon.

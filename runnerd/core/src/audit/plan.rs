@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use super::cut::End;
 use super::link::Head;
-use crate::message::{MessageError, Receipt, RunnerCommit, claims};
-use crate::rules::Rules;
+use crate::message::{MessageError, Receipt, RulesError, RunnerCommit, claims};
 
 /// The commits of one run along first parents, oldest first, and whose each is.
 #[derive(Debug)]
@@ -171,11 +170,7 @@ impl Plan {
             Part::Runner { .. } if here.checked_sub(1).is_some_and(is_agents) => return None,
             Part::Agent { .. } | Part::Runner { .. } => {}
         }
-        let runners = self.parts[here..].iter().find_map(Part::commit)?;
-        let rules = runners.version().rules;
-        let is_known = rules >= Rules::THIRD && rules.are_known();
-        match runners {
-            _ if !is_known => None,
+        match self.parts[here..].iter().find_map(Part::commit)? {
             RunnerCommit::Start(_) => Some(WatchAt::Start),
             RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) | RunnerCommit::Iteration(_) => Some(WatchAt::From),
             // No session ends with them: what is between is nobody's to look at here.
@@ -186,6 +181,15 @@ impl Plan {
     /// Returns all commits of the branch that are here, those before the first that is looked at included.
     pub fn all(&self) -> &[Head] {
         &self.heads
+    }
+
+    /// Returns the commits of the runner's, of all that are here, that name other rules, with their places: whose those around
+    /// them are cannot be told.
+    pub fn of_other_rules(&self) -> impl Iterator<Item = (usize, &RulesError)> {
+        self.parts.iter().enumerate().filter_map(|(at, part)| match part {
+            Part::Malformed(MessageError::Rules(why)) => Some((at, why)),
+            Part::Malformed(_) | Part::Runner { .. } | Part::Person | Part::Agent { .. } => None,
+        })
     }
 
     /// Returns whose one of all commits is.

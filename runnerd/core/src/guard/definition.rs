@@ -37,16 +37,6 @@ pub struct Departure {
     pub has_accepted: bool,
 }
 
-/// Returns the definition that a person has accepted last: what the run state has kept, but for the files that a person
-/// has changed since the runner's last commit.
-///
-/// `before` is the definition in that commit, `now` the one in the commit at which an iteration begins.
-pub fn accepted(kept: &Definition, before: &Definition, now: &Definition) -> Definition {
-    let is_persons = |path: &&String| before.get(*path) != now.get(*path);
-    let of = |path: &String| if is_persons(&path) { now.get(path) } else { kept.get(path) };
-    all_paths([kept, before, now]).into_iter().filter_map(|path| Some((path.clone(), of(path)?.clone()))).collect()
-}
-
 impl Departure {
     /// Compares what there is with what was accepted.
     pub fn between(accepted: &Definition, standing: &Definition) -> Self {

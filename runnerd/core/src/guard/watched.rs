@@ -18,8 +18,8 @@ use super::tools;
 pub struct Asked<'a> {
     /// What is set there.
     pub now: Set<'a>,
-    /// What was set at the runner's last commit.
-    pub before: Before<'a>,
+    /// What was set at the runner's last commit; none where a run begins.
+    pub before: Option<Set<'a>>,
     /// The paths that people have changed since then.
     pub changed: &'a BTreeSet<String>,
     /// Tells whether a path is one that these globs name.
@@ -35,17 +35,6 @@ pub struct Set<'a> {
     pub configured: Option<&'a [String]>,
     /// What the run state has kept as accepted.
     pub kept: &'a Definition,
-}
-
-/// What was set before.
-#[derive(Debug, Clone, Copy)]
-pub enum Before<'a> {
-    /// Nothing: a run begins.
-    Nothing,
-    /// By rules that watched what these globs name and no more.
-    Globs(&'a [String]),
-    /// By the rules of now.
-    Set(Set<'a>),
 }
 
 /// The files of the commit at which a session begins.
@@ -112,9 +101,8 @@ impl Checks {
 /// Tells what is watched.
 pub fn watched<F: Files>(asked: &Asked<'_>, files: &mut F) -> Result<Watched, F::Error> {
     let (afresh, known) = match asked.before {
-        Before::Nothing => (true, Vec::new()),
-        Before::Globs(globs) => (true, globs.to_vec()),
-        Before::Set(before) => {
+        None => (true, Vec::new()),
+        Some(before) => {
             let changed = BTreeSet::new();
             let was = View {
                 asked: &Asked { now: before, changed: &changed, ..*asked },

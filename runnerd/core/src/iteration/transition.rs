@@ -14,7 +14,6 @@ use crate::fence::one_line;
 use crate::guardrails::{self, Guardrail};
 use crate::iteration::{By, GuardEnd, Outcome};
 pub use crate::layout::PROGRESS_HEADING;
-use crate::rules::Rules;
 use crate::tree;
 use crate::usage::{self, Spent};
 use crate::validate::TreeFault;
@@ -47,8 +46,6 @@ pub struct Before<'a> {
 /// What the shell knows besides the outcome.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// The rules that the commit is made by.
-    pub rules: Rules,
     /// The tree that Inspect kept, where it was legal.
     pub agents_tree: Option<TaskTree>,
     /// Ids of the notes that the prompt brought.
@@ -86,7 +83,7 @@ pub struct After {
 pub fn apply(before: &Before<'_>, outcome: &Outcome, facts: &Facts) -> After {
     let row = row(outcome.verdict.name());
     let tree = next_tree(before, outcome, facts, row);
-    let feedback = next_feedback(before.feedback, &tree, Ending { outcome, row, rules: facts.rules });
+    let feedback = next_feedback(before.feedback, &tree, outcome, row);
     After {
         run_state: next_run_state(before, outcome, facts, row),
         guardrail: next_guardrail(&feedback, outcome, row),
@@ -231,16 +228,7 @@ pub fn iteration_usage(outcome: &Outcome, tried: &Spent) -> UsageTotal {
     usage::sum(&usage::sum(&tried.usage, &session), &reviewers)
 }
 
-/// How an iteration ended, and by which rules its feedback is written.
-#[derive(Clone, Copy)]
-struct Ending<'a> {
-    outcome: &'a Outcome,
-    row: Row,
-    rules: Rules,
-}
-
-fn next_feedback(old: &Feedback, tree: &TaskTree, ending: Ending<'_>) -> Feedback {
-    let Ending { outcome, row, rules } = ending;
+fn next_feedback(old: &Feedback, tree: &TaskTree, outcome: &Outcome, row: Row) -> Feedback {
     let id = &outcome.work.task.node;
     let mut feedback = old.clone();
     match row.feedback {
@@ -248,7 +236,7 @@ fn next_feedback(old: &Feedback, tree: &TaskTree, ending: Ending<'_>) -> Feedbac
             feedback.nodes.remove(id);
         }
         FeedbackEffect::Kept => {}
-        FeedbackEffect::Told => tell(feedback.nodes.entry(id.clone()).or_default(), outcome, rules),
+        FeedbackEffect::Told => tell(feedback.nodes.entry(id.clone()).or_default(), outcome),
     }
     let open = tree::index(tree);
     feedback.nodes.retain(|id, _| open.get(id.as_str()).is_some_and(|placed| !placed.node.passes));
@@ -264,10 +252,10 @@ fn next_guardrail(feedback: &Feedback, outcome: &Outcome, row: Row) -> Option<Gu
         .and_then(|told| guardrails::due(node, told))
 }
 
-fn tell(node: &mut NodeFeedback, outcome: &Outcome, rules: Rules) {
+fn tell(node: &mut NodeFeedback, outcome: &Outcome) {
     let verdict = outcome.verdict.name();
     let summary = answer(outcome).map(|answer| clip(&answer.summary));
-    if !outlives(node.failure.as_ref(), verdict, rules) {
+    if !outlives(node.failure.as_ref(), verdict) {
         node.failure = failure_text(outcome).map(|text| Failure {
             verdict,
             text: crate::feedback::clip(&text, MAX_FAILURE),
@@ -285,8 +273,8 @@ fn tell(node: &mut NodeFeedback, outcome: &Outcome, rules: Rules) {
 }
 
 /// Whether what failed before stays to be told, since the session that came after it has found out nothing newer of the work.
-fn outlives(failed: Option<&Failure>, verdict: VerdictName, rules: Rules) -> bool {
-    rules >= Rules::FOURTH && !is_avoidable(verdict) && failed.is_some_and(|failed| is_avoidable(failed.verdict))
+fn outlives(failed: Option<&Failure>, verdict: VerdictName) -> bool {
+    !is_avoidable(verdict) && failed.is_some_and(|failed| is_avoidable(failed.verdict))
 }
 
 /// Whether an agent could have avoided to fail like this.

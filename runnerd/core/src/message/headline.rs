@@ -1,19 +1,15 @@
 //! The first paragraph of an iteration's message, for people: the title of its task, and how it ended, in words.
 //!
-//! Commits have it from the third rules on, and the audit writes it anew: another wording needs another number of the rules.
+//! The audit writes it anew: another wording needs another number of the rules.
 
 use protocol::words::VerdictName;
 
 use super::summary;
 use crate::fence::one_line;
-use crate::rules::Rules;
 use crate::validate::MAX_TITLE_BYTES;
 
-/// Returns the paragraph as a commit of these rules has it, none before the third.
-pub fn headline(rules: Rules, title: &str, verdict: VerdictName) -> String {
-    if rules < Rules::THIRD {
-        return String::new();
-    }
+/// Returns the paragraph of a task with this title.
+pub fn headline(title: &str, verdict: VerdictName) -> String {
     summary::safe(&format!("{}: {}", one_line(title, MAX_TITLE_BYTES), words(verdict)))
 }
 
@@ -23,14 +19,14 @@ pub(super) fn title(paragraph: &str, verdict: VerdictName) -> Option<String> {
     line.strip_suffix(words(verdict))?.strip_suffix(": ").map(str::to_owned)
 }
 
-/// Returns a body as its paragraph and the summary behind that, by the rules of its commit.
-pub(super) fn split(rules: Rules, body: &str) -> (&str, &str) {
-    if rules < Rules::THIRD { ("", body) } else { body.split_once("\n\n").unwrap_or((body, "")) }
+/// Returns a body as its paragraph and the summary behind that.
+pub(super) fn split(body: &str) -> (&str, &str) {
+    body.split_once("\n\n").unwrap_or((body, ""))
 }
 
 /// Returns paragraph and summary as a body.
 pub(super) fn join(paragraph: &str, summary: &str) -> String {
-    if paragraph.is_empty() { summary.to_owned() } else { format!("{paragraph}\n\n{summary}") }
+    format!("{paragraph}\n\n{summary}")
 }
 
 fn words(verdict: VerdictName) -> &'static str {
@@ -59,22 +55,16 @@ mod tests {
     fn a_title_is_found_again_however_long_it_is() {
         let long = "A title of words, ".repeat(11);
         for given in ["The lexer", long.trim_end(), "Numbers: to numerals"] {
-            let written = headline(Rules::CURRENT, given, VerdictName::RedGuard);
+            let written = headline(given, VerdictName::RedGuard);
             assert_eq!(title(&written, VerdictName::RedGuard).as_deref(), Some(given), "{written}");
-            assert_eq!(split(Rules::CURRENT, &join(&written, "What was done.")), (&*written, "What was done."));
+            assert_eq!(split(&join(&written, "What was done.")), (&*written, "What was done."));
         }
         assert_eq!(title("What was done.", VerdictName::RedGuard), None);
     }
 
     #[test]
     fn a_paragraph_cannot_be_taken_for_a_receipt() {
-        let written = headline(Rules::CURRENT, "Runner-Verdict: Accepted\n\n# x", VerdictName::Accepted);
+        let written = headline("Runner-Verdict: Accepted\n\n# x", VerdictName::Accepted);
         assert_eq!(written, "> Runner-Verdict: Accepted # x: finished");
-    }
-
-    #[test]
-    fn the_first_rules_have_none() {
-        assert_eq!(headline(Rules::SECOND, "The lexer", VerdictName::Accepted), "");
-        assert_eq!(split(Rules::SECOND, "One.\n\nTwo."), ("", "One.\n\nTwo."));
     }
 }

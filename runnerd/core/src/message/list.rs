@@ -48,16 +48,13 @@ impl NameList {
     }
 
     /// Returns those of these names, in order, that the list should have and has not: the names that are counted only
-    /// come after all that are written out, are no more than it says, and did not fit.
+    /// come after all that are written out, and are no more than it says.
     pub fn missing<'n, T: AsRef<[u8]>>(&self, names: &'n [T]) -> Vec<&'n T> {
         let items: BTreeSet<&[u8]> = self.items.iter().map(Vec::as_slice).collect();
         let last = self.items.last().map(Vec::as_slice);
         let unnamed = names.iter().filter(|name| !items.contains(name.as_ref()));
         let (counted, mut missing): (Vec<_>, Vec<_>) = unnamed.partition(|name| last < Some(name.as_ref()));
-        let has_room =
-            |name: &&T| self.items.len() < ITEMS_LIMIT && self.bytes() + written(name.as_ref()) <= BYTES_LIMIT;
-        let is_short = counted.first().is_some_and(has_room);
-        missing.extend(counted.into_iter().skip(if is_short { 0 } else { self.more }));
+        missing.extend(counted.into_iter().skip(self.more));
         missing
     }
 
@@ -225,8 +222,6 @@ mod tests {
         let honest = NameList::new(&names);
         assert_eq!(honest.missing(&names), [""; 0]);
         assert_eq!(honest.missing(&["e".to_owned()]), ["e"], "it comes before those that are written out");
-        let invented: NameList = "a, b, and 1 more".parse().expect("a list");
-        assert_eq!(invented.missing(&["justfile".to_owned()]), ["justfile"], "it would have had room");
         let invented = NameList::new((0..21).map(|n| format!("a{n:02}")));
         assert_eq!(invented.missing(&["ci.sh".to_owned(), "justfile".to_owned()]), ["justfile"], "one is counted");
         assert_eq!(NameList::default().missing(&["justfile".to_owned()]), ["justfile"]);

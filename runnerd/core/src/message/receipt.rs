@@ -113,8 +113,7 @@ impl Receipt {
 
     pub(super) fn read(parts: &Parts<'_>, trailers: &mut Trailers<'_>) -> Result<Self, MessageError> {
         let subject = Subject::parse(parts).ok_or_else(|| parts.bad_subject())?;
-        let version: RunnerVersion = trailers.required(VERSION)?;
-        let (headline, summary) = headline::split(version.rules, parts.summary);
+        let (headline, summary) = headline::split(parts.summary);
         Ok(Self {
             run: subject.run.to_owned(),
             iter: subject.iter,
@@ -123,7 +122,7 @@ impl Receipt {
             guard: subject.guard,
             headline: headline.to_owned(),
             summary: summary.to_owned(),
-            version,
+            version: trailers.required(VERSION)?,
             from: trailers.object_id(FROM)?.ok_or(MessageError::Missing(FROM))?,
             verdict: trailers.required("Runner-Verdict")?,
             role: trailers.required("Runner-Role")?,

@@ -1,47 +1,51 @@
-//! The number of the rules that a commit was made by: it selects what the commit is judged by.
+//! The number of the rules that a commit was made by, which every commit of the runner names.
 //!
-//! A runner writes the number into every commit; a message without one is of the first rules. This says which numbers
-//! there are, and nothing of what they select.
+//! There is one number so far. A message that names another one, or none, is refused before anything else of it is read;
+//! what the rules are is not said here.
 
-use std::fmt;
+use super::{KIND, VERSION};
 
-/// The number of a set of rules, from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Rules(u32);
+/// How a message names the rules that this runner keeps.
+pub(super) const CURRENT: &str = "rules=1";
 
-impl Rules {
-    /// The rules of commits that name none.
-    pub const FIRST: Self = Self(1);
-    /// The first rules that commits name.
-    pub const SECOND: Self = Self(2);
-    /// The first rules by which what is watched of the guard is told from its command, and a message begins with the title
-    /// of its task.
-    pub const THIRD: Self = Self(3);
-    /// The first rules by which what the guard or the reviewer has found wrong is remembered until it is overcome.
-    pub const FOURTH: Self = Self(4);
-    /// The rules that this runner keeps.
-    pub const CURRENT: Self = Self::FOURTH;
+/// Why a commit of the runner is not read here: it was not made by the rules of this runner.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RulesError {
+    /// It names no rules.
+    #[error("it names no rules: it was made by a development build, whose branches this runner does not read")]
+    Unnamed,
+    /// It names others.
+    #[error(
+        "it was made by runner {version} under {rules}, and this runner, {}, knows {CURRENT} alone",
+        env!("CARGO_PKG_VERSION")
+    )]
+    Unknown {
+        /// The version that the commit names.
+        version: String,
+        /// Its rules, as it names them.
+        rules: String,
+    },
+}
 
-    /// Returns the rules with this number, whether they are known or not.
-    pub const fn numbered(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// Tells whether a commit of these rules can be judged here.
-    pub fn are_known(self) -> bool {
-        (Self::FIRST..=Self::CURRENT).contains(&self)
+impl RulesError {
+    /// Returns what to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Unnamed => "begin a new run: runnerctl start --id NEW",
+            Self::Unknown { .. } => "use the version that made it, or begin a new run: runnerctl start --id NEW",
+        }
     }
 }
 
-impl Default for Rules {
-    /// Those that this runner keeps.
-    fn default() -> Self {
-        Self::CURRENT
-    }
-}
-
-impl fmt::Display for Rules {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rules={}", self.0)
+/// Refuses trailers of the runner that do not name the rules of this one, whatever else is wrong with them.
+pub(super) fn check(trailers: &str) -> Result<(), RulesError> {
+    let value = |name| trailers.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let (Some(_), Some(version)) = (value(KIND), value(VERSION)) else { return Ok(()) };
+    let mut words = version.split(' ');
+    let version = words.next().unwrap_or_default().to_owned();
+    match words.find(|word| word.starts_with("rules=")) {
+        Some(CURRENT) => Ok(()),
+        Some(rules) => Err(RulesError::Unknown { version, rules: rules.to_owned() }),
+        None => Err(RulesError::Unnamed),
     }
 }

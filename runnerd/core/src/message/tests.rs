@@ -9,12 +9,7 @@ use super::*;
 use crate::digest::Digest;
 
 fn version() -> RunnerVersion {
-    RunnerVersion {
-        version: "0.1.0".to_owned(),
-        prompt_format: 1,
-        templates: "0123456789ab".to_owned(),
-        rules: Rules::FIRST,
-    }
+    RunnerVersion { version: "0.1.0".to_owned(), prompt_format: 1, templates: "0123456789ab".to_owned() }
 }
 
 fn receipt() -> Receipt {
@@ -24,7 +19,7 @@ fn receipt() -> Receipt {
         node: "root.2".to_owned(),
         status: IterationStatus::Done,
         guard: GuardOutcome::Pass,
-        headline: String::new(),
+        headline: headline("The accounts table", VerdictName::Accepted),
         summary: "Moved the accounts table behind the new store.\n\n- tests cover both stores".to_owned(),
         version: version(),
         from: "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned(),
@@ -55,7 +50,7 @@ fn receipt() -> Receipt {
     }
 }
 
-/// A receipt that says no more than each has to, of the first rules.
+/// A receipt that says no more than each has to.
 pub(crate) fn bare() -> Receipt {
     Receipt {
         summary: String::new(),
@@ -87,40 +82,50 @@ fn a_receipt_names_everything_in_a_fixed_order() {
 }
 
 #[test]
-fn the_rules_are_named_from_the_second_on() {
-    let of = |rules| iteration(Receipt { version: RunnerVersion { rules, ..version() }, ..receipt() }).compose();
-    let (first, second) = (of(Rules::FIRST), of(Rules::SECOND));
-    assert!(first.contains("templates=0123456789ab\n"), "as it was before there were numbers: {first}");
-    assert!(second.contains("templates=0123456789ab rules=2\n"), "{second}");
-    for (message, rules) in [(&first, Rules::FIRST), (&second, Rules::SECOND)] {
-        let read = RunnerCommit::parse(message).expect("it is what the runner writes");
-        assert_eq!((read.version().rules, &read.compose()), (rules, message));
-    }
-    let third = Receipt {
-        headline: headline(Rules::THIRD, "The accounts table", VerdictName::Accepted),
-        version: RunnerVersion { rules: Rules::THIRD, ..version() },
-        ..receipt()
-    };
-    let message = iteration(third.clone()).compose();
+fn a_message_tells_the_title_of_its_task() {
+    let message = receipt().compose();
     assert!(message.contains("guard=pass\n\nThe accounts table: finished\n\nMoved the accounts"), "{message}");
-    assert_eq!(third.title().as_deref(), Some("The accounts table"));
-    assert_eq!(RunnerCommit::parse(&message), Ok(iteration(third)));
-    for other in ["rules=1", "rules=0", "rules=02", "rules=+2", "rules=", "rules=-1", "rules=2 rules=2", "rule=2"] {
-        let message = second.replace("rules=2", other);
-        assert!(RunnerCommit::parse(&message).is_err(), "{other}");
-    }
+    assert_eq!(receipt().title().as_deref(), Some("The accounts table"));
+}
+
+/// Why a receipt is not read that names its rules like this.
+fn refused(named: &str) -> MessageError {
+    let message = receipt().compose();
+    let other = message.replace(" rules=1\n", &format!("{named}\n"));
+    assert_ne!(other, message, "every commit names its rules");
+    RunnerCommit::parse(&other).expect_err(named)
 }
 
 #[test]
-fn a_form_of_later_rules_is_told_as_such() {
-    let later = iteration(receipt()).compose().replace("Runner-From", "Runner-Driver: me\nRunner-From");
-    assert_eq!(
-        RunnerCommit::parse(&later).map_err(|error| error.to_string()),
-        Err("unexpected line `Runner-Driver: me` among the trailers".to_owned())
-    );
-    let later = later.replace("templates=0123456789ab", "templates=0123456789ab rules=99");
-    let told = RunnerCommit::parse(&later).expect_err("nobody knows what that is").to_string();
-    assert!(told.starts_with("of rules=99, which this version does not know: unexpected line"), "{told}");
+fn a_commit_that_names_no_rules_is_of_a_development_build() {
+    assert_eq!(refused(""), MessageError::Rules(RulesError::Unnamed));
+    assert!(refused("").to_string().contains("made by a development build, whose branches this runner does not read"));
+}
+
+#[test]
+fn a_commit_of_other_rules_is_refused_with_both_versions() {
+    let own = env!("CARGO_PKG_VERSION");
+    for rules in ["rules=2", "rules=99", "rules=0", "rules=01", "rules=", "rules=-1", "rules=+1", "rules=4294967297"] {
+        let why = refused(&format!(" {rules}"));
+        let told = why.to_string();
+        assert!(matches!(why, MessageError::Rules(RulesError::Unknown { .. })), "{told}");
+        assert!(
+            told.starts_with(&format!("it was made by runner 0.1.0 under {rules}, and this runner, {own}, ")),
+            "{told}"
+        );
+    }
+    let twice = refused(" rules=1 rules=1");
+    assert!(matches!(twice, MessageError::Value { name: "Runner-Version", .. }), "{twice}");
+}
+
+#[test]
+fn what_other_rules_may_have_added_is_no_fault_of_the_form() {
+    let later = receipt().compose().replace("Runner-From", "a line of theirs\nRunner-From");
+    assert!(matches!(RunnerCommit::parse(&later), Err(MessageError::Unexpected(_))));
+    let later = later.replace("rules=1", "rules=2");
+    assert!(matches!(RunnerCommit::parse(&later), Err(MessageError::Rules(RulesError::Unknown { .. }))));
+    let persons = later.replace("Runner-Commit: iteration\n", "");
+    assert_eq!(RunnerCommit::parse(&persons), Err(MessageError::NotRunner), "whoever claims nothing is a person");
 }
 
 #[test]
@@ -242,7 +247,7 @@ fn a_touched_receipt_is_refused() {
         Err(MessageError::Unexpected("Runner-Role: worker".to_owned()))
     );
     assert_eq!(touched("iter 0007", "iter 007"), Err(MessageError::Form { line: 1 }));
-    assert_eq!(touched("cost_usd=1.012345", "cost_usd=01.012345"), Err(MessageError::Form { line: 21 }));
+    assert_eq!(touched("cost_usd=1.012345", "cost_usd=01.012345"), Err(MessageError::Form { line: 23 }));
     assert_eq!(
         touched("iter 0007", "iteration 0007").map_err(|error| error.to_string().contains("malformed subject")),
         Err(true)

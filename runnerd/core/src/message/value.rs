@@ -10,9 +10,8 @@ use protocol::state::UsageTotal;
 use protocol::words::VerdictName;
 use serde::{Deserialize, Serialize};
 
-use super::summary;
+use super::{rules, summary};
 use crate::digest::{Digest, is_lower_hex};
-use crate::rules::Rules;
 use crate::verdict::Rule;
 
 /// The longest verdict with its detail, in bytes.
@@ -39,7 +38,7 @@ impl Malformed {
     }
 }
 
-/// Who wrote the commit, by which rules: `0.1.0 prompt=1 templates=0123456789ab rules=2`; the first rules are not named.
+/// Who wrote the commit: `0.1.0 prompt=1 templates=0123456789ab rules=1`. Commits of other rules are not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerVersion {
     /// Version of the runner, one word.
@@ -48,14 +47,12 @@ pub struct RunnerVersion {
     pub prompt_format: u32,
     /// First 12 hexadecimal digits of the digest of the built-in templates.
     pub templates: String,
-    /// Number of the rules.
-    pub rules: Rules,
 }
 
 impl fmt::Display for RunnerVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} prompt={} templates={}", self.version, self.prompt_format, self.templates)?;
-        if self.rules == Rules::FIRST { Ok(()) } else { write!(f, " {}", self.rules) }
+        let Self { version, prompt_format, templates } = self;
+        write!(f, "{version} prompt={prompt_format} templates={templates} {}", rules::CURRENT)
     }
 }
 
@@ -63,18 +60,14 @@ impl FromStr for RunnerVersion {
     type Err = Malformed;
 
     fn from_str(text: &str) -> Result<Self, Malformed> {
-        const FORM: Malformed = Malformed(
-            "`<version> prompt=<number> templates=<12 hexadecimal digits>`, and from the second rules on `rules=<number>`",
-        );
+        const FORM: Malformed = Malformed("`<version> prompt=<number> templates=<12 hexadecimal digits> rules=1`");
         let mut words = text.split(' ');
         let version = words.next().filter(|word| !word.is_empty()).ok_or(FORM)?.to_owned();
         let prompt_format = keyed(words.next(), "prompt=").and_then(|n| n.parse().ok()).ok_or(FORM)?;
         let templates = keyed(words.next(), "templates=").filter(|hex| hex.len() == 12 && is_lower_hex(hex));
         let templates = templates.ok_or(FORM)?.to_owned();
-        let numbered = |n: &str| n.parse().ok().filter(|number| *number > 1).map(Rules::numbered);
-        let number = |word| keyed(Some(word), "rules=").and_then(numbered).ok_or(FORM);
-        let rules = words.next().map_or(Ok(Rules::FIRST), number)?;
-        words.next().map_or(Ok(Self { version, prompt_format, templates, rules }), |_| Err(FORM))
+        words.next().filter(|word| *word == rules::CURRENT).ok_or(FORM)?;
+        words.next().map_or(Ok(Self { version, prompt_format, templates }), |_| Err(FORM))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use protocol::answer::AnswerStatus;
 use protocol::words::{GuardOutcome, PhaseName};
-use runner_core::definition::{Definition, Departure, Guarded, accepted, notice};
+use runner_core::definition::{Definition, Departure, Guarded, notice};
 use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, decide};
 use runner_core::policy::{OnChange, OnTimeout, Policy, ReviewBy};
 use runner_core::verdict::{StopCause, Verdict};
@@ -12,18 +12,6 @@ use crate::transition::{applied, facts};
 
 fn definition(files: &[(&str, &str)]) -> Definition {
     files.iter().map(|(path, blob)| ((*path).to_owned(), (*blob).to_owned())).collect()
-}
-
-#[test]
-fn a_file_is_accepted_as_it_was_kept_or_as_a_person_has_left_it_since() {
-    let kept = definition(&[("a", "1"), ("b", "1"), ("c", "1"), ("d", "1"), ("gone", "1")]);
-    // A session has changed `a` and `d`, removed `gone` and made `new`.
-    let before = definition(&[("a", "2"), ("b", "1"), ("c", "1"), ("d", "2"), ("new", "2")]);
-    // A person has changed `b` and `d`, removed `c` and made `mine`.
-    let now = definition(&[("a", "2"), ("b", "3"), ("d", "1"), ("new", "2"), ("mine", "3")]);
-    let expected = definition(&[("a", "1"), ("b", "3"), ("d", "1"), ("gone", "1"), ("mine", "3")]);
-    assert_eq!(accepted(&kept, &before, &now), expected);
-    assert_eq!(accepted(&kept, &before, &before), kept, "without a commit of a person's");
 }
 
 #[test]

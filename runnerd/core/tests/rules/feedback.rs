@@ -3,7 +3,6 @@
 use protocol::state::Failure;
 use protocol::words::{PhaseName, VerdictName};
 use runner_core::iteration::{GuardEnd, GuardHow, Outcome};
-use runner_core::rules::Rules;
 use runner_core::transition::{After, Before, Facts, MAX_FAILURE, PROGRESS_HEADING, apply};
 use runner_core::validate::TreeFault;
 use runner_core::verdict::{Rule, StopCause, TreeFinding, Verdict};
@@ -50,9 +49,9 @@ fn a_failure_says_what_the_row_promises() {
 }
 
 /// What is told of node `b` after one verdict that follows another.
-fn told_after(first: Verdict, then: Verdict, rules: Rules) -> Failure {
+fn told_after(first: Verdict, then: Verdict) -> Failure {
     let (tree, state, feedback) = before();
-    let facts = Facts { rules, ..facts() };
+    let facts = facts();
     let start = Before { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
     let first = apply(&start, &outcome(first), &facts);
     let then = apply(&Before { feedback: &first.feedback, ..start }, &outcome(then), &facts);
@@ -67,16 +66,11 @@ fn what_guard_or_reviewer_found_is_told_until_it_is_overcome() {
         let silent = [Verdict::Retry, Verdict::Narrowed, fault(), Verdict::Timeout { during: PhaseName::Work }];
         let cut = Verdict::Interrupted { by: StopCause::Pause };
         for then in silent.into_iter().chain([cut]) {
-            assert_eq!(told_after(found.clone(), then.clone(), Rules::FOURTH).verdict, name, "{then:?}");
+            assert_eq!(told_after(found.clone(), then.clone()).verdict, name, "{then:?}");
         }
-        assert_eq!(told_after(found, rejected(), Rules::FOURTH).text, "no test", "what was found last is told");
+        assert_eq!(told_after(found, rejected()).text, "no test", "what was found last is told");
     }
-    assert_eq!(told_after(fault(), fault(), Rules::FOURTH).verdict, VerdictName::Fault);
-}
-
-#[test]
-fn by_earlier_rules_a_session_without_a_finding_took_the_place_of_what_was_found() {
-    assert_eq!(told_after(Verdict::RedGuard, fault(), Rules::THIRD).verdict, VerdictName::Fault);
+    assert_eq!(told_after(fault(), fault()).verdict, VerdictName::Fault);
 }
 
 #[test]

@@ -9,7 +9,6 @@ use runner_core::landing::{
     refuse_old_git,
 };
 use runner_core::message::{Attempts, NameList, Receipt, RunnerCommit, RunnerVersion, VerdictLine};
-use runner_core::rules::Rules;
 
 const BASE: (&str, &str) = ("base", "files of base");
 
@@ -22,12 +21,7 @@ fn ended(run: &str, node: &str, verdict: VerdictName) -> RunnerCommit {
         guard: GuardOutcome::Pass,
         headline: String::new(),
         summary: String::new(),
-        version: RunnerVersion {
-            version: "0.1.0".to_owned(),
-            prompt_format: 1,
-            templates: "0".repeat(12),
-            rules: Rules::CURRENT,
-        },
+        version: RunnerVersion { version: "0.1.0".to_owned(), prompt_format: 1, templates: "0".repeat(12) },
         from: "0".repeat(40),
         verdict: VerdictLine::new(verdict, None),
         role: Role::Worker,

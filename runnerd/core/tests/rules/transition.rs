@@ -7,7 +7,6 @@ use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseNam
 use runner_core::approval::Decision;
 use runner_core::iteration::{By, GuardEnd, Outcome};
 use runner_core::json;
-use runner_core::rules::Rules;
 use runner_core::transition::{After, Before, Facts, apply};
 use runner_core::tree::{canonical, find};
 use runner_core::usage::Spent;
@@ -63,7 +62,6 @@ pub(crate) fn agents_tree() -> TaskTree {
 
 pub(crate) fn facts() -> Facts {
     Facts {
-        rules: Rules::CURRENT,
         agents_tree: Some(agents_tree()),
         notes: vec!["n1".to_owned(), "n2".to_owned()],
         held_back: vec!["key.pem".to_owned()],

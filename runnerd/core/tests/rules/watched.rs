@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use runner_core::definition::Definition;
-use runner_core::watched::{Asked, Before, Files, Set, Watched, watched};
+use runner_core::watched::{Asked, Files, Set, Watched, watched};
 
 /// The files of a commit: a file's form is its content.
 #[derive(Clone, Default)]
@@ -60,7 +60,7 @@ fn begun(command: &[String], configured: &[String], tree: &Tree) -> Watched {
     let kept = Definition::new();
     let configured = Some(configured).filter(|globs| !globs.is_empty());
     let now = Set { command, configured, kept: &kept };
-    let asked = Asked { now, before: Before::Nothing, changed: &BTreeSet::new(), matches };
+    let asked = Asked { now, before: None, changed: &BTreeSet::new(), matches };
     let Ok(watched) = watched(&asked, &mut tree.clone());
     watched
 }
@@ -69,7 +69,7 @@ fn begun(command: &[String], configured: &[String], tree: &Tree) -> Watched {
 fn later(command: &[String], kept: &Definition, (tree, changed): (&Tree, &[&str])) -> Watched {
     let set = Set { command, configured: None, kept };
     let changed = changed.iter().map(|path| (*path).to_owned()).collect();
-    let asked = Asked { now: set, before: Before::Set(set), changed: &changed, matches };
+    let asked = Asked { now: set, before: Some(set), changed: &changed, matches };
     let Ok(watched) = watched(&asked, &mut tree.clone());
     watched
 }
@@ -204,19 +204,6 @@ fn the_configuration_adds_files_and_takes_them_out() {
     let tree = Tree::of(&[("check.sh", "sh a.sh"), ("a.sh", ""), ("ci/b", "")]);
     let configured = ["/ci/*".to_owned(), "!/a.sh".to_owned()];
     assert_eq!(paths(&begun(&words("sh check.sh"), &configured, &tree)), ["check.sh", "ci/b"]);
-}
-
-#[test]
-fn rules_of_before_go_on_with_what_they_have_accepted() {
-    let command = words("sh check.sh");
-    let tree = Tree::of(&[("check.sh", "true"), ("ci/new", "session's"), ("ci/old", "session's")]);
-    let kept = Definition::from([("ci/old".to_owned(), "accepted".to_owned())]);
-    let globs = ["/ci/*".to_owned()];
-    let now = Set { command: &command, configured: Some(&globs), kept: &kept };
-    let asked = Asked { now, before: Before::Globs(&globs), changed: &BTreeSet::new(), matches };
-    let Ok(watched) = watched(&asked, &mut tree.clone());
-    let expected = [("check.sh", "true"), ("ci/old", "accepted")];
-    assert_eq!(watched.accepted, expected.map(|(path, form)| (path.to_owned(), form.to_owned())).into());
 }
 
 #[test]

@@ -70,7 +70,9 @@ impl Course {
                 Some(WatchAt::From) => {
                     link.watched = loaded(here - 1).and_then(|from| watched_at(&from, chain[..here].iter().rev()));
                 }
-                Some(WatchAt::Start) => link.begun = loaded(here).map(|it| watched_from_start(&it.files, &it.settings)),
+                Some(WatchAt::Start) => {
+                    link.begun = loaded(here).map(|it| watched_from_start(&it.files, &it.definition));
+                }
             }
         }
         let before = first.checked_sub(1).map(|at| all_files(&chain[at])).unwrap_or_default();

@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use runner_core::audit::Settings;
-use runner_core::definition::{self, Definition, Departure, Guarded};
+use runner_core::definition::{Definition, Departure, Guarded};
 use runner_core::policy::OnChange;
-use runner_core::rules::Rules;
-use runner_core::watched::{self, Asked, Before, Set, Watched, watched};
+use runner_core::watched::{self, Asked, Set, Watched, watched};
 
 use super::daemon::{Course, Lived};
-use super::loaded::{Config, Loaded, is_definition, settings};
+use super::loaded::{Loaded, guard_command, is_definition};
 use super::mistake::Mistake;
 use super::people::is_last_word;
 use super::repository::{Blob, Commit, Files, differing};
@@ -36,7 +34,7 @@ pub(crate) fn watched_at<'c>(from: &Loaded, ancestors: impl Iterator<Item = &'c 
     let changed = before.as_ref().map(|before| differing(&before.files, &from.files).map(str::to_owned).collect());
     let asked = Asked {
         now: set(from),
-        before: Before::Set(set(before.as_ref().unwrap_or(from))),
+        before: Some(set(before.as_ref().unwrap_or(from))),
         changed: &changed.unwrap_or_default(),
         matches: is_definition,
     };
@@ -44,18 +42,18 @@ pub(crate) fn watched_at<'c>(from: &Loaded, ancestors: impl Iterator<Item = &'c 
     Some(watched)
 }
 
-/// Returns what a run watches that begins with these files and this configuration.
-pub(crate) fn watched_from_start(files: &Files, settings: &Settings) -> Watched {
+/// Returns what a run watches that begins with these files, where this names the definition.
+pub(crate) fn watched_from_start(files: &Files, definition: &[String]) -> Watched {
     let kept = Definition::new();
-    let now = Set { command: &settings.guard_command, configured: Some(&settings.definition), kept: &kept };
-    let asked = Asked { now, before: Before::Nothing, changed: &BTreeSet::new(), matches: is_definition };
+    let now = Set { command: &guard_command(), configured: Some(definition), kept: &kept };
+    let asked = Asked { now, before: None, changed: &BTreeSet::new(), matches: is_definition };
     let Ok(watched) = watched(&asked, &mut At { files, ancestors: &[] });
     watched
 }
 
 fn set(loaded: &Loaded) -> Set<'_> {
-    let Settings { guard_command, definition, .. } = &loaded.settings;
-    Set { command: guard_command, configured: Some(definition), kept: &loaded.run_state.guard_definition }
+    let Loaded { settings, definition, run_state, .. } = loaded;
+    Set { command: &settings.guard_command, configured: Some(definition), kept: &run_state.guard_definition }
 }
 
 /// The files of a commit, and those before it, of which some were accepted.
@@ -83,50 +81,24 @@ impl watched::Files for At<'_> {
 }
 
 impl Course {
-    /// Returns what is watched at a commit, by the rules of the runner that makes the branch; none by those before.
+    /// Returns what is watched at a commit; none where it cannot be read.
     fn watched(&self, at: &Loaded) -> Option<Watched> {
-        if self.habits.rules < Rules::THIRD {
-            return None;
-        }
         let ancestors: Vec<&Commit> = self.repository.ancestors(&at.commit).collect();
         watched_at(at, ancestors.iter().copied())
     }
 
     /// Returns the definition at a commit, and what a person has accepted as the commit tells it.
     pub(crate) fn guarded(&self, at: &Loaded) -> Guarded {
-        if let Some(Watched { globs, accepted, is_absence_accepted, checks, .. }) = self.watched(at) {
-            let committed = checks.settle(&accepted, among(&at.files, &globs));
-            return Guarded { accepted, committed, is_absence_accepted };
-        }
-        let names = &at.settings.definition;
-        let committed = among(&at.files, names);
-        let kept = &at.run_state.guard_definition;
-        let is_runners = |commit: &&Commit| is_last_word(commit);
-        let last = self.repository.ancestors(&at.commit).find(is_runners).filter(|last| last.id != at.commit);
-        let before = last.and_then(|last| Loaded::of(last).ok());
-        let accepted = before.map_or_else(
-            || kept.clone(),
-            |before| definition::accepted(kept, &among(&before.files, &before.settings.definition), &committed),
-        );
-        let accepted = accepted.into_iter().filter(|(path, _)| is_definition(names, path)).collect();
-        Guarded { accepted, committed, is_absence_accepted: false }
+        let Watched { globs, accepted, is_absence_accepted, checks, .. } = self.watched(at).unwrap_or_default();
+        let committed = checks.settle(&accepted, among(&at.files, &globs));
+        Guarded { accepted, committed, is_absence_accepted }
     }
 
     /// Compares the work tree with what was accepted.
     pub(crate) fn departure(&self, from: &Loaded) -> Departure {
-        let globs = self.watched(from).map_or_else(|| from.settings.definition.clone(), |watched| watched.globs);
+        let globs = self.watched(from).unwrap_or_default().globs;
         let standing = among(&self.repository.work, &globs);
         self.guarded(from).departure(&standing)
-    }
-
-    /// Returns what a run accepts of these files at its start.
-    pub(crate) fn accepted_at_start(&self, files: &Files, config: &Config) -> Definition {
-        if self.habits.rules < Rules::THIRD {
-            return among(files, &config.definition);
-        }
-        settings(config.text().as_bytes())
-            .map(|settings| watched_from_start(files, &settings).accepted)
-            .unwrap_or_default()
     }
 
     /// Makes the definition what the guard is to run with.

@@ -7,7 +7,6 @@ use protocol::tree::TaskTree;
 use protocol::words::{Mode, Role, VerdictName};
 use runner_core::digest::Digest;
 use runner_core::message::{NameList, ProcessEnd, Receipt, ReviewRun, RunnerCommit, VerdictLine};
-use runner_core::rules::Rules;
 use runner_core::verdict::row;
 use runner_core::{json, layout, tree};
 
@@ -27,7 +26,7 @@ pub(crate) struct Forgery {
 type Way = fn(&mut Forgery) -> bool;
 
 /// Every way, with its name.
-pub(crate) const WAYS: [(&str, Way); 43] = [
+pub(crate) const WAYS: [(&str, Way); 46] = [
     ("a leaf that passes", |forgery| forgery.trees(|node| !node.passes, |node| node.passes = true)),
     ("a person that sets passes", |forgery| forgery.person(|node| !node.passes, |node| node.passes = true)),
     ("attempts that were lowered", |forgery| {
@@ -108,24 +107,15 @@ pub(crate) const WAYS: [(&str, Way); 43] = [
     }),
     ("the title of another task", |forgery| {
         forgery.receipts(|receipt| {
-            let has_title = !receipt.headline.is_empty();
-            receipt.headline = receipt.headline.replacen(':', " and more:", usize::from(has_title));
-            has_title
-        })
-    }),
-    ("rules of before", |forgery| {
-        forgery.receipts(|receipt| {
-            let is_new = receipt.version.rules > Rules::FIRST;
-            receipt.version.rules = Rules::FIRST;
-            is_new
-        })
-    }),
-    ("rules that nobody knows", |forgery| {
-        forgery.receipts(|receipt| {
-            receipt.version.rules = Rules::numbered(99);
+            receipt.headline = receipt.headline.replacen(':', " and more:", 1);
             true
         })
     }),
+    ("no rules", |forgery| forgery.rules("")),
+    ("the rules after these", |forgery| forgery.rules(" rules=2")),
+    ("rules that nobody knows", |forgery| forgery.rules(" rules=99")),
+    ("rules before the first", |forgery| forgery.rules(" rules=0")),
+    ("rules in another spelling", |forgery| forgery.rules(" rules=01")),
     ("another configuration", |forgery| {
         forgery.file(layout::CONFIG, |text| text.replace("\"stall_after\": ", "\"stall_after\": 1"))
     }),
@@ -290,6 +280,14 @@ impl Forgery {
         let is_changed = change(&mut receipt);
         self.chain[at].message = RunnerCommit::Iteration(Box::new(receipt)).compose();
         is_changed
+    }
+
+    /// Has a receipt name its rules otherwise.
+    fn rules(&mut self, named: &str) -> bool {
+        let Some(at) = self.place(|_, _| true) else { return false };
+        let message = &mut self.chain[at].message;
+        *message = message.replace(" rules=1\n", &format!("{named}\n"));
+        true
     }
 
     /// Changes a receipt that fits.

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use protocol::path::WirePath;
 use protocol::tree::{ChildSpec, Node};
 use runner_core::policy::{Kinds, OnChange, OnTimeout, Policy, ReviewBy, RolesMode};
-use runner_core::rules::Rules;
 use runner_core::run::{self, Beginning, RunRecord, Start};
 use runner_core::{layout, tree};
 
@@ -31,8 +30,6 @@ pub(crate) struct Habits {
     pub(crate) mischief: u64,
     /// Iterations after which it is enough.
     pub(crate) iterations: u32,
-    /// The rules of the runner that makes the branch: one of the release before still makes some.
-    pub(crate) rules: Rules,
     /// Whether prompts are built: that takes longer than all else together.
     pub(crate) has_prompts: bool,
     /// The configuration at the start.
@@ -48,7 +45,6 @@ impl Habits {
             people: *random.pick(&[0, 4, 10]),
             mischief: *random.pick(&[0, 3, 8]),
             iterations: 10 + u32::try_from(random.below(40)).unwrap_or_default(),
-            rules: *random.pick(&[Rules::CURRENT, Rules::CURRENT, Rules::SECOND, Rules::FIRST]),
             has_prompts: seed.is_multiple_of(16),
             config: Config {
                 policy: policy(random),

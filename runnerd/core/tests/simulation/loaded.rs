@@ -44,10 +44,14 @@ pub(crate) const READERS: Readers = Readers {
 
 /// Reads a configuration as an audit does.
 pub(crate) fn settings(text: &[u8]) -> Result<Settings, String> {
-    let Config { policy, baseline, definition } = Config::read(text)?;
-    let guard_command = vec!["just".to_owned(), "ci".to_owned()];
+    let Config { policy, baseline, definition: _ } = Config::read(text)?;
     let criteria = "It has tests.".to_owned();
-    Ok(Settings { policy, guard_command, definition, criteria, baseline, prompt_bytes: 40_960 })
+    Ok(Settings { policy, guard_command: guard_command(), criteria, baseline, prompt_bytes: 40_960 })
+}
+
+/// Returns the command of every guard.
+pub(crate) fn guard_command() -> Vec<String> {
+    vec!["just".to_owned(), "ci".to_owned()]
 }
 
 /// Tells whether a path is one of these, or below one that ends in a slash.
@@ -83,6 +87,8 @@ pub(crate) struct Loaded {
     pub(crate) feedback: Feedback,
     /// The configuration.
     pub(crate) settings: Settings,
+    /// What names the guard's definition there.
+    pub(crate) definition: Vec<String>,
     /// The goal.
     pub(crate) goal: Goal,
 }
@@ -100,6 +106,7 @@ impl Loaded {
             run_state: serde_json::from_slice(bytes(layout::RUN_STATE)).map_err(|error| error.to_string())?,
             feedback: serde_json::from_slice(bytes(layout::FEEDBACK)).map_err(|error| error.to_string())?,
             settings: settings(bytes(layout::CONFIG))?,
+            definition: Config::read(bytes(layout::CONFIG))?.definition,
             goal: goal(bytes(layout::GOAL))?,
         })
     }

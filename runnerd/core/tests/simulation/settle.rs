@@ -11,7 +11,6 @@ use runner_core::message::{
     VerdictLine, compose_human, headline,
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
-use runner_core::rules::Rules;
 use runner_core::run::ResumeOrder;
 use runner_core::transition::{self, After, Before, Facts, PROGRESS_HEADING};
 use runner_core::verdict::{SessionEnd, row};
@@ -19,6 +18,7 @@ use runner_core::{json, layout, run, schema, tree, validate};
 
 use super::approval::review_run;
 use super::daemon::{Course, Halt, Lived};
+use super::definition::watched_from_start;
 use super::loaded::{Config, Loaded, goal_text};
 use super::mischief;
 use super::mistake::Mistake;
@@ -32,7 +32,6 @@ impl Course {
         self.may_die()?;
         let (prompt, notes) = self.prompt(&loaded, task).unzip();
         let facts = Facts {
-            rules: self.habits.rules,
             agents_tree: self.legal_tree(&loaded, &outcome.work),
             notes: notes.unwrap_or_default(),
             held_back: self.repository.held_back(),
@@ -125,7 +124,7 @@ impl Course {
             node: task.node.clone(),
             status: row(outcome.verdict.name()).status,
             guard: outcome.guard_outcome(),
-            headline: headline(self.habits.rules, title, outcome.verdict.name()),
+            headline: headline(title, outcome.verdict.name()),
             summary: after.run_state.last_summary.clone().unwrap_or_default(),
             version: self.version(),
             from: task.from.clone(),
@@ -163,7 +162,7 @@ impl Course {
         }
         let now = self.departure(from);
         let paths = guard.map_or(now.clone(), |guard| guard.departure.and(&now)).paths;
-        if self.habits.rules == Rules::FIRST { NameList::new(paths) } else { NameList::whole(paths) }
+        NameList::whole(paths)
     }
 
     /// A course that builds no prompts says that it has other templates, which no audit can build them from.
@@ -173,7 +172,6 @@ impl Course {
             version: "0.1.0".to_owned(),
             prompt_format: PROMPT_FORMAT,
             templates: if self.habits.has_prompts { own } else { "0".repeat(12) },
-            rules: self.habits.rules,
         }
     }
 
@@ -198,7 +196,7 @@ impl Course {
         let state = RunState {
             run_id: Some(self.run.to_owned()),
             base: Some(base.clone()),
-            guard_definition: self.accepted_at_start(&self.repository.head().files, &config),
+            guard_definition: watched_from_start(&self.repository.head().files, &config.definition).accepted,
             ..RunState::default()
         };
         let files = [

@@ -7,26 +7,20 @@ use std::collections::BTreeSet;
 use protocol::doctor::GuardFiles;
 use protocol::state::RunState;
 use runner_core::definition::Definition;
-use runner_core::message::RunnerCommit;
-use runner_core::rules::Rules;
-use runner_core::watched::{Asked, Before, Files, Set, Watched, watched};
+use runner_core::watched::{Asked, Files, Set, Watched, watched};
 
 use super::definition::{form, is_of_definition};
-use crate::config::{Patterns, RepoConfig};
-use crate::git::{CommitInfo, GitError, Id, Repository};
+use crate::config::RepoConfig;
+use crate::git::{GitError, Id, Repository};
 use crate::repo::layout::Layout;
-use crate::worker::load::{LoadError, load_config};
-use crate::worker::people::MAX_PERSON_COMMITS;
-
-/// What the rules before the third watched where nothing was configured.
-const JUSTFILES: [&str; 4] = ["/justfile", "/Justfile", "/JUSTFILE", "/.justfile"];
+use crate::worker::load::{LoadError, last_settled, load_config};
 
 /// Returns what a run watches that begins at this commit.
 pub(crate) fn begun(repository: &Repository, base: Id, config: &RepoConfig) -> Result<Watched, GitError> {
     let (configured, kept) = (config.guard.configured(), Definition::new());
     let now = Set { command: &config.guard.command, configured, kept: &kept };
     let changed = BTreeSet::new();
-    let asked = Asked { now, before: Before::Nothing, changed: &changed, matches: is_of_definition };
+    let asked = Asked { now, before: None, changed: &changed, matches: is_of_definition };
     watched(&asked, &mut At { repository, commit: base })
 }
 
@@ -52,22 +46,14 @@ pub(crate) fn at(
         configured: config.guard.configured(),
         kept: &run_state.guard_definition,
     };
-    let Some(last) = runners_last(repository, from)? else {
-        return asked(repository, from, (now, Before::Set(now)), &BTreeSet::new());
+    let Some(last) = last_settled(repository, from)?.filter(|last| *last != from) else {
+        return asked(repository, from, (now, now), &BTreeSet::new());
     };
-    let changed = if last.id == from { Vec::new() } else { repository.changed_paths(&last.id, &from)? };
-    let changed: BTreeSet<String> = changed.into_iter().filter_map(|path| String::from_utf8(path).ok()).collect();
-    if last.id == from && !is_of_globs(repository, &last)? {
-        return asked(repository, from, (now, Before::Set(now)), &changed);
-    }
-    let before = load_config(repository, last.id)?.guard;
-    if is_of_globs(repository, &last)? {
-        let globs = globs_of_old(before.definition.as_ref());
-        return asked(repository, from, (now, Before::Globs(&globs)), &changed);
-    }
-    let kept = state_at(repository, &last.id)?.guard_definition;
+    let changed = repository.changed_paths(&last, &from)?;
+    let changed = changed.into_iter().filter_map(|path| String::from_utf8(path).ok()).collect();
+    let (before, kept) = (load_config(repository, last)?.guard, state_at(repository, &last)?.guard_definition);
     let before = Set { command: &before.command, configured: before.configured(), kept: &kept };
-    asked(repository, from, (now, Before::Set(before)), &changed)
+    asked(repository, from, (now, before), &changed)
 }
 
 /// The same, with what the commit itself says of both.
@@ -81,56 +67,14 @@ pub(crate) fn watched_from_start(repository: &Repository, start: Id) -> Result<W
     Ok(begun(repository, start, &load_config(repository, start)?)?)
 }
 
-/// Returns the globs that name the definition by the first and the second rules.
-pub(crate) fn globs_of_old(configured: Option<&Patterns>) -> Vec<String> {
-    configured.map_or_else(|| JUSTFILES.map(str::to_owned).to_vec(), |globs| globs.as_slice().to_vec())
-}
-
 fn asked(
     repository: &Repository,
     commit: Id,
-    (now, before): (Set<'_>, Before<'_>),
+    (now, before): (Set<'_>, Set<'_>),
     changed: &BTreeSet<String>,
 ) -> Result<Watched, LoadError> {
-    let asked = Asked { now, before, changed, matches: is_of_definition };
+    let asked = Asked { now, before: Some(before), changed, matches: is_of_definition };
     Ok(watched(&asked, &mut At { repository, commit })?)
-}
-
-/// Returns the runner's last commit, from this one on back.
-fn runners_last(repository: &Repository, from: Id) -> Result<Option<CommitInfo>, GitError> {
-    let is_runners = |commit: &CommitInfo| RunnerCommit::settles(&commit.message);
-    let first = repository.first_parents(&from, 1)?.into_iter().find(is_runners);
-    if first.is_some() {
-        return Ok(first);
-    }
-    Ok(repository.first_parents(&from, MAX_PERSON_COMMITS)?.into_iter().find(is_runners))
-}
-
-/// Tells whether what was kept at a commit of the runner's was chosen by globs alone.
-fn is_of_globs(repository: &Repository, commit: &CommitInfo) -> Result<bool, GitError> {
-    let is_old = |commit: &RunnerCommit| commit.version().rules < Rules::THIRD;
-    let Ok(read) = RunnerCommit::parse(&commit.message) else { return Ok(false) };
-    if is_old(&read) || !matches!(read, RunnerCommit::Start(_)) {
-        return Ok(is_old(&read));
-    }
-    // A fork goes on with what another run has kept.
-    let before = first_that_settles(repository, (&commit.id, 1))?;
-    Ok(before.is_some_and(|before| is_old(&before)))
-}
-
-/// Returns what a commit says where it is the runner's, or the one before it where it only says who drives the run, and so
-/// on. So many are left out first: a parent that is not here is no parent.
-pub(crate) fn first_that_settles(
-    repository: &Repository,
-    (at, left_out): (&Id, usize),
-) -> Result<Option<RunnerCommit>, GitError> {
-    let (mut found, mut count) = (None, 0);
-    repository.first_parents_until(at, MAX_PERSON_COMMITS, |commit| {
-        count += 1;
-        found = RunnerCommit::parse(&commit.message).ok().filter(|_| count > left_out);
-        count > left_out && !found.as_ref().is_some_and(RunnerCommit::is_transparent)
-    })?;
-    Ok(found.filter(|commit| !commit.is_transparent()))
 }
 
 fn state_at(repository: &Repository, commit: &Id) -> Result<RunState, LoadError> {

@@ -12,14 +12,13 @@ use runner_core::run::{self, Next};
 use runner_core::uncommitted;
 use runner_core::verdict::Task;
 
-use crate::causes::in_one_line;
 use crate::git::{CommitInfo, GitError, Head, Id, Repository};
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::swap;
 use crate::worker::iteration::tools;
-use crate::worker::load::{LoadError, Loaded};
-use crate::worker::people::{MAX_PERSON_COMMITS, persons_commits};
+use crate::worker::load::{LoadError, Loaded, MAX_PERSON_COMMITS};
+use crate::worker::people::persons_commits;
 
 /// What Open found.
 #[derive(Debug)]
@@ -43,7 +42,7 @@ pub(crate) fn open(context: &RunContext) -> Result<Found, Obstacle> {
     let loaded = match context.last_load.load(&repository, commit) {
         Ok(loaded) => loaded,
         Err(LoadError::Git(error)) => return Err(error.into()),
-        Err(error) => return Ok(Found::Hold(unreadable(&error))),
+        Err(error) => return Ok(Found::Hold(error.hold())),
     };
     // What a person may not do comes first: it could make the tree look finished.
     if let Some(hold) =
@@ -92,13 +91,6 @@ fn on_branch(context: &RunContext, repository: &Repository) -> Result<Result<Id,
     };
     let message = format!("{seen} in {}, but the run is on {branch}", repository.work_dir().display());
     Ok(Err(StopReason::new(message, Ways::from(Command::switch(&branch)).join(" && ", "runnerctl resume"))))
-}
-
-fn unreadable(error: &LoadError) -> StopReason {
-    StopReason::new(
-        format!("the committed state is not valid: {}", in_one_line(error)),
-        "fix the file, commit it, then: runnerctl resume",
-    )
 }
 
 /// A configuration that was committed since the run was admitted may ask for what this version or this machine does not

@@ -14,7 +14,6 @@ use runner_core::message::{
     AgentStamp, Attempts, NameList, Receipt, ReviewRun, RunnerCommit, UsageLine, VerdictLine, headline,
 };
 use runner_core::prompt::Prompt;
-use runner_core::rules::Rules;
 use runner_core::transition::{self, Before, Facts};
 use runner_core::tree;
 use runner_core::verdict::{SessionEnd, StopCause, Task, Verdict, row};
@@ -133,7 +132,6 @@ impl<'a> Settling<'a> {
 
     fn after(&self, held_back: Vec<String>) -> Result<transition::After, Obstacle> {
         let facts = Facts {
-            rules: Rules::CURRENT,
             agents_tree: inspect::legal_tree(self.context, self.loaded, &self.outcome.work)?,
             notes: self.prompt.as_ref().map(|prompt| prompt.notes.clone()).unwrap_or_default(),
             held_back,
@@ -277,16 +275,15 @@ impl<'a> Settling<'a> {
         let prompt = self.prompt.as_ref();
         let verdict = &self.outcome.verdict;
         let title = tree::find(&self.loaded.tree, &task.node).map_or("", |node| node.title.as_str());
-        let version = version();
         let receipt = Receipt {
             run: task.run.clone(),
             iter: task.iter,
             node: task.node.clone(),
             status: row(verdict.name()).status,
             guard: self.outcome.guard_outcome(),
-            headline: headline(version.rules, title, verdict.name()),
+            headline: headline(title, verdict.name()),
             summary: after.run_state.last_summary.clone().unwrap_or_default(),
-            version,
+            version: version(),
             from: task.from.clone(),
             verdict: VerdictLine::new(verdict.name(), verdict.detail().as_deref()),
             role: task.role,

@@ -11,7 +11,6 @@ use runner_core::message::RunnerCommit;
 use runner_core::run::RunRecord;
 use runner_core::{json, message, tree};
 
-use crate::causes::in_one_line;
 use crate::git::{CommitInfo, GitError, Graft, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
@@ -166,10 +165,7 @@ fn documents(loaded: &Loaded, guarded: Guarded) -> Documents {
 fn unreadable(error: LoadError) -> Unready {
     match error {
         LoadError::Git(error) => error.into(),
-        error => Unready::Hold(StopReason::new(
-            format!("the committed state is not valid: {}", in_one_line(&error)),
-            "fix the file, commit it, then: runnerctl resume",
-        )),
+        error => Unready::Hold(error.hold()),
     }
 }
 

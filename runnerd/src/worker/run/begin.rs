@@ -21,8 +21,8 @@ use crate::repo::layout::Layout;
 use crate::worker::clear::clear_leftovers;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::{definition, watched};
-use crate::worker::load::{LoadError, load};
-use crate::worker::people::{MAX_PERSON_COMMITS, persons_commits};
+use crate::worker::load::{LoadError, MAX_PERSON_COMMITS, load};
+use crate::worker::people::persons_commits;
 use crate::worker::receipt::version;
 use crate::worker::unready::Unready;
 
@@ -42,8 +42,9 @@ pub(crate) fn begin(context: &RunContext, beginning: &Beginning, previous: Optio
     let was_there = repository.branch(&context.branch())?.is_some();
     let base = check_out(context, &repository, beginning, previous)?;
     let head = repository.head()?.commit();
-    let is_begun =
-        |head| if was_there { is_begun(context, &repository, head) } else { is_named(context, &repository, head) };
+    let is_begun = |head| {
+        if was_there { is_begun(context, &repository, head) } else { is_named(context, &repository, head) }
+    };
     if head.map_or(Ok(false), is_begun)? {
         return Ok(repository.flush_head()?);
     }
@@ -190,8 +191,9 @@ fn write_fork(context: &RunContext, repository: &Repository, base: Id) -> Result
     for (path, text) in [(context.layout.run_state(), json::canonical(&state)), (context.layout.goal(), goal)] {
         durable::replace(&path, text.as_bytes(), Access::Repository)?;
     }
-    Ok(match watched::first_that_settles(repository, (&base, 0))? {
-        Some(RunnerCommit::Iteration(of)) => format!("Forked from iteration {:04} of run {}.", of.iter, of.run),
+    let upon = repository.first_parents(&base, 1)?.pop().map(|commit| RunnerCommit::parse(&commit.message));
+    Ok(match upon {
+        Some(Ok(RunnerCommit::Iteration(of))) => format!("Forked from iteration {:04} of run {}.", of.iter, of.run),
         _ => String::new(),
     })
 }
@@ -364,7 +366,7 @@ pub(crate) fn resume(context: &RunContext, order: &ResumeOrder) -> Result<(), Un
         Err(_) => return Ok(()),
     };
     // A breach is named when the iteration is opened; a commit of the runner's upon it would hide it.
-    if persons_commits(&repository, &loaded)?.is_some() {
+    if persons_commits(&repository, &loaded).map_err(Obstacle::from)?.is_some() {
         return Ok(());
     }
     let mut state = run::on_resume(&loaded.standing(&context.uncommitted), order.reset, order.more);
