@@ -23,6 +23,7 @@ mod histories;
 mod history;
 mod hooks;
 mod logs;
+mod other_rules;
 mod plain;
 mod play;
 mod precedence;

@@ -59,7 +59,8 @@ fn commit_of(repository: &Repository, run: &str, iter: u32) -> Result<Id, ErrorD
             .join(", with a run of: ", "runnerctl queue --ended");
         not_found(message, ways)
     })?;
-    let iterations = worker::iterations(repository, run, tip, MAX_COMMITS);
+    let iterations = worker::iterations(repository, run, tip, MAX_COMMITS)
+        .map_err(|error| error.told(Command::list_iterations(run)))?;
     let found = iterations.iter().find(|view| view.iter == iter).and_then(|view| view.commit.as_ref()?.parse().ok());
     found.ok_or_else(|| {
         let message = format!("no commit of branch {branch} is that of iteration {iter:04} of run {run}");

@@ -14,7 +14,7 @@ use super::{git_error, goal_of_work_tree, head_commit};
 use crate::git::{GitError, Id, Repository};
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
-use crate::worker::{self, IdChoice, Loaded};
+use crate::worker::{self, IdChoice, LoadError, Loaded};
 
 /// Most commits looked through for the goal that a completed run was given.
 const MAX_COMMITS: usize = 1_000;
@@ -116,7 +116,12 @@ pub(super) fn refuse_other_case(repository: &Repository, id: &str) -> Result<(),
 /// Whether the run has begun at the tip of its branch; a branch of that name that is another's is refused.
 fn begun(repository: &Repository, (id, tip): (&str, Id), has_goal: bool) -> Result<bool, ErrorData> {
     let branch = format!("runner/{id}");
-    let Ok(loaded) = worker::load(repository, tip) else { return Ok(true) };
+    let loaded = match worker::load(repository, tip) {
+        Ok(loaded) => loaded,
+        Err(error @ LoadError::Rules { .. }) => return Err(error.told("runnerctl validate")),
+        // What is wrong with it is said when the run has its turn.
+        Err(_) => return Ok(true),
+    };
     let ids = [("GOAL.md", loaded.goal.id()), ("run_state.json", loaded.run_state.run_id.as_deref())];
     for (file, found) in ids {
         if found.is_some_and(|found| found != id) {

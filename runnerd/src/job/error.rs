@@ -195,9 +195,10 @@ impl JobError {
             }
             Self::Completed { .. } => Some("look at its branch, or name a new run with another --run".to_owned()),
             Self::Password => Some("leave it to a credential helper of git's, or use ssh".to_owned()),
-            Self::Unread { .. } => {
-                Some("drive it with the build of runnerd that has written it, or a newer one".to_owned())
-            }
+            Self::Unread { .. } => Some(
+                "drive it with the build of runnerd that has written it, or begin a new run with another --run"
+                    .to_owned(),
+            ),
             Self::Config { .. } => {
                 Some("correct .runner/state/config.toml on the run's branch, once its driver has ended".to_owned())
             }

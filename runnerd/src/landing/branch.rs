@@ -64,6 +64,11 @@ impl Branch {
         let beyond: BTreeSet<String> =
             repository.first_parents_not_in(&self.target.tip, onto)?.iter().map(Id::to_string).collect();
         let heads = self.plan.all();
+        let of_other_rules = self.plan.of_other_rules().find(|(at, _)| beyond.contains(&heads[*at].id));
+        if let Some((at, why)) = of_other_rules {
+            let (run, commit, why) = (self.run().to_owned(), heads[at].id.clone(), why.clone());
+            return Err(Refusal::Rules { run, commit, why }.into());
+        }
         let is_runners = |at: usize| self.plan.whose(at).is_some_and(|whose| whose.runners().is_some());
         // What stands before the first start is of no run, though the branch may not have it.
         let first =

@@ -24,7 +24,7 @@ use crate::admit::git_error;
 use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
 use crate::store::{Store, repo_id};
-use crate::worker::{add_durations, began_at, iterations, meta_in};
+use crate::worker::{LoadError, add_durations, began_at, iterations, meta_in};
 
 /// Most bytes of a file in one reply.
 const MAX_PIECE: u64 = 256 * 1024;
@@ -195,9 +195,10 @@ fn place(
     let live = live.filter(|_| !is_on_base).and_then(|current| Some((current.iteration, current.phase.as_ref()?.name)));
     let agent = current.and_then(|current| current.phase.as_ref()?.agent.clone());
     let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
-    let newest =
-        live.map(|(iter, _)| iter).filter(|iter| has_record(*iter)).or_else(|| last_iter((&repository, &store), &run));
-    let iter = params.iter.or(newest);
+    let iter = match params.iter.or(live.map(|(iter, _)| iter).filter(|iter| has_record(*iter))) {
+        Some(iter) => Some(iter),
+        None => last_iter((&repository, &store), &run)?,
+    };
     Ok(IterationPlace { iter, wait: params.wait, repository, run, live, agent, is_on_base, store, kept })
 }
 
@@ -215,16 +216,17 @@ pub(super) fn full_id(repository: &Repository, wanted: &str) -> Result<String, E
     }
 }
 
-fn last_iter((repository, store): (&Repository, &Store), run: &str) -> Option<u32> {
-    let tip = began_at(store, run).or(repository.branch(&format!("runner/{run}")).ok()?)?;
-    let committed = iterations(repository, run, tip, 100).first().map(|iteration| iteration.iter);
+fn last_iter((repository, store): (&Repository, &Store), run: &str) -> Result<Option<u32>, ErrorData> {
+    let tip = repository.branch(&format!("runner/{run}")).map_err(|error| git_error(&error))?;
+    let Some(tip) = began_at(store, run).or(tip) else { return Ok(None) };
+    let committed = iterations(repository, run, tip, 100).map_err(|error| unread(&error))?;
     let waited = waits(&Layout::new(repository.work_dir()), run).last().map(|(iter, _)| *iter);
-    committed.max(waited)
+    Ok(committed.first().map(|iteration| iteration.iter).max(waited))
 }
 
 fn listed(at: &IterationPlace) -> Result<Vec<IterationView>, ErrorData> {
     let Some(tip) = at.tip()? else { return Ok(Vec::new()) };
-    let mut views = iterations(&at.repository, &at.run, tip, MAX_COMMITS);
+    let mut views = iterations(&at.repository, &at.run, tip, MAX_COMMITS).map_err(|error| unread(&error))?;
     let layout = at.layout();
     add_durations(&layout, &mut views);
     views.extend(waits(&layout, &at.run).into_iter().filter_map(|(iter, wait)| {
@@ -250,7 +252,7 @@ fn described(at: &IterationPlace) -> Result<IterationReply, ErrorData> {
 /// Finds an iteration among the commits of its run, and reads the record of that one alone.
 fn committed(at: &IterationPlace, iter: u32) -> Result<Option<IterationView>, ErrorData> {
     let Some(tip) = at.tip()? else { return Ok(None) };
-    let views = iterations(&at.repository, &at.run, tip, MAX_COMMITS);
+    let views = iterations(&at.repository, &at.run, tip, MAX_COMMITS).map_err(|error| unread(&error))?;
     let mut found: Vec<IterationView> = views.into_iter().filter(|view| view.iter == iter).take(1).collect();
     add_durations(&at.layout(), &mut found);
     Ok(found.pop())
@@ -270,6 +272,10 @@ fn failures(record: &Path) -> Vec<ReportedFailure> {
     let log = read_piece(&record.join(LogStream::Guard.file_name()), 0, MAX_SEARCHED);
     // What cannot be read is told where the log itself is asked for.
     log.map(|(bytes, _)| feedback::reported(&bytes)).unwrap_or_default()
+}
+
+fn unread(error: &LoadError) -> ErrorData {
+    error.told("git fsck")
 }
 
 fn unknown(at: &IterationPlace, iter: u32) -> ErrorData {

@@ -8,6 +8,7 @@ use protocol::bisect::BisectPoint;
 use runner_core::bisect::{Candidate, candidates, states};
 use tokio_util::sync::CancellationToken;
 
+use super::read::refuse_other_rules;
 use super::{Target, VerifyError, plan};
 use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
@@ -20,6 +21,7 @@ pub fn points(
     stop: &CancellationToken,
 ) -> Result<Option<Vec<BisectPoint>>, VerifyError> {
     let plan = plan(repository, target, stop)?;
+    refuse_other_rules(&plan)?;
     let Some(candidates) = candidates(&plan) else { return Ok(None) };
     let mut guards = Guards { repository, command, known: BTreeMap::new() };
     let mut points = Vec::with_capacity(candidates.len());

@@ -168,7 +168,7 @@ pub fn last_settled(repository: &Repository, from: Id) -> Result<Option<Id>, Loa
     last.transpose()
 }
 
-/// Reads the committed state at `commit`.
+/// Reads the committed state at `commit`; what a run has left there whose last commit is of other rules is not read.
 pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
     let optional = [Layout::CONFIG, Layout::PROGRESS, Layout::NOTES].into_iter().chain(Layout::MEMORY);
     let optional: Vec<&'static str> = optional.chain(OVERRIDES.map(|(_, path)| path)).collect();
@@ -176,6 +176,9 @@ pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
     let files = repository.read_all(&commit, optional.iter().copied().chain(required))?;
     let at = At { files: &files, commit };
     let run_state: RunState = at.json(Layout::RUN_STATE)?;
+    if run_state.run_id.is_some() {
+        last_settled(repository, commit)?;
+    }
     let config = config_of(repository, files.get(Layout::CONFIG).map_or(&[], Vec::as_slice))?;
     let text = |path| Some((path, String::from_utf8_lossy(files.get(path)?).into_owned()));
     Ok(Loaded {

@@ -1,5 +1,6 @@
 //! What does not land, in one sentence each, with what to type next.
 
+use crate::message::RulesError;
 use crate::shell;
 use protocol::doctor::LANDING_GIT;
 
@@ -34,6 +35,16 @@ pub enum Refusal {
         run: String,
         /// The other one.
         on: String,
+    },
+    /// A commit of it was made by other rules.
+    #[error("run {run} does not land: commit {commit} cannot be read: {why}")]
+    Rules {
+        /// The run.
+        run: String,
+        /// The commit.
+        commit: String,
+        /// Why it is not read.
+        why: RulesError,
     },
     /// Its audit found violations, or could not see everything.
     #[error("run {run} is not proven: {why}")]
@@ -128,6 +139,7 @@ impl Refusal {
                 shell::words(["git", "log", "--oneline", "--graph", &format!("runner/{run}"), onto])
             }
             Self::BeginsOn { run, on } => land(&[on, run]),
+            Self::Rules { .. } => shell::words(["runnerctl", "start", "--id", "NEW", "--base", onto]),
             Self::NotProven { run, is_unseen: true, .. } => land(&[run, "--unproven"]),
             Self::NotProven { run, .. } => shell::words(["runnerctl", "verify", "--run", run.as_str()]),
             Self::HasMerged { run, .. } | Self::WouldSwallow { run, .. } => land(&[run, "--as", "squash"]),

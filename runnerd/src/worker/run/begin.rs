@@ -21,7 +21,7 @@ use crate::repo::layout::Layout;
 use crate::worker::clear::clear_leftovers;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::{definition, watched};
-use crate::worker::load::{LoadError, MAX_PERSON_COMMITS, load};
+use crate::worker::load::{LoadError, MAX_PERSON_COMMITS, last_settled, load};
 use crate::worker::people::persons_commits;
 use crate::worker::receipt::version;
 use crate::worker::unready::Unready;
@@ -39,11 +39,12 @@ pub(crate) fn begin(context: &RunContext, beginning: &Beginning, previous: Optio
     }
     refuse_pipes(&repository)?;
     refuse_dirty(&repository)?;
-    let was_there = repository.branch(&context.branch())?.is_some();
+    let was_there = repository.branch(&context.branch())?;
+    refuse_other_rules(&repository, was_there.or(repository.remote_branch("origin", &context.branch())?))?;
     let base = check_out(context, &repository, beginning, previous)?;
     let head = repository.head()?.commit();
     let is_begun = |head| {
-        if was_there { is_begun(context, &repository, head) } else { is_named(context, &repository, head) }
+        if was_there.is_some() { is_begun(context, &repository, head) } else { is_named(context, &repository, head) }
     };
     if head.map_or(Ok(false), is_begun)? {
         return Ok(repository.flush_head()?);
@@ -58,6 +59,15 @@ pub(crate) fn begin(context: &RunContext, beginning: &Beginning, previous: Optio
     let start = Milestone { summary, driver: context.driver.clone(), ..milestone(context, head) };
     commit(context, &repository, &RunnerCommit::Start(start))?;
     Ok(())
+}
+
+/// Refuses a branch whose last commit of the runner's is of other rules: it would be taken for one that has not begun.
+fn refuse_other_rules(repository: &Repository, tip: Option<Id>) -> Result<(), Unready> {
+    match tip.map(|tip| last_settled(repository, tip)).transpose() {
+        Ok(_) => Ok(()),
+        Err(LoadError::Git(error)) => Err(error.into()),
+        Err(error) => Err(Unready::Hold(error.hold())),
+    }
 }
 
 /// Refuses pipes in the place of files that git reads: it would wait for ever, and so would the run.

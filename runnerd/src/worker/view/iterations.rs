@@ -16,6 +16,7 @@ use crate::repo::durable;
 use crate::repo::layout::Layout;
 use crate::store::Store;
 use crate::worker::journal::Place;
+use crate::worker::load::{LoadError, last_settled};
 
 /// Fills in how long iterations and their phases took, and the exact time of their end, as far as their records are there.
 pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
@@ -39,10 +40,11 @@ pub fn meta_in(record: &Path) -> Option<IterationMeta> {
 }
 
 /// Returns the iterations of a run from its receipts, newest first.
-pub fn iterations(repository: &Repository, run: &str, tip: Id, limit: usize) -> Vec<IterationView> {
-    let commits = repository.first_parents(&tip, limit).unwrap_or_default();
+pub fn iterations(repository: &Repository, run: &str, tip: Id, limit: usize) -> Result<Vec<IterationView>, LoadError> {
+    last_settled(repository, tip)?;
     let mut chain = Chain::default();
-    commits.iter().filter_map(|commit| iteration(run, chain.runners(commit)?, commit)).collect()
+    let commits = repository.first_parents(&tip, limit)?;
+    Ok(commits.iter().filter_map(|commit| iteration(run, chain.runners(commit)?, commit)).collect())
 }
 
 /// Returns the receipts of a run with their commits, newest first.

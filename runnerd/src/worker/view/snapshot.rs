@@ -17,7 +17,7 @@ use crate::repo::layout::Layout;
 use crate::store::{RepoFile, Store, repo_id};
 use crate::worker::caches::LastLoad;
 use crate::worker::integrity::{definition, watched};
-use crate::worker::load::{Loaded, load};
+use crate::worker::load::{LoadError, Loaded, load};
 use crate::worker::trusted::Trusted;
 use crate::worker::view::iterations::{Chain, add_durations, began_at, iteration, meta};
 use crate::worker::view::totals::Totals;
@@ -120,10 +120,16 @@ pub(crate) fn of_run(
             None => Trusted::of(store, path).repository().ok()?.or_else(|| Repository::discover(path).ok())?,
         };
         let tip = repository.branch(&format!("runner/{}", run.id)).ok()??;
-        let loaded = last_load.load(&repository, tip).ok().or_else(|| last_valid(&repository, tip).map(Arc::new))?;
+        let is_at_work = began_at(store, &run.id);
+        let loaded = match last_load.load(&repository, tip) {
+            Ok(loaded) => loaded,
+            // Nothing before it can be read either, unless a session has written it.
+            Err(LoadError::Rules { .. }) if is_at_work.is_none() => return None,
+            Err(_) => last_valid(&repository, tip).map(Arc::new)?,
+        };
         let is_runs = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());
         // What lies upon it is a session's that goes on.
-        let settled = began_at(store, &run.id).unwrap_or(tip);
+        let settled = is_at_work.unwrap_or(tip);
         let recent = recent(&repository, &run.id, settled);
         let mut view = of_state(blank.clone(), &loaded, &run.uncommitted.tried);
         view.recent = recent;
