@@ -109,9 +109,9 @@ fmt:
 lint:
     cargo clippy --locked --workspace --all-targets -- -D warnings
 
-# Look at spelling, scripts and the oldest compiler; `--dependencies`: at licences, advisories and what is not used.
-hygiene *OPTIONS:
-    scripts/hygiene.sh {{ OPTIONS }}
+# Look at licences, advisories, unused dependencies, the oldest compiler and spelling.
+hygiene:
+    scripts/hygiene.sh
 
 # Look at what GitHub does with a push: rights, pins, syntax.
 test-workflows:

