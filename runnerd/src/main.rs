@@ -40,7 +40,7 @@ struct Args {
     #[arg(long)]
     log_stderr: bool,
     /// Have everything in the state folder taken as it is and sealed, say what that was, and end. For a key that is gone,
-    /// for state of an older daemon, or for files that you have changed yourself: look at them first.
+    /// or for files that you have changed yourself: look at them first.
     #[arg(long, conflicts_with = "launched")]
     reseal: bool,
     /// Started by a client: leave its session and report on standard output.
@@ -195,7 +195,11 @@ fn settings(args: &Args) -> anyhow::Result<(Paths, DaemonConfig)> {
         Some(socket) if !paths.socket_named => paths.with_socket(socket, "socket in config.toml")?,
         _ => paths,
     };
-    Ok((paths, config))
+    // Before the log, which is in that folder. One that is in use is not to be moved: the lock will say so.
+    match private::refuse_development(&paths.state) {
+        Err(error) if !Locks::are_held(&paths) => Err(DaemonError::from(error))?,
+        _ => Ok((paths, config)),
+    }
 }
 
 /// Says why the daemon did not start; there may be no log yet.

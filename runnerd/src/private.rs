@@ -1,10 +1,9 @@
 //! The private part of the state folder, found or made when the daemon starts: its key, and the word that everything
 //! there is sealed.
 //!
-//! Only a state folder without a private part can be of a build before, or new. From then on what is not sealed is never
-//! taken for old, and a key that is gone is never made again by itself: that takes a person's word.
+//! Only a state folder without a private part is new. A key that is gone is never made again by itself: that takes a
+//! person's word. A state folder of a development build is refused as a whole, and left as it is.
 
-mod before;
 mod reseal;
 pub mod signing_key;
 
@@ -14,13 +13,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use protocol::private::{self, FolderError};
+use protocol::shell;
 use serde::{Deserialize, Serialize};
 
-use crate::git::GitError;
 use crate::repo::disk::RealDisk;
 use crate::repo::durable::{self, Access, DurableError};
 use crate::repo::kept::{Kept, KeptError, Note, Vault};
-use crate::repo::seal::{Key, NoRandomness};
+use crate::repo::seal::{Key, NoRandomness, is_of_development};
 
 pub use self::reseal::{Resealed, reseal};
 
@@ -32,6 +31,8 @@ const KEY: &str = "key";
 const SEALED: &str = "sealed.json";
 /// The private part while it is being made: of no use before it has its name.
 const UNFINISHED: &str = "private.new";
+/// What development builds that sealed nothing kept in the state folder itself.
+const UNSEALED: [&str; 2] = ["repos", "git-suspects.json"];
 
 /// Why the private part cannot be used; nothing in it was written to.
 #[derive(Debug, thiserror::Error)]
@@ -52,9 +53,17 @@ pub enum PrivateError {
         /// Why it failed.
         source: std::io::Error,
     },
-    /// What git was to obey could not be read.
-    #[error(transparent)]
-    Git(Box<GitError>),
+    /// A development build made the state folder.
+    #[error(
+        "the state folder {path} was made by a development build, and this daemon does not read it; nothing in it was \
+         changed or removed: `{away}` moves it away, and `runnerctl start` continues a run from its branch"
+    )]
+    Development {
+        /// The state folder.
+        path: PathBuf,
+        /// The command that moves it away.
+        away: String,
+    },
     /// No key can be made.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
@@ -96,10 +105,7 @@ pub enum PrivateError {
 /// Says that everything beside it is sealed.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sealed {
-    /// Whether the state of a build before, from which this was made, is still to be removed.
-    replaces_older: bool,
-}
+struct Sealed {}
 
 impl Note for Sealed {
     const KIND: &'static str = "sealed";
@@ -108,18 +114,46 @@ impl Note for Sealed {
 
 /// Opens the private part of the state folder, or makes it where there is none. The lock on the state folder is held.
 pub fn open(state: &Path) -> Result<Vault, PrivateError> {
+    refuse_development(state)?;
     let folder = state.join(FOLDER);
-    let vault = match fs::symlink_metadata(&folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => make(state)?,
-        _ => find(&folder)?,
-    };
-    remove_older(state, &vault)?;
-    Ok(vault)
+    match fs::symlink_metadata(&folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => make(state),
+        _ => find(folder),
+    }
 }
 
-fn find(folder: &Path) -> Result<Vault, PrivateError> {
-    private::check_folder(folder)?;
-    Ok(Vault::new(folder.to_owned(), key(folder)?))
+/// Refuses a state folder in which a development build has left anything. Nothing is written.
+pub fn refuse_development(state: &Path) -> Result<(), PrivateError> {
+    let folder = state.join(FOLDER);
+    // What cannot be read holds the repository that it belongs to.
+    let is_old =
+        |place: &String| matches!(durable::read(&folder.join(place)), Ok(Some(text)) if is_of_development(&text));
+    let is_there = |name: &&str| state.join(name).symlink_metadata().is_ok();
+    if UNSEALED.iter().any(is_there) || reseal::places(&folder)?.iter().any(is_old) {
+        return Err(PrivateError::Development { path: state.to_owned(), away: move_away(state) });
+    }
+    Ok(())
+}
+
+/// Returns the command that gives a folder a name that nothing has.
+fn move_away(folder: &Path) -> String {
+    let from = folder.display().to_string();
+    let names = (1..).map(|number| format!("{from}.old-{number}"));
+    let to = names.into_iter().find(|name| Path::new(name).symlink_metadata().is_err());
+    shell::words(["mv", "-n", "--", &from, &to.unwrap_or_default()])
+}
+
+fn find(folder: PathBuf) -> Result<Vault, PrivateError> {
+    private::check_folder(&folder)?;
+    let key = key(&folder)?;
+    let vault = Vault::new(folder, key);
+    let note = sealed(&vault);
+    match note.read() {
+        Ok(Some(Sealed {})) => Ok(vault),
+        Ok(None) => Err(PrivateError::Foreign { path: note.path(), source: None }),
+        Err(KeptError::Disk(error)) => Err(error.into()),
+        Err(error) => Err(PrivateError::Foreign { path: note.path(), source: Some(error) }),
+    }
 }
 
 fn key(folder: &Path) -> Result<Key, PrivateError> {
@@ -133,50 +167,19 @@ fn key(folder: &Path) -> Result<Key, PrivateError> {
     Key::parse(&text).ok_or(PrivateError::NoKey { path, what: "not one" })
 }
 
-/// Makes the private part under another name, with all that a build before has left, and gives it its own name when it
-/// is whole and on the disk. A daemon that dies before that begins anew.
+/// Makes the private part under another name, and gives it its own name when it is whole and on the disk. A daemon that
+/// dies before that begins anew.
 fn make(state: &Path) -> Result<Vault, PrivateError> {
     let (unfinished, folder) = (state.join(UNFINISHED), state.join(FOLDER));
     remove(&unfinished)?;
     private::make_folder(&unfinished)?;
     let key = Key::random()?;
-    let vault = Vault::new(unfinished.clone(), key.clone());
     durable::put(&unfinished.join(KEY), key.to_text().as_bytes(), Access::Private)?;
-    before::take_over(state, &vault)?;
-    let replaces_older = older(state).any(|path| path.symlink_metadata().is_ok());
-    sealed(&vault).write(&Sealed { replaces_older }).map_err(written)?;
+    sealed(&Vault::new(unfinished.clone(), key.clone())).write(&Sealed {}).map_err(written)?;
     durable::sync_everything(&unfinished)?;
     fs::rename(&unfinished, &folder).map_err(system("naming", &folder))?;
     durable::on(&RealDisk).sync_folder(state)?;
-    if replaces_older {
-        tracing::info!(folder = %folder.display(), "the state of a build before is sealed");
-    }
     Ok(Vault::new(folder, key))
-}
-
-/// Removes the state of a build before, if this was made from it. What else lies there counts for nothing.
-fn remove_older(state: &Path, vault: &Vault) -> Result<(), PrivateError> {
-    let note = sealed(vault);
-    match note.read() {
-        Ok(Some(Sealed { replaces_older: true })) => {
-            older(state).try_for_each(|path| remove(&path))?;
-            note.write(&Sealed { replaces_older: false }).map_err(written)
-        }
-        Ok(Some(Sealed { replaces_older: false })) => {
-            for path in older(state).filter(|path| path.symlink_metadata().is_ok()) {
-                tracing::warn!(path = %path.display(), "not sealed, and not read; `runnerd --reseal` would take it over");
-            }
-            Ok(())
-        }
-        Ok(None) => Err(PrivateError::Foreign { path: note.path(), source: None }),
-        Err(KeptError::Disk(error)) => Err(error.into()),
-        Err(error) => Err(PrivateError::Foreign { path: note.path(), source: Some(error) }),
-    }
-}
-
-/// Names what a build before keeps in the state folder.
-fn older(state: &Path) -> impl Iterator<Item = PathBuf> {
-    [before::REPOSITORIES, before::SUSPECTS].into_iter().map(|name| state.join(name))
 }
 
 fn remove(path: &Path) -> Result<(), PrivateError> {
@@ -212,161 +215,68 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use protocol::request::CallerEnv;
-    use runner_core::digest::sha256_hex;
 
     use super::*;
     use crate::store::Store;
-
-    const ID: &str = "0123456789ab";
-
-    /// A state folder of a build that sealed nothing, with one repository.
-    struct Before {
-        home: tempfile::TempDir,
-    }
-
-    impl Before {
-        fn new() -> Self {
-            let home = tempfile::tempdir().unwrap();
-            let before = Self { home };
-            let repo =
-                r#"{"version":1,"id":"0123456789ab","common_dir":"/r/.git","path":"/r","confirmed":[],"runs":[]}"#;
-            before.write("repo.json", &summed(repo, "").0);
-            before.write("changes.json", r#"{"version":1,"next":3,"queue":[]}"#);
-            before.write("env.json", &summed(r#"{"version":"of mine"}"#, "").0);
-            before.write("live/r-0001-tree.json", "{");
-            before.write("live/r-0001-upon", "abc");
-            before.write("live/shim.lock", "");
-            before.write("refused/1-edit.json", "a person's text");
-            before
-        }
-
-        fn state(&self) -> &Path {
-            self.home.path()
-        }
-
-        fn write(&self, name: &str, text: &str) {
-            let path = self.state().join("repos").join(ID).join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-
-        fn store(&self) -> Store {
-            Store::new(&open(self.state()).unwrap(), ID)
-        }
-    }
-
-    /// Returns a text with its checksum, and the checksum, as builds before wrote them.
-    fn summed(text: &str, upon: &str) -> (String, String) {
-        let sum = sha256_hex(format!("{upon}{text}").as_bytes())[..16].to_owned();
-        (format!("{{\"sum\":\"{sum}\",{}", &text[1..]), sum)
-    }
 
     fn refusal(state: &Path) -> String {
         open(state).unwrap_err().to_string()
     }
 
+    /// Returns all files below a folder, each with its bytes.
+    fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                all.extend(content(&entry))
+            } else {
+                all.push((entry.clone(), fs::read(entry).unwrap()))
+            }
+        }
+        all.sort();
+        all
+    }
+
     #[test]
     fn new_state_folder_gets_a_private_part_that_is_found_again() {
         let home = tempfile::tempdir().unwrap();
+        // What a daemon has left that died while it made it.
+        fs::create_dir_all(home.path().join("private.new/repos")).unwrap();
+        fs::write(home.path().join("private.new/key"), "half").unwrap();
         let (made, found) = (open(home.path()).unwrap(), open(home.path()).unwrap());
         assert_eq!(made.key().to_text(), found.key().to_text());
         let bits = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((bits(made.folder()), bits(&made.folder().join(KEY))), (0o700, 0o600));
         assert_eq!(made.folder(), home.path().join(FOLDER));
+        assert!(!home.path().join("private.new").exists());
     }
 
     #[test]
-    fn state_of_a_build_before_is_sealed_and_then_removed() {
-        let before = Before::new();
-        let store = before.store();
-        assert_eq!(store.read().unwrap().unwrap().id, ID);
-        assert_eq!(store.load_changes().unwrap().next, 3);
-        let env = store.load_env().unwrap();
-        assert_eq!(env.get("version").map(String::as_str), Some("of mine"));
-        let file = |name: &str| fs::read_to_string(store.folder().join(name)).unwrap();
-        assert_eq!(file("refused/1-edit.json"), "a person's text");
-        assert!(file("live/r-0001-upon.json").contains("\"kind\": \"upon\""));
-        assert!(file("live/r-0001-tree.json").contains("\"text\": \"{\""));
-        assert!(!store.folder().join("live/shim.lock").exists());
-        assert!(!before.state().join("repos").exists());
-    }
-
-    #[test]
-    fn daemon_that_dies_at_any_step_of_it_loses_nothing_and_takes_nothing_twice() {
-        // Before the folder has its name: whatever is there of it is made anew.
-        let before = Before::new();
-        fs::create_dir_all(before.state().join("private.new/repos")).unwrap();
-        fs::write(before.state().join("private.new/key"), "half").unwrap();
-        assert_eq!(before.store().load_changes().unwrap().next, 3);
-        // After that: the old files are still there, some or all of them, and what is sealed counts.
-        let vault = open(before.state()).unwrap();
-        sealed(&vault).write(&Sealed { replaces_older: true }).unwrap();
-        before.write("changes.json", r#"{"version":1,"next":99,"queue":[]}"#);
-        assert_eq!(before.store().load_changes().unwrap().next, 3);
-        assert!(!before.state().join("repos").exists());
-        // All is done: what turns up now is nobody's.
-        before.write("changes.json", r#"{"version":1,"next":99,"queue":[]}"#);
-        assert_eq!(before.store().load_changes().unwrap().next, 3);
-        assert!(before.state().join("repos").exists());
-    }
-
-    #[test]
-    fn what_cannot_be_understood_comes_along_as_it_is() {
-        let before = Before::new();
-        let (text, _) = summed(r#"{"version":1,"next":3,"queue":[]}"#, "");
-        let damaged = text.replace('3', "4");
-        before.write("changes.json", &damaged);
-        let store = before.store();
-        assert!(store.load_changes().unwrap_err().to_string().contains("no seal"));
-        assert_eq!(fs::read_to_string(store.folder().join("changes.json")).unwrap(), damaged);
-    }
-
-    #[test]
-    fn notes_of_a_live_iteration_are_sealed_as_what_they_are() {
-        let before = Before::new();
-        for (name, kind) in [
-            ("r-swap.json", "swap"),
-            ("r-0001-git.json", "git-folder"),
-            ("r-0001-definition.json", "definition"),
-            ("r-0001-scenery.json", "scenery"),
-            ("r-0001-before-guard.json", "before-guard"),
-            ("r-0001-work.json", "found"),
-            ("r-0001-guard.json", "found"),
-            ("r-0001-review.json", "found"),
-        ] {
-            let vault = Vault::new(before.state().to_owned(), Key::random().unwrap());
-            let note = before::sealed(&vault, &format!("repos/{ID}/live/{name}"), br#"{"a":1}"#).unwrap();
-            let note: serde_json::Value = serde_json::from_slice(&note).unwrap();
-            assert_eq!((note["kind"].as_str(), &note["value"]["a"]), (Some(kind), &1.into()), "{name}");
-        }
-        // A session can leave anything in the place of the tree.
-        before.write("live/r-0002-tree.json", "");
-        fs::write(before.state().join(format!("repos/{ID}/live/r-0003-tree.json")), b"\xff{").unwrap();
-        let store = before.store();
-        let file = |name: &str| fs::read_to_string(store.folder().join("live").join(name)).unwrap();
-        assert!(file("r-0002-tree.json").contains("\"text\": \"\""), "{}", file("r-0002-tree.json"));
-        assert!(file("r-0003-tree.json").contains("\"bytes\""), "{}", file("r-0003-tree.json"));
-    }
-
-    #[test]
-    fn lines_of_a_journal_are_sealed_where_each_follows_from_the_one_before() {
-        let lines = [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#].map(|line| format!("{line}\n"));
-        let (first, sum) = summed(&lines[0], "");
-        let (second, sum) = summed(&lines[1], &sum);
-        let (third, _) = summed(&lines[2], &sum);
-        let count = |journal: String| {
-            let before = Before::new();
-            before.write("journal.jsonl", &journal);
-            let text = fs::read_to_string(before.store().journal().1).unwrap();
-            if text == journal { None } else { Some(text.matches("{\"seal\":").count()) }
-        };
-        let whole = [first.as_str(), &second, &third].concat();
-        assert_eq!(count(whole.clone()), Some(3));
-        assert_eq!(count(whole[..whole.len() - 3].to_owned()), Some(2), "what was cut short never happened");
-        assert_eq!(count(format!("{first}{second}\0\0\0\n")), Some(2));
-        // What was refused before is taken over as it is, and holds its repository.
-        for refused in [format!("{first}{third}"), format!("{first}{}{third}", lines[1]), lines.concat()] {
-            assert_eq!(count(refused.clone()), None, "{refused}");
+    fn state_of_a_development_build_is_refused_and_stays_as_it_is() {
+        let of_key = "00".repeat(32) + "\n";
+        let sealed = format!("{{\"seal\":\"{}\",\"kind\": \"x\"}}", "0".repeat(64));
+        let unsealed = [("repos/0123456789ab/repo.json", "{}"), ("git-suspects.json", "[]")];
+        let with_seal = ["sealed.json", "git-suspects.json"].map(|name| format!("private/{name}"));
+        let of_repository =
+            ["repo.json", "journal.jsonl", "git/0123456789ab.json", "live/r-0001-git.json", "published.json"]
+                .map(|name| format!("private/repos/0123456789ab/{name}"));
+        let with_seal = with_seal.iter().chain(&of_repository).map(|name| (name.as_str(), sealed.as_str()));
+        for (name, text) in unsealed.into_iter().chain(with_seal) {
+            let home = tempfile::tempdir().unwrap();
+            let state = home.path().join("a folder");
+            for (name, text) in [("private/key", &*of_key), (name, text)] {
+                let file = state.join(name);
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, text).unwrap();
+            }
+            fs::create_dir(home.path().join("a folder.old-1")).unwrap();
+            let before = content(home.path());
+            let said = refusal(&state);
+            let path = state.display();
+            assert!(said.contains("was made by a development build"), "{name}: {said}");
+            assert!(said.contains(&format!("`mv -n -- '{path}' '{path}.old-2'`")), "{name}: {said}");
+            assert_eq!(reseal(&state).unwrap_err().to_string(), said);
+            assert_eq!(content(home.path()), before, "{name}");
         }
     }
 
@@ -405,29 +315,20 @@ mod tests {
 
     #[test]
     fn sealing_anew_takes_what_is_there_and_comes_to_the_same_end_again() {
-        let before = Before::new();
-        let store = before.store();
-        store.save_env(&CallerEnv([("A".to_owned(), "1".to_owned())].into())).unwrap();
-        fs::write(store.folder().join("changes.json"), "garbage").unwrap();
-        fs::remove_file(before.state().join("private/key")).unwrap();
-        let done = reseal(before.state()).unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let store = || Store::new(&open(home.path()).unwrap(), "0123456789ab");
+        let folder = store().folder();
+        store().create().unwrap();
+        store().save_env(&CallerEnv([("A".to_owned(), "1".to_owned())].into())).unwrap();
+        fs::write(folder.join("changes.json"), "garbage").unwrap();
+        fs::write(folder.join("published.json"), r#"{"kind":"published","version":1,"value":{}}"#).unwrap();
+        fs::remove_file(home.path().join("private/key")).unwrap();
+        let done = reseal(home.path()).unwrap();
         assert!(done.new_key);
-        assert_eq!(done.left, [store.folder().join("changes.json")]);
-        assert!(done.taken.contains(&store.folder().join("env.json")), "{done:?}");
-        assert_eq!(before.store().load_env().unwrap()["A"], "1");
-        let again = reseal(before.state()).unwrap();
+        assert_eq!(done.left, [folder.join("changes.json")]);
+        assert_eq!(done.taken, ["env.json", "published.json"].map(|name| folder.join(name)));
+        assert_eq!(store().load_env().unwrap()["A"], "1");
+        let again = reseal(home.path()).unwrap();
         assert_eq!(again, Resealed { new_key: false, taken: Vec::new(), left: done.left });
-    }
-
-    #[test]
-    fn sealing_anew_takes_over_what_an_older_build_has_written_since() {
-        let before = Before::new();
-        let store = before.store();
-        store.load_env().unwrap();
-        before.write("env.json", r#"{"A":"older"}"#);
-        assert_eq!(before.store().load_env().unwrap()["version"], "of mine");
-        reseal(before.state()).unwrap();
-        assert_eq!(before.store().load_env().unwrap()["A"], "older");
-        assert!(!before.state().join("repos").exists());
     }
 }

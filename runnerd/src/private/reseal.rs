@@ -3,17 +3,20 @@
 //!
 //! Done again it comes to the same end, so that one that was killed is begun anew. What cannot be understood stays.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use protocol::private;
 use serde_json::value::RawValue;
 
-use super::{FOLDER, PrivateError, Sealed, before, key, open, remove, sealed, written};
+use super::{FOLDER, PrivateError, SEALED, Sealed, key, open, refuse_development, sealed, system, written};
 use crate::repo::durable::{self, Access};
 use crate::repo::kept::{Envelope, Vault};
 use crate::repo::seal::{Belonging, Key, without_seal};
 
-/// Name of a journal.
+/// The folder of the repositories' folders, and the name of a journal in one.
+const REPOSITORIES: &str = "repos";
 const JOURNAL: &str = "journal.jsonl";
 
 /// What became of the state.
@@ -29,6 +32,7 @@ pub struct Resealed {
 
 /// Seals everything in the state folder as it is. The lock on the state folder is held.
 pub fn reseal(state: &Path) -> Result<Resealed, PrivateError> {
+    refuse_development(state)?;
     let folder = state.join(FOLDER);
     let mut done = Resealed::default();
     if folder.symlink_metadata().is_err() {
@@ -47,13 +51,11 @@ pub fn reseal(state: &Path) -> Result<Resealed, PrivateError> {
         Err(error) => return Err(error),
     };
     let vault = Vault::new(folder, key);
-    before::take_over(state, &vault)?;
-    for place in places(vault.folder())? {
-        take(&vault, &place, &mut done)?;
+    for place in places(vault.folder())?.iter().filter(|place| *place != SEALED) {
+        take(&vault, place, &mut done)?;
     }
-    // Before the word that it is whole: without that word the daemon does not start.
-    [before::REPOSITORIES, before::SUSPECTS].iter().try_for_each(|name| remove(&state.join(name)))?;
-    sealed(&vault).write(&Sealed { replaces_older: false }).map_err(written)?;
+    // The last: without this word the daemon does not start.
+    sealed(&vault).write(&Sealed {}).map_err(written)?;
     Ok(done)
 }
 
@@ -61,7 +63,7 @@ fn take(vault: &Vault, place: &str, done: &mut Resealed) -> Result<(), PrivateEr
     let path = vault.folder().join(place);
     let Some(bytes) = durable::read(&path)? else { return Ok(()) };
     let text = if place.ends_with(JOURNAL) { journal(vault, place, &bytes) } else { note(vault, place, &bytes) };
-    match text.map(String::into_bytes).or_else(|| before::sealed(vault, place, &bytes)) {
+    match text.map(String::into_bytes) {
         Some(text) if text == bytes => {}
         Some(text) => {
             durable::replace(&path, &text, Access::Private)?;
@@ -95,16 +97,33 @@ fn journal(vault: &Vault, place: &str, bytes: &[u8]) -> Option<String> {
 }
 
 /// Names the notes and journals below the private folder.
-fn places(folder: &Path) -> Result<Vec<String>, PrivateError> {
-    let mut places = vec![before::SUSPECTS.to_owned()];
-    for id in before::names(&folder.join(before::REPOSITORIES))? {
-        let repository = format!("{}/{id}", before::REPOSITORIES);
-        places.extend(["repo.json", "changes.json", "env.json", JOURNAL].map(|name| format!("{repository}/{name}")));
-        for part in ["git", "live"] {
-            let names = before::names(&folder.join(&repository).join(part))?.into_iter();
-            let notes = names.filter(|name| Path::new(name).extension().is_some_and(|end| end == "json"));
-            places.extend(notes.map(|name| format!("{repository}/{part}/{name}")));
+pub(super) fn places(folder: &Path) -> Result<Vec<String>, PrivateError> {
+    let mut places = notes(folder, "")?;
+    for id in names(&folder.join(REPOSITORIES))? {
+        for part in ["", "git/", "live/"] {
+            places.extend(notes(folder, &format!("{REPOSITORIES}/{id}/{part}"))?);
         }
     }
     Ok(places)
+}
+
+fn notes(folder: &Path, place: &str) -> Result<Vec<String>, PrivateError> {
+    let is_note = |name: &String| name == JOURNAL || Path::new(name).extension().is_some_and(|end| end == "json");
+    let names = names(&folder.join(place))?.into_iter().filter(is_note);
+    Ok(names.map(|name| format!("{place}{name}")).collect())
+}
+
+/// Returns the names in a folder that are text, sorted; none where there is no folder.
+fn names(folder: &Path) -> Result<Vec<String>, PrivateError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => return Ok(Vec::new()),
+        Err(error) => return Err(system("listing", folder)(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry.map_err(system("listing", folder))?.file_name().into_string().ok());
+    }
+    names.sort();
+    Ok(names)
 }

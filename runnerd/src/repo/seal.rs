@@ -18,8 +18,10 @@ const NONCE_BYTES: usize = 16;
 const DIGITS: usize = 64;
 /// Digits of a tag.
 const TAG_DIGITS: usize = 12;
-/// What stands before the digits in a sealed text.
-const BEFORE: &str = r#"{"seal":""#;
+/// What stands before the digits in a sealed text: a label with its version, which the seal covers too.
+const BEFORE: &str = r#"{"seal1":""#;
+/// What stood there in development builds.
+const OF_DEVELOPMENT: &[u8] = br#"{"seal":""#;
 /// What stands behind them.
 const BEHIND: &str = "\",";
 
@@ -51,6 +53,9 @@ pub enum Unsealed {
     /// There is none.
     #[error("it has no seal of a daemon")]
     Missing,
+    /// There is one of a development build.
+    #[error("it was sealed by a development build")]
+    Development,
     /// There is one, of another text, another place or another key.
     #[error("its seal is wrong: it was changed, belongs elsewhere, or is another daemon's")]
     Wrong,
@@ -92,8 +97,9 @@ impl Key {
 
     /// Returns what was sealed, and its seal.
     pub fn open(&self, belonging: Belonging<'_>, bytes: &[u8]) -> Result<(Vec<u8>, Seal), Unsealed> {
-        let (stated, rest) = split(bytes).ok_or(Unsealed::Missing)?;
-        let mac = from_hex(stated).ok_or(Unsealed::Missing)?;
+        let missing = if is_of_development(bytes) { Unsealed::Development } else { Unsealed::Missing };
+        let (stated, rest) = split(bytes).ok_or(missing)?;
+        let mac = from_hex(stated).ok_or(missing)?;
         self.over(belonging, rest).verify_slice(&mac).map_err(|_| Unsealed::Wrong)?;
         Ok((unsealed(rest), Seal(stated.to_owned())))
     }
@@ -108,7 +114,8 @@ impl Key {
     fn over(&self, belonging: Belonging<'_>, rest: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.0.as_slice()).expect("BUG: any length of key will do");
         let (before, last) = belonging.behind.map_or((0, ""), |(before, seal)| (before, seal.0.as_str()));
-        for part in ["runnerd".as_bytes(), belonging.place.as_bytes(), &before.to_be_bytes(), last.as_bytes(), rest] {
+        let label = ["runnerd", BEFORE, belonging.place].map(str::as_bytes);
+        for part in label.into_iter().chain([&before.to_be_bytes(), last.as_bytes(), rest]) {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
         }
@@ -120,6 +127,11 @@ impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key")
     }
+}
+
+/// Tells whether a development build has sealed a text, or wrote it to look so.
+pub fn is_of_development(bytes: &[u8]) -> bool {
+    bytes.starts_with(OF_DEVELOPMENT)
 }
 
 /// Returns a text without its seal, whatever that is; none if there is none.
@@ -150,7 +162,7 @@ mod tests {
     fn what_is_sealed_comes_back_and_is_json() {
         let key = Key::random().unwrap();
         let (text, seal) = key.seal(at("a"), TEXT);
-        assert!(serde_json::from_str::<serde_json::Value>(&text).unwrap()["seal"].is_string());
+        assert!(serde_json::from_str::<serde_json::Value>(&text).unwrap()["seal1"].is_string());
         assert_eq!(key.open(at("a"), text.as_bytes()), Ok((TEXT.as_bytes().to_vec(), seal)));
         assert_eq!(without_seal(text.as_bytes()).as_deref(), Some(TEXT.as_bytes()));
     }
@@ -184,9 +196,26 @@ mod tests {
     #[test]
     fn text_without_a_seal_is_told_from_one_with_a_wrong_one() {
         let key = Key::random().unwrap();
-        for text in ["", TEXT, r#"{"sum":"0123456789abcdef","a":1}"#, r#"{"seal":"","a":1}"#] {
+        for text in ["", TEXT, r#"{"sum":"0123456789abcdef","a":1}"#, r#"{"seal1":"","a":1}"#] {
             assert_eq!(key.open(at("a"), text.as_bytes()), Err(Unsealed::Missing), "{text}");
         }
+    }
+
+    #[test]
+    fn seal_of_a_development_build_is_named_and_counts_for_nothing() {
+        let key = Key::random().unwrap();
+        // As such a build made it, with the same key.
+        let mut mac = Hmac::<Sha256>::new_from_slice(key.0.as_slice()).unwrap();
+        for part in [b"runnerd", b"a".as_slice(), &0_u64.to_be_bytes(), b"", &TEXT.as_bytes()[1..]] {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        let seal = to_hex(mac.finalize().into_bytes().as_slice());
+        let old = format!("{{\"seal\":\"{seal}\",{}", &TEXT[1..]);
+        assert_eq!(key.open(at("a"), old.as_bytes()), Err(Unsealed::Development));
+        assert_eq!(without_seal(old.as_bytes()), None);
+        let renamed = old.replacen("seal", "seal1", 1);
+        assert_eq!(key.open(at("a"), renamed.as_bytes()), Err(Unsealed::Wrong));
     }
 
     #[test]

@@ -66,6 +66,12 @@ impl Locks {
         let state = take(&paths.state_lock(), &paths.socket)?;
         Ok(Self { _socket: socket, _state: state })
     }
+
+    /// Tells whether a daemon uses the state folder. Nothing is made or written.
+    pub fn are_held(paths: &Paths) -> bool {
+        let lock = File::open(paths.state_lock());
+        lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
 }
 
 fn take(path: &Path, socket: &Path) -> Result<File, LockError> {

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use protocol::words::RunStatus;
 use runner_testkit::witness::verdicts;
-use runner_testkit::{Home, Output, Repo, binary};
-use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
+use runner_testkit::{Home, Output, binary};
+use serde_json::{Value, json};
 
 use super::Died;
 use crate::checks::{assert_explains, assert_survived};
@@ -122,7 +121,7 @@ fn row_64_lines_of_a_journal_keep_their_places() {
     let swapped = [lines[0], lines[2], lines[1]].concat();
     let left_out = [lines[0], lines[2]].concat();
     let twice = [lines[0], lines[1], lines[1], lines[2]].concat();
-    let unsealed = right.replacen("{\"seal\":", "{\"sum\":", 1);
+    let unsealed = right.replacen("{\"seal1\":", "{\"sum\":", 1);
     for wrong in [swapped, left_out, twice, unsealed] {
         write(&path, &wrong);
         let daemon = died.home.daemon();
@@ -302,87 +301,62 @@ fn row_69_key_that_is_open_to_others_or_another_is_refused_and_stays() {
     died.goes_on(daemon);
 }
 
-/// Brings the state into the form of a build that sealed nothing.
-fn as_before(home: &Home, repo: &Repo) -> PathBuf {
-    let (new, folder) = (home.registered(), home.state().join("repos"));
-    let old = folder.join(new.file_name().expect("an id"));
-    fs::create_dir_all(old.join("live")).expect("a folder can be made");
-    for name in ["repo.json", "env.json"] {
-        let mut value = value(&new.join(name));
-        if name == "repo.json" {
-            let mut versioned = Map::from_iter([("version".to_owned(), 1.into())]);
-            versioned.append(value.as_object_mut().expect("an object"));
-            value = versioned.into();
-        }
-        write(&old.join(name), &value.to_string());
-    }
-    for entry in fs::read_dir(new.join("live")).expect("a folder").flatten() {
-        if entry.file_name().to_string_lossy().ends_with("-git.json") {
-            write(&old.join("live").join(entry.file_name()), &value(&entry.path()).to_string());
+/// Returns all files below a folder, each with its bytes.
+fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder can be listed").flatten().map(|entry| entry.path()) {
+        match entry.is_dir() {
+            true => all.extend(content(&entry)),
+            false => all.push((entry.clone(), fs::read(&entry).expect("a file can be read"))),
         }
     }
-    let (mut journal, mut upon) = (String::new(), String::new());
-    for line in text(&new.join("journal.jsonl")).lines() {
-        let (_, rest) = line.split_once(',').expect("a line has a seal");
-        let digest = Sha256::digest(format!("{upon}{{{rest}\n"));
-        let first = digest.first_chunk().copied().map(u64::from_be_bytes).expect("a digest is longer");
-        upon = format!("{first:016x}");
-        journal = format!("{journal}{{\"sum\":\"{upon}\",{rest}\n");
+    all.sort();
+    all
+}
+
+#[test]
+fn row_66_state_of_a_development_build_stops_the_daemon_and_stays_as_it_is() {
+    let died = Died::new();
+    let state = died.home.state();
+    let relabel = |path: &Path| write(path, &text(path).replacen("{\"seal1\":", "{\"seal\":", 1));
+    let (word, journal, old) =
+        (died.home.private().join("sealed.json"), died.file("journal.jsonl"), state.join("repos"));
+    let forms: [(&Path, &dyn Fn()); 3] = [
+        (&word, &|| relabel(&word)),
+        (&journal, &|| relabel(&journal)),
+        (&old, &|| fs::create_dir(&old).expect("a folder can be made")),
+    ];
+    for (path, change) in forms {
+        let right = fs::read(path).ok();
+        change();
+        let before = content(&state);
+        for args in [&[][..], &["--reseal"]] {
+            let refused = daemon_ends(&died.home, args);
+            assert_explains(&refused, &[&state.to_string_lossy(), "development build", "mv -n -- ", "runnerctl start"]);
+            assert_eq!(content(&state), before, "{}", path.display());
+        }
+        match right {
+            Some(right) => fs::write(path, right).expect("a file can be written"),
+            None => fs::remove_dir(path).expect("a folder can be removed"),
+        }
     }
-    write(&old.join("journal.jsonl"), &journal);
-    let laid = only(&new.join("git"), ".json").with_extension("");
-    let captured = old.join("git").join(laid.file_name().expect("an id"));
-    fs::create_dir_all(captured.join("info")).expect("a folder can be made");
-    for name in ["config", "excludes", "attributes", "info/exclude", "info/attributes"] {
-        fs::copy(laid.join(name), captured.join(name)).expect("a file can be copied");
-    }
-    let (tree, git) = (repo.path().display().to_string(), repo.path().join(".git").display().to_string());
-    write(&captured.join("places"), &[&*tree, &git, &git].join("\0"));
-    fs::remove_dir_all(home.private()).expect("it can be removed");
-    old
-}
-
-#[test]
-fn row_66_state_of_a_build_that_sealed_nothing_is_sealed_once_and_goes_on() {
-    let died = Died::new();
-    let old = as_before(&died.home, &died.repo);
+    // Its daemon may still be there: then nothing is to be moved.
     let daemon = died.home.daemon();
-    assert!(!died.home.state().join("repos").exists(), "it is removed");
-    died.goes_on(daemon);
-    let queue = text(&died.file("repo.json"));
-    fs::create_dir_all(&old).expect("a folder can be made");
-    write(&old.join("repo.json"), "{\"version\":1}");
-    let daemon = died.home.daemon();
-    assert_eq!(text(&died.file("repo.json")), queue, "what is not sealed is not taken for old again");
-    assert!(old.join("repo.json").exists());
-    drop(daemon);
-}
-
-#[test]
-fn row_66_daemon_that_dies_while_it_seals_begins_anew() {
-    let died = Died::new();
-    as_before(&died.home, &died.repo);
-    // What one leaves that dies before the new folder has its name.
-    let unfinished = died.home.state().join("private.new");
-    fs::create_dir_all(unfinished.join("repos")).expect("a folder can be made");
-    write(&unfinished.join("key"), "half of");
-    let daemon = died.home.daemon();
-    assert!(!unfinished.exists() && !died.home.state().join("repos").exists());
+    fs::create_dir(&old).expect("a folder can be made");
+    assert_explains(&daemon_ends(&died.home, &[]), &["another daemon"]);
+    fs::remove_dir(&old).expect("a folder can be removed");
     died.goes_on(daemon);
 }
 
 #[test]
-fn row_66_damaged_state_of_a_build_before_comes_along_and_holds_its_repository() {
-    let died = Died::new();
-    let old = as_before(&died.home, &died.repo);
-    let right = text(&old.join("repo.json"));
-    write(&old.join("repo.json"), &right[..right.len() / 2]);
-    let daemon = died.home.daemon();
-    assert_explains(&died.home.ctl_in(&died.repo, &["resume"]), &["repo.json", "seal"]);
-    assert_eq!(text(&died.file("repo.json")), right[..right.len() / 2]);
-    drop(daemon);
-    write(&died.file("repo.json"), &right);
-    daemon_ends(&died.home, &["--reseal"]).exits(0);
-    let daemon = died.home.daemon();
-    died.goes_on(daemon);
+fn row_66_state_of_a_development_build_is_moved_away_by_the_command_that_is_shown() {
+    let home = Home::new();
+    fs::create_dir_all(home.state().join("repos/0123456789ab")).expect("a folder can be made");
+    let refused = home.run_program(&binary("runnerctl"), &["status"]);
+    assert_explains(&refused, &["development build"]);
+    let command = refused.stderr.split('`').find(|word| word.starts_with("mv ")).expect("a command is shown");
+    let moved = home.run_program(Path::new("/bin/sh"), &["-c", command]);
+    assert_eq!((moved.code, moved.stderr.as_str()), (0, ""));
+    assert!(home.path().join("state.old-1/repos/0123456789ab").is_dir());
+    drop(home.daemon());
 }

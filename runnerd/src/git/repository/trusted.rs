@@ -7,17 +7,16 @@
 //! each use and put right where it differs. It says nothing about what a session did to the repository: that is `tampering`'s.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use gix::bstr::ByteSlice as _;
 use protocol::path::WirePath;
-use runner_core::digest::{from_hex, to_hex};
+use runner_core::digest::from_hex;
 use serde::{Deserialize, Serialize};
 
 use super::exclude_block::without_blocks;
@@ -47,23 +46,6 @@ pub struct Captured {
     pub(in crate::git) files: BTreeMap<String, String>,
     /// Numbers of the git folder and the common one that a person has asked to go on with.
     pub(in crate::git) accepted: [u64; 2],
-}
-
-impl Captured {
-    /// Reads what a build before this one had captured in a folder, which was all that it kept; none if there is nothing.
-    pub fn of_build_before(folder: &Path) -> Result<Option<Self>, GitError> {
-        let places = read(&folder.join("places"))?;
-        let mut places =
-            places.split(|byte| *byte == 0).map(|path| WirePath(PathBuf::from(OsString::from_vec(path.to_vec()))));
-        let (Some(work_dir), Some(git_dir), Some(common_dir)) = (places.next(), places.next(), places.next()) else {
-            return Ok(None);
-        };
-        let names = [EXCLUDE, "info/attributes", "excludes", "attributes", SETTINGS];
-        let files = names.map(|name| Ok((name.to_owned(), to_hex(&read(&folder.join(name))?))));
-        let files = files.into_iter().collect::<Result<_, GitError>>()?;
-        let accepted = serde_json::from_slice(&read(&folder.join("accepted"))?).unwrap_or_default();
-        Ok(Some(Self { work_dir, git_dir, common_dir, files, accepted }))
-    }
 }
 
 /// What was captured, laid out where git and the library read it.
