@@ -62,10 +62,8 @@ pub struct RepoFile {
     /// Its runs: those that are over first, the queue after them.
     pub runs: Vec<RunRecord>,
     /// Events that wait for a hook.
-    #[serde(default, skip_serializing_if = "Hooks::is_empty")]
     pub hooks: Hooks,
     /// Where its one run was begun from, if it is the workspace of an isolated run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }
 

@@ -23,12 +23,10 @@ pub struct Policy {
     /// Whether planners and workers are kept apart.
     pub roles: RolesMode,
     /// What follows where the guard's definition is not the accepted one.
-    #[serde(default)]
     pub on_change: OnChange,
     /// Who reviews a finished node.
     pub review: ReviewBy,
     /// Whether a person's review counts only with a signature.
-    #[serde(default)]
     pub review_signed: bool,
     /// Ceiling of cost, in millionths of a US dollar.
     pub max_cost_micro_usd: Option<u64>,
@@ -37,7 +35,6 @@ pub struct Policy {
     /// Ceiling of time spent in iterations, in milliseconds.
     pub max_run_ms: Option<u64>,
     /// The kinds of agents that sessions are asked of.
-    #[serde(default)]
     pub kinds: Kinds,
 }
 

@@ -47,19 +47,14 @@ pub struct Task {
     /// Attempts allowed.
     pub max_attempts: u32,
     /// The kind of agent that is asked; none: the one that is configured for the role.
-    #[serde(default)]
     pub kind: Option<String>,
     /// The kind of agent that reviews what is claimed to be done; none: nobody, or the one that is configured.
-    #[serde(default)]
     pub reviewer: Option<String>,
     /// A person's word that stands for a session.
-    #[serde(default)]
     pub decision: Option<Decision>,
     /// That person's signature, where they have signed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<WordSignature>,
     /// Whether the guard is asked again before an approval counts: what it has passed is not what stands there.
-    #[serde(default)]
     pub recheck: bool,
 }
 
@@ -73,15 +68,12 @@ pub struct SessionEnd<A = AgentAnswer> {
     /// Kind and version of the agent.
     pub agent: String,
     /// By which its service knows the session, where the agent says so.
-    #[serde(default)]
     pub session_id: Option<String>,
     /// The model that was asked, where the agent's own record names it.
-    #[serde(default)]
     pub model: Option<String>,
     /// SHA-256 of the answer as the record has it: as it came, but for secrets.
     pub output_digest: Option<String>,
     /// Why it gave no answer, where that was seen; nothing is decided by it.
-    #[serde(default)]
     pub failure: Option<Box<SessionFailure>>,
     /// What it consumed.
     pub usage: SessionUsage,
@@ -220,7 +212,6 @@ pub struct Finding {
     /// How history was rewritten, where it was; it has been rescued and put back.
     pub history: Option<String>,
     /// Where HEAD was, while the run's branch still contained From; it has been rescued and put back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<String>,
     /// What became of the task tree.
     pub tree: TreeFinding,
@@ -233,13 +224,10 @@ pub struct Finding {
     /// Paths of the runner that the session changed, and that were put back.
     pub reverted: Vec<String>,
     /// Files that the session changed and that hold secrets; nothing is decided by them.
-    #[serde(default)]
     pub secrets: Vec<SecretSeen>,
     /// References of others that the session moved; nothing is decided by them.
-    #[serde(default)]
     pub moved_refs: Vec<String>,
     /// Submodules with work inside that is not committed there.
-    #[serde(default)]
     pub dirty_submodules: Vec<String>,
 }
 

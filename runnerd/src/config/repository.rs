@@ -55,10 +55,8 @@ pub struct RepoConfig {
     /// Branches and commits.
     pub git: GitConfig,
     /// Where a run works.
-    #[serde(default)]
     pub workspace: WorkspaceConfig,
     /// How a run that is driven as a job is published.
-    #[serde(default)]
     pub publish: PublishConfig,
     /// How processes are held.
     pub containment: ContainmentConfig,
@@ -90,7 +88,6 @@ pub struct GuardConfig {
     /// Bytes of output that are kept.
     pub output_limit_bytes: u64,
     /// Paths that say what the guard does, beside those that its command reaches.
-    #[serde(default)]
     pub definition: Option<Patterns>,
     /// What follows when an agent changed one of them.
     pub on_change: OnChange,
@@ -241,7 +238,6 @@ pub struct DeliverConfig {
     /// The remote that is pushed to.
     pub remote: String,
     /// The branch that is to take the result.
-    #[serde(default)]
     pub base: Option<String>,
     /// Opens a request; may be empty.
     pub command: Vec<String>,

@@ -22,10 +22,3 @@ pub struct PendingHook {
     /// Whether its program was started: it is not started again.
     pub begun: bool,
 }
-
-impl Hooks {
-    /// Whether there is nothing to remember.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}

@@ -21,12 +21,10 @@ pub struct GuardEnd {
     /// How it rewrote history, where it did; it has been rescued and put back.
     pub history: Option<String>,
     /// Where HEAD was, while the run's branch still contained From; it has been rescued and put back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<String>,
     /// Paths of the runner that it changed, and that were put back.
     pub reverted: Vec<String>,
     /// References of others that it or the session before it moved.
-    #[serde(default)]
     pub moved_refs: Vec<String>,
     /// Paths outside `.runner/` that it wrote.
     pub wrote: Vec<String>,
@@ -37,13 +35,10 @@ pub struct GuardEnd {
     /// Why its log is not complete, where the disk refused a part of it.
     pub log_fault: Option<String>,
     /// How tightly it was held; none where it did not run.
-    #[serde(default)]
     pub containment: Option<Containment>,
     /// How the guard's definition differed from the accepted one when the session had ended.
-    #[serde(default)]
     pub departure: Departure,
     /// Whether it ran with the accepted definition, after it was green with the one that the session has left.
-    #[serde(default)]
     pub with_accepted: bool,
 }
 

@@ -31,7 +31,6 @@ pub struct PersonDecision {
     /// What was decided.
     pub decision: Decision,
     /// The person's signature, where they have signed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<WordSignature>,
 }
 

@@ -18,7 +18,7 @@ const LONGEST_WAKE: SignedDuration = SignedDuration::from_hours(12);
 
 /// One run as the daemon remembers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Stored", into = "Stored")]
+#[serde(deny_unknown_fields)]
 pub struct RunRecord {
     /// Id of the run.
     pub id: String,
@@ -43,7 +43,8 @@ pub struct RunRecord {
 }
 
 /// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum State {
     /// It waits for its turn.
     Queued,
@@ -67,7 +68,8 @@ pub enum State {
 }
 
 /// How a run ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum End {
     /// The goal is reached.
     Completed,
@@ -159,7 +161,6 @@ pub struct Beginning {
     /// Keep the task tree although the id changes.
     pub keep_tree: bool,
     /// Take over tree and state of the base, which is an iteration's commit.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fork: bool,
 }
 
@@ -174,7 +175,6 @@ pub struct ResumeOrder {
     /// Commit upon which this is done; kept before it is.
     pub from: Option<String>,
     /// Iterations to grant in a commit after it: what is asked once `from` is kept must not be lost in it.
-    #[serde(default, skip_serializing_if = "is_none")]
     pub then: u32,
 }
 
@@ -192,11 +192,6 @@ impl ResumeOrder {
     pub fn rest(&self) -> Option<Self> {
         (self.then > 0).then_some(Self { more: self.then, reset: false, from: None, then: 0 })
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_none(iterations: &u32) -> bool {
-    *iterations == 0
 }
 
 /// The next step of what is done before an iteration can be opened.
@@ -257,7 +252,6 @@ pub struct Uncommitted {
     /// Mark of the last iteration that has changed this.
     pub followed: Option<String>,
     /// A person's word on a finished node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub word: Option<PersonDecision>,
 }
 
@@ -322,55 +316,6 @@ fn is_still_said(settled: Settled<'_>) -> bool {
     !settled.is_committed && is_cut_off && !is_cancelled
 }
 
-/// The record as it is stored: a state's time stands beside its name.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Stored {
-    id: String,
-    path: WirePath,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    goal: Option<String>,
-    state: RunStatus,
-    reason: Option<StopReason>,
-    queued_at: Timestamp,
-    ended_at: Option<Timestamp>,
-    beginning: Option<Beginning>,
-    resume: Option<ResumeOrder>,
-    asked: Option<Asked>,
-    wait: Option<Wait>,
-    #[serde(default)]
-    uncommitted: Uncommitted,
-}
-
-impl From<Stored> for RunRecord {
-    fn from(stored: Stored) -> Self {
-        let over = |end| State::Over { end, at: stored.ended_at.unwrap_or(stored.queued_at) };
-        let state = match stored.state {
-            RunStatus::Queued => State::Queued,
-            RunStatus::Running => State::Running,
-            RunStatus::Paused => State::Paused,
-            RunStatus::Waiting => stored.wait.map_or(State::WaitsForPerson, State::WaitsForService),
-            RunStatus::Held => State::Held,
-            RunStatus::Completed => over(End::Completed),
-            RunStatus::Stuck => over(End::Stuck),
-            RunStatus::Limit => over(End::Limit),
-            RunStatus::TimedOut => over(End::TimedOut),
-            RunStatus::Failed => over(End::Failed),
-            RunStatus::Cancelled => over(End::Cancelled),
-        };
-        let Stored { id, path, goal, reason, queued_at, beginning, resume, asked, uncommitted, .. } = stored;
-        Self { id, path, goal, state, reason, queued_at, beginning, resume, asked, uncommitted }
-    }
-}
-
-impl From<RunRecord> for Stored {
-    fn from(record: RunRecord) -> Self {
-        let (state, wait, ended_at) = (record.state.status(), record.state.wait(), record.state.ended_at());
-        let RunRecord { id, path, goal, reason, queued_at, beginning, resume, asked, uncommitted, .. } = record;
-        Self { id, path, goal, state, reason, queued_at, ended_at, beginning, resume, asked, wait, uncommitted }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,13 +340,5 @@ mod tests {
     fn a_grant_after_another_is_left_when_that_is_committed() {
         let order = ResumeOrder { more: 3, reset: true, from: Some("c".repeat(40)), then: 2 };
         assert_eq!(order.rest(), Some(ResumeOrder { more: 2, reset: false, from: None, then: 0 }));
-    }
-
-    #[test]
-    fn an_order_without_a_grant_after_it_is_written_as_it_ever_was() {
-        let order = ResumeOrder { more: 3, reset: true, from: None, then: 0 };
-        let text = serde_json::to_string(&order).unwrap();
-        assert_eq!(text, r#"{"more":3,"reset":true,"from":null}"#);
-        assert_eq!(serde_json::from_str::<ResumeOrder>(&text).unwrap(), order);
     }
 }

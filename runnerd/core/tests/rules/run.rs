@@ -785,21 +785,21 @@ fn every_record_that_is_reached_goes_on_again() {
 }
 
 #[test]
-fn a_record_of_a_build_before_is_read() {
-    let stored = |state: &str, wait: &str| {
-        format!(
-            r#"{{"id":"r","path":"/work","state":"{state}","reason":null,"queued_at":"2026-01-01T12:00:00Z",
-            "ended_at":null,"beginning":null,"resume":null,"asked":"step","wait":{wait}}}"#
-        )
-    };
-    let read =
-        |state: &str, wait: &str| serde_json::from_str::<RunRecord>(&stored(state, wait)).expect("it is a record");
-    let time = r#"{"since":"2026-01-01T12:00:00Z","until":"2026-01-01T13:00:00Z"}"#;
-    assert_eq!(read("waiting", time).state, State::WaitsForService(wait()));
-    assert_eq!(read("waiting", "null").state, State::WaitsForPerson);
-    assert_eq!(read("limit", "null").state, State::Over { end: End::Limit, at: now() });
-    assert_eq!(read("queued", "null").asked, Some(Asked::Step));
-    assert!(serde_json::from_str::<RunRecord>(&stored("waiting", "null").replace("asked", "wanted")).is_err());
+fn a_record_is_read_as_it_was_written_and_in_no_other_form() {
+    for state in states() {
+        let text = serde_json::to_value(run(state)).expect("it is written");
+        assert_eq!(serde_json::from_value::<RunRecord>(text.clone()).expect("it is read"), run(state));
+        let with = |key: &str, value: serde_json::Value| {
+            let mut other = text.clone();
+            other[key] = value;
+            serde_json::from_value::<RunRecord>(other)
+        };
+        assert!(with("wait", serde_json::Value::Null).is_err(), "a field that no record has");
+        assert!(with("state", "waiting".into()).is_err(), "a state without its time");
+        let mut less = text;
+        less.as_object_mut().expect("an object").remove("uncommitted");
+        assert!(serde_json::from_value::<RunRecord>(less).is_err(), "a field that is missing");
+    }
 }
 
 /// The table of requests for the page.

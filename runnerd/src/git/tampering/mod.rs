@@ -65,7 +65,6 @@ pub struct Fingerprint {
     /// Tracked files that git was told not to look at.
     hidden: BTreeSet<String>,
     /// When it was.
-    #[serde(default)]
     moment: Option<Moment>,
 }
 

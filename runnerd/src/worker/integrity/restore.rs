@@ -41,15 +41,12 @@ pub(crate) struct Found {
     /// How history was rewritten.
     pub history: Option<String>,
     /// Where HEAD was, while the run's branch still contained From.
-    #[serde(default)]
     pub elsewhere: Option<String>,
     /// Paths of the runner that were changed.
     pub reverted: Vec<String>,
     /// References of others that were moved and left where they are.
-    #[serde(default)]
     pub moved_refs: Vec<String>,
     /// What was written by a process of which nothing is to stay.
-    #[serde(default)]
     pub wrote: Vec<String>,
 }
 

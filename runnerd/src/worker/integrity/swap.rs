@@ -25,6 +25,7 @@ use crate::worker::integrity::relocate::{relocate, sync_folder_of};
 
 /// What is out of its place for one run of the guard.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Swap {
     /// Number of the iteration.
     iter: u32,
@@ -34,9 +35,6 @@ struct Swap {
     laid: Definition,
     /// Folders that were made for them, the outermost first.
     made: Vec<String>,
-    /// Whether it is kept in `live/`; builds before kept it in the record of the iteration.
-    #[serde(default)]
-    in_live: bool,
 }
 
 impl Note for Swap {
@@ -55,8 +53,8 @@ pub(crate) fn lay(
     let missing = |folder: &&str| std::fs::symlink_metadata(context.layout.path(folder)).is_err();
     let made: BTreeSet<&str> = laid.keys().flat_map(|path| folders(path)).filter(missing).collect();
     let made = made.into_iter().map(str::to_owned).collect();
-    let swap = Swap { iter, moved: in_the_way(context, departure), laid, made, in_live: true };
-    let folder = kept_in(context, &swap);
+    let swap = Swap { iter, moved: in_the_way(context, departure), laid, made };
+    let folder = kept_in(context);
     durable::create_dir(&folder, Access::Private)?;
     list(context).write(&swap)?;
     for (number, path) in swap.moved.iter().enumerate() {
@@ -83,7 +81,7 @@ pub(crate) fn revert(
 /// A list that cannot be trusted holds the run, and everything stays where it is: nobody else knows what belongs where.
 pub(crate) fn back(context: &RunContext) -> Result<(), Obstacle> {
     let Some(swap) = list(context).read()? else { return Ok(()) };
-    let folder = kept_in(context, &swap);
+    let folder = kept_in(context);
     for (number, path) in swap.moved.iter().enumerate() {
         let kept = folder.join(number.to_string());
         if !is_kept(&kept)? {
@@ -213,10 +211,6 @@ fn list(context: &RunContext) -> Kept<Swap> {
     context.note_of_run("swap")
 }
 
-fn kept_in(context: &RunContext, swap: &Swap) -> PathBuf {
-    if swap.in_live {
-        context.store.live().join(format!("{}-swapped", context.run))
-    } else {
-        context.layout.iteration(&context.run, swap.iter).join("swapped")
-    }
+fn kept_in(context: &RunContext) -> PathBuf {
+    context.store.live().join(format!("{}-swapped", context.run))
 }
