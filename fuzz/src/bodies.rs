@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use protocol::answer::AgentAnswer;
 use protocol::event::Event as WireEvent;
 use protocol::request::{
-    AddParams, AnswerParams, AtIteration, AtRun, EditParams, ExportParams, ForkParams, Hello, LogParams, StartParams,
-    Subscription,
+    AddParams, AnswerParams, AtIteration, AtRun, EditParams, ExportParams, ForkParams, Handshake, LogParams,
+    StartParams, Subscription,
 };
 use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
@@ -221,7 +221,7 @@ pub fn trailers(input: &[u8]) {
 pub fn frames(input: &[u8]) {
     let Ok(frame) = serde_json::from_slice::<Value>(input) else { return };
     let params = frame["params"].get(0).unwrap_or(&frame["params"]);
-    same::<Hello>(params);
+    same::<Handshake>(params);
     same::<StartParams>(params);
     same::<ForkParams>(params);
     same::<AtRun>(params);

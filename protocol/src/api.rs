@@ -20,7 +20,7 @@ use crate::reply::{
 };
 use crate::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, ConfigEditParams, ConfigKey,
-    ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter, LogParams,
+    ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Handshake, InitParams, LogFilter, LogParams,
     NoteParams, PauseParams, QuestionsParams, RerunParams, ResumeParams, RetryParams, SigningKeyParams, StartParams,
     StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
@@ -30,17 +30,15 @@ use crate::view::{
     DaemonView, DiskView, IterationView, QuestionView, RepoView, RunSummary, SelectView, StatusView, TextView,
 };
 
-/// Major version of the API: both sides must have the same.
-pub const API_MAJOR: u32 = 1;
-/// Minor version of the API: the daemon's must be at least the client's.
-pub const API_MINOR: u32 = 0;
+/// Version of the API: both sides must have the same.
+pub const API_VERSION: u32 = 1;
 
 /// The daemon.
 #[rpc(server, client, namespace = "daemon", namespace_separator = ".")]
 pub trait DaemonApi {
     /// Exchanges versions; the first request on every connection.
-    #[method(name = "hello")]
-    async fn hello(&self, params: Hello) -> RpcResult<DaemonView>;
+    #[method(name = "handshake")]
+    async fn handshake(&self, params: Handshake) -> RpcResult<DaemonView>;
 
     /// Describes the daemon.
     #[method(name = "info")]

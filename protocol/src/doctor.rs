@@ -27,10 +27,8 @@ pub struct RepositoryFacts {
     /// Whether this user has confirmed the commands of the configuration, or has written it here; null where it cannot be read.
     pub confirmed: Option<bool>,
     /// What a run would watch for the guard; null where the configuration or the commit at HEAD cannot be read.
-    #[serde(default)]
     pub guard: Option<GuardFiles>,
     /// What could be set for workspaces of isolated runs; null where nothing is known, or something is set.
-    #[serde(default)]
     pub workspace: Option<WorkspaceProposal>,
 }
 

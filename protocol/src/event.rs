@@ -43,7 +43,6 @@ pub enum EventKind {
         /// Why, where it stopped.
         reason: Option<StopReason>,
         /// When it goes on by itself, where it waits for a time.
-        #[serde(default)]
         #[schemars(with = "Option<String>")]
         until: Option<Timestamp>,
     },
@@ -84,10 +83,8 @@ pub enum EventKind {
         /// Attempts allowed.
         max_attempts: u32,
         /// Kind and version of the agent.
-        #[serde(default)]
         agent: Option<String>,
         /// What its session consumed.
-        #[serde(default)]
         usage: SessionUsage,
     },
     /// The task tree changed.

@@ -42,7 +42,6 @@ pub struct HookEvent {
     /// Id of the run.
     pub run: String,
     /// What its goal is called; null where nobody has told.
-    #[serde(default)]
     pub goal: Option<String>,
     /// Its branch.
     pub branch: String,

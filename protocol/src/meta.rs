@@ -30,7 +30,6 @@ pub struct IterationMeta {
     /// Kind and version of the agent.
     pub agent: String,
     /// By which the agent's service knows the session; null where the agent does not say.
-    #[serde(default)]
     pub session_id: Option<String>,
     /// How it ended.
     pub verdict: VerdictName,
@@ -57,40 +56,30 @@ pub struct IterationMeta {
     /// Bytes of the agent's output that were dropped.
     pub dropped_bytes: u64,
     /// Why the agent gave no answer; null where it gave one, or was not let finish.
-    #[serde(default)]
     pub failure: Option<SessionFailure>,
     /// What the session consumed, without reviewers.
     pub usage: SessionUsage,
     /// The review; null where nobody was asked.
-    #[serde(default)]
     pub review: Option<ReviewFacts>,
     /// How tightly its processes were held.
     pub containment: Containment,
     /// Processes that outlived their leader and were ended.
     pub survivors_ended: u32,
     /// Files that the session changed and that hold secrets.
-    #[serde(default)]
     pub secrets: Vec<SecretSeen>,
     /// Logs that are not complete because the disk refused a part of them: the file, and why.
-    #[serde(default)]
     pub log_faults: Vec<String>,
     /// Branches and tags of others that its processes moved, each with where it was and where it is.
-    #[serde(default)]
     pub moved_refs: Vec<String>,
     /// Files that stay in the work tree and out of its commit.
-    #[serde(default)]
     pub held_back: Vec<String>,
     /// Paths that its processes changed without right, and that were put back.
-    #[serde(default)]
     pub reverted: Vec<String>,
     /// Submodules with work inside that is not committed there; its commit lacks it.
-    #[serde(default)]
     pub dirty_submodules: Vec<String>,
     /// Files of the guard's definition that were not as a person has accepted them.
-    #[serde(default)]
     pub guard_changed: Vec<String>,
     /// Whether the guard was run with the accepted definition too, and `guard` is how that ended.
-    #[serde(default)]
     pub guard_with_accepted: bool,
     /// The commit it ended in; null where nothing changed and none was made.
     pub commit: Option<String>,
@@ -109,14 +98,11 @@ pub struct SessionFailure {
     /// The class; null where nothing that was seen is known to mean anything.
     pub class: Option<FailureClass>,
     /// The line of the table of signatures that told the class, where one did.
-    #[serde(default)]
     pub signature: Option<String>,
     /// When the service is expected back, where it said so.
-    #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub until: Option<Timestamp>,
     /// What the agent showed of its failure, each as `field: value`, bounded; what is structural comes first.
-    #[serde(default)]
     pub evidence: Vec<String>,
 }
 

@@ -112,7 +112,6 @@ pub struct TreeReply {
     /// The tree at HEAD.
     pub tree: TaskTree,
     /// SHA-256 of its canonical form, for `tree.edit`.
-    #[serde(default)]
     pub digest: String,
     /// The node of the live iteration, else the next leaf.
     pub current: Option<String>,
@@ -151,7 +150,6 @@ pub struct ConfigReply {
     pub value: serde_json::Value,
     /// Which of its variables a caller is to pass on with `run.start`, `run.step` and `run.resume`, besides `PATH`, the home
     /// and the locale: names, and globs with `*`. Empty where a key was named.
-    #[serde(default)]
     pub variables: Vec<String>,
 }
 
@@ -222,7 +220,6 @@ pub struct IterationReply {
     /// The facts, where the record holds them.
     pub meta: Option<crate::meta::IterationMeta>,
     /// What has failed in its guard, as runners of tests and compilers have reported it; the first ones, bounded.
-    #[serde(default)]
     pub failures: Vec<ReportedFailure>,
 }
 
@@ -301,7 +298,6 @@ pub struct GcReply {
     /// Runs whose records stay.
     pub kept: Vec<RunRecords>,
     /// Workspaces of isolated runs, and what has become of each.
-    #[serde(default)]
     pub workspaces: Vec<WorkspaceSwept>,
     /// Bytes of the files that are gone.
     pub freed_bytes: u64,

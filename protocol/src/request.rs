@@ -12,15 +12,13 @@ use crate::verify::AuditPass;
 
 /// The first request on every connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Hello {
+pub struct Handshake {
     /// Name of the client's program.
     pub client: String,
     /// Its version.
     pub version: String,
-    /// Major version of the API it speaks.
-    pub api_major: u32,
-    /// Minor version of the API it speaks.
-    pub api_minor: u32,
+    /// Version of the API it speaks.
+    pub api_version: u32,
 }
 
 /// Names a repository by any path inside its work tree.

@@ -194,7 +194,6 @@ pub struct Attempt {
     pub summary: Option<String>,
     /// Digest of what its failure comes down to, shortened, where it failed by what the agent did: another attempt with
     /// the same one failed in the same way.
-    #[serde(default)]
     pub failure_digest: Option<String>,
 }
 

@@ -217,15 +217,11 @@ pub struct AuditReport {
     /// Counts.
     pub counts: AuditCounts,
     /// The revision before which findings are counted alone, where one was named.
-    #[serde(default)]
     pub since: Option<AuditSince>,
     /// Whose signatures the runner's commits have, where signers were named.
-    #[serde(default)]
     pub signed: Option<AuditSigned>,
     /// What people have said of finished nodes, oldest first.
-    #[serde(default)]
     pub reviews: Vec<AuditReview>,
     /// Whose signatures these have, where reviewers were named.
-    #[serde(default)]
     pub reviewed: Option<AuditSigned>,
 }

@@ -19,10 +19,8 @@ use crate::words::{Containment, GuardOutcome, IterationStatus, PhaseName, Role, 
 pub struct DaemonView {
     /// Version of the program.
     pub version: String,
-    /// Major version of the API: must be equal on both sides.
-    pub api_major: u32,
-    /// Minor version of the API: the daemon's must be at least the client's.
-    pub api_minor: u32,
+    /// Version of the API: must be equal on both sides.
+    pub api_version: u32,
     /// Process id.
     pub pid: u32,
     /// When it started.
@@ -35,7 +33,6 @@ pub struct DaemonView {
     /// How tightly it holds the processes of an iteration.
     pub containment: Containment,
     /// The levels of containment that it does not use, the weakest first.
-    #[serde(default)]
     pub containment_missing: Vec<MissingLevel>,
     /// Registered repositories.
     pub repositories: u32,
@@ -46,19 +43,14 @@ pub struct DaemonView {
     /// The log filter in force.
     pub log_filter: String,
     /// The folder of its log; none: standard error, which a service manager may keep.
-    #[serde(default)]
     pub log: Option<WirePath>,
     /// The file that it was started from.
-    #[serde(default)]
     pub program: Option<WirePath>,
     /// Whether another file has taken the place of that one: a restart starts another program.
-    #[serde(default)]
     pub outdated: bool,
     /// Whether a service manager has passed the socket, and keeps it when the daemon ends.
-    #[serde(default)]
     pub socket_passed: bool,
     /// Whether the machine may go to sleep by itself.
-    #[serde(default)]
     pub sleep: SleepView,
 }
 
@@ -90,7 +82,6 @@ pub struct RepoView {
     /// The work tree that was registered.
     pub path: WirePath,
     /// Why its state could not be read, where that is so.
-    #[serde(default)]
     pub held: Option<StopReason>,
     /// Its runs that are not over, in order.
     pub queue: Vec<RunSummary>,
@@ -112,7 +103,6 @@ pub struct RunSummary {
     /// The work tree it runs in.
     pub path: WirePath,
     /// What its goal is called: the first heading or line of it; null where nobody has told.
-    #[serde(default)]
     pub goal: Option<String>,
     /// Its state.
     pub state: RunStatus,
@@ -230,7 +220,6 @@ pub struct RunView {
     #[schemars(with = "Option<String>")]
     pub wait_until: Option<Timestamp>,
     /// Kinds of agents whose services were not available when they were last asked, and are not asked now.
-    #[serde(default)]
     pub outages: Vec<OutageView>,
     /// What the live iteration is doing.
     pub phase: Option<PhaseView>,
@@ -260,26 +249,20 @@ pub struct RunView {
     /// Paths that the last iteration changed without right.
     pub reverted: Vec<String>,
     /// Files of the guard's definition that are committed otherwise than a person has accepted them.
-    #[serde(default)]
     pub guard_changed: Vec<String>,
     /// What is watched for the guard; null where the committed state cannot be read.
-    #[serde(default)]
     pub guard: Option<GuardFiles>,
     /// Files of the last iterations that hold secrets.
-    #[serde(default)]
     pub secrets: Vec<SecretSeen>,
     /// What else somebody should know of the last iterations: moved references, logs that are not complete.
-    #[serde(default)]
     pub notices: Vec<String>,
     /// How tightly its processes are held.
     pub containment: Containment,
     /// A stop that was asked for and has not taken effect.
     pub pending: Option<PendingControl>,
     /// Ids of the notes that no session has answered to.
-    #[serde(default)]
     pub notes: Vec<String>,
     /// What a person has asked of its files and what is not committed yet, oldest first.
-    #[serde(default)]
     pub changes: Vec<ChangeView>,
 }
 
@@ -330,12 +313,10 @@ pub struct PhaseView {
     /// Budget of the iteration, in milliseconds.
     pub budget_ms: u64,
     /// The kind of agent that was chosen for the session.
-    #[serde(default)]
     pub agent: Option<String>,
     /// What keeps its effect from being done, where that is so.
     pub obstacle: Option<String>,
     /// Whether it is the guard on the base, before the first iteration.
-    #[serde(default)]
     pub baseline: bool,
 }
 
@@ -356,7 +337,6 @@ pub struct NodeRef {
     pub role: Option<Role>,
     /// What its sessions have consumed, those that failed and that found no service included; null where that is not
     /// asked for.
-    #[serde(default)]
     pub usage: Option<UsageTotal>,
 }
 
@@ -378,7 +358,6 @@ pub struct IterationView {
     /// Its commit, where it has one.
     pub commit: Option<String>,
     /// Title of the node, where its commit tells it.
-    #[serde(default)]
     pub title: Option<String>,
     /// First line of the summary.
     pub summary: Option<String>,
@@ -388,16 +367,12 @@ pub struct IterationView {
     /// How long it took, in milliseconds.
     pub duration_ms: Option<u64>,
     /// What it consumed, tries that left no commit included.
-    #[serde(default)]
     pub usage: Option<UsageTotal>,
     /// Kind and version of the agent.
-    #[serde(default)]
     pub agent: Option<String>,
     /// Number of the wait that it led to, where it left no commit: the iteration was begun again under the same number.
-    #[serde(default)]
     pub wait: Option<u32>,
     /// How long each of its phases took, in order; empty where its record is gone.
-    #[serde(default)]
     pub phases: Vec<PhaseTime>,
 }
 
@@ -479,7 +454,6 @@ pub struct SettingView {
     /// Where exactly: `FILE:LINE`, or a variable.
     pub place: Option<String>,
     /// The words that it may be, where it is one of a few.
-    #[serde(default)]
     pub choices: Vec<String>,
 }
 
@@ -493,6 +467,5 @@ pub struct TextView {
     /// Whether the end was reached and nobody writes any more.
     pub complete: bool,
     /// Bytes of the file when it was read; null from a daemon that does not say.
-    #[serde(default)]
     pub size: Option<u64>,
 }

@@ -135,7 +135,8 @@ impl Relay {
 
     /// Keeps why, where that is more than that nobody listens.
     fn unreachable(&self, error: ConnectError) {
-        if self.is_far || matches!(error, ConnectError::ProtocolMismatch { .. }) {
+        if self.is_far || matches!(error, ConnectError::ProtocolMismatch { .. } | ConnectError::DevelopmentBuild { .. })
+        {
             self.hub.tell(News::Gone(notice("no daemon can be talked to")));
             self.standing.send_replace(Standing::Failed(Arc::new(error)));
         } else if self.is_untried() {

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
-use protocol::api::{API_MAJOR, API_MINOR};
+use protocol::api::API_VERSION;
 use protocol::client::{CallError, ConnectError};
 use protocol::command::Ways;
 use protocol::error::{ErrorData, ErrorKind};
@@ -64,13 +64,13 @@ impl Problem {
     /// No daemon can be talked to. Of two versions, says which side is the older one.
     pub(crate) fn unreached(error: &ConnectError) -> Self {
         let (status, kind) = match error {
-            ConnectError::ProtocolMismatch { .. } => (StatusCode::BAD_GATEWAY, ErrorKind::ProtocolMismatch.as_str()),
+            ConnectError::ProtocolMismatch { .. } | ConnectError::DevelopmentBuild { .. } => {
+                (StatusCode::BAD_GATEWAY, ErrorKind::ProtocolMismatch.as_str())
+            }
             _ => (StatusCode::SERVICE_UNAVAILABLE, "daemon_away"),
         };
         let hint = match error {
-            ConnectError::ProtocolMismatch { api_major, api_minor, .. }
-                if (*api_major, *api_minor) > (API_MAJOR, API_MINOR) =>
-            {
+            ConnectError::ProtocolMismatch { api_version, .. } if *api_version > API_VERSION => {
                 Some("the web view is the older one: update runner-ui, then: runnerctl ui".to_owned())
             }
             _ => error.hint(),
@@ -178,14 +178,14 @@ mod tests {
 
     #[test]
     fn of_two_versions_the_older_side_is_the_one_to_update() {
-        let hint = |api_major| {
+        let hint = |api_version| {
             let (at, daemon_version) = (Address::Socket("/run/s".into()), "9.9.9".to_owned());
-            let error = ConnectError::ProtocolMismatch { at, daemon_version, api_major, api_minor: 0 };
+            let error = ConnectError::ProtocolMismatch { at, daemon_version, api_version };
             let problem = Problem::unreached(&error);
             assert_eq!((problem.status, problem.body.code.as_str()), (StatusCode::BAD_GATEWAY, "protocol_mismatch"));
             problem.body.hint.expect("a hint")
         };
-        assert!(hint(API_MAJOR + 1).starts_with("the web view is the older one"));
-        assert!(hint(API_MAJOR - 1).starts_with("the daemon is the older one"));
+        assert!(hint(API_VERSION + 1).starts_with("the web view is the older one"));
+        assert!(hint(API_VERSION - 1).starts_with("the daemon is the older one"));
     }
 }

@@ -207,7 +207,9 @@ impl From<ConnectError> for Failure {
             ConnectError::InsideIteration { .. } => ErrorKind::InsideIteration.as_str(),
             ConnectError::Thread(_) => "io",
             ConnectError::Foreign { .. } => "foreign_daemon",
-            ConnectError::ProtocolMismatch { .. } => ErrorKind::ProtocolMismatch.as_str(),
+            ConnectError::ProtocolMismatch { .. } | ConnectError::DevelopmentBuild { .. } => {
+                ErrorKind::ProtocolMismatch.as_str()
+            }
             ConnectError::Line(_) => Self::ELSEWHERE,
             ConnectError::NoDaemon { .. }
             | ConnectError::Unreachable { .. }

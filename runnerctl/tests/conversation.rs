@@ -25,7 +25,7 @@ fn event(second: u32, kind: &str, data: &Value) -> Value {
 }
 
 fn red_iteration() -> Vec<Value> {
-    let over = json!({"node": "a.b", "verdict": "RedGuard", "status": "done", "guard": "fail", "attempts": 3, "max_attempts": 3});
+    let over = json!({"node": "a.b", "verdict": "RedGuard", "status": "done", "guard": "fail", "attempts": 3, "max_attempts": 3, "usage": {}});
     vec![
         event(0, "phase", &json!({"phase": "work", "node": "a.b"})),
         event(12, "phase", &json!({"phase": "guard", "node": "a.b"})),
@@ -161,7 +161,7 @@ fn a_tree_as_deep_as_is_allowed_is_shown() {
         })
     };
     let root = (0..63).rev().fold(node(63, json!([])), |below, depth| node(depth, json!([below])));
-    let reply = json!({"tree": {"version": 1, "root": root}, "current": "n63", "state": null});
+    let reply = json!({"tree": {"version": 1, "root": root}, "digest": "", "current": "n63", "state": null});
     let daemon = FakeDaemon::start().answers("tree.get", reply).answers("iteration.list", json!([]));
     let output = daemon.client(&["tree"]).output().expect("runs");
     assert_eq!(output.stdout.lines().count(), 64, "{}", text(&output));
@@ -178,8 +178,7 @@ fn a_reader_that_went_away_ends_the_client_quietly() {
 
 #[test]
 fn a_daemon_of_another_version_is_told_apart() {
-    let daemon =
-        FakeDaemon::start().answers("daemon.hello", json!({"version": "9.0.0", "api_major": 9, "api_minor": 0}));
+    let daemon = FakeDaemon::start().answers("daemon.handshake", json!({"version": "9.0.0", "api_version": 9}));
     let output = daemon.client(&["repos", "--json"]).output().expect("runs");
     assert_eq!(output.status.code(), Some(8));
     let error: Value = serde_json::from_slice(&output.stderr).expect("json");

@@ -12,7 +12,7 @@ use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, METHOD_NOT_FOUND_CODE};
 
 use super::address::Address;
 use super::ssh::LineError;
-use crate::api::{API_MAJOR, API_MINOR};
+use crate::api::API_VERSION;
 use crate::error::{ERROR_CODE, ErrorData, ErrorKind, ExitStatus};
 use crate::paths::PathsError;
 
@@ -63,19 +63,27 @@ pub enum ConnectError {
     },
     /// Client and daemon speak different versions.
     #[error(
-        "this client speaks API {}.{}, the daemon on {at} (runnerd {daemon_version}) speaks {api_major}.{api_minor}",
-        API_MAJOR,
-        API_MINOR
+        "this client speaks version {} of the API, the daemon on {at} (runnerd {daemon_version}) speaks {api_version}",
+        API_VERSION
     )]
     ProtocolMismatch {
         /// Where it was reached.
         at: Address,
         /// Version of the daemon's program.
         daemon_version: String,
-        /// Major version of the API that it speaks.
-        api_major: u32,
-        /// Minor version of the API that it speaks.
-        api_minor: u32,
+        /// Version of the API that it speaks.
+        api_version: u32,
+    },
+    /// The daemon has another first request than this client.
+    #[error(
+        "the daemon on {at}{process} is of a development build, which this client does not speak to",
+        process = .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default()
+    )]
+    DevelopmentBuild {
+        /// Where it was reached.
+        at: Address,
+        /// Its process, on its own machine.
+        pid: Option<u32>,
     },
     /// The daemon refused the first request.
     #[error(transparent)]
@@ -175,9 +183,7 @@ impl ConnectError {
         match self {
             Self::NoDaemon { .. } => Some("`runnerctl daemon run`, or the same command without --no-spawn".into()),
             Self::InsideIteration { .. } => Some("start the daemon from outside: `runnerctl status`".into()),
-            Self::ProtocolMismatch { api_major, api_minor, .. }
-                if (*api_major, *api_minor) > (API_MAJOR, API_MINOR) =>
-            {
+            Self::ProtocolMismatch { api_version, .. } if *api_version > API_VERSION => {
                 Some("the client is the older one: update runnerctl".into())
             }
             Self::ProtocolMismatch { at: Address::Host(host), .. } => Some(format!(
@@ -188,6 +194,13 @@ impl ConnectError {
                 "the daemon is the older one: update runnerd, then `runnerctl daemon stop`; the next command starts it"
                     .into(),
             ),
+            Self::DevelopmentBuild { at, pid } => {
+                let kill = format!("kill {}", (*pid)?);
+                let command = at.host().map_or_else(|| kill.clone(), |host| host.ssh_line(&kill));
+                Some(format!(
+                    "`{command}` stops it as a daemon is stopped; the next command starts the one that is installed"
+                ))
+            }
             Self::Refused(refusal) => refusal.hint.clone(),
             Self::Line(error) => error.hint(),
             Self::Start(StartError::Spawn { .. }) => Some("install runnerd beside runnerctl or in PATH".into()),
@@ -209,7 +222,7 @@ impl ConnectError {
             }
             Self::Thread(_) => ExitStatus::Error,
             Self::InsideIteration { .. } | Self::Foreign { .. } => ExitStatus::Refused,
-            Self::ProtocolMismatch { .. } => ExitStatus::ProtocolMismatch,
+            Self::ProtocolMismatch { .. } | Self::DevelopmentBuild { .. } => ExitStatus::ProtocolMismatch,
             Self::Refused(refusal) => refusal.kind.into(),
             Self::Line(error) => error.exit_status(),
         }
@@ -300,14 +313,28 @@ mod tests {
 
     #[test]
     fn the_older_side_is_the_one_to_update() {
-        let mismatch = |api_major, api_minor| ConnectError::ProtocolMismatch {
+        let mismatch = |api_version| ConnectError::ProtocolMismatch {
             at: Address::Socket("/run/r.sock".into()),
             daemon_version: "9.9".into(),
-            api_major,
-            api_minor,
+            api_version,
         };
-        assert!(mismatch(API_MAJOR + 1, 0).hint().unwrap().contains("update runnerctl"));
-        assert!(mismatch(API_MAJOR - 1, 7).hint().unwrap().contains("update runnerd"));
-        assert_eq!(mismatch(2, 0).exit_status(), ExitStatus::ProtocolMismatch);
+        assert!(mismatch(API_VERSION + 1).hint().unwrap().contains("update runnerctl"));
+        assert!(mismatch(API_VERSION - 1).hint().unwrap().contains("update runnerd"));
+        assert_eq!(mismatch(2).exit_status(), ExitStatus::ProtocolMismatch);
+    }
+
+    #[test]
+    fn a_daemon_of_a_development_build_is_named_with_the_command_that_stops_it() {
+        let of = |at, pid| ConnectError::DevelopmentBuild { at, pid };
+        let here = of(Address::Socket("/run/r.sock".into()), Some(4711));
+        assert!(
+            here.to_string().starts_with("the daemon on /run/r.sock (pid 4711) is of a development build"),
+            "{here}"
+        );
+        assert!(here.hint().unwrap().starts_with("`kill 4711` "));
+        assert_eq!(here.exit_status(), ExitStatus::ProtocolMismatch);
+        let there = of(Address::Host("ssh://me@there".parse().unwrap()), Some(4711));
+        assert_eq!(there.hint().unwrap().split('`').nth(1), Some("ssh -t -l me there 'kill 4711'"));
+        assert_eq!(of(Address::Socket("/run/r.sock".into()), None).hint(), None, "nobody is to be guessed");
     }
 }

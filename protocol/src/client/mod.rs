@@ -10,7 +10,7 @@ pub mod caller_env;
 mod dial;
 mod error;
 mod greeting;
-mod hello;
+mod handshake;
 mod link;
 mod ssh;
 mod start;
@@ -83,7 +83,7 @@ impl Connection {
     pub async fn open(options: &ConnectOptions) -> Result<Self, ConnectError> {
         let (halves, reached) = reach(options).await?;
         let client = dial::lasting(halves, &reached.at)?;
-        let daemon = hello::exchange(&client, options, &reached.at).await?;
+        let daemon = handshake::exchange(&client, options, &reached.at).await?;
         Ok(Self { client, daemon, reached })
     }
 
@@ -126,7 +126,7 @@ pub async fn ask<T>(options: &ConnectOptions, question: impl AsyncFnOnce(&Brief)
     let (halves, reached) = reach(options).await?;
     let client = Brief::new(halves);
     let answer = async { Ok(question(&client).await) };
-    let (_, answer) = tokio::try_join!(hello::exchange(&client, options, &reached.at), answer)?;
+    let (_, answer) = tokio::try_join!(handshake::exchange(&client, options, &reached.at), answer)?;
     Ok(answer)
 }
 

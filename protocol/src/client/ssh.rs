@@ -74,12 +74,6 @@ pub enum LineError {
         /// What the shell there said.
         words: String,
     },
-    /// The client there does not know how to pass on a conversation.
-    #[error("the client on {host} is too old: it has no `runnerctl stdio`")]
-    TooOld {
-        /// The machine.
-        host: Host,
-    },
     /// The client there said why it does not get to its daemon.
     #[error("on {host}: {message}")]
     There {
@@ -139,7 +133,6 @@ impl LineError {
                 "install both programs there, in a folder that this prints: {}",
                 host.ssh_line("echo $PATH")
             )),
-            Self::TooOld { host } => Some(format!("update both programs on {host}")),
             Self::There { host, hint, .. } => hint.as_ref().map(|hint| format!("on {host}: {hint}")),
         }
     }
@@ -148,7 +141,6 @@ impl LineError {
     pub(super) fn exit_status(&self) -> ExitStatus {
         match self {
             Self::InsideIteration { .. } => ExitStatus::Refused,
-            Self::TooOld { .. } => ExitStatus::ProtocolMismatch,
             Self::There { code, .. } => {
                 let status = ExitStatus::TABLE.iter().find(|(status, _)| i32::from(status.code()) == *code);
                 status.map_or(ExitStatus::Error, |(status, _)| *status)
@@ -265,7 +257,6 @@ async fn ended(host: &Host, mut child: Child, words: Words) -> LineError {
     match (status.code(), Told::find(&words)) {
         (Some(SSH_FAILED), _) => LineError::Ssh { host, words },
         (Some(NOT_FOUND), _) => LineError::NotFound { host, words },
-        (Some(_), Some(told)) if told.is_unknown_command() => LineError::TooOld { host },
         (Some(code), Some(Told { message, causes, hint })) => {
             let message = [vec![message], causes].concat().join(": ");
             LineError::There { host, code, message, hint }
@@ -289,11 +280,6 @@ struct Outer {
 }
 
 impl Told {
-    /// Whether it is a parser's complaint about the one word that an older version does not know.
-    fn is_unknown_command(&self) -> bool {
-        self.message.contains("unrecognized subcommand")
-    }
-
     fn find(words: &str) -> Option<Self> {
         words.lines().rev().find_map(|line| serde_json::from_str::<Outer>(line).ok()).map(|outer| outer.error)
     }

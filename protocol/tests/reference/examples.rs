@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 use jiff::Timestamp;
 use protocol::answer::SessionUsage;
-use protocol::api::{API_MAJOR, API_MINOR};
+use protocol::api::API_VERSION;
 use protocol::bisect::{BisectPoint, PointKind, PointsParams, PointsReply, TryParams, TryReply};
 use protocol::branch::{BranchState, BranchView};
 use protocol::command::Ways;
@@ -29,7 +29,7 @@ use protocol::reply::{
 };
 use protocol::request::{
     AcceptParams, ActivityParams, AddParams, AnswerParams, AtIteration, AtPath, AtRun, CallerEnv, ConfigEditParams,
-    ConfigKey, ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Hello, InitParams, LogFilter,
+    ConfigKey, ConfigSetParams, EditParams, ExportParams, ForkParams, GcParams, Handshake, InitParams, LogFilter,
     LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RerunParams, ResumeParams, RetryParams,
     SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
@@ -157,8 +157,7 @@ fn proj() -> WirePath {
 fn daemon() -> Vec<Example> {
     let view = DaemonView {
         version: "0.1.0".into(),
-        api_major: API_MAJOR,
-        api_minor: API_MINOR,
+        api_version: API_VERSION,
         pid: 4711,
         started_at: at("08:00:00"),
         socket: path("/run/user/1000/runnerd/runnerd.sock"),
@@ -179,11 +178,10 @@ fn daemon() -> Vec<Example> {
         socket_passed: false,
         sleep: SleepView { inhibited: true, why: None },
     };
-    let hello =
-        Hello { client: "runnerctl".into(), version: "0.1.0".into(), api_major: API_MAJOR, api_minor: API_MINOR };
+    let handshake = Handshake { client: "runnerctl".into(), version: "0.1.0".into(), api_version: API_VERSION };
     let finer = LogFilter { filter: "info,runnerd::git=debug".into() };
     vec![
-        example("daemon.hello", &hello, &view),
+        example("daemon.handshake", &handshake, &view),
         bare("daemon.info", &view),
         bare("daemon.drain", &DaemonView { draining: true, ..view.clone() }),
         bare("daemon.shutdown", &view),

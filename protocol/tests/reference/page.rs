@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use protocol::api::{API_MAJOR, API_MINOR};
+use protocol::api::API_VERSION;
 use protocol::error::{ERROR_CODE, ErrorData, ErrorKind, ExitStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -35,8 +35,9 @@ Only the user that the daemon belongs to is answered: the socket has mode 0600, 
 a running iteration (an agent, a guard) may call the methods that read and no other; see `security.md` for how it is told and what
 that is worth. `runnerctl` starts a daemon where none runs; a program of another make has to start `runnerd` itself.
 
-The first request on a connection should be `daemon.hello`. The daemon answers it whatever version it is told: it is the client
-that compares. `api_major` must be equal, and the daemon's `api_minor` at least the client's.
+The first request on a connection should be `daemon.handshake`. The daemon answers it whatever version it is told: it is the
+client that compares. `api_version` must be equal; it rises with every change that an older client or
+daemon would misread.
 
 ## Conventions
 
@@ -77,10 +78,7 @@ const EVENTS_END: &str = r"
 pub(crate) fn text() -> String {
     let examples = examples::all();
     let mut page = HEAD.to_owned();
-    let _ = write!(
-        page,
-        "\n## Methods\n\nAPI version {API_MAJOR}.{API_MINOR}. *reads*: allowed from inside an iteration.\n"
-    );
+    let _ = write!(page, "\n## Methods\n\nAPI version {API_VERSION}. *reads*: allowed from inside an iteration.\n");
     page += &index();
     for section in source::sections() {
         let _ = write!(page, "\n## `{}`\n\n{}\n", section.namespace, section.doc);

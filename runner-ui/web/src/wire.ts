@@ -195,7 +195,7 @@ export type Event1 =
          */
         node: string;
         status: IterationStatus;
-        usage?: SessionUsage;
+        usage: SessionUsage;
         verdict: VerdictName;
       };
       kind: 'iteration';
@@ -538,7 +538,7 @@ export interface RunView {
   /**
    * What a person has asked of its files and what is not committed yet, oldest first.
    */
-  changes?: ChangeView[];
+  changes: ChangeView[];
   containment: Containment;
   /**
    * Time spent in iterations, in milliseconds.
@@ -551,7 +551,7 @@ export interface RunView {
   /**
    * Files of the guard's definition that are committed otherwise than a person has accepted them.
    */
-  guard_changed?: string[];
+  guard_changed: string[];
   /**
    * Files that stay in the work tree and out of the branch.
    */
@@ -579,15 +579,15 @@ export interface RunView {
   /**
    * Ids of the notes that no session has answered to.
    */
-  notes?: string[];
+  notes: string[];
   /**
    * What else somebody should know of the last iterations: moved references, logs that are not complete.
    */
-  notices?: string[];
+  notices: string[];
   /**
    * Kinds of agents whose services were not available when they were last asked, and are not asked now.
    */
-  outages?: OutageView[];
+  outages: OutageView[];
   /**
    * A stop that was asked for and has not taken effect.
    */
@@ -611,7 +611,7 @@ export interface RunView {
   /**
    * Files of the last iterations that hold secrets.
    */
-  secrets?: SecretSeen[];
+  secrets: SecretSeen[];
   summary: RunSummary;
   usage: UsageTotal;
   /**
@@ -744,7 +744,7 @@ export interface PhaseView {
   /**
    * Whether it is the guard on the base, before the first iteration.
    */
-  baseline?: boolean;
+  baseline: boolean;
   /**
    * Budget of the iteration, in milliseconds.
    */
@@ -795,7 +795,7 @@ export interface IterationView {
   /**
    * How long each of its phases took, in order; empty where its record is gone.
    */
-  phases?: PhaseTime[];
+  phases: PhaseTime[];
   /**
    * Id of the run.
    */
@@ -853,7 +853,7 @@ export interface TreeReply {
   /**
    * SHA-256 of its canonical form, for `tree.edit`.
    */
-  digest?: string;
+  digest: string;
   /**
    * State of the run, where there is one.
    */
@@ -918,7 +918,7 @@ export interface IterationReply {
   /**
    * What has failed in its guard, as runners of tests and compilers have reported it; the first ones, bounded.
    */
-  failures?: ReportedFailure[];
+  failures: ReportedFailure[];
   iteration: IterationView;
   /**
    * The facts, where the record holds them.
@@ -967,7 +967,7 @@ export interface IterationMeta {
   /**
    * Submodules with work inside that is not committed there; its commit lacks it.
    */
-  dirty_submodules?: string[];
+  dirty_submodules: string[];
   /**
    * Bytes of the agent's output that were dropped.
    */
@@ -988,7 +988,7 @@ export interface IterationMeta {
   /**
    * Files of the guard's definition that were not as a person has accepted them.
    */
-  guard_changed?: string[];
+  guard_changed: string[];
   /**
    * Exit of the guard, likewise.
    */
@@ -996,11 +996,11 @@ export interface IterationMeta {
   /**
    * Whether the guard was run with the accepted definition too, and `guard` is how that ended.
    */
-  guard_with_accepted?: boolean;
+  guard_with_accepted: boolean;
   /**
    * Files that stay in the work tree and out of its commit.
    */
-  held_back?: string[];
+  held_back: string[];
   /**
    * Number of the iteration.
    */
@@ -1008,12 +1008,12 @@ export interface IterationMeta {
   /**
    * Logs that are not complete because the disk refused a part of them: the file, and why.
    */
-  log_faults?: string[];
+  log_faults: string[];
   mode: Mode;
   /**
    * Branches and tags of others that its processes moved, each with where it was and where it is.
    */
-  moved_refs?: string[];
+  moved_refs: string[];
   /**
    * Node that was worked on.
    */
@@ -1029,7 +1029,7 @@ export interface IterationMeta {
   /**
    * Paths that its processes changed without right, and that were put back.
    */
-  reverted?: string[];
+  reverted: string[];
   /**
    * The review; null where nobody was asked.
    */
@@ -1042,7 +1042,7 @@ export interface IterationMeta {
   /**
    * Files that the session changed and that hold secrets.
    */
-  secrets?: SecretSeen[];
+  secrets: SecretSeen[];
   /**
    * By which the agent's service knows the session; null where the agent does not say.
    */
@@ -1070,7 +1070,7 @@ export interface SessionFailure {
   /**
    * What the agent showed of its failure, each as `field: value`, bounded; what is structural comes first.
    */
-  evidence?: string[];
+  evidence: string[];
   /**
    * The line of the table of signatures that told the class, where one did.
    */
@@ -1175,7 +1175,7 @@ export interface SettingView {
   /**
    * The words that it may be, where it is one of a few.
    */
-  choices?: string[];
+  choices: string[];
   /**
    * The dotted key.
    */
@@ -1307,18 +1307,14 @@ export interface Health {
  */
 export interface DaemonView {
   /**
-   * Major version of the API: must be equal on both sides.
+   * Version of the API: must be equal on both sides.
    */
-  api_major: number;
-  /**
-   * Minor version of the API: the daemon's must be at least the client's.
-   */
-  api_minor: number;
+  api_version: number;
   containment: Containment;
   /**
    * The levels of containment that it does not use, the weakest first.
    */
-  containment_missing?: MissingLevel[];
+  containment_missing: MissingLevel[];
   /**
    * Whether it ends after the current iterations.
    */
@@ -1334,7 +1330,7 @@ export interface DaemonView {
   /**
    * Whether another file has taken the place of that one: a restart starts another program.
    */
-  outdated?: boolean;
+  outdated: boolean;
   /**
    * Process id.
    */
@@ -1351,12 +1347,12 @@ export interface DaemonView {
    * Runs that are being driven.
    */
   running: number;
-  sleep?: SleepView;
+  sleep: SleepView;
   socket: WirePath;
   /**
    * Whether a service manager has passed the socket, and keeps it when the daemon ends.
    */
-  socket_passed?: boolean;
+  socket_passed: boolean;
   /**
    * When it started.
    */

@@ -179,7 +179,7 @@ async fn gone(socket: &Path) -> Result<(), Failure> {
 fn render(view: &DaemonView, screen: &Screen) -> String {
     let mut facts = Table::bare();
     let mut fact = |name, value: String| facts.row([Cell::styled(DIM, name), value.into()]);
-    fact("version", format!("{} (protocol {}.{})", view.version, view.api_major, view.api_minor));
+    fact("version", format!("{} (protocol {})", view.version, view.api_version));
     fact("process", format!("{}, started {}", view.pid, ago(view.started_at, screen.now)));
     fact("socket", view.socket.to_string());
     if view.socket_passed {
@@ -225,8 +225,7 @@ mod tests {
     fn a_daemon_says_where_its_things_are() {
         let view = DaemonView {
             version: "0.1.0".into(),
-            api_major: 1,
-            api_minor: 0,
+            api_version: 1,
             pid: 4711,
             started_at: "2026-01-01T11:00:00Z".parse().expect("a time"),
             socket: Path::new("/run/user/1000/runnerd/runnerd.sock").into(),
@@ -249,7 +248,7 @@ mod tests {
         };
         insta::assert_snapshot!(strip_str(&render(&view, &Screen::fixed())), @r"
         daemon running
-          version       0.1.0 (protocol 1.0)
+          version       0.1.0 (protocol 1)
           process       4711, started 1h 00m ago
           socket        /run/user/1000/runnerd/runnerd.sock
                         a service manager keeps it, and starts the daemon for the next command

@@ -159,8 +159,6 @@ fn what_is_in_the_way_of_another_machine_is_told_once_and_with_what_to_do() {
     assert!(message.starts_with("there is no runnerctl in the PATH of a login to ssh://gpu: "), "{message}");
     assert!(hint.contains("ssh -t gpu 'echo $PATH'"), "{hint}");
     assert!(!hint.contains("--host"), "it is no command: {hint}");
-    let older = r#"echo '{"error":{"kind":"usage","message":"unrecognized subcommand '"'stdio'"'"}}' >&2; exit 2"#;
-    assert!(told(older, 8).0.contains("too old"));
     let (message, _) = told("echo 'Last login: today'; kill -9 $$", 5);
     assert!(message.starts_with("the line to ssh://gpu ended before a daemon answered (signal: 9"), "{message}");
     let (message, _) = told("echo 'runnerctl-stdio {}'; exec echo nonsense", 5);

@@ -3,8 +3,26 @@
 use std::fs;
 use std::path::Path;
 
+use jsonrpsee::core::ClientError;
+use jsonrpsee::core::client::ClientT as _;
+use jsonrpsee::rpc_params;
+use protocol::client::CallError;
+use protocol::error::ErrorKind;
 use runner_testkit::Home;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+#[test]
+fn client_of_a_development_build_is_told_to_be_updated() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let client = home.client();
+    let hello = json!({"client": "runnerctl", "version": "0.1.0", "api_major": 1, "api_minor": 0});
+    let asked: Result<Value, ClientError> = client.wait(client.rpc().request("daemon.hello", rpc_params![hello]));
+    let CallError::Refused(refusal) = asked.expect_err("it is refused").into() else { panic!("it is no refusal") };
+    assert_eq!(refusal.kind, ErrorKind::ProtocolMismatch);
+    assert!(refusal.message.contains("this client is of a development build"), "{refusal}");
+    assert!(refusal.hint.is_some_and(|hint| hint.contains("update runnerctl")));
+}
 
 #[test]
 fn a_folder_that_is_not_there_is_refused_by_every_command() {

@@ -14,8 +14,9 @@ fn a_completed_run_that_was_waited_for_is_delivered_where_the_configuration_asks
         let chapter = Chapter { events: Vec::new(), status: status("port", "completed"), dies: false };
         let daemon =
             stage.daemon.answers("run.start", json!({"run": run("port", "queued"), "ahead": 0, "resumed": false}));
-        let daemon =
-            daemon.answers("run.status", status("port", "running")).answers("config.get", json!({"value": asked}));
+        let daemon = daemon
+            .answers("run.status", status("port", "running"))
+            .answers("config.get", json!({"value": asked, "variables": []}));
         let stage = Stage { daemon: daemon.tells(vec![chapter]), ..stage };
         let repo = stage.path("repo").display().to_string();
         let mut client = stage.daemon.client(&["-C", &repo, "start", "--wait", "-m", "goal"]);

@@ -43,7 +43,7 @@ pub(crate) struct FakeDaemon {
 }
 
 const METHODS: [&str; 11] = [
-    "daemon.hello",
+    "daemon.handshake",
     "config.get",
     "delivery.describe",
     "delivery.feedback",
@@ -57,16 +57,20 @@ const METHODS: [&str; 11] = [
 ];
 
 impl FakeDaemon {
-    /// Starts a daemon that answers `daemon.hello` alone.
+    /// Starts a daemon that answers `daemon.handshake` alone.
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("s");
-        let hello = json!({
-            "version": "0.1.0", "api_major": 1, "api_minor": 0, "pid": 1, "started_at": "2026-01-01T00:00:00Z",
+        let handshake = json!({
+            "version": "0.1.0", "api_version": 1, "pid": 1, "started_at": "2026-01-01T00:00:00Z",
             "socket": socket, "state_folder": "/state", "containment": "walk", "repositories": 0, "running": 0,
-            "draining": false, "log_filter": "info",
+            "draining": false, "log_filter": "info", "containment_missing": [], "outdated": false, "socket_passed": false,
+            "sleep": {"inhibited": false, "why": null},
         });
-        let replies = HashMap::from([("daemon.hello", Ok(hello)), ("config.get", Ok(json!({"value": {}})))]);
+        let replies = HashMap::from([
+            ("daemon.handshake", Ok(handshake)),
+            ("config.get", Ok(json!({"value": {}, "variables": []}))),
+        ]);
         let state = Arc::new(Mutex::new(State { replies, asked: Vec::new(), story: Vec::new() }));
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
@@ -190,7 +194,8 @@ pub(crate) fn status(id: &str, state: &str) -> Value {
             "summary": run(id, state), "wait_until": null, "phase": null, "node": null, "leaves_passed": 1,
             "leaves_total": 3, "iteration": 3, "elapsed_ms": 61_000, "baseline": "pass", "recent": [], "questions": 0,
             "usage": {"sessions": 2, "input_tokens": null, "cached_tokens": null, "output_tokens": null, "cost_micro_usd": null},
-            "held_back": [], "reverted": [], "containment": "walk", "pending": null,
+            "held_back": [], "reverted": [], "containment": "walk", "pending": null, "outages": [], "guard_changed": [],
+            "secrets": [], "notices": [], "notes": [], "changes": [],
         },
     })
 }

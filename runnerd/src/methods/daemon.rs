@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use jsonrpsee::core::{RpcResult, async_trait};
-use protocol::api::{API_MAJOR, API_MINOR, DaemonApiServer};
+use protocol::api::{API_VERSION, DaemonApiServer};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::reply::{SigningKeyReply, VouchReply};
-use protocol::request::{Hello, LogFilter, SigningKeyParams, VouchParams};
+use protocol::request::{Handshake, LogFilter, SigningKeyParams, VouchParams};
 use protocol::view::{DaemonView, MissingLevel, SleepView};
 
 use super::{Api, blocking};
@@ -17,8 +17,8 @@ use crate::startup::Program;
 
 #[async_trait]
 impl DaemonApiServer for Api {
-    async fn hello(&self, params: Hello) -> RpcResult<DaemonView> {
-        tracing::debug!(client = params.client, version = params.version, "hello");
+    async fn handshake(&self, params: Handshake) -> RpcResult<DaemonView> {
+        tracing::debug!(client = params.client, version = params.version, "handshake");
         Ok(self.describe().await)
     }
 
@@ -92,8 +92,7 @@ impl Api {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         DaemonView {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            api_major: API_MAJOR,
-            api_minor: API_MINOR,
+            api_version: API_VERSION,
             pid: std::process::id(),
             started_at: self.started_at,
             socket: WirePath(self.paths.socket.clone()),

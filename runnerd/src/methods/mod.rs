@@ -129,6 +129,7 @@ impl Api {
         module.merge(LandApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(DeliveryApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(EventApiServer::into_rpc(self)).expect(unique);
+        module.register_method("daemon.hello", |_, _, _| refuse_development()).expect(unique);
         module
     }
 
@@ -201,6 +202,12 @@ impl Api {
         let order = ChangeOrder { run: at.run, change, opened };
         worker.ask(|reply| Message::Change(Box::new(order), reply)).await
     }
+}
+
+/// Answers what clients of development builds ask first: they know no other way to be told that they are to be updated.
+fn refuse_development() -> Result<(), ErrorData> {
+    let message = "this client is of a development build, which this daemon does not speak to";
+    Err(ErrorData::new(ErrorKind::ProtocolMismatch, message).hint("update runnerctl, and runner-ui with it"))
 }
 
 fn draining() -> ErrorData {

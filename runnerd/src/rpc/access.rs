@@ -31,7 +31,7 @@ pub const READING: &[&str] = &[
     "config.path",
     "config.show",
     "config.text",
-    "daemon.hello",
+    "daemon.handshake",
     "daemon.info",
     "delivery.describe",
     "doctor.repository",

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use jsonrpsee::core::server::SubscriptionMessage;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule, SubscriptionCloseResponse};
-use protocol::api::{API_MAJOR, API_MINOR};
+use protocol::api::API_VERSION;
 use protocol::client::{ConnectError, ConnectOptions, Connection};
 use protocol::paths::Paths;
 use protocol::view::{DaemonView, SleepView};
@@ -55,24 +55,37 @@ impl Server {
         Self::start_at(dir, paths)
     }
 
-    pub(crate) fn of_api_major(api_major: u32) -> Self {
+    pub(crate) fn of_api_version(api_version: u32) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let paths = paths_in(dir.path());
-        let view = DaemonView { api_major, ..view(&paths) };
-        Self::with_view(dir, paths, view)
+        let view = DaemonView { api_version, ..view(&paths) };
+        Self::with_methods(dir, paths, |told| methods(told, view))
+    }
+
+    /// A daemon whose first request has another name, as those of development builds have it.
+    pub(crate) fn of_a_development_build() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths_in(dir.path());
+        let view = view(&paths);
+        Self::with_methods(dir, paths, |told| {
+            let mut module = methods(told, view.clone());
+            module.remove_method("daemon.handshake").unwrap();
+            module.register_method("daemon.info", move |_, _, _| Ok::<_, ErrorObjectOwned>(view.clone())).unwrap();
+            module
+        })
     }
 
     pub(crate) fn start_at(dir: TempDir, paths: Paths) -> Self {
         let view = view(&paths);
-        Self::with_view(dir, paths, view)
+        Self::with_methods(dir, paths, |told| methods(told, view))
     }
 
-    fn with_view(dir: TempDir, paths: Paths, view: DaemonView) -> Self {
+    fn with_methods(dir: TempDir, paths: Paths, methods: impl FnOnce(&Arc<Told>) -> RpcModule<Told>) -> Self {
         let locks = Locks::take(&paths).unwrap();
         let bound = Bound::new(&paths, &locks).unwrap();
         let told = Arc::new(Told::default());
         let (events, stop) = (Events::default(), CancellationToken::new());
-        let served = Served { methods: methods(&told, view).into(), events: events.clone(), connections: CONNECTIONS };
+        let served = Served { methods: methods(&told).into(), events: events.clone(), connections: CONNECTIONS };
         let handle = serve(bound, served, stop.clone());
         Self { told, events, paths, stop, handle, _locks: locks, dir }
     }
@@ -129,7 +142,7 @@ impl Drop for OnDrop {
 
 fn methods(told: &Arc<Told>, view: DaemonView) -> RpcModule<Told> {
     let mut module = RpcModule::from_arc(Arc::clone(told));
-    module.register_method("daemon.hello", move |_, _, _| Ok::<_, ErrorObjectOwned>(view.clone())).unwrap();
+    module.register_method("daemon.handshake", move |_, _, _| Ok::<_, ErrorObjectOwned>(view.clone())).unwrap();
     module.register_method("run.status", |_, _, _| "fine").unwrap();
     module.register_method("run.pause", |params, _, _| params.one::<u32>()).unwrap();
     module.register_method("test.large", |_, _, _| "x".repeat(8 << 20)).unwrap();
@@ -178,8 +191,7 @@ async fn subscribe(
 fn view(paths: &Paths) -> DaemonView {
     DaemonView {
         version: "0".into(),
-        api_major: API_MAJOR,
-        api_minor: API_MINOR,
+        api_version: API_VERSION,
         pid: std::process::id(),
         started_at: jiff::Timestamp::UNIX_EPOCH,
         socket: (&*paths.socket).into(),

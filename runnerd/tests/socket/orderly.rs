@@ -2,7 +2,7 @@
 
 use jsonrpsee::core::client::ClientT as _;
 use jsonrpsee::rpc_params;
-use protocol::api::API_MAJOR;
+use protocol::api::API_VERSION;
 use protocol::client::{self, Brief, CallError, ConnectError};
 use protocol::error::{ErrorKind, ExitStatus};
 
@@ -56,11 +56,23 @@ async fn questions_at_the_same_time_have_each_their_own_answer() {
 
 #[tokio::test]
 async fn daemon_of_another_version_is_told_before_what_it_answers() {
-    let server = Server::of_api_major(API_MAJOR + 1);
+    let server = Server::of_api_version(API_VERSION + 1);
     let options = fixture::options(&server.paths);
     let asked =
         client::ask(&options, async |client: &Brief| client.request::<String, _>("test.slow", rpc_params![]).await);
     assert!(matches!(asked.await, Err(ConnectError::ProtocolMismatch { .. })));
+}
+
+#[tokio::test]
+async fn daemon_of_a_development_build_is_named_with_its_process() {
+    let server = Server::of_a_development_build();
+    let mine = std::process::id();
+    let is_named = |error| matches!(error, ConnectError::DevelopmentBuild { pid: Some(pid), .. } if pid == mine);
+    assert!(is_named(fixture::connect(&server.paths).await.unwrap_err()));
+    let options = fixture::options(&server.paths);
+    let asked =
+        client::ask(&options, async |client: &Brief| client.request::<String, _>("run.status", rpc_params![]).await);
+    assert!(is_named(asked.await.unwrap_err()));
 }
 
 #[tokio::test]

@@ -43,8 +43,7 @@ fn owned(is_socket: bool) -> Owned {
 fn view() -> DaemonView {
     DaemonView {
         version: "0.1.0".into(),
-        api_major: 1,
-        api_minor: 0,
+        api_version: 1,
         pid: 4711,
         started_at: "2026-01-01T11:00:00Z".parse().expect("a time"),
         socket: WirePath("/run/s".into()),
@@ -132,8 +131,7 @@ fn the_daemon_and_its_files_are_judged() {
     let other = ConnectError::ProtocolMismatch {
         at: protocol::client::Address::Socket("/run/s".into()),
         daemon_version: "9.0.0".into(),
-        api_major: 99,
-        api_minor: 0,
+        api_version: 99,
     };
     let going = DaemonView { draining: true, ..view() };
     let replaced = DaemonView { outdated: true, ..view() };

@@ -68,7 +68,7 @@ macro_rules! define {
 
 fn define_parameters(generator: &mut SchemaGenerator) {
     define!(generator;
-        request::Hello, request::AtPath, request::AtRun, request::InitParams, request::StartParams,
+        request::Handshake, request::AtPath, request::AtRun, request::InitParams, request::StartParams,
         request::StepParams, request::PauseParams, request::ResumeParams, request::LogFilter, request::ConfigKey,
         request::AtIteration, request::LogParams, request::ActivityParams, request::Subscription, request::NoteParams, protocol::review::ApproveParams, protocol::review::RejectParams,
         request::AcceptParams, request::ConfigSetParams, request::ConfigEditParams, request::ExportParams, request::ForkParams, request::GcParams,
