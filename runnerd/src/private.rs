@@ -56,7 +56,7 @@ pub enum PrivateError {
     /// A development build made the state folder.
     #[error(
         "the state folder {path} was made by a development build, and this daemon does not read it; nothing in it was \
-         changed or removed: `{away}` moves it away, and `runnerctl start` continues a run from its branch"
+         changed or removed: `{away}` moves it away"
     )]
     Development {
         /// The state folder.
