@@ -36,11 +36,13 @@ words! {
 words! {
     /// Whether a landed commit is what its run and the branch before it lead to.
     LandedState {
-        /// The merge, made again, has the same files.
+        /// The run's branch is proven up to the commit that it names, and the merge, made again, is the same.
         Same = "same",
-        /// It has other files.
+        /// It has other files, or says something else of itself.
         Differs = "differs",
-        /// It cannot be made again: the run's commits are not here.
+        /// The commit that it names is not on the run's branch, or an audit of that branch finds a violation before it.
+        Unproven = "unproven",
+        /// It cannot be made again: the run's branch is not here, or not all of it.
         Unknown = "unknown",
     }
 }

@@ -54,8 +54,8 @@ pub(crate) struct VerifyArgs {
     /// Run id, or a unique prefix [default: the branch that is checked out, or the only one]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
-    /// Make the merges of what has landed on BRANCH again, and compare
-    #[arg(long, value_name = "BRANCH", conflicts_with_all = ["run", "rerun_guards", "strict", "allow_shallow"])]
+    /// Verify the runs that have landed on BRANCH up to there, make their merges again, and compare
+    #[arg(long, value_name = "BRANCH", conflicts_with_all = ["run", "rerun_guards", "strict"])]
     landed: Option<String>,
     /// Run the guard of every passing commit again, in a temporary checkout; a different result is a warning
     #[arg(long)]
@@ -131,8 +131,13 @@ async fn check(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStat
     if let Some(branch) = args.landed {
         let report = connection.client().verify_landed(LandedParams { path, branch }).await?;
         invocation.ui.answer("verify-landed", &report, |_| landing::report(&report))?;
-        let is_changed = report.commits.iter().any(|check| check.state == LandedState::Differs);
-        return Ok(if is_changed { ExitStatus::Violation } else { ExitStatus::Fine });
+        let is_right = |state| match state {
+            LandedState::Same => true,
+            LandedState::Unknown => args.allow_shallow,
+            LandedState::Differs | LandedState::Unproven => false,
+        };
+        let is_all_right = report.commits.iter().all(|check| is_right(check.state));
+        return Ok(if is_all_right { ExitStatus::Fine } else { ExitStatus::Violation });
     }
     let params = VerifyParams { path: path.clone(), run: args.run, since: args.since.clone(), signers, reviewers };
     let mut report = connection.client().verify(params).await?;

@@ -73,15 +73,17 @@ pub(crate) fn report(report: &LandedReport) -> String {
         text.push_str(&of_check(check));
     }
     let count = |state: LandedState| report.commits.iter().filter(|check| check.state == state).count();
-    let (same, differs, unknown) = (count(LandedState::Same), count(LandedState::Differs), count(LandedState::Unknown));
-    let style = if differs > 0 {
+    let (same, differs) = (count(LandedState::Same), count(LandedState::Differs));
+    let (unproven, unknown) = (count(LandedState::Unproven), count(LandedState::Unknown));
+    let style = if differs + unproven > 0 {
         BAD
     } else if unknown > 0 || same == 0 {
         LOOK
     } else {
         GOOD
     };
-    let verdict = format!("{same} as merged, {differs} changed since, {unknown} not checked");
+    let verdict =
+        format!("{same} as merged, {differs} changed since, {unproven} of runs not proven, {unknown} not checked");
     let _ = writeln!(text, "{}", paint(style, &verdict));
     text
 }
@@ -90,6 +92,7 @@ fn of_check(check: &LandedCheck) -> String {
     let (style, state) = match check.state {
         LandedState::Same => (GOOD, "as merged"),
         LandedState::Differs => (BAD, "changed since"),
+        LandedState::Unproven => (BAD, "not proven"),
         LandedState::Unknown => (LOOK, "not checked"),
     };
     let landed = &check.landed;

@@ -30,7 +30,7 @@ fn a_landed_commit_that_was_amended_is_found() {
     scene.repo.write("y", "tampered");
     scene.git(&["commit", "-q", "--amend", "--no-edit", "-a"]);
     let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
-    assert!(said.contains("1 as merged, 1 changed since, 0 not checked"), "{said}");
+    assert!(said.contains("1 as merged, 1 changed since, 0 of runs not proven, 0 not checked"), "{said}");
     assert!(said.contains("      y\n"), "the file is named: {said}");
 }
 
@@ -43,7 +43,7 @@ fn a_squash_and_a_merge_are_made_again_as_well() {
     scene.land(&["a", "--as", "merge", "--onto", "other"]).exits(0);
     for branch in ["main", "other"] {
         let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", branch]).exits(0).stdout.clone();
-        assert!(said.contains("1 as merged, 0 changed since, 0 not checked"), "{branch}: {said}");
+        assert!(said.contains("1 as merged, 0 changed since, 0 of runs not proven, 0 not checked"), "{branch}: {said}");
     }
 }
 
@@ -56,6 +56,97 @@ fn a_branch_without_the_runs_commits_is_not_called_right() {
     let clone = clone.to_str().expect("a path of text");
     let from = format!("file://{}", scene.repo.path().display());
     scene.git(&["clone", "-q", "--single-branch", "--branch", "main", &from, clone]);
-    let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main", clone]).exits(0).stdout.clone();
-    assert!(said.contains("0 as merged, 0 changed since, 1 not checked"), "{said}");
+    let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main", clone]).exits(10).stdout.clone();
+    assert!(said.contains("0 as merged, 0 changed since, 0 of runs not proven, 1 not checked"), "{said}");
+    assert!(said.contains("branch runner/a is not here"), "{said}");
+    scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main", "--allow-shallow", clone]).exits(0);
+    scene.git(&["-C", clone, "fetch", "-q", "origin", "runner/a:refs/remotes/origin/runner/a"]);
+    scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main", clone]).exits(0);
+}
+
+/// A scene in which a run of one leaf has landed on `main`, which is checked out.
+fn with_one_landed() -> Scene {
+    let scene = Scene::new(&["x"]);
+    scene.run("a", &[&writes("x", "1")]).on_main();
+    scene.land(&["a"]).exits(0);
+    scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
+    scene
+}
+
+/// Writes the last commit of `main` anew, so that it says that it brings another commit of the run.
+fn name(scene: &Scene, commit: &str) {
+    let message = scene.git(&["log", "-1", "--format=%B", "main"]);
+    let landed = scene.git(&["rev-parse", "runner/a"]);
+    scene.git(&["commit", "-q", "--amend", "-m", &message.replace(&landed, commit)]);
+}
+
+/// Makes a commit like the last one of the run, with one more file that has this text.
+fn forged(scene: &Scene, file: &str, text: &str) -> String {
+    scene.git(&["checkout", "-q", "--detach", "runner/a"]);
+    scene.repo.write(file, text);
+    scene.git(&["add", file]);
+    scene.git(&["commit", "-q", "--amend", "--no-edit"]);
+    let forged = scene.git(&["rev-parse", "HEAD"]);
+    scene.on_main();
+    forged
+}
+
+#[test]
+fn a_landing_of_a_commit_that_is_not_on_the_runs_branch_is_found() {
+    let scene = with_one_landed();
+    let forged = forged(&scene, "evil", "1");
+    scene.repo.write("evil", "1");
+    scene.git(&["add", "evil"]);
+    name(&scene, &forged);
+    let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
+    assert!(said.contains("0 as merged, 0 changed since, 1 of runs not proven, 0 not checked"), "{said}");
+    assert!(said.contains(&format!("commit {forged} is not among the first parents of branch runner/a")), "{said}");
+}
+
+#[test]
+fn a_landing_of_a_run_that_breaks_the_rules_is_found() {
+    let scene = with_one_landed();
+    let goal = scene.repo.read(".runner/GOAL.md");
+    let forged = forged(&scene, ".runner/GOAL.md", &format!("{goal}And more.\n"));
+    let honest = scene.git(&["rev-parse", "runner/a"]);
+    name(&scene, &forged);
+    scene.git(&["branch", "-f", "runner/a", &forged]);
+    let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
+    assert!(said.contains("0 as merged, 0 changed since, 1 of runs not proven, 0 not checked"), "{said}");
+    assert!(said.contains("owned, .runner/GOAL.md"), "{said}");
+    scene.git(&["branch", "-f", "runner/a", &honest]);
+}
+
+#[test]
+fn what_breaks_the_rules_behind_a_landing_does_not_count_against_it() {
+    let scene = with_one_landed();
+    scene.git(&["checkout", "-q", "runner/a"]);
+    scene.repo.write(".runner/state/tree.json", "not a tree\n");
+    scene.git(&["commit", "-q", "-a", "-m", "Break it"]);
+    scene.on_main();
+    scene.home.ctl_in(&scene.repo, &["verify", "--run", "a"]).exits(10);
+    scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
+    scene.git(&["branch", "-f", "runner/a", "runner/a~"]);
+}
+
+#[test]
+fn a_landed_commit_with_another_subject_author_or_node_is_found() {
+    for (at, amend) in [
+        ("subject", ["-m", "Another title\n\n{rest}"].as_slice()),
+        ("author", ["--no-edit", "--author", "Somebody <s@example.com>"].as_slice()),
+        ("Runner-Landed", ["-m", "{other}"].as_slice()),
+    ] {
+        let scene = with_one_landed();
+        let message = scene.git(&["log", "-1", "--format=%B", "main"]);
+        let (_, rest) = message.split_once("\n\n").expect("there is a body");
+        let other = format!("{} y", message.trim_end().trim_end_matches(" x"));
+        let amend: Vec<String> =
+            amend.iter().map(|word| word.replace("{rest}", rest).replace("{other}", &other)).collect();
+        let words: Vec<&str> =
+            ["commit", "-q", "--amend"].into_iter().chain(amend.iter().map(String::as_str)).collect();
+        scene.git(&words);
+        let said = scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(10).stdout.clone();
+        assert!(said.contains("0 as merged, 1 changed since"), "{at}: {said}");
+        assert!(said.contains(&format!("      {at}: expected ")), "{at}: {said}");
+    }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use protocol::doctor::LANDING_GIT;
 
 use self::cuts::{Cut, cuts};
-pub use self::message::{LANDED, Landed, LandedMessage, NO_NODE, Words, landed, merged_by};
+pub use self::message::{LANDED, Landed, LandedHead, LandedMessage, NO_NODE, Words, landed, merged_by};
 pub use self::refusal::Refusal;
 use crate::audit::{Plan, Whose};
 use crate::message::RunnerCommit;

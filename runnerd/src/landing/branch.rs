@@ -59,6 +59,16 @@ impl Branch {
         }
     }
 
+    /// Says why an audit of the branch does not prove it up to one of its commits, and whether that is only for what could not
+    /// be seen.
+    pub(super) fn why_not_proven_at(&self, report: &AuditReport, commit: &str) -> Option<(String, bool)> {
+        let place = |id: &str| self.plan.all().iter().position(|head| head.id == id);
+        let at = place(commit);
+        // What belongs to no commit counts everywhere.
+        let findings = report.findings.iter().filter(|found| place(&found.commit) <= at).cloned().collect();
+        why_not_proven(&AuditReport { findings, ..report.clone() })
+    }
+
     /// Finds what `onto` lacks of the run.
     pub(super) fn missing(&self, repository: &Repository, onto: &Id) -> Result<Missing, LandError> {
         let beyond: BTreeSet<String> =

@@ -1,16 +1,20 @@
-//! The landed commits of a branch, looked at again: each merge is made once more from the run's commits and the commit
-//! before, and its files are compared.
+//! The landed commits of a branch, looked at again: the run that each names is audited up to the commit that it names, and
+//! the merge is made once more from there and the commit before it.
+//!
+//! What a landed commit says of itself is believed of nothing: the commit that it names has to stand on the run's branch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::landing::{LandForm, LandedCheck, LandedCommit, LandedReport, LandedState};
-use runner_core::landing::{self, LANDED, Lacks, Landed, Landing};
+use protocol::verify::AuditReport;
+use runner_core::landing::{self, LANDED, Lacks, Landed, LandedHead, Landing};
 
 use super::branch::Branch;
 use super::fit::{Fit, Manner};
 use super::{LandError, Site};
-use crate::git::{CommitInfo, Id, Identity};
-use crate::verify::Target;
+use crate::git::{CommitInfo, GitError, Id, Identity};
+use crate::verify::{self, Target};
+use crate::worker;
 
 /// Most paths that are told of one commit.
 const SHOWN: usize = 10;
@@ -21,36 +25,42 @@ struct Claim {
     landed: Landed,
 }
 
+/// The branch of a run, and what an audit of it has found.
+struct Known {
+    branch: Branch,
+    report: AuditReport,
+}
+
 /// What a merge that is made again leads to.
 enum Again {
-    /// These files, in the form that comes nearest.
-    Files(Id),
+    /// This commit, in the form that comes nearest.
+    Made(CommitInfo),
     /// It cannot be made: this is why.
     Unknown(String),
 }
 
+/// What was found of a landed commit.
+struct Look {
+    state: LandedState,
+    differs: Vec<String>,
+    note: Option<String>,
+}
+
 /// Looks at all landed commits of a branch.
 pub fn landed(site: &Site<'_>, branch: &str, tip: Id) -> Result<LandedReport, LandError> {
-    let claims = claims(site, &tip)?;
-    let mut branches: BTreeMap<String, Option<Branch>> = BTreeMap::new();
+    let mut runs: BTreeMap<String, Option<Known>> = BTreeMap::new();
     let mut commits = Vec::new();
-    // The newest commit of a run has all its branch that landed: it is read once.
-    for claim in claims.iter().rev() {
+    for claim in claims(site, &tip)? {
         if site.stop.is_cancelled() {
-            return Err(crate::verify::VerifyError::Interrupted.into());
+            return Err(verify::VerifyError::Interrupted.into());
         }
         let run = &claim.landed.run;
-        let known = branches.get(run).and_then(Option::as_ref);
-        if known.is_none_or(|known| known.head(&claim.landed.commit).is_none()) {
-            branches.insert(run.clone(), read(site, &claim.landed)?);
+        if !runs.contains_key(run) {
+            runs.insert(run.clone(), known(site, run)?);
         }
-        let again = match branches.get(run).and_then(Option::as_ref) {
-            Some(branch) => again(site, (branch, claim))?,
-            None => Again::Unknown(format!("commit {} of run {run} is not here", claim.landed.commit)),
-        };
-        commits.push(check(site, claim, again)?);
+        let look = look(site, (runs.get_mut(run).and_then(Option::as_mut), &claim))?;
+        commits.push(check(claim, look));
     }
-    commits.reverse();
     Ok(LandedReport { branch: branch.to_owned(), tip: tip.to_string(), commits })
 }
 
@@ -69,16 +79,73 @@ fn claims(site: &Site<'_>, tip: &Id) -> Result<Vec<Claim>, LandError> {
     Ok(claims)
 }
 
-/// Reads the branch of a run as far as it has landed; none where its commits are not here.
-fn read(site: &Site<'_>, landed: &Landed) -> Result<Option<Branch>, LandError> {
-    let Some(tip) = site.repository.resolve(&landed.commit)? else { return Ok(None) };
-    let target = Target { run: landed.run.clone(), tip };
-    let plan = crate::verify::plan(site.repository, &target, site.stop)?;
-    Ok(Some(Branch { target, plan }))
+/// Reads the branch of a run, and audits it; none where it is not here. One that was fetched counts where there is no own
+/// one, or where it goes on from that.
+fn known(site: &Site<'_>, run: &str) -> Result<Option<Known>, LandError> {
+    let mut branch: Option<Branch> = None;
+    for tip in verify::tips(site.repository, run)? {
+        if branch.as_ref().is_some_and(|branch| branch.head(&tip.to_string()).is_some()) {
+            continue;
+        }
+        let target = Target { run: run.to_owned(), tip };
+        let plan = verify::plan(site.repository, &target, site.stop)?;
+        let next = Branch { target, plan };
+        if branch.as_ref().is_none_or(|branch| next.head(&branch.target.tip.to_string()).is_some()) {
+            branch = Some(next);
+        }
+    }
+    let Some(branch) = branch else { return Ok(None) };
+    let report = verify::verify(site.repository, &branch.target, false, site.stop)?;
+    Ok(Some(Known { branch, report }))
+}
+
+fn look(site: &Site<'_>, (known, claim): (Option<&mut Known>, &Claim)) -> Result<Look, LandError> {
+    let Landed { run, commit: of, .. } = &claim.landed;
+    let Some(Known { branch, report }) = known else {
+        return Ok(Look::without_files(LandedState::Unknown, format!("branch runner/{run} is not here")));
+    };
+    if branch.head(of).is_none() {
+        let why = format!("commit {of} is not among the first parents of branch runner/{run}");
+        return Ok(Look::without_files(LandedState::Unproven, why));
+    }
+    if let Some((why, is_unseen)) = branch.why_not_proven_at(report, of) {
+        let state = if is_unseen { LandedState::Unknown } else { LandedState::Unproven };
+        return Ok(Look::without_files(state, why));
+    }
+    match again(site, (branch, claim))? {
+        Again::Unknown(why) => Ok(Look::without_files(LandedState::Unknown, why)),
+        Again::Made(made) => compared(site, (claim, &made)),
+    }
 }
 
 /// Makes a merge again, upon the commit before it.
-fn again(site: &Site<'_>, (branch, claim): (&Branch, &Claim)) -> Result<Again, LandError> {
+///
+/// What it says of itself may be of a later commit of the run than the one that it names: of the last one when it landed.
+fn again(site: &Site<'_>, (branch, claim): (&mut Branch, &Claim)) -> Result<Again, LandError> {
+    let mut nearest = Again::Unknown("its merge cannot be made again".to_owned());
+    let later = branch.plan.all().iter().skip_while(|head| head.id != claim.landed.commit);
+    let later: Vec<Id> = later.filter_map(|head| head.id.parse().ok()).collect();
+    let mut told = BTreeSet::new();
+    for tip in later {
+        let Ok(loaded) = worker::load(site.repository, tip) else { continue };
+        let root = &loaded.tree.root;
+        if !told.insert((root.title.clone(), root.passes, loaded.goal.headline())) {
+            continue;
+        }
+        branch.target.tip = tip;
+        let again = at_tip(site, (branch, claim))?;
+        let Again::Made(made) = &again else { return Ok(again) };
+        let has_files = has_files(site, (claim, made))?;
+        if !has_files || fault(claim, made).is_none() {
+            return Ok(again);
+        }
+        nearest = again;
+    }
+    Ok(nearest)
+}
+
+/// Makes a merge again, as it was made when the run's branch ended where it is said to.
+fn at_tip(site: &Site<'_>, (branch, claim): (&Branch, &Claim)) -> Result<Again, LandError> {
     let Some(before) = claim.commit.parents.first() else {
         return Ok(Again::Unknown("it has no parent".to_owned()));
     };
@@ -95,14 +162,15 @@ fn again(site: &Site<'_>, (branch, claim): (&Branch, &Claim)) -> Result<Again, L
     let landing = Landing { cuts: landing.cuts[..=last].to_vec(), last: landing.last.min(last), ..landing };
     let forms: &[LandForm] =
         if claim.commit.parents.len() > 1 { &[LandForm::Merge] } else { &[LandForm::Leaves, LandForm::Squash] };
-    let mut nearest = Again::Unknown("its merge cannot be made again".to_owned());
+    let (mut nearest, mut is_near) = (Again::Unknown("its merge cannot be made again".to_owned()), false);
     for form in forms {
-        match merged(site, (branch, &landing, claim), (*form, *before))? {
-            Again::Files(tree) if site.repository.tree_id(&tree)? == claim.commit.tree => {
-                return Ok(Again::Files(tree));
-            }
-            files @ Again::Files(_) => nearest = files,
-            Again::Unknown(_) => {}
+        let Again::Made(made) = merged(site, (branch, &landing, claim), (*form, *before))? else { continue };
+        let has_files = has_files(site, (claim, &made))?;
+        if has_files && fault(claim, &made).is_none() {
+            return Ok(Again::Made(made));
+        }
+        if has_files || !is_near {
+            (nearest, is_near) = (Again::Made(made), has_files);
         }
     }
     Ok(nearest)
@@ -122,31 +190,53 @@ fn merged(
         Err(LandError::Refused(refusal)) => return Ok(Again::Unknown(refusal.to_string())),
         Err(error) => return Err(error),
     };
-    Ok(match &commits[..] {
-        [one] => one.commit.parse().map_or_else(|_| Again::Unknown(String::new()), Again::Files),
-        _ => Again::Unknown("it brings more than one leaf".to_owned()),
-    })
+    let [one] = &commits[..] else { return Ok(Again::Unknown("it brings more than one leaf".to_owned())) };
+    let made: Id = one.commit.parse().map_err(|_| verify::VerifyError::NoCommit(one.commit.clone()))?;
+    let made = site.repository.first_parents(&made, 1)?.pop();
+    Ok(made.map_or_else(|| Again::Unknown("its merge is gone".to_owned()), Again::Made))
 }
 
-fn check(site: &Site<'_>, claim: &Claim, again: Again) -> Result<LandedCheck, LandError> {
-    let Claim { commit, landed } = claim;
+fn has_files(site: &Site<'_>, (claim, made): (&Claim, &CommitInfo)) -> Result<bool, GitError> {
+    Ok(site.repository.tree_id(&made.id)? == claim.commit.tree)
+}
+
+/// Says in what else than its files a landed commit differs from the one that was made again.
+fn fault(claim: &Claim, made: &CommitInfo) -> Option<String> {
+    let told = |commit: &CommitInfo| {
+        let parents: Vec<String> = commit.parents.iter().map(Id::to_string).collect();
+        (parents, format!("{} <{}>", commit.author.name, commit.author.email))
+    };
+    let ((parents, author), (expected, writer)) = (told(&claim.commit), told(made));
+    let made = LandedHead { parents: &expected, author: &writer, message: &made.message };
+    LandedHead { parents: &parents, author: &author, message: &claim.commit.message }.fault(&made)
+}
+
+/// Compares a landed commit with the one that was made again.
+fn compared(site: &Site<'_>, (claim, made): (&Claim, &CommitInfo)) -> Result<Look, LandError> {
+    let commit = &claim.commit;
     let git = site.repository.git_version()?;
     let other = landing::merged_by(&commit.message).filter(|by| *by != git);
     let by_other = other.map(|by| format!("it was merged by git {by}, and made again by git {git}"));
-    let (state, differs, note) = match again {
-        Again::Unknown(why) => (LandedState::Unknown, Vec::new(), Some(why)),
-        Again::Files(again) if site.repository.tree_id(&again)? == commit.tree => {
-            (LandedState::Same, Vec::new(), by_other)
-        }
-        Again::Files(again) => {
-            let paths = site.repository.changed_paths(&again, &commit.id)?;
-            let differs = paths.iter().take(SHOWN).map(|path| String::from_utf8_lossy(path).into_owned()).collect();
-            let state = if by_other.is_some() { LandedState::Unknown } else { LandedState::Differs };
-            (state, differs, by_other)
-        }
-    };
+    if !has_files(site, (claim, made))? {
+        let paths = site.repository.changed_paths(&made.id, &commit.id)?;
+        let differs = paths.iter().take(SHOWN).map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+        let state = if by_other.is_some() { LandedState::Unknown } else { LandedState::Differs };
+        return Ok(Look { state, differs, note: by_other });
+    }
+    Ok(match fault(claim, made) {
+        Some(fault) => Look::without_files(LandedState::Differs, fault),
+        None => Look { state: LandedState::Same, differs: Vec::new(), note: by_other },
+    })
+}
+
+impl Look {
+    fn without_files(state: LandedState, note: String) -> Self {
+        Self { state, differs: Vec::new(), note: Some(note) }
+    }
+}
+
+fn check(Claim { commit, landed }: Claim, Look { state, differs, note }: Look) -> LandedCheck {
     let subject = commit.message.lines().next().unwrap_or_default().to_owned();
-    let landed_commit =
-        LandedCommit { commit: commit.id.to_string(), subject, node: landed.node.clone(), of: landed.commit.clone() };
-    Ok(LandedCheck { run: landed.run.clone(), landed: landed_commit, state, differs, note })
+    let Landed { run, commit: of, node } = landed;
+    LandedCheck { run, landed: LandedCommit { commit: commit.id.to_string(), subject, node, of }, state, differs, note }
 }

@@ -14,4 +14,4 @@ pub use read::{VerifyError, plan, verify};
 pub use rerun::{Stage, clear, commands, copies};
 pub use signers::{Signers, reviewed, signed};
 pub use since::Since;
-pub use target::{Target, target};
+pub use target::{Target, target, tips};

@@ -57,21 +57,29 @@ fn checked_out(repository: &Repository) -> Result<Option<Target>, GitError> {
     })
 }
 
+/// Returns the last commits of all branches of a run: the own one first, then those that were fetched.
+pub fn tips(repository: &Repository, run: &str) -> Result<Vec<Id>, GitError> {
+    Ok(branches(repository)?.into_iter().filter(|(of, _)| of == run).map(|(_, tip)| tip).collect())
+}
+
 /// The runs that have a branch here, or in a repository that was fetched from: an own branch goes first.
 fn runs(repository: &Repository) -> Result<BTreeMap<String, Id>, GitError> {
     let mut runs = BTreeMap::new();
+    for (run, tip) in branches(repository)? {
+        runs.entry(run).or_insert(tip);
+    }
+    Ok(runs)
+}
+
+/// All branches of runs, each with its last commit: the own ones first.
+fn branches(repository: &Repository) -> Result<Vec<(String, Id)>, GitError> {
     let refs = repository.refs()?;
     let own = refs.iter().filter_map(|(name, id)| Some((name.strip_prefix("refs/heads/runner/")?, id)));
     let fetched = refs.iter().filter_map(|(name, id)| {
         let (_, branch) = name.strip_prefix("refs/remotes/")?.split_once('/')?;
         Some((branch.strip_prefix("runner/")?, id))
     });
-    for (run, id) in own.chain(fetched) {
-        if let Ok(tip) = id.parse() {
-            runs.entry(run.to_owned()).or_insert(tip);
-        }
-    }
-    Ok(runs)
+    Ok(own.chain(fetched).filter_map(|(run, id)| Some((run.to_owned(), id.parse().ok()?))).collect())
 }
 
 fn none(repository: &Repository, wanted: Option<&str>) -> ErrorData {

@@ -122,6 +122,35 @@ impl LandedMessage<'_> {
     }
 }
 
+/// A landed commit, as it stands on a branch or as a run's commits make it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LandedHead<'a> {
+    /// The ids of its parents.
+    pub parents: &'a [String],
+    /// Who wrote it, as `Name <address>`.
+    pub author: &'a str,
+    /// Its message.
+    pub message: &'a str,
+}
+
+impl LandedHead<'_> {
+    /// Says in what it differs from the one that the run's commits make.
+    pub fn fault(&self, made: &Self) -> Option<String> {
+        let told = |head: &Self| {
+            let landed: Vec<String> = landed(head.message).iter().map(Landed::to_string).collect();
+            let subject = head.message.lines().next().unwrap_or_default().to_owned();
+            [
+                ("parents", head.parents.join(" ")),
+                ("author", head.author.to_owned()),
+                (LANDED, landed.join(", ")),
+                ("subject", subject),
+            ]
+        };
+        let differing = told(made).into_iter().zip(told(self)).find(|(made, found)| made != found);
+        differing.map(|((at, made), (_, found))| format!("{at}: expected {made}, found {found}"))
+    }
+}
+
 /// Returns what a message says that its commit has landed, its own last.
 pub fn landed(message: &str) -> Vec<Landed> {
     trailers(message, LANDED).filter_map(|value| value.parse().ok()).collect()
