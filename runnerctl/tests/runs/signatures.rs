@@ -167,6 +167,13 @@ fn a_red_guard_that_is_retold_falls_with_signers_alone() {
     let pgp = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n";
     signed.becomes(|_| raw.replace(signature(&raw), pgp));
     assert_ne!(signed.fault(), "", "it is of another kind");
+    // Git says nothing of a commit with such a header, and ends: the others are judged all the same.
+    signed.becomes(|_| raw.replace(signature(&raw), "gpgsig \n"));
+    let found = signed.found_with("runner");
+    assert_eq!(found.signed.map(|signed| signed.held), Some(2));
+    let is_it = |finding: &&AuditFinding| finding.rule == AuditRule::Signed;
+    let told: Vec<&str> = found.findings.iter().filter(is_it).map(|finding| finding.found.as_str()).collect();
+    assert_eq!(told, ["a signature that cannot be checked as one of SSH's"]);
     signed.becomes(|_| raw.clone());
     assert_eq!(signed.found_with("runner").findings, []);
 }
