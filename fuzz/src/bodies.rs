@@ -16,7 +16,7 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
 use runner_core::examine::{self, examine};
 use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, decide};
-use runner_core::message::{MessageError, RunnerCommit, human_command};
+use runner_core::message::{HumanCommit, MessageError, RunnerCommit, compose_human};
 use runner_core::policy::Policy;
 use runner_core::redact::Secrets;
 use runner_core::run::{self, Next, Standing};
@@ -212,8 +212,10 @@ pub fn trailers(input: &[u8]) {
         Err(MessageError::Form { line }) => assert!(line > 0),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
-    if let Some(command) = human_command(&message) {
+    if let Some(Ok(HumanCommit { run, command })) = HumanCommit::read(message.as_bytes()) {
         assert!(!command.contains('\n'), "a trailer has one line");
+        let composed = compose_human(&run, &command, "");
+        assert_eq!(message.lines().next(), composed.lines().next(), "the subject is the command's");
     }
 }
 

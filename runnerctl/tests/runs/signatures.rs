@@ -228,6 +228,13 @@ fn what_the_runner_commits_for_people_is_signed_and_a_forged_word_of_theirs_is_n
     let told: Vec<_> =
         found.findings.iter().map(|finding| (finding.rule, finding.iter, finding.found.as_str())).collect();
     assert_eq!(told, [(AuditRule::Signed, None, "no signature")]);
+    // What git reads as such a name is one, in whatever form.
+    for name in ["runner-human: note", "Runner-Human\t: note", "Runner-Human:note"] {
+        signed.becomes(|_| raw.replace(signature(&raw), "").replace("Runner-Human: note", name));
+        let rules: Vec<AuditRule> = signed.found_with("runner").findings.iter().map(|finding| finding.rule).collect();
+        assert_eq!(rules, [AuditRule::Form, AuditRule::Signed], "{name}");
+    }
+    signed.becomes(|_| raw.replace(signature(&raw), ""));
     // Without the name of a command it is a person's own, and told as one that was made by hand.
     signed.becomes(|raw| raw.replace("\nRunner-Human: note\n", "\nBy hand.\n"));
     let found = signed.found_with("runner");

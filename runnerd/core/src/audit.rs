@@ -3,6 +3,7 @@
 //! Reads commits as plain data and knows neither git nor files. It has no rules of its own: what a commit should be is
 //! asked of the functions that the runner itself decides with.
 
+mod commands;
 mod compare;
 mod cut;
 mod decision;
@@ -27,7 +28,6 @@ use std::sync::Arc;
 
 use protocol::review::PendingReview;
 use protocol::state::Feedback;
-use protocol::tree::TaskTree;
 use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditReview, AuditRule};
 use protocol::words::VerdictName;
 
@@ -39,17 +39,17 @@ use self::iteration::Iteration;
 pub use self::link::{FileFault, Goal, Head, Link, PathChange, Readers, Settings, Stored, is_read};
 use self::milestone::Step;
 use self::net_diff::NetDiff;
+use self::owned::Kind;
 use self::plan::Part;
 pub use self::plan::{Plan, WatchAt, Whose};
 use self::prompts::Rebuilt;
 pub use self::reviews::reviewed;
 pub use self::signatures::{Signature, signed, to_be_signed};
 pub use self::state::Reading;
-use self::state::State;
+use self::state::{State, passed};
 pub use self::tips::Tips;
 use crate::fsck::{self, Against, Found};
 use crate::message::{Receipt, RunnerCommit};
-use crate::tree;
 use crate::watched::Watched;
 
 /// An audit under way: it is given the commits of a plan, oldest first.
@@ -263,8 +263,11 @@ impl Audit {
     }
 
     fn persons(&mut self, head: &Head, Given { link, reading }: Given<'_>) {
-        let changes = &link.changes;
+        let (changes, before) = (&link.changes, self.state.clone());
         self.apply(changes, reading);
+        if let Some(run) = commands::check(head, (&before, &self.state), changes, &mut self.findings) {
+            self.form(head, &run);
+        }
         self.people.add(changes);
         self.since_iteration.add(changes.iter().filter(|change| is_code(change)));
         self.report.people.push(people_commits::describe(head, changes));
@@ -296,11 +299,9 @@ impl Audit {
 
     /// Looks at a claim or a release: it changes no file. One that does counts as a person's commit besides.
     fn driven(&mut self, head: &Head, commit: &RunnerCommit, Given { link, reading }: Given<'_>) {
-        self.form(head, commit);
-        if let Some(change) = link.changes.first() {
-            let path = String::from_utf8_lossy(&change.path);
-            self.findings.violation(AuditRule::Milestone, &path, ("the files of the commit before", "a change"));
-        }
+        self.form(head, commit.run());
+        let sides = (&self.state, &NetDiff::of(&link.changes));
+        owned::check((Kind::Driver, &[]), sides, &mut self.findings);
         self.apply(&link.changes, reading);
         self.people.add(&link.changes);
         self.since_iteration.add(link.changes.iter().filter(|change| is_code(change)));
@@ -311,7 +312,7 @@ impl Audit {
         self.findings.turn_to(&head.id, iter);
         self.sessions(given, 0);
         self.findings.turn_to(&head.id, iter);
-        self.form(head, commit);
+        self.form(head, commit.run());
         if !has_from {
             let found = commit.from().unwrap_or("none");
             self.findings.violation(AuditRule::Chain, "Runner-From", ("a commit before this one", found));
@@ -336,10 +337,10 @@ impl Audit {
     }
 
     /// What every commit of the runner's has: the run, one parent, and the headers that it writes.
-    fn form(&mut self, head: &Head, commit: &RunnerCommit) {
+    fn form(&mut self, head: &Head, told: &str) {
         let run = self.plan.run_at(self.place());
-        if commit.run() != run {
-            self.findings.violation(AuditRule::Number, "run", (run, commit.run()));
+        if told != run {
+            self.findings.violation(AuditRule::Number, "run", (run, told));
         }
         if head.parents.len() != 1 {
             let found = format!("{} parents", head.parents.len());
@@ -369,12 +370,14 @@ impl Audit {
             of_code: session.of_code,
             accepted: session.accepted.as_ref(),
             changed_between: self.since_iteration.code().next().is_some(),
+            asks_baseline: self.last.as_ref().is_some_and(State::asks_baseline),
             differs_from_base: self.since_base.as_ref().is_none_or(|since| since.code().next().is_some()),
             link,
         }
         .check(&mut self.findings);
         if let Some(accepted) = &session.accepted {
             self.ground.check(Announced { accepted, receipt }, &self.readers, &mut self.findings);
+            accepted.check_put_back(&to.run_state.reverted, &self.readers, &mut self.findings);
         }
         self.since_iteration = NetDiff::default();
         let counts = &mut self.report.counts;
@@ -409,7 +412,8 @@ impl Audit {
         let (before, net) = (&session.from, &session.net);
         let accepted = session.accepted.as_ref();
         let upon = self.plan.iteration_before(self.place());
-        let step = |milestone| Step { milestone, parent, before, to: &to, net, accepted, begun, upon };
+        let readers = &self.readers;
+        let step = |milestone| Step { milestone, parent, before, to: &to, net, accepted, begun, upon, readers };
         match commit {
             RunnerCommit::Start(milestone) => {
                 let is_fork = step(milestone).start(&mut self.findings);
@@ -455,12 +459,6 @@ fn is_code(change: &PathChange) -> bool {
 
 fn number(commit: &RunnerCommit) -> Option<u32> {
     if let RunnerCommit::Iteration(receipt) = commit { Some(receipt.iter) } else { None }
-}
-
-/// Returns the ids of the leaves that pass.
-fn passed(tree: &TaskTree) -> Vec<String> {
-    let leaves = tree::walk(tree).into_iter().map(|placed| placed.node);
-    leaves.filter(|node| node.is_leaf() && node.passes).map(|node| node.id.clone()).collect()
 }
 
 /// Audits commits that are all at hand: those of a plan, oldest first.

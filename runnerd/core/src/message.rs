@@ -252,10 +252,32 @@ pub fn compose_human(run: &str, command: &str, summary: &str) -> String {
     assemble(&format!("{command} run {run}"), summary, &[(HUMAN, command)])
 }
 
-/// Returns the command of `runnerctl` that a person's commit was made by, where it was.
-pub fn human_command(message: &str) -> Option<String> {
-    let mut trailers = Trailers::parse(Parts::of(message).trailers).ok()?;
-    trailers.optional(HUMAN).ok()?
+/// A commit that `runnerctl` makes for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HumanCommit {
+    /// Id of the run.
+    pub run: String,
+    /// The command that asked for it.
+    pub command: String,
+}
+
+impl HumanCommit {
+    /// Reads a message as it is stored; none where git finds no `Runner-Human` in it.
+    pub fn read(message: &[u8]) -> Option<Result<Self, MessageError>> {
+        let read = || Self::parse(str::from_utf8(message).map_err(|_| MessageError::Encoding)?);
+        claim::names(message, HUMAN).then(read)
+    }
+
+    /// Reads a message that [`compose_human`] has written; a newline at its end may be missing.
+    fn parse(message: &str) -> Result<Self, MessageError> {
+        let parts = Parts::of(message);
+        let mut trailers = Trailers::parse(parts.trailers)?;
+        let command: String = trailers.required(HUMAN)?;
+        trailers.finish()?;
+        let run = parts.run_between(&format!("{command} run "), "").ok_or_else(|| parts.bad_subject())?.to_owned();
+        same_form(message, &compose_human(&run, &command, parts.summary))?;
+        Ok(Self { run, command })
+    }
 }
 
 /// The paragraphs of a message.

@@ -330,7 +330,8 @@ fn stored(file: ChainFile) -> Stored {
 }
 
 /// Reads what is not the rules' to read.
-const READERS: Readers = Readers { config: read_config, goal: read_goal, is_definition: worker::is_of_definition };
+const READERS: Readers =
+    Readers { config: read_config, goal: read_goal, renamed: rename_goal, is_definition: worker::is_of_definition };
 
 fn read_config(text: &[u8]) -> Result<Settings, FileFault> {
     let path = Path::new(Layout::CONFIG);
@@ -349,6 +350,10 @@ fn read_goal(text: &[u8]) -> Result<Goal, FileFault> {
     let goal = goal::Goal::parse(text, Path::new(Layout::GOAL));
     let goal = goal.map_err(|error| FileFault::Form(in_one_line(&error)))?;
     Ok(Goal { id: goal.id().map(str::to_owned), body: goal.body().to_owned() })
+}
+
+fn rename_goal(text: &[u8], id: &str) -> Option<String> {
+    goal::Goal::parse(text, Path::new(Layout::GOAL)).ok()?.with_id(id).ok()
 }
 
 #[cfg(test)]

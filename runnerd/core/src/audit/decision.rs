@@ -5,8 +5,8 @@
 use protocol::verify::AuditRule;
 
 use super::findings::Findings;
-use super::guarded::{Accepted, form};
-use super::net_diff::{NetDiff, Sides};
+use super::guarded::Accepted;
+use super::net_diff::NetDiff;
 use crate::message::Receipt;
 
 /// What there is to look at.
@@ -35,8 +35,8 @@ impl Said<'_> {
             let found = format!("{} between From and the receipt", self.commits);
             findings.violation(AuditRule::Owned, "commits", ("none: no process ran", &found));
         }
-        let put_back = self.net.code_with_sides().filter(|it| self.is_put_back(*it));
-        let put_back: Vec<&[u8]> = put_back.map(|(path, _)| path.as_bytes()).collect();
+        let put_back = self.net.code_with_sides().map(|(path, _)| path).filter(|path| self.is_put_back(path));
+        let put_back: Vec<&[u8]> = put_back.map(str::as_bytes).collect();
         let brought: Vec<&[u8]> = self.net.code().filter(|path| !put_back.contains(path)).collect();
         let unexplained =
             if self.asked_guard { self.receipt.guard_wrote.missing(&brought) } else { brought.iter().collect() };
@@ -46,11 +46,9 @@ impl Said<'_> {
         }
     }
 
-    fn is_put_back(&self, (path, (_, new)): (&str, Sides<'_>)) -> bool {
-        let is_accepted =
-            |accepted: &Accepted| accepted.guarded.accepted.get(path) == new.as_ref().and_then(form).as_ref();
+    fn is_put_back(&self, path: &str) -> bool {
         self.asked_guard
             && self.reverted.iter().any(|reverted| reverted == path)
-            && self.accepted.is_some_and(is_accepted)
+            && self.accepted.is_some_and(|accepted| accepted.is_put_back(path, self.net))
     }
 }

@@ -7,6 +7,7 @@ use protocol::verify::AuditRule;
 
 use super::findings::Findings;
 use super::link::{PathChange, Readers, Stored};
+use super::net_diff::NetDiff;
 use crate::definition::{Definition, Departure, Guarded};
 use crate::layout;
 use crate::message::Receipt;
@@ -159,6 +160,40 @@ pub(super) struct Accepted {
     pub guarded: Guarded,
     /// The globs that name it.
     globs: Vec<String>,
+}
+
+impl Accepted {
+    /// Whether a file that differs by this much from where the session began stands as a person has accepted it.
+    pub(super) fn is_put_back(&self, path: &str, net: &NetDiff) -> bool {
+        let changed = net.code_with_sides().find(|(changed, _)| *changed == path);
+        let now = match changed {
+            Some((_, (_, new))) => new.as_ref().and_then(form),
+            None => self.guarded.committed.get(path).cloned(),
+        };
+        now.as_ref() == self.guarded.accepted.get(path)
+    }
+
+    /// Checks that what was put back is the runner's, git's own, or of the guard's definition.
+    pub(super) fn check_put_back(&self, reverted: &[String], readers: &Readers, findings: &mut Findings) {
+        let is_part =
+            |path: &str| (readers.is_definition)(&self.globs, path) || self.guarded.accepted.contains_key(path);
+        for path in reverted.iter().filter(|path| !is_of_runner_or_git(path) && !is_part(path)) {
+            let expected = "files of the runner, of git, or of the guard's definition";
+            findings.violation(AuditRule::Receipt, "Runner-Reverted", (expected, path));
+        }
+    }
+}
+
+/// Whether a name of what was put back is one under `.runner/`, or of what git is asked through: its own folder, in whatever
+/// work tree, and pipes in the place of its rules.
+fn is_of_runner_or_git(name: &str) -> bool {
+    let rules = [".gitignore", ".gitattributes", ".gitmodules"];
+    let is_rule = |last: &str| rules.contains(&last);
+    name == "."
+        || name == layout::FOLDER
+        || name.starts_with(".runner/")
+        || name.split('/').any(|part| part == ".git")
+        || name.rsplit('/').next().is_some_and(is_rule)
 }
 
 fn put(definition: &mut Definition, path: &str, stored: Option<&Stored>) {

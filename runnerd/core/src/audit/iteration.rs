@@ -11,7 +11,7 @@ use super::findings::Findings;
 use super::guarded::Accepted;
 use super::link::Link;
 use super::net_diff::NetDiff;
-use super::owned;
+use super::owned::{self, Kind};
 use super::prompts::{self, Rebuilt, Sources};
 use super::state::CommittedState;
 use super::trailers;
@@ -46,6 +46,8 @@ pub(super) struct Iteration<'a> {
     pub accepted: Option<&'a Accepted>,
     /// Whether people changed a path outside `.runner/` between the iteration before and From.
     pub changed_between: bool,
+    /// Whether the guard was to be run on the base, by the state that the runner's last commit had left.
+    pub asks_baseline: bool,
     /// Its commit, and what stands beside the branch.
     pub link: &'a Link,
 }
@@ -54,6 +56,7 @@ impl Iteration<'_> {
     /// Checks everything about it; returns what became of its prompt.
     pub(super) fn check(&self, findings: &mut Findings) -> Rebuilt {
         self.chain(findings);
+        self.baseline(findings);
         let Some(task) = self.task(findings) else { return Rebuilt::Unknown };
         let on_change = self.from.settings.policy.on_change;
         let notice = self.accepted.and_then(|accepted| notice(on_change, &accepted.guarded));
@@ -90,6 +93,15 @@ impl Iteration<'_> {
         for (at, id) in [("GOAL.md", &self.from.goal.id), ("run_state.json", &self.from.run_state.run_id)] {
             let id = id.as_deref().unwrap_or("none");
             same(findings, (AuditRule::Number, at), &self.receipt.run.as_str(), &id);
+        }
+    }
+
+    /// No session begins before the guard has run on the base, where that is asked for.
+    fn baseline(&self, findings: &mut Findings) {
+        let is_due = self.asks_baseline && self.from.is_baseline_due();
+        if is_due {
+            let expected = "how the guard ended on the base, before the first session";
+            findings.violation(AuditRule::Milestone, "feedback.json: baseline", (expected, "none"));
         }
     }
 
@@ -158,11 +170,13 @@ impl Iteration<'_> {
     /// Whether the session changed a path outside `.runner/`: what the guard wrote, or the runner put back, is not its own.
     fn changed_code(&self) -> bool {
         let guards = &self.receipt.guard_wrote;
-        let mut put_back = self.to.run_state.reverted.iter().filter(|path| !path.starts_with(".runner/"));
-        let others = self.net.code().filter(|path| !put_back.clone().any(|back| back.as_bytes() == *path));
-        let others: Vec<&[u8]> = others.collect();
+        let mut named = self.to.run_state.reverted.iter().filter(|path| !path.starts_with(".runner/"));
+        // What is told as put back, and does not stand as a person has accepted it, is the session's.
+        let is_back = |path: &String| self.accepted.is_none_or(|accepted| accepted.is_put_back(path, self.net));
+        let is_put_back = |path: &[u8]| named.clone().any(|back| back.as_bytes() == path && is_back(back));
+        let others: Vec<&[u8]> = self.net.code().filter(|path| !is_put_back(path)).collect();
         !guards.missing(&others).is_empty()
-            || guards.is_empty() && put_back.next().is_none() && self.receipt.mode == Mode::Execute
+            || guards.is_empty() && named.next().is_none() && self.receipt.mode == Mode::Execute
     }
 
     /// The verdict is the one that the table gives for what is told.
@@ -176,12 +190,27 @@ impl Iteration<'_> {
             }
             Err(why) => findings.violation(AuditRule::Verdict, "Runner-Verdict", (&why.to_string(), &found)),
         }
-        let is_history = matches!(&told.outcome.verdict, Verdict::Broken(breach) if breach.rule == Rule::History);
-        let kept = self.net.code().count();
-        if is_history && (self.of_code > 0 || kept > 0) {
-            let found = format!("{} commits and {kept} paths of the session", self.of_code);
+        if self.kind(told) == Kind::Rewritten && self.of_code > 0 {
+            let found = format!("{} commits of the session", self.of_code);
             findings.violation(AuditRule::Verdict, "history", ("everything as it was at From", &found));
         }
+    }
+
+    /// What kind of commit it is, by what came of it.
+    fn kind(&self, told: &Told) -> Kind {
+        let task = &told.outcome.work.task;
+        if matches!(&told.outcome.verdict, Verdict::Broken(breach) if breach.rule == Rule::History) {
+            Kind::Rewritten
+        } else if task.decision.is_some() && !self.asked_guard(task) {
+            Kind::Word
+        } else {
+            Kind::Iteration
+        }
+    }
+
+    /// Whether the guard was asked again for a person's word. Of one that was cut off there is no word in the receipt.
+    fn asked_guard(&self, task: &Task) -> bool {
+        task.recheck && self.receipt.review.as_ref().is_none_or(|review| review.accepted)
     }
 
     /// A tree that was not taken breaks the rule that it was not taken for.
@@ -269,16 +298,16 @@ impl Iteration<'_> {
             let (expected, found) = (last(&after.progress), last(&self.to.text(layout::PROGRESS)));
             findings.violation(AuditRule::Progress, layout::PROGRESS, (&expected, &found));
         }
-        let mut settled = owned::SETTLED.to_vec();
+        let mut besides: &[&str] = &[];
         if let Some(line) = &after.guardrail {
-            settled.push(layout::GUARDRAILS);
+            besides = &[layout::GUARDRAILS];
             let before = self.from.bytes(layout::GUARDRAILS).unwrap_or_default();
             if !line.follows(before, bytes(layout::GUARDRAILS)) {
                 let expected = ("what was there, and a line for what failed twice in the same way", "something else");
                 findings.violation(AuditRule::Guardrails, layout::GUARDRAILS, expected);
             }
         }
-        owned::check(self.from.state(), self.net, &settled, findings);
+        owned::check((self.kind(told), besides), (self.from.state(), self.net), findings);
     }
 
     /// What the receipt says of its commit is the case.
@@ -327,6 +356,9 @@ impl Iteration<'_> {
                 accepted: self.accepted,
             };
             said.check(findings);
+        }
+        if let Some(fault) = receipt.usage.as_ref().and_then(|used| usage::fault(&used.0)) {
+            findings.violation(AuditRule::Receipt, "Runner-Usage", ("what sessions can have used", fault));
         }
         let writes = self.net.code().next().is_some();
         if writes && receipt.mode == Mode::Decompose {

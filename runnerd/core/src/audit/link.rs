@@ -99,13 +99,15 @@ fn listed(faults: &[TreeFault]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// How the two files are read whose form is not one of the rules.
+/// How the two files are read, and one of them written, whose form is not one of the rules.
 #[derive(Debug, Clone, Copy)]
 pub struct Readers {
     /// Reads `config.toml`.
     pub config: fn(&[u8]) -> Result<Settings, FileFault>,
     /// Reads `GOAL.md`.
     pub goal: fn(&[u8]) -> Result<Goal, FileFault>,
+    /// Returns `GOAL.md` as it names another run; none where it cannot.
+    pub renamed: fn(&[u8], &str) -> Option<String>,
     /// Tells whether a path belongs to the guard's definition, which these globs name.
     pub is_definition: fn(&[String], &str) -> bool,
 }

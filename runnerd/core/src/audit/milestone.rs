@@ -7,8 +7,9 @@ use protocol::words::GuardOutcome;
 use super::compare::{self, File};
 use super::findings::Findings;
 use super::guarded::Accepted;
+use super::link::Readers;
 use super::net_diff::NetDiff;
-use super::owned;
+use super::owned::{self, Kind};
 use super::state::{CommittedState, State};
 use crate::definition::Definition;
 use crate::message::{Milestone, ProcessEnd, Receipt};
@@ -34,6 +35,8 @@ pub(super) struct Step<'a> {
     pub begun: Option<&'a Watched>,
     /// The receipt of the parent, where that is the end of an iteration.
     pub upon: Option<&'a Receipt>,
+    /// What reads the files whose form is not one of the rules.
+    pub readers: &'a Readers,
 }
 
 impl Step<'_> {
@@ -41,7 +44,7 @@ impl Step<'_> {
     /// it. Returns whether it is a fork's.
     pub(super) fn start(&self, findings: &mut Findings) -> bool {
         self.upon(findings);
-        self.no_code(findings);
+        self.without_guard(findings);
         if self.begun.is_some_and(|begun| begun.is_blind) {
             let (expected, found) = ("a guard whose files are watched", "none: changes to what it runs go unnoticed");
             findings.warning(AuditRule::Milestone, "guard.definition", (expected, found));
@@ -58,7 +61,9 @@ impl Step<'_> {
             );
         }
         let is_fork = self.is_fork();
-        if !is_fork {
+        if is_fork {
+            self.renamed(findings);
+        } else {
             self.fresh(findings);
         }
         is_fork
@@ -71,17 +76,29 @@ impl Step<'_> {
             return false;
         }
         let (run_id, base) = (Some(self.milestone.run.clone()), Some(self.parent.to_owned()));
-        let same = [layout::TREE, layout::FEEDBACK, layout::PROGRESS];
         *self.to.run_state == RunState { run_id, base, ..before.run_state.clone() }
-            && !self.net.runners().any(|(path, _)| same.contains(&path.as_ref()))
+    }
+
+    /// Checks that a fork is the commit that it is made from with another name, and nothing else.
+    fn renamed(&self, findings: &mut Findings) {
+        self.only(Kind::Fork, findings);
+        let bytes = |path| self.to.bytes(path).unwrap_or_default();
+        let (run_state, found) = ((AuditRule::Milestone, layout::RUN_STATE), bytes(layout::RUN_STATE));
+        compare::values(run_state, self.to.run_state, &File { value: self.to.run_state, bytes: found }, findings);
+        let goal = (self.readers.renamed)(self.before.bytes(layout::GOAL).unwrap_or_default(), &self.milestone.run);
+        if goal.is_none_or(|goal| goal.as_bytes() != bytes(layout::GOAL)) {
+            let expected = "the goal of the commit before, with another id";
+            findings.violation(AuditRule::Milestone, layout::GOAL, (expected, "another goal"));
+        }
     }
 
     fn fresh(&self, findings: &mut Findings) {
+        self.only(Kind::Start, findings);
         let state = self.to.run_state;
         let expected = RunState {
             run_id: Some(self.milestone.run.clone()),
             base: Some(self.parent.to_owned()),
-            notes_used: state.notes_used.clone(),
+            notes_used: self.before.run_state().map(|before| before.notes_used.clone()).unwrap_or_default(),
             guard_definition: self.begun.map_or(&state.guard_definition, |begun| &begun.accepted).clone(),
             ..RunState::default()
         };
@@ -112,8 +129,7 @@ impl Step<'_> {
                 return findings.violation(AuditRule::Valid, path, ("a valid file before it", &fault.to_string()));
             }
         };
-        let asked = before.settings.baseline && before.run_state.next_iter == 1 && before.feedback.baseline.is_none();
-        if !asked {
+        if !before.is_baseline_due() {
             findings.violation(AuditRule::Milestone, "baseline", ("no baseline: none is due", "one"));
         }
         let ran = self.milestone.guard_run.as_ref().map_or(GuardOutcome::Skipped, |run| match run.end {
@@ -127,18 +143,23 @@ impl Step<'_> {
                 findings.violation(AuditRule::Milestone, at, (ran.as_str(), found));
             }
         }
+        if told.is_some_and(|told| told.output.is_none() != (told.guard == GuardOutcome::Pass)) {
+            let (expected, found) = ("what a guard printed that did not pass, and of no other", "something else");
+            findings.violation(AuditRule::Milestone, "feedback.json: baseline.output", (expected, found));
+        }
         let guard_definition = self.guard_definition();
         let state = RunState { elapsed_ms: self.to.run_state.elapsed_ms, guard_definition, ..before.run_state.clone() };
         let feedback = Feedback { baseline: told.cloned(), ..before.feedback.clone() };
         self.bookkeeping(&state, &feedback, findings);
-        owned::check(self.before, self.net, &[layout::RUN_STATE, layout::FEEDBACK], findings);
+        self.only(Kind::Baseline, findings);
         self.same_tree(&before, findings);
     }
 
     /// Checks a resume: counters that stopped the run are reset, iterations are granted.
     pub(super) fn resume(&self, findings: &mut Findings) {
         self.upon(findings);
-        self.no_code(findings);
+        self.without_guard(findings);
+        self.only(Kind::Resume, findings);
         let Ok(before) = self.before.known() else { return };
         let (old, new) = (before.run_state, self.to.run_state);
         let more = new.allowance.saturating_sub(old.allowance);
@@ -147,7 +168,6 @@ impl Step<'_> {
         let reset = RunState { guard_definition: self.guard_definition(), ..run::resumed(old, more) };
         let expected = if *new == granted { granted } else { reset };
         self.bookkeeping(&expected, before.feedback, findings);
-        owned::check(self.before, self.net, &[layout::RUN_STATE], findings);
         self.same_tree(&before, findings);
     }
 
@@ -165,10 +185,17 @@ impl Step<'_> {
         }
     }
 
-    fn no_code(&self, findings: &mut Findings) {
-        if let Some(path) = self.net.code().next() {
-            let at = String::from_utf8_lossy(path);
-            findings.violation(AuditRule::Milestone, &at, ("no change outside .runner/", "a change"));
+    fn only(&self, kind: Kind, findings: &mut Findings) {
+        owned::check((kind, &[]), (self.before, self.net), findings);
+    }
+
+    /// No guard has run for it.
+    fn without_guard(&self, findings: &mut Findings) {
+        let Milestone { guard_run, reverted, .. } = self.milestone;
+        for (at, is_there) in [("Runner-Guard", guard_run.is_some()), ("Runner-Reverted", !reverted.is_empty())] {
+            if is_there {
+                findings.violation(AuditRule::Receipt, at, ("nothing", "something"));
+            }
         }
     }
 

@@ -15,6 +15,13 @@ pub(super) struct NetDiff {
 pub(super) type Sides<'a> = (&'a Option<Stored>, &'a Option<Stored>);
 
 impl NetDiff {
+    /// Returns what one commit changed.
+    pub(super) fn of(changes: &[PathChange]) -> Self {
+        let mut net = Self::default();
+        net.add(changes);
+        net
+    }
+
     /// Adds what the next commit changed.
     pub(super) fn add<'a>(&mut self, changes: impl IntoIterator<Item = &'a PathChange>) {
         for change in changes {

@@ -8,7 +8,7 @@ use super::link::{Head, PathChange};
 use super::net_diff::NetDiff;
 use super::owned::change;
 use super::state::State;
-use crate::message::human_command;
+use crate::message::{HumanCommit, MessageError};
 use crate::person::Overreach;
 use crate::{fence, layout, person};
 
@@ -21,6 +21,12 @@ const COURSE: [&str; 3] = ["base", "next_iter", "run_id"];
 /// The field that a person writes: what was accepted of the guard's definition.
 const ACCEPTED: &str = "guard_definition";
 
+/// Returns what a commit says of the command that it was made by: none where git finds none in it, stored or shown.
+pub(super) fn human(head: &Head) -> Option<Result<HumanCommit, MessageError>> {
+    let shown = || HumanCommit::read(head.recoded.as_deref()?);
+    HumanCommit::read(&head.message).or_else(|| shown().map(|_| Err(MessageError::Encoding)))
+}
+
 /// Describes a commit of a person's.
 pub(super) fn describe(head: &Head, changes: &[PathChange]) -> PersonCommit {
     let message = String::from_utf8_lossy(&head.message);
@@ -31,7 +37,7 @@ pub(super) fn describe(head: &Head, changes: &[PathChange]) -> PersonCommit {
     PersonCommit {
         commit: head.id.clone(),
         subject: fence::one_line(message.lines().next().unwrap_or_default(), MAX_SUBJECT),
-        command: human_command(&message),
+        command: human(head).and_then(Result::ok).map(|made| made.command),
         runner_paths: runners,
         other_paths: u32::try_from(others.len()).unwrap_or(u32::MAX),
     }

@@ -10,8 +10,8 @@ use protocol::verify::{AuditReport, AuditRule, AuditSigned};
 use super::findings::Findings;
 use super::link::Head;
 use super::number;
+use super::people_commits::human;
 use super::plan::{Part, Plan};
-use crate::message::human_command;
 
 /// What git says of the signature of one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,11 +89,11 @@ pub(super) fn tally<'a, T>(
 }
 
 /// Returns the commits that the runner has made: its own, each with its iteration where it is one's end, and those for people,
-/// which name the command. A person's own has no such name.
+/// which name the command, in whatever form git reads that. A person's own has no such name.
 fn runners(plan: &Plan) -> Vec<(&str, Option<u32>)> {
     let made = |at: usize, head: &Head| match plan.part(at)? {
         Part::Runner { commit, .. } => Some(number(commit)),
-        Part::Person => human_command(&String::from_utf8_lossy(&head.message)).map(|_| None),
+        Part::Person => human(head).map(|_| None),
         Part::Malformed(_) | Part::Agent { .. } => None,
     };
     plan.heads().iter().enumerate().filter_map(|(at, head)| Some((head.id.as_str(), made(at, head)?))).collect()

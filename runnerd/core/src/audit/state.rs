@@ -9,7 +9,7 @@ use protocol::tree::TaskTree;
 use serde::de::DeserializeOwned;
 
 use super::link::{FileFault, Goal, PathChange, Readers, Settings, Stored};
-use crate::{layout, validate};
+use crate::{layout, tree, validate};
 
 /// A file as it was read, or what is wrong with it.
 type Read<T> = Result<Arc<T>, FileFault>;
@@ -125,6 +125,16 @@ impl State {
         self.read.tree.as_ref()?.as_deref().ok()
     }
 
+    /// Whether the configuration can be read and asks for the guard on the base.
+    pub(super) fn asks_baseline(&self) -> bool {
+        matches!(&self.read.settings, Some(Ok(settings)) if settings.baseline)
+    }
+
+    /// Returns the bookkeeping, where it can be read.
+    pub(super) fn run_state(&self) -> Option<&RunState> {
+        self.read.bookkeeping.as_ref()?.as_deref().ok()
+    }
+
     /// Returns the bytes of a file; none where there is none.
     pub(super) fn bytes(&self, path: &str) -> Option<&[u8]> {
         self.files.get(path.as_bytes())?.content.as_deref()
@@ -137,6 +147,11 @@ impl<'a> CommittedState<'a> {
         self.state
     }
 
+    /// Whether the guard is still to be run on the base.
+    pub(super) fn is_baseline_due(&self) -> bool {
+        self.settings.baseline && self.run_state.next_iter == 1 && self.feedback.baseline.is_none()
+    }
+
     /// Returns the bytes of a file; none where there is none.
     pub(super) fn bytes(&self, path: &str) -> Option<&[u8]> {
         self.state.bytes(path)
@@ -146,6 +161,12 @@ impl<'a> CommittedState<'a> {
     pub(super) fn text(&self, path: &str) -> Cow<'_, str> {
         String::from_utf8_lossy(self.bytes(path).unwrap_or_default())
     }
+}
+
+/// Returns the ids of the leaves that pass.
+pub(super) fn passed(tree: &TaskTree) -> Vec<String> {
+    let leaves = tree::walk(tree).into_iter().map(|placed| placed.node);
+    leaves.filter(|node| node.is_leaf() && node.passes).map(|node| node.id.clone()).collect()
 }
 
 fn tree(text: &[u8]) -> Result<TaskTree, FileFault> {

@@ -1,4 +1,4 @@
-//! Whether a message says that its commit is the runner's, to whoever reads trailers as git does.
+//! Whether a message has a trailer of the runner's, to whoever reads trailers as git does.
 //!
 //! The rules are git's own, with its default configuration: where the message ends, where its last block begins, and which
 //! lines of that are trailers. `git interpret-trailers` ends a message at a divider and `git log` does not; what either of
@@ -14,11 +14,16 @@ const GENERATED: [&[u8]; 2] = [b"Signed-off-by: ", b"(cherry picked from commit 
 /// Tells whether one of git's readings of a message finds the trailer of a receipt: `git log`, which begins with the first
 /// line that is not blank, and `git interpret-trailers`, which ends the last line, with `--no-divider` and without.
 pub fn claims(message: &[u8]) -> bool {
+    names(message, KIND)
+}
+
+/// Tells the same of any trailer.
+pub(super) fn names(message: &[u8], trailer: &str) -> bool {
     let text = message.split(|byte| *byte == 0).next().unwrap_or_default();
     let blank: usize = lines(text).take_while(|line| is_blank(line)).map(<[u8]>::len).sum();
     let ended = [text, if text.ends_with(b"\n") { b"" } else { b"\n" }].concat();
     let readings = [&text[blank..], &ended, before_divider(&ended)];
-    readings.into_iter().any(|text| names_receipt(block(before_ignored(text))))
+    readings.into_iter().any(|text| has(block(before_ignored(text)), trailer))
 }
 
 /// Everything before a line of three dashes.
@@ -90,9 +95,9 @@ fn block(text: &[u8]) -> &[u8] {
     &[]
 }
 
-fn names_receipt(block: &[u8]) -> bool {
-    let is_kind = |name: &[u8]| name.trim_ascii_end().eq_ignore_ascii_case(KIND.as_bytes());
-    lines(block).filter(|line| !line.starts_with(b"#")).filter_map(name).any(is_kind)
+fn has(block: &[u8], trailer: &str) -> bool {
+    let is_it = |name: &[u8]| name.trim_ascii_end().eq_ignore_ascii_case(trailer.as_bytes());
+    lines(block).filter(|line| !line.starts_with(b"#")).filter_map(name).any(is_it)
 }
 
 /// The name of a trailer, where a line is one.

@@ -308,9 +308,33 @@ fn a_commit_made_for_a_person_names_the_command_and_is_no_receipt() {
         message,
         "chore(loop): guard accept run r-1\n\n> Runner-Commit: iteration\n\nRunner-Human: guard accept\n"
     );
-    assert_eq!(human_command(&message).as_deref(), Some("guard accept"));
+    let made = HumanCommit { run: "r-1".to_owned(), command: "guard accept".to_owned() };
+    assert_eq!(HumanCommit::read(message.as_bytes()), Some(Ok(made)));
     assert_eq!(RunnerCommit::parse(&message), Err(MessageError::NotRunner));
-    assert_eq!(human_command(&receipt().compose()), None);
+    assert_eq!(HumanCommit::read(receipt().compose().as_bytes()), None);
+}
+
+#[test]
+fn what_git_takes_for_a_persons_command_is_one_or_is_malformed() {
+    let message = compose_human("r-1", "note", "n1: Mind it.");
+    for (from, to) in [
+        ("Runner-Human", "runner-human"),
+        ("Runner-Human: ", "Runner-Human\t: "),
+        ("Runner-Human: ", "Runner-Human:"),
+        ("note run r-1", "note run"),
+        ("note run r-1", "note  run r-1"),
+        ("n1: Mind it.", "Runner-Commit-Not: x"),
+        ("Runner-Human: note", "Runner-Human: note\nSigned-off-by: A <a@b>"),
+        ("Runner-Human: note", "Runner-Human: note\nRunner-Human: note"),
+        ("Runner-Human: note", "Runner-Human: note\n  and more"),
+        ("Runner-Human: note\n", "Runner-Human: note\n---\nprose\n"),
+        ("chore(loop): ", "Note it: "),
+    ] {
+        let forged = message.replacen(from, to, 1);
+        let read = HumanCommit::read(forged.as_bytes());
+        assert!(matches!(read, Some(Err(_))), "{forged:?}: {read:?}");
+    }
+    assert_eq!(HumanCommit::read(b"A subject\n\nRunner-Human of some kind: it is prose.\n"), None);
 }
 
 proptest! {

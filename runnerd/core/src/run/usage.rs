@@ -43,6 +43,19 @@ pub fn sum(a: &UsageTotal, b: &UsageTotal) -> UsageTotal {
     }
 }
 
+/// Says what of a total no sessions can have used.
+pub fn fault(total: &UsageTotal) -> Option<&'static str> {
+    let UsageTotal { sessions, tokens_unknown, cost_unknown, .. } = *total;
+    let are_tokens_known = total.input_tokens.is_some() && total.output_tokens.is_some();
+    match total {
+        _ if sessions == 0 => Some("no session"),
+        _ if tokens_unknown > sessions || cost_unknown > sessions => Some("more that is unknown than sessions"),
+        _ if !are_tokens_known && tokens_unknown == 0 => Some("tokens that are unknown, of no session"),
+        _ if total.cost_micro_usd.is_some() == (cost_unknown == sessions) => Some("a cost of none of the sessions"),
+        _ => None,
+    }
+}
+
 /// Returns all tokens that are known of, read, read from a cache and written.
 pub fn tokens(total: &UsageTotal) -> u64 {
     let parts = [total.input_tokens, total.cached_tokens, total.output_tokens];

@@ -15,15 +15,15 @@ use super::repository::{Blob, Commit, Files, commit_id};
 
 /// A branch that is being forged.
 pub(crate) struct Forgery {
-    chain: Vec<Commit>,
-    random: Random,
+    pub(super) chain: Vec<Commit>,
+    pub(super) random: Random,
     has_prompts: bool,
     /// The start of the run: what lies before it is another's.
-    start: usize,
+    pub(super) start: usize,
 }
 
 /// A way to forge; false where the branch gives no occasion.
-type Way = fn(&mut Forgery) -> bool;
+pub(super) type Way = fn(&mut Forgery) -> bool;
 
 /// Every way, with its name.
 pub(crate) const WAYS: [(&str, Way); 46] = [
@@ -261,7 +261,7 @@ impl Forgery {
     }
 
     /// Chooses a commit that ends an iteration and does as asked.
-    fn place(&mut self, fits: impl Fn(&[Commit], usize) -> bool) -> Option<usize> {
+    pub(super) fn place(&mut self, fits: impl Fn(&[Commit], usize) -> bool) -> Option<usize> {
         let places: Vec<usize> = (self.start..self.chain.len())
             .filter(|at| read(&self.chain[*at]).is_some() && !self.is_sessions(*at) && fits(&self.chain, *at))
             .collect();
@@ -269,7 +269,7 @@ impl Forgery {
     }
 
     /// Whether a commit lies between From and the receipt of a session, which may repeat a receipt of before.
-    fn is_sessions(&self, at: usize) -> bool {
+    pub(super) fn is_sessions(&self, at: usize) -> bool {
         let mut receipts = self.chain[at + 1..].iter().filter_map(read);
         receipts.any(|receipt| self.chain[..at].iter().any(|commit| commit.id == receipt.from))
     }
@@ -453,7 +453,7 @@ impl Forgery {
     }
 }
 
-fn read(commit: &Commit) -> Option<Receipt> {
+pub(super) fn read(commit: &Commit) -> Option<Receipt> {
     match RunnerCommit::parse(&commit.message) {
         Ok(RunnerCommit::Iteration(receipt)) => Some(*receipt),
         _ => None,
@@ -464,11 +464,11 @@ fn tree_of(commit: &Commit) -> Option<TaskTree> {
     serde_json::from_str(&text(commit, layout::TREE)).ok()
 }
 
-fn text(commit: &Commit, path: &str) -> String {
+pub(super) fn text(commit: &Commit, path: &str) -> String {
     commit.files.get(path).map_or_else(String::new, |blob| String::from_utf8_lossy(&blob.bytes).into_owned())
 }
 
-fn write(commit: &mut Commit, path: &str, text: &str) {
+pub(super) fn write(commit: &mut Commit, path: &str, text: &str) {
     let mut files: Files = (*commit.files).clone();
     files.insert(path.to_owned(), Blob::of(text.as_bytes()));
     commit.files = std::sync::Arc::new(files);

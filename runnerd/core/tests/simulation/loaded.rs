@@ -39,6 +39,7 @@ impl Config {
 pub(crate) const READERS: Readers = Readers {
     config: |text| settings(text).map_err(FileFault::Form),
     goal: |text| goal(text).map_err(FileFault::Form),
+    renamed: |text, id| Some(goal_text(id, &goal(text).ok()?.body)),
     is_definition,
 };
 

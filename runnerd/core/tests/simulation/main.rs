@@ -13,6 +13,7 @@ mod effects;
 mod forgery;
 mod fork;
 mod habits;
+mod kinds;
 mod loaded;
 mod mischief;
 mod mistake;
@@ -32,7 +33,7 @@ use protocol::words::{Role, RunStatus, VerdictName};
 use runner_core::verdict::Rule;
 
 use daemon::Course;
-use forgery::{Forgery, WAYS};
+use forgery::Forgery;
 use mistake::Mistake;
 use random::Random;
 
@@ -123,24 +124,25 @@ fn every_forgery_of_a_branch_is_named() {
 }
 
 fn name_every_forgery(seeds: Range<u64>) {
+    let all: Vec<_> = forgery::WAYS.iter().chain(&kinds::WAYS).collect();
     let tried = play_all(seeds, |seed| {
         let course = Course::play(seed, None).expect("every promise is kept");
         let honest = course.repository.chain();
         // What concerns prompts is found where they are built; all others take their turns.
-        let tries = if course.habits.has_prompts { WAYS.len() } else { 6 };
-        let ways = (seed..).step_by(7).take(tries).map(|at| usize::try_from(at).unwrap_or(0) % WAYS.len());
+        let tries = if course.habits.has_prompts { all.len() } else { 12 };
+        let ways = (seed..).step_by(7).take(tries).map(|at| usize::try_from(at).unwrap_or(0) % all.len());
         let forged = ways.filter_map(|at| {
             let forgery = Forgery::of(&honest, course.start_at(&honest), Random::new(seed), course.habits.has_prompts);
-            let forged = forgery.forged(WAYS[at].1)?;
+            let forged = forgery.forged(all[at].1)?;
             let found = audit::violations(&course.report(&forged));
-            assert!(!found.is_empty(), "seed {seed}: {} is not noticed", WAYS[at].0);
+            assert!(!found.is_empty(), "seed {seed}: {} is not noticed", all[at].0);
             Some(at)
         });
         forged.collect::<Vec<usize>>()
     });
     let tried: Vec<usize> = tried.into_iter().flatten().collect();
-    let missing = WAYS.iter().enumerate().filter(|(at, _)| !tried.contains(at)).map(|(_, (name, _))| name);
-    assert_eq!(missing.collect::<Vec<_>>(), Vec::<&&str>::new(), "no branch gave an occasion");
+    let missing = all.iter().enumerate().filter(|(at, _)| !tried.contains(at)).map(|(_, (name, _))| *name);
+    assert_eq!(missing.collect::<Vec<_>>(), Vec::<&str>::new(), "no branch gave an occasion");
 }
 
 #[test]

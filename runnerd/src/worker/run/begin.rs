@@ -252,7 +252,7 @@ fn write_beginning(
         run_id: Some(context.run.clone()),
         base: Some(base.to_string()),
         // Their file stays, and what was answered to in the run before is not told again.
-        notes_used: before.notes_used,
+        notes_used: notes_used(&context.repository()?, &base)?,
         guard_definition: watched::begun(&context.repository()?, base, &config)?.accepted,
         ..RunState::default()
     };
@@ -271,6 +271,13 @@ fn write_beginning(
         durable::replace(&path, text.as_bytes(), Access::Repository)?;
     }
     Ok(())
+}
+
+/// Returns the notes that sessions have answered to, as they stand at the base: what a work tree says besides is nobody's word.
+fn notes_used(repository: &Repository, base: &Id) -> Result<Vec<String>, GitError> {
+    let committed = repository.read(base, Layout::RUN_STATE)?.unwrap_or_default();
+    // What cannot be read there names no note: the run tells all of them again.
+    Ok(serde_json::from_slice(&committed).map(|state: RunState| state.notes_used).unwrap_or_default())
 }
 
 /// Makes what is missing of `.runner/`.
