@@ -60,7 +60,7 @@ impl Home {
         let folder = tempfile::Builder::new().prefix("kit").tempdir_in(folder);
         let folder = folder.expect("a temporary folder can be made");
         let path = folder.path().canonicalize().expect("a temporary folder has a path");
-        for private in ["bin", "state", "run", "config", "repos", "tmp", "audit"] {
+        for private in ["bin", "state", "run", "config", "repos", "tmp"] {
             DirBuilder::new().mode(0o700).create(path.join(private)).expect("a folder can be made");
         }
         fs::write(path.join(".gitconfig"), GIT_CONFIG).expect("git's configuration can be written");

@@ -1,0 +1,53 @@
+//! Audits every branch of a run in the repositories of a folder, as `runnerctl verify` does, and names those that the rules
+//! have not made.
+//!
+//! A program of the test kit, apart from it: what the kit depends on is built anew whenever the daemon changes. It knows of
+//! no daemon's state, as another machine would not.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use protocol::verify::{AuditFinding, AuditReport, Severity};
+use runnerd::git::{GitError, Repository};
+use runnerd::verify::{Target, verify};
+use tokio_util::sync::CancellationToken;
+
+const BRANCHES: &str = "refs/heads/runner/";
+
+fn main() -> anyhow::Result<()> {
+    let [_, folder] =
+        <[OsString; 2]>::try_from(env::args_os().collect::<Vec<_>>()).ok().context("one folder is wanted")?;
+    for entry in fs::read_dir(&folder).with_context(|| format!("listing {}", folder.display()))? {
+        let path = entry.with_context(|| format!("listing {}", folder.display()))?.path();
+        audit(&path).with_context(|| format!("auditing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Fails if a branch of this repository is not one that the rules make, or cannot be read.
+fn audit(path: &Path) -> anyhow::Result<()> {
+    let repository = match Repository::discover_to_read(path) {
+        Err(GitError::NoRepository { .. }) => return Ok(()),
+        found => found?,
+    };
+    for (name, commit) in repository.refs()? {
+        let Some(run) = name.strip_prefix(BRANCHES) else { continue };
+        let target = Target { run: run.to_owned(), tip: commit.parse().context("reading the commit of a branch")? };
+        let report = verify(&repository, &target, false, &CancellationToken::new())?;
+        if let Some(wrong) = wrong(&report) {
+            bail!("the rules do not make {name}: {wrong}");
+        }
+    }
+    Ok(())
+}
+
+/// Returns what is wrong with a branch; one of a run that has only begun proves nothing.
+fn wrong(report: &AuditReport) -> Option<String> {
+    let is_violation = |finding: &&AuditFinding| finding.severity == Severity::Violation;
+    let violations: Vec<&AuditFinding> = report.findings.iter().filter(is_violation).collect();
+    let is_unseen = report.counts.iterations > 0 && !report.unseen.is_empty();
+    (is_unseen || !violations.is_empty()).then(|| format!("{violations:#?}, not checked: {:#?}", report.unseen))
+}

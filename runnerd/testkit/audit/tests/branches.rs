@@ -1,0 +1,44 @@
+//! What the audit after each test sees, and what it lets pass.
+
+use std::fs;
+
+use runner_testkit::{Home, Output, Repo, binary};
+
+fn audit(home: &Home) -> Output {
+    let repositories = home.path().join("repos");
+    home.run_program(&binary("runner-audit"), &[repositories.to_str().expect("a temporary folder has a plain name")])
+}
+
+/// A repository with the branch of a run of one iteration.
+fn driven(home: &Home) -> Repo {
+    let repo = home.scripted("one");
+    repo.script().always("echo $n > work\nanswer done 'Done.'");
+    let _daemon = home.daemon();
+    home.run(&repo, &["--id", "play"]).exits(0);
+    repo
+}
+
+#[test]
+fn a_branch_that_was_written_anew_is_named_and_the_one_that_the_runner_has_made_is_not() {
+    let mut home = Home::new();
+    let repo = driven(&home);
+    audit(&home).exits(0);
+    home.has_a_forgery();
+    repo.git(&["commit", "-q", "--amend", "-m", "Another message"]);
+    let seen = audit(&home);
+    seen.exits(1);
+    assert!(seen.stderr.contains("the rules do not make refs/heads/runner/play"), "{}", seen.stderr);
+}
+
+#[test]
+fn a_branch_that_cannot_be_read_is_named() {
+    let mut home = Home::new();
+    let repo = driven(&home);
+    home.has_a_forgery();
+    let head = repo.head();
+    let (folder, file) = head.split_at(2);
+    fs::remove_file(repo.path().join(".git/objects").join(folder).join(file)).expect("what was just made lies alone");
+    let seen = audit(&home);
+    seen.exits(1);
+    assert!(seen.stderr.contains("auditing "), "{}", seen.stderr);
+}
