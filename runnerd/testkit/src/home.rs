@@ -17,13 +17,13 @@ use nix::sys::signal::Signal;
 use nix::sys::socket::{getsockopt, sockopt};
 use protocol::paths::{SOCKET_VARIABLE, STATE_VARIABLE};
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::binary::binary;
 use crate::client::Client;
 use crate::daemon::Daemon;
 use crate::processes::Suspended;
 use crate::repo::Repo;
+use crate::scratch::Scratch;
 use crate::{PATIENCE, audit, processes, script};
 
 const GIT_CONFIG: &str = "[user]\n\tname = Kit\n\temail = kit@localhost\n[init]\n\tdefaultBranch = main\n";
@@ -37,7 +37,7 @@ pub struct Home {
     env: Vec<(String, String)>,
     /// Whether its branches are those of a runner that keeps the rules.
     is_honest: bool,
-    _folder: TempDir,
+    _folder: Scratch,
 }
 
 impl Home {
@@ -57,9 +57,8 @@ impl Home {
     ///
     /// Panics if it cannot be made.
     pub fn under(folder: &Path) -> Self {
-        let folder = tempfile::Builder::new().prefix("kit").tempdir_in(folder);
-        let folder = folder.expect("a temporary folder can be made");
-        let path = folder.path().canonicalize().expect("a temporary folder has a path");
+        let folder = Scratch::under(folder);
+        let path = folder.path().to_owned();
         for private in ["bin", "state", "run", "config", "repos", "tmp"] {
             DirBuilder::new().mode(0o700).create(path.join(private)).expect("a folder can be made");
         }

@@ -22,6 +22,7 @@ mod processes;
 mod random;
 mod receipt;
 mod repo;
+mod scratch;
 mod script;
 mod tty;
 pub mod witness;
@@ -44,6 +45,7 @@ pub use self::processes::Suspended;
 pub use self::random::Random;
 pub use self::receipt::Receipt;
 pub use self::repo::Repo;
+pub use self::scratch::Scratch;
 pub use self::script::Script;
 pub use self::tty::Tty;
 

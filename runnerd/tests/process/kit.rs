@@ -12,11 +12,11 @@ use std::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::words::Containment;
 use runner_core::redact::Secrets;
+use runner_testkit::Scratch;
 use runnerd::process::{
     Farewell, Follower, Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec, Stream, Wanted, probe, run,
 };
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use tempfile::TempDir;
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -26,12 +26,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// A folder that goes away with its files.
 pub(crate) struct Bench {
     path: PathBuf,
-    _owned: Option<TempDir>,
+    _owned: Option<Scratch>,
 }
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Scratch::new();
         Self { path: folder.path().to_owned(), _owned: Some(folder) }
     }
 

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use protocol::path::WirePath;
 use protocol::view::{PublishedView, StopReason};
-use tempfile::TempDir;
+use runner_testkit::Scratch;
 
 use crate::git::Repository;
 use crate::publish::{Publication, PublishError, Publisher, publish};
@@ -19,7 +19,7 @@ pub(crate) const FORMATS: [&[&str]; 3] = [&[], &["--object-format=sha256"], &["-
 
 /// A source with one commit, and a workspace on the branch of run `x` upon it.
 pub(crate) struct Pair {
-    folder: TempDir,
+    folder: Scratch,
     pub(crate) store: Store,
     pub(crate) of: Source,
     pub(crate) workspace: Repository,
@@ -31,7 +31,7 @@ impl Pair {
     }
 
     pub(crate) fn with(options: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Scratch::new();
         let root = folder.path().canonicalize().unwrap();
         let (source, workspace) = (root.join("source"), root.join("workspace"));
         for tree in [&source, &workspace] {
