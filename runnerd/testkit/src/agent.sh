@@ -1,8 +1,9 @@
 #!/bin/sh
 # Scripted agent: the n-th session runs steps/<n>.sh, else steps/default.sh.
-kit=$(cd "$(dirname "$0")/../scripts/NAME" && pwd)
+kit=$(cd "${0%/*}/../scripts/NAME" && pwd)
 export kit
-n=$(($(cat "$kit/count") + 1))
+read -r n < "$kit/count"
+n=$((n + 1))
 echo "$n" > "$kit/count.new" && mv "$kit/count.new" "$kit/count"
 echo "begin $n" >> "$kit/sessions.log"
 [ -e "$kit/deaf/$n" ] || cat > "$kit/prompts/$n.md"

@@ -27,9 +27,13 @@ impl Repo {
         let path = home.path().join("repos").join(name);
         fs::create_dir_all(&path).expect("a folder for the repository can be made");
         let repo = Self { path, script: Script::new(home.path(), name), env: home.env().to_vec() };
-        repo.git(&["init", "-q", "-b", "main"]);
+        // Git's own template has a dozen samples of hooks; a project has a few files in their place.
+        repo.git(&["init", "-q", "-b", "main", "--template="]);
+        for folder in ["hooks", "info"] {
+            fs::create_dir(repo.path.join(".git").join(folder)).expect("a folder in git's own can be made");
+        }
         repo.write("README.md", "A project.\n");
-        repo.commit("First commit");
+        repo.commit_all("First commit");
         repo
     }
 
@@ -54,7 +58,7 @@ impl Repo {
         if !self.path().join(".runner/GOAL.md").exists() {
             self.write(".runner/GOAL.md", "# Reach the goal\n");
         }
-        self.commit("Configure the runner");
+        self.commit_all("Configure the runner");
         self
     }
 
@@ -66,7 +70,7 @@ impl Repo {
     pub fn plant(&self, tree: &TaskTree) -> &Self {
         let text = serde_json::to_string_pretty(tree).expect("BUG: a task tree does not serialize");
         self.write(".runner/state/tree.json", &format!("{text}\n"));
-        self.commit("Plan the work");
+        self.commit_all("Plan the work");
         self
     }
 
@@ -94,9 +98,14 @@ impl Repo {
 
     /// Commits everything in the work tree and returns the commit.
     pub fn commit(&self, message: &str) -> String {
-        self.git(&["add", "-A"]);
-        self.git(&["commit", "-q", "-m", message]);
+        self.commit_all(message);
         self.head()
+    }
+
+    /// Commits everything in the work tree. Nothing looks whether there is something to tidy up.
+    fn commit_all(&self, message: &str) {
+        self.git(&["add", "-A"]);
+        self.git(&["-c", "maintenance.auto=false", "commit", "-q", "-m", message]);
     }
 
     /// Runs git and returns what it printed, without the last line's end.

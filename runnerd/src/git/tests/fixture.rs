@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use tempfile::TempDir;
+use runner_testkit::Scratch;
 
 use crate::git::repository::engine::Engine;
 use crate::git::repository::handle::Sources;
@@ -15,9 +15,11 @@ use crate::git::{ChangeKind, CommitRequest, Committed, GitError, HoldBack, Id, I
 
 pub(super) const ENGINES: [Engine; 2] = [Engine::Library, Engine::Program];
 
+const SETTINGS: &str = "[user]\n\tname = A U Thor\n\temail = author@example.com\n[gc]\n\tauto = 0\n";
+
 /// A work tree below a folder of its own; the folder goes with it.
 pub(super) struct Fixture {
-    folder: TempDir,
+    folder: Scratch,
     tree: PathBuf,
 }
 
@@ -28,27 +30,23 @@ impl Fixture {
     }
 
     pub(super) fn with_init(options: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let tree = folder.path().join("tree");
-        fs::create_dir(&tree).unwrap();
-        let fixture = Self { folder, tree };
-        fixture.git(&[&["init", "--quiet", "--initial-branch=main"], options].concat());
-        for (key, value) in [("user.name", "A U Thor"), ("user.email", "author@example.com"), ("gc.auto", "0")] {
-            fixture.git(&["config", key, value]);
-        }
-        fixture
+        Self::within(Scratch::new(), options)
     }
 
     /// Makes a repository without commits in memory, where there is such a place: a flush of it costs nothing.
     pub(super) fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
-        let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+        Self::within(if memory.is_dir() { Scratch::under(memory) } else { Scratch::new() }, &[])
+    }
+
+    fn within(folder: Scratch, options: &[&str]) -> Self {
         let tree = folder.path().join("tree");
         fs::create_dir(&tree).unwrap();
         let fixture = Self { folder, tree };
-        fixture.git(&["init", "--quiet", "--initial-branch=main"]);
-        let settings = "[user]\n\tname = A U Thor\n\temail = author@example.com\n[gc]\n\tauto = 0\n";
-        fixture.write(".git/config", fixture.read(".git/config") + settings);
+        // Wherever its git folder is: a template is copied into it, and git's own has a dozen samples of hooks.
+        fixture.write("../template/config", SETTINGS);
+        fixture.write("../template/info/exclude", "# what is ignored here alone\n");
+        fixture.git(&[&["init", "--quiet", "--initial-branch=main", "--template=../template"], options].concat());
         fixture
     }
 
