@@ -41,7 +41,7 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes:
   0   no violation (with --since, none since REV); there may be warnings
-  6   a commit was made by rules that this version does not know; nothing is judged
+  6   a commit is of rules that this version does not know: not judged
   10  a violation, or part of the branch could not be checked";
 
 /// Verify that every commit follows the rules

@@ -9,7 +9,8 @@ const LATER: &str = "was made by runner 0.1.0 under rules=2, and this runner, 0.
 
 /// A run that has ended at a limit, whose commits all name their rules like this.
 fn made(named: &str) -> Play {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let mut play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    play.home.has_a_forgery();
     play.script().always("echo $n > \"file$n\"\ngit add .; git commit -q -m Mine; answer done 'Done.'");
     play.run().exits(4);
     let base = play.repo.run_state("HEAD").base.expect("a run has a base");

@@ -60,7 +60,8 @@ fn an_accepted_definition_that_was_replaced_holds_the_run_and_is_named() {
 
 #[test]
 fn an_object_of_a_branch_that_was_replaced_is_a_violation_and_is_named() {
-    let play = of_two();
+    let mut play = of_two();
+    play.home.has_a_forgery();
     for (instead_of, other) in [
         ("HEAD^{tree}", "HEAD^^{tree}"),
         ("HEAD:.runner/state/tree.json", "HEAD^:.runner/state/tree.json"),
