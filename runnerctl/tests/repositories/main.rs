@@ -4,6 +4,7 @@
 
 mod answers;
 mod begin;
+mod bytes;
 mod contents;
 mod guards;
 mod place;

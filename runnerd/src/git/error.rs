@@ -169,6 +169,14 @@ pub enum GitError {
         /// What a person can do about it.
         remedy: String,
     },
+    /// A file that was written for a commit would not be in it as it was written.
+    #[error("{file} in {path} would be committed otherwise than the runner has written it")]
+    Overwritten {
+        /// The file, relative to the work tree.
+        file: String,
+        /// The work tree.
+        path: PathBuf,
+    },
     /// The work tree holds nothing that HEAD lacks.
     #[error("nothing to commit in {path}")]
     NothingToCommit {
@@ -243,6 +251,7 @@ impl Obstructs for GitError {
             | Self::BranchExists { .. }
             | Self::NoBranch { .. }
             | Self::CannotStore { .. }
+            | Self::Overwritten { .. }
             | Self::NothingToCommit { .. }
             | Self::NotRescued { .. } => Nature::Lasting,
         }
@@ -261,6 +270,7 @@ impl Obstructs for GitError {
                 Some(format!("bring it back from a clone that has it: git -C {} fetch CLONE {commit}", path.display()))
             }
             Self::CannotStore { remedy, .. } => Some(remedy.clone()),
+            Self::Overwritten { file, path } => Some(format!("end what writes to {}", path.join(file).display())),
             Self::NotCaptured { .. } => Some("put that file back as the daemon wrote it".to_owned()),
             Self::Program { command, path, .. } => {
                 Some(format!("put right what git {command} says, in {}", path.display()))

@@ -59,6 +59,7 @@ fn layout_faults(layout: &Layout) -> Vec<String> {
     let files = [
         Layout::GOAL,
         Layout::GITIGNORE,
+        Layout::GITATTRIBUTES,
         Layout::TREE,
         Layout::SCHEMA,
         Layout::ANSWER_SCHEMA,

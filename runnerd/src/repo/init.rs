@@ -10,6 +10,9 @@ use super::layout::Layout;
 /// The lines that keep local files out of git.
 const IGNORED: [&str; 2] = ["context/", "iterations/"];
 
+/// Has git store and lay out everything byte for byte, as the runner does: people's commits and checkouts as well.
+const AS_BYTES: &str = "* -text -ident -filter !working-tree-encoding\n";
+
 /// The files that people and agents add to, with the heading each begins with.
 const HEADED: [(&str, &str); 6] = [
     (Layout::PROGRESS, "# Progress\n"),
@@ -66,6 +69,7 @@ pub fn init(layout: &Layout, options: &InitOptions<'_>) -> Result<InitReport, In
     let mut writer = Writer { layout, report: InitReport::default() };
     writer.goal(options)?;
     writer.gitignore()?;
+    writer.file(Layout::GITATTRIBUTES, AS_BYTES.as_bytes(), options.force)?;
     let headed = HEADED.iter().map(|(path, heading)| (*path, heading.as_bytes()));
     for (path, content) in options.files.iter().copied().chain(headed) {
         writer.file(path, content, options.force)?;
@@ -149,6 +153,7 @@ mod tests {
         insta::assert_snapshot!(report.created.join("\n"), @r#"
         .runner/GOAL.md
         .runner/.gitignore
+        .runner/.gitattributes
         .runner/state/tree.json
         .runner/state/config.toml
         .runner/state/progress.md

@@ -20,6 +20,8 @@ impl Layout {
     pub const GOAL: &str = layout::GOAL;
     /// What git ignores under `.runner/`.
     pub const GITIGNORE: &str = layout::GITIGNORE;
+    /// What git stores and lays out byte for byte there: everything.
+    pub const GITATTRIBUTES: &str = layout::GITATTRIBUTES;
     /// The folder of the committed state.
     pub const STATE: &str = layout::STATE;
     /// The task tree.

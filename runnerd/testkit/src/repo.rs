@@ -114,10 +114,19 @@ impl Repo {
     ///
     /// Panics if git fails.
     pub fn git(&self, args: &[&str]) -> String {
+        String::from_utf8_lossy(&self.bytes(args)).trim_end().to_owned()
+    }
+
+    /// Runs git and returns what it printed, byte for byte.
+    ///
+    /// # Panics
+    ///
+    /// Panics if git fails.
+    pub fn bytes(&self, args: &[&str]) -> Vec<u8> {
         let output = self.command("git").args(args).output().expect("git can be started");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "git {args:?}: {}: {said}", output.status);
-        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+        output.stdout
     }
 
     /// Returns the commit of HEAD.

@@ -12,6 +12,8 @@ pub const FOLDER: &str = ".runner";
 pub const GOAL: &str = ".runner/GOAL.md";
 /// What git ignores under `.runner/`.
 pub const GITIGNORE: &str = ".runner/.gitignore";
+/// What git stores and lays out byte for byte under `.runner/`: everything.
+pub const GITATTRIBUTES: &str = ".runner/.gitattributes";
 /// The folder of the committed state.
 pub const STATE: &str = ".runner/state";
 /// The task tree.
@@ -89,6 +91,7 @@ mod tests {
         let cases = [
             ("GOAL.md", Runner),
             (".gitignore", Runner),
+            (".gitattributes", Runner),
             ("state/tree.json", Agent),
             ("state/schema.json", Runner),
             ("state/agent_output.schema.json", Runner),

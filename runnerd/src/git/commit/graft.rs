@@ -56,6 +56,7 @@ impl Repository {
             sign: graft.sign,
             allow_empty: true,
             within: None,
+            written: &[],
             leaves_refused: false,
         };
         let commit = self.write_commit(&repo, &request, tree)?;

@@ -11,6 +11,7 @@ use gix::bstr::BString;
 
 use self::prepare::{CommitRequest, Prepared};
 use crate::git::durable;
+use crate::git::objects::checked;
 use crate::git::path::display;
 use crate::git::refs::{Before, Move};
 use crate::git::{GitError, Id, Repository};
@@ -56,6 +57,7 @@ impl Repository {
             index.publish()?;
             return Err(GitError::NothingToCommit { path: self.work_dir().to_owned() });
         }
+        self.check_written(&repo, request, collected.tree)?;
         let commit = self.write_commit(&repo, request, collected.tree)?;
         collected.written.push(commit.object());
         durable::sync_commit(self.work_dir(), &self.common_dir().join("objects"), &collected.written)?;
@@ -68,6 +70,24 @@ impl Repository {
             held_back: names(collected.held_back),
             unstorable: names(collected.unstorable),
         })
+    }
+
+    /// Fails where a tree has not what was written for it.
+    fn check_written(
+        &self,
+        repo: &gix::Repository,
+        request: &CommitRequest<'_>,
+        tree: ObjectId,
+    ) -> Result<(), GitError> {
+        for (path, content) in request.written {
+            let found = checked::at_path(repo, tree, (*path).into());
+            let found = found.map_err(GitError::library("looking up a file of a commit", self.git_dir()))?;
+            let expected = self.hash_blob(content)?.object();
+            if !found.is_some_and(|(mode, id)| mode.is_blob() && id == expected) {
+                return Err(GitError::Overwritten { file: (*path).to_owned(), path: self.work_dir().to_owned() });
+            }
+        }
+        Ok(())
     }
 
     pub(in crate::git) fn write_commit(

@@ -40,6 +40,8 @@ pub struct CommitRequest<'a> {
     pub allow_empty: bool,
     /// The only paths that may differ from HEAD, for who has looked and knows what was written since; none: all do.
     pub within: Option<&'a [Vec<u8>]>,
+    /// Files that the caller has written, and what: nothing is committed that has them otherwise.
+    pub written: &'a [(&'a str, &'a [u8])],
     /// Whether files of HEAD whose change cannot be stored are left as HEAD has them; otherwise nothing is committed.
     pub leaves_refused: bool,
 }

@@ -18,7 +18,7 @@ use super::Replica;
 use super::objects::is_within;
 use crate::git::repository::exclude_block::without_blocks;
 use crate::git::repository::open::OVERRIDES;
-use crate::git::repository::trusted::{EXCLUDE, SETTINGS};
+use crate::git::repository::trusted::{ATTRIBUTES, EXCLUDE, SETTINGS, with_own_line};
 use crate::git::{GitError, Repository};
 
 /// Sections that are the replica's own, or have no meaning in it.
@@ -68,7 +68,7 @@ impl Replica<'_> {
         let git_dir = self.made.git_dir();
         let captured = |name: &str| self.source.captured_file(name);
         put(&git_dir.join(EXCLUDE), &without_blocks(&captured(EXCLUDE)?))?;
-        put(&git_dir.join("info/attributes"), &captured("info/attributes")?)?;
+        put(&git_dir.join(ATTRIBUTES), &with_own_line(captured(ATTRIBUTES)?))?;
         for (name, file, _) in USERS {
             put(&git_dir.join(file), &captured(name)?)?;
         }

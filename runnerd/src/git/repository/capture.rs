@@ -13,7 +13,7 @@ use runner_core::digest::{from_hex, to_hex};
 
 use super::handle::Sources;
 use super::memory::Memory;
-use super::trusted::{Captured, EXCLUDE, SETTINGS, Trusted, read};
+use super::trusted::{ATTRIBUTES, Captured, EXCLUDE, SETTINGS, Trusted, read};
 use super::users::users_folder;
 use crate::git::{GitError, Repository};
 
@@ -45,7 +45,7 @@ impl Repository {
         let config = repo.config_snapshot();
         let rules = [
             (EXCLUDE, read(&present.common_dir.join(EXCLUDE))?),
-            ("info/attributes", read(&present.common_dir.join("info/attributes"))?),
+            (ATTRIBUTES, read(&present.common_dir.join(ATTRIBUTES))?),
             ("excludes", present.users_file(&config, "core.excludesFile", "ignore")?),
             ("attributes", present.users_file(&config, "core.attributesFile", "attributes")?),
             (SETTINGS, settings.to_bstring().into()),

@@ -8,6 +8,7 @@ use gix::bstr::ByteSlice as _;
 use gix::config::Snapshot;
 
 use super::engine::Engine;
+use super::trusted::{AS_BYTES, ATTRIBUTES};
 use crate::git::Repository;
 
 pub(in crate::git) fn engine(repo: &gix::Repository, paths: &Repository) -> Engine {
@@ -43,12 +44,14 @@ fn is_shared(config: &Snapshot<'_>) -> bool {
 ///
 /// Looks where such declarations are made in practice: at the root and in the repository's own attributes.
 fn recodes_text(paths: &Repository) -> bool {
-    let places = [paths.work_dir().join(".gitattributes"), paths.rules("info/attributes")];
+    let places = [paths.work_dir().join(".gitattributes"), paths.rules(ATTRIBUTES)];
     places.iter().any(|path| mentions_encoding(path))
 }
 
 fn mentions_encoding(path: &Path) -> bool {
-    fs::read(path).is_ok_and(|text| text.contains_str("working-tree-encoding"))
+    let is_own = |line: &[u8]| line == AS_BYTES.as_bytes();
+    let declares = |line: &[u8]| line.contains_str("working-tree-encoding") && !is_own(line);
+    fs::read(path).is_ok_and(|text| text.lines().any(declares))
 }
 
 /// The library reads references from files only.

@@ -28,6 +28,10 @@ use crate::temporary;
 pub(in crate::git) const SETTINGS: &str = "config";
 /// The file of ignore rules in which the runner itself remembers what it holds back.
 pub(in crate::git) const EXCLUDE: &str = "info/exclude";
+/// The file of attributes that counts more than those of the work tree, and the runner's line in it: git lays out the files of
+/// the runner's folder as they are stored.
+pub(in crate::git) const ATTRIBUTES: &str = "info/attributes";
+pub(in crate::git) const AS_BYTES: &str = "/.runner/** -text -ident -filter !working-tree-encoding";
 /// Most bytes that the runner's own lines add to that file.
 const MAX_BLOCKS: u64 = 16 << 20;
 /// Nobody's branch: what HEAD is, the repository itself says.
@@ -70,6 +74,9 @@ impl Trusted {
                 text.extend(format!("\n[core]\n\t{key}File = ").bytes().chain(file).chain(*b"\n"));
             }
         }
+        let attributes = captured.files.get(ATTRIBUTES).and_then(|hex| from_hex(hex)).unwrap_or_default();
+        files.retain(|(name, _)| name != ATTRIBUTES);
+        files.push((ATTRIBUTES.to_owned(), with_own_line(attributes)));
         files.push(("HEAD".to_owned(), NO_HEAD.to_vec()));
         let common_dir = captured.common_dir.as_path();
         let links = SHARED.iter().map(|name| (*name, common_dir.join(name))).collect();
@@ -140,6 +147,11 @@ impl Trusted {
     fn shared(&self) -> impl Iterator<Item = &(&'static str, PathBuf)> {
         self.links.iter().filter(|(name, target)| *name != "reftable" || target.exists())
     }
+}
+
+/// Adds the runner's line to attributes.
+pub(in crate::git) fn with_own_line(attributes: Vec<u8>) -> Vec<u8> {
+    [attributes, b"\n".to_vec(), AS_BYTES.into(), b"\n".to_vec()].concat()
 }
 
 /// Folders that are laid out are private and no links.

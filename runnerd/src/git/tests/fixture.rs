@@ -219,6 +219,7 @@ pub(super) fn request<'a>(fixture: &Fixture, hold_back: &'a HoldBack) -> CommitR
         sign: false,
         allow_empty: false,
         within: None,
+        written: &[],
         leaves_refused: false,
     }
 }
@@ -236,6 +237,7 @@ pub(super) fn commit_with(repository: &Repository, hold_back: &HoldBack) -> Resu
         sign: false,
         allow_empty: false,
         within: None,
+        written: &[],
         leaves_refused: false,
     })
 }

@@ -12,6 +12,7 @@ mod held_back;
 mod index;
 mod landings;
 mod links;
+mod own;
 mod pipes;
 mod preload;
 mod random;

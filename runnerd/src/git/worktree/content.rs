@@ -75,6 +75,9 @@ impl<'a> Contents<'a> {
 
     /// Tells whether a file is text in another encoding, which git refuses where it cannot read it and the library stores.
     pub(in crate::git) fn is_recoded(&mut self, path: &BStr) -> bool {
+        if self.paths.owns(path) {
+            return false;
+        }
         let mut found = self.attributes.selected_attribute_matches(["working-tree-encoding"]);
         let at_path = self.attributes.at_entry(path, None);
         at_path.is_ok_and(|at_path| at_path.matching_attributes(&mut found))
@@ -95,7 +98,8 @@ impl<'a> Contents<'a> {
             let target = fs::read_link(&file).map_err(|error| refuse(&file, error))?;
             (write(self.repo, &file, target.as_os_str().as_bytes())?, Mode::SYMLINK)
         } else if kind.is_file() {
-            (self.filtered(path, &file, index)?, self.mode_of(found.mode(), known))
+            let id = if self.paths.owns(path) { as_it_is(self.repo, &file) } else { self.filtered(path, &file, index) };
+            (id?, self.mode_of(found.mode(), known))
         } else if kind.is_dir() {
             (head_of(&file).ok_or(Refused::Unstorable)?, Mode::COMMIT)
         } else {
@@ -153,6 +157,13 @@ impl<'a> Contents<'a> {
         read.map_err(|error| refuse(file, error))?;
         write(repo, file, &bytes)
     }
+}
+
+/// Stores a file byte for byte.
+fn as_it_is(repo: &gix::Repository, file: &Path) -> Result<ObjectId, Refused> {
+    let opened = open_plain(file).map_err(|error| refuse(file, error))?;
+    let length = opened.metadata().map_err(|error| refuse(file, error))?.len();
+    stream(repo, file, (opened, length))
 }
 
 /// Stores the output of a program, which is as long as it is, by way of a file that has no name.

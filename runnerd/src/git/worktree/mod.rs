@@ -6,6 +6,7 @@ pub(in crate::git) mod content;
 pub(in crate::git) mod exclude;
 pub(in crate::git) mod hold_back;
 pub(in crate::git) mod known;
+pub(in crate::git) mod own;
 pub(in crate::git) mod porcelain;
 pub(in crate::git) mod preload;
 pub(in crate::git) mod private;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use gix::ObjectId;
 use gix::bstr::{BString, ByteSlice as _};
+use runner_core::layout::FOLDER;
 
 use super::change::{Change, ChangeKind, staged};
 use super::hold_back::{HoldBack, Verdict};
@@ -14,6 +15,7 @@ use super::private::PrivateIndex;
 use super::renormalise::{concerned, governed};
 use super::scan::unstorable_files;
 use super::stage::{Collected, declared_submodules};
+use super::status::add;
 use crate::git::durable;
 use crate::git::repository::program::Git;
 use crate::git::{GitError, Repository};
@@ -44,6 +46,9 @@ pub(in crate::git) fn changes(repo: &gix::Repository, paths: &Repository) -> Res
     let found: Vec<_> = found.into_iter().filter(|(path, _)| !is_known(path)).collect();
     kinds.extend(found.into_iter().map(|(path, found)| (path, found.kind)));
     kinds.extend(private.refused.iter().map(|path| (path.clone(), ChangeKind::Modified)));
+    for (path, finding) in private.own()? {
+        add(&mut kinds, &path, finding);
+    }
     let unmerged = private.tracked.names.unmerged.iter();
     kinds.extend(unmerged.map(|path| (path.clone(), ChangeKind::Unmerged)));
     private.tracked.keep();
@@ -54,11 +59,14 @@ pub(in crate::git) fn changes(repo: &gix::Repository, paths: &Repository) -> Res
 pub(in crate::git) fn stage(private: &PrivateIndex<'_>, rule: &HoldBack) -> Result<Collected, GitError> {
     let (porcelain, paths) = (private.porcelain(), private.tracked.paths);
     porcelain.renormalise(private, &porcelain.status()?)?;
-    let (held_back, mut unstorable) = porcelain.judge(rule)?;
+    let (mut held_back, mut unstorable) = porcelain.judge(rule)?;
     let left_out: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
     unstorable.extend(porcelain.fill_index(&left_out)?);
     unstorable.extend(private.refused.iter().cloned());
     unstorable.extend(unstorable_files(private.repo, &private.tracked.state));
+    let own = private.stage_own(rule)?;
+    held_back.extend(own.held_back);
+    unstorable.extend(own.unstorable);
     let tree = match porcelain.git("write-tree").line() {
         Err(_) if porcelain.drop_lost()? => {
             unstorable.extend(porcelain.fill_index(&left_out)?);
@@ -87,8 +95,9 @@ impl<'a> Porcelain<'a> {
     }
 
     fn status(&self) -> Result<BTreeMap<BString, Difference>, GitError> {
-        let options = ["--porcelain", "-z", "-uall", "--no-renames", "--ignore-submodules=dirty"];
-        let listing = self.git("status").args(options).run()?;
+        let options = ["--porcelain", "-z", "-uall", "--no-renames", "--ignore-submodules=dirty", "--", ":(top)"];
+        let git = self.git("status").with_pathspec_magic().args(options);
+        let listing = git.args(self.own_pathspec()).run()?;
         let mut differences = BTreeMap::new();
         for record in listing.split(|byte| *byte == 0).filter(|record| record.len() > 3) {
             let path = BString::from(&record[3..]);
@@ -100,6 +109,11 @@ impl<'a> Porcelain<'a> {
         Ok(differences)
     }
 
+    /// Leaves out the runner's folder, where it is one.
+    fn own_pathspec(&self) -> Option<String> {
+        self.paths.owns(format!("{FOLDER}/").as_bytes()).then(|| format!(":(top,exclude,literal){FOLDER}/"))
+    }
+
     /// Stages files that git would store otherwise since files of attributes have changed; tells whether there may be any.
     fn renormalise(&self, private: &PrivateIndex<'_>, found: &BTreeMap<BString, Difference>) -> Result<bool, GitError> {
         let tracked = &private.tracked;
@@ -109,7 +123,7 @@ impl<'a> Porcelain<'a> {
             return Ok(false);
         }
         let failed = GitError::library("comparing attributes", self.paths.work_dir());
-        let concerned = concerned(private.repo, &tracked.all_of_head(), rules.iter()).map_err(failed)?;
+        let concerned = concerned((private.repo, self.paths), &tracked.all_of_head(), rules.iter()).map_err(failed)?;
         let is_there = |path: &BString| {
             let is_tracked = tracked.state.entry_by_path(path.as_ref()).is_some();
             is_tracked && self.paths.file(path).symlink_metadata().is_ok()
@@ -203,6 +217,7 @@ impl<'a> Porcelain<'a> {
             pathspecs.extend_from_slice(path);
             pathspecs.push(0);
         }
+        pathspecs.extend(self.own_pathspec().into_iter().flat_map(|pathspec| [pathspec.as_bytes(), b"\0"].concat()));
         let options = ["--all", "--sparse", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul"];
         let git = self.git("add").with_pathspec_magic().args(options);
         let outcome = git.input(pathspecs).outcome()?;

@@ -1,7 +1,7 @@
 //! An index of the runner's own for the git program, which believes whatever an index says: it holds what the runner knows
 //! itself, and the names of the one in the git folder.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -11,12 +11,15 @@ use gix::index::State;
 use gix::index::entry::{Flags, Mode};
 use tempfile::TempDir;
 
+use super::hold_back::HoldBack;
 use super::known::Tracked;
+use super::own::Own;
 use super::preload::Preload;
-use super::scan::stands_as;
+use super::scan::{Finding, Scan, stands_as};
+use super::stage::{Staged, Staging};
 use crate::git::index;
 use crate::git::index::cachetree;
-use crate::git::index::marks::UNREAD;
+use crate::git::index::marks::{HIDDEN, UNREAD};
 use crate::git::moment::Flush;
 use crate::git::repository::program::Git;
 use crate::git::{GitError, Repository};
@@ -44,8 +47,9 @@ impl<'a> PrivateIndex<'a> {
         let unread = state.entries().iter().filter(|entry| entry.stat == UNREAD).count();
         let flush = tracked.paths.flush_before_reading(unread)?;
         announce(repo, &tracked, &mut state);
+        let passed_over = pass_over_own(tracked.paths, &mut state);
         let file = folder.path().join("index");
-        let (refused, passed_over) = (BTreeSet::new(), BTreeSet::new());
+        let refused = BTreeSet::new();
         let mut private = Self { repo, tracked, file, refused, passed_over, flush, _folder: folder };
         private.write(&state)?;
         if !private.refresh()? {
@@ -130,6 +134,24 @@ impl<'a> PrivateIndex<'a> {
         Ok(state)
     }
 
+    /// Adds what differs in the runner's folder, of which git is told nothing, to what it has staged.
+    pub(in crate::git) fn stage_own(&self, rule: &HoldBack) -> Result<Staged, GitError> {
+        let paths = self.tracked.paths;
+        let scan = Scan::of(self.own()?);
+        let staged = Staging { repo: self.repo, paths, rule }.run(self.read()?, scan)?;
+        self.write(&staged.state)?;
+        Ok(staged)
+    }
+
+    /// Returns what differs in the runner's folder.
+    pub(in crate::git) fn own(&self) -> Result<BTreeMap<BString, Finding>, GitError> {
+        let tracked = &self.tracked;
+        let added = tracked.names.added.iter().filter(|path| tracked.paths.owns(path));
+        let gone = added.filter(|path| tracked.paths.file(path).symlink_metadata().is_err());
+        let gone = gone.map(|path| (path.clone(), Finding::Gone));
+        Ok(Own::look(self.repo, tracked.paths, (&tracked.state, None))?.found.into_iter().chain(gone).collect())
+    }
+
     fn read(&self) -> Result<State, GitError> {
         let options = gix::index::decode::Options { thread_limit: Some(1), ..Default::default() };
         let read = gix::index::File::at(&self.file, self.repo.object_hash(), true, options);
@@ -142,10 +164,23 @@ impl<'a> PrivateIndex<'a> {
     }
 }
 
-/// Adds what is added, to be told as such.
+/// Has git read nothing of the runner's folder.
+fn pass_over_own(paths: &Repository, state: &mut State) -> BTreeSet<BString> {
+    let mut passed_over = BTreeSet::new();
+    for position in paths.own_positions(state) {
+        let is_hidden = state.entries()[position].flags.intersects(HIDDEN);
+        state.entries_mut()[position].flags.insert(Flags::ASSUME_VALID);
+        if !is_hidden {
+            passed_over.insert(state.entries()[position].path(state).to_owned());
+        }
+    }
+    passed_over
+}
+
+/// Adds what is added, to be told as such; but for the runner's folder, of which git is told nothing.
 fn announce(repo: &gix::Repository, tracked: &Tracked<'_>, state: &mut State) {
     let paths: &Repository = tracked.paths;
-    for path in &tracked.names.added {
+    for path in tracked.names.added.iter().filter(|path| !paths.owns(path)) {
         let found = paths.file(path).symlink_metadata();
         let mode = match found.map(|found| found.file_type()) {
             Ok(kind) if kind.is_dir() => continue,

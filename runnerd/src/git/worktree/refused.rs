@@ -166,7 +166,7 @@ impl<'a> Trial<'a> {
             Err(error) if error.kind() != io::ErrorKind::NotFound && !error.passes() => {
                 Seen::Refused(error.to_string(), remedy_at(&file, &error))
             }
-            _ if self.converter(path).is_some() => Seen::Converted,
+            _ if !self.paths.owns(path) && self.converter(path).is_some() => Seen::Converted,
             _ => Seen::Plain,
         }
     }

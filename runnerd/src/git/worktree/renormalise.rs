@@ -8,6 +8,7 @@ use gix::index::State;
 use gix::index::entry::Mode;
 use gix::worktree::stack::state::attributes::Source;
 
+use crate::git::Repository;
 use crate::git::index::cachetree;
 
 /// The file of attributes of a folder.
@@ -23,7 +24,7 @@ pub(in crate::git) fn governed(path: &[u8]) -> Option<&BStr> {
 
 /// Returns the files of `head` whose content is converted by other rules than before, where `changed` differ from it.
 pub(in crate::git) fn concerned<'p>(
-    repo: &gix::Repository,
+    (repo, paths): (&gix::Repository, &Repository),
     head: &State,
     changed: impl Iterator<Item = &'p BString>,
 ) -> gix::Result<BTreeSet<BString>> {
@@ -36,7 +37,7 @@ pub(in crate::git) fn concerned<'p>(
     let mut now = repo.attributes_only(&cachetree::empty(repo.object_hash()), Source::WorktreeThenIdMapping)?;
     for entry in head.entries().iter().filter(|entry| matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE)) {
         let path = entry.path(head);
-        let is_governed = folders.iter().any(|folder| path.starts_with(folder));
+        let is_governed = !paths.owns(path) && folders.iter().any(|folder| path.starts_with(folder));
         if is_governed && rules(&mut before, path)? != rules(&mut now, path)? {
             concerned.insert(path.to_owned());
         }

@@ -20,6 +20,7 @@ use gix::worktree::stack::state::ignore::Source;
 
 use super::content::{Contents, Refused, head_of, open_plain};
 use super::known::Tracked;
+use super::own::Own;
 use super::preload::Preload;
 use super::renormalise;
 use crate::git::index::cachetree;
@@ -61,6 +62,11 @@ pub(in crate::git) struct Scan {
 }
 
 impl Scan {
+    /// Returns what somebody else has found.
+    pub(in crate::git) fn of(found: BTreeMap<BString, Finding>) -> Self {
+        Self { found, ..Self::default() }
+    }
+
     /// Compares every tracked file with HEAD, and looks for others.
     ///
     /// Ignored files are not reported, nor changes inside submodules. Entries whose files were read and are as HEAD has
@@ -72,13 +78,16 @@ impl Scan {
     ) -> Result<Self, GitError> {
         let mut scan = Self::default();
         let state = &mut tracked.state;
-        let Preload { strangers, doubts } = Preload::run(repo, paths, state);
+        let Preload { strangers, mut doubts } = Preload::run(repo, paths, state);
         let failed = || GitError::library("comparing the index with the work tree", paths.work_dir());
+        let flush = if doubts.is_empty() { None } else { paths.flush_before_reading(doubts.len())? };
+        let own_files = paths.own_positions(state);
+        doubts.retain(|position| !own_files.contains(position));
         if !doubts.is_empty() {
-            let flush = paths.flush_before_reading(doubts.len())?;
             for position in &doubts {
                 state.entries_mut()[*position].stat = UNREAD;
             }
+            let passed_over = pass_over(state, own_files.iter().copied());
             if let Err(error) = scan.compare(repo, paths, state) {
                 let refused = paths.refused_among(repo, state, &doubts)?;
                 if refused.is_empty() {
@@ -87,12 +96,17 @@ impl Scan {
                 scan = Self::default();
                 scan.compare_others(repo, paths, (state, &refused)).map_err(failed())?;
             }
+            look_again(state, &passed_over);
             scan.take_as_committed(repo, paths, state);
-            scan.refresh(state, flush);
         }
+        let own = Own::look(repo, paths, (state, strangers.as_deref()))?;
+        scan.fresh.extend(own.fresh);
+        scan.refresh(state, flush);
         scan.add_names(paths, &tracked.names);
         // A submodule that became a file is seen from both sides; what is known about it says more.
-        for (path, finding) in untracked(repo, paths, &tracked.state, strangers.as_deref()).map_err(failed())? {
+        let untracked = untracked(repo, paths, &tracked.state, strangers.as_deref()).map_err(failed())?;
+        let others = untracked.into_iter().filter(|(path, _)| !paths.owns(path));
+        for (path, finding) in own.found.into_iter().chain(others) {
             scan.found.entry(path).or_insert(finding);
         }
         scan.renormalise(repo, paths, tracked)?;
@@ -111,7 +125,7 @@ impl Scan {
         if changed.is_empty() {
             return Ok(());
         }
-        let concerned = renormalise::concerned(repo, &tracked.all_of_head(), changed.into_iter());
+        let concerned = renormalise::concerned((repo, paths), &tracked.all_of_head(), changed.into_iter());
         let failed = GitError::library("comparing attributes", paths.work_dir());
         self.renormalised = concerned.map_err(failed)?;
         let mut contents = Contents::new(repo, paths, &cachetree::empty(repo.object_hash()))?;
@@ -202,12 +216,10 @@ impl Scan {
         paths: &Repository,
         (state, refused): (&mut State, &[usize]),
     ) -> gix::Result<()> {
-        for position in refused {
-            state.entries_mut()[*position].flags.insert(Flags::UPTODATE);
-        }
+        let passed_over = pass_over(state, refused.iter().copied());
         let compared = self.compare(repo, paths, state);
+        look_again(state, &passed_over);
         for position in refused {
-            state.entries_mut()[*position].flags.remove(Flags::UPTODATE);
             self.found.insert(state.entries()[*position].path(state).to_owned(), Finding::Modified);
         }
         self.rewritten.extend(refused);
@@ -255,8 +267,20 @@ impl Scan {
     }
 }
 
+/// Has the library look at none of these entries, until [`look_again`] has those that it would have looked at.
+fn pass_over(state: &mut State, positions: impl Iterator<Item = usize>) -> Vec<usize> {
+    let entries = state.entries_mut();
+    let passed_over: Vec<usize> = positions.filter(|at| !entries[*at].flags.contains(Flags::UPTODATE)).collect();
+    passed_over.iter().for_each(|at| entries[*at].flags.insert(Flags::UPTODATE));
+    passed_over
+}
+
+fn look_again(state: &mut State, passed_over: &[usize]) {
+    passed_over.iter().for_each(|at| state.entries_mut()[*at].flags.remove(Flags::UPTODATE));
+}
+
 /// Tells whether a folder on the way to a path is a link: what is found there is another file.
-fn leads_through_a_link(paths: &Repository, path: &BStr) -> bool {
+pub(super) fn leads_through_a_link(paths: &Repository, path: &BStr) -> bool {
     let is_link = |folder: &[u8]| paths.file(folder).symlink_metadata().is_ok_and(|found| found.is_symlink());
     path.find_iter(b"/").any(|slash| is_link(&path[..slash]))
 }
@@ -290,7 +314,7 @@ fn untracked(
     let Some(strangers) = strangers else { return walked(repo, index, &[]) };
     let (mut found, mut folders) = (Vec::new(), Vec::new());
     let mut rules = repo.excludes(index, None, Source::WorktreeThenIdMappingIfNotSkipped)?;
-    for path in strangers {
+    for path in strangers.iter().filter(|path| !paths.owns(path)) {
         let Ok(kind) = paths.file(path).symlink_metadata().map(|found| found.file_type()) else { continue };
         let mode = if kind.is_dir() { Mode::DIR } else { Mode::FILE };
         if rules.at_entry(path.as_bstr(), Some(mode)).map_err(gix::Error::from_error)?.is_excluded() {

@@ -35,7 +35,7 @@ impl Repository {
     }
 }
 
-fn add(kinds: &mut BTreeMap<BString, ChangeKind>, path: &BString, finding: Finding) {
+pub(super) fn add(kinds: &mut BTreeMap<BString, ChangeKind>, path: &BString, finding: Finding) {
     let staged = kinds.get(path).copied();
     let kind = match (finding, staged) {
         (Finding::Unstorable, _) => return,

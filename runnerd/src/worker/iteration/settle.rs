@@ -202,14 +202,10 @@ impl<'a> Settling<'a> {
 
     fn commit(&self, (head, changes): (Option<Id>, Vec<Change>), told: Told<'_>) -> Result<Id, Obstacle> {
         let raw = if told.after.tree_refused { self.keep_raw()? } else { None };
-        let written = self.write(told)?;
-        // A file that nobody has committed yet may be one that git is told to ignore.
-        let is_new = |path: &str| {
-            [Layout::PROGRESS, Layout::GUARDRAILS].contains(&path) && !self.loaded.texts.contains_key(path)
-        };
-        let is_known = !written.iter().any(|path| is_new(path));
-        let written = written.into_iter().map(Vec::from);
-        let within: Vec<Vec<u8>> = changes.into_iter().map(|change| change.path).chain(written).collect();
+        let files = self.write(told)?;
+        let written: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_slice())).collect();
+        let paths = files.iter().map(|(path, _)| Vec::from(*path));
+        let within: Vec<Vec<u8>> = changes.into_iter().map(|change| change.path).chain(paths).collect();
         let request = CommitRequest {
             message: &self.message(told, raw),
             author: RunContext::identity(self.repository),
@@ -217,7 +213,8 @@ impl<'a> Settling<'a> {
             hold_back: &hold_back(self.loaded),
             sign: self.loaded.config.git.sign,
             allow_empty: true,
-            within: is_known.then_some(&within),
+            within: Some(&within),
+            written: &written,
             leaves_refused: self.leaves_refused(),
         };
         let committed = self.repository.commit_all(&request)?;
@@ -227,8 +224,8 @@ impl<'a> Settling<'a> {
         Ok(committed.commit)
     }
 
-    /// Writes the state that is to be committed, and returns the paths. The commit flushes what names them.
-    fn write(&self, Told { after, tree, .. }: Told<'_>) -> Result<Vec<&'static str>, Obstacle> {
+    /// Writes the state that is to be committed, and returns it by path. The commit flushes what names the files.
+    fn write(&self, Told { after, tree, .. }: Told<'_>) -> Result<Vec<(&'static str, Vec<u8>)>, Obstacle> {
         let layout = &self.context.layout;
         let mut files = vec![
             (Layout::TREE, tree.as_bytes().to_owned()),
@@ -240,15 +237,14 @@ impl<'a> Settling<'a> {
         // A settlement that was interrupted may have left what would be committed now.
         durable::remove_leftovers(&layout.state())?;
         files.extend(self.guardrails(after)?);
-        let paths = files.iter().map(|(path, _)| *path).collect();
-        for (path, text) in files {
+        for (path, text) in &files {
             let path = layout.path(path);
             clear::clear_for_file(&path)?;
-            if durable::read(&path)?.as_deref() != Some(&text) {
-                durable::put(&path, &text, Access::Repository)?;
+            if durable::read(&path)?.as_deref() != Some(text) {
+                durable::put(&path, text, Access::Repository)?;
             }
         }
-        Ok(paths)
+        Ok(files)
     }
 
     /// Returns the guardrails with the line that is due; none where there is no such line, or they have it.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::guard;
 use crate::process::Mark;
-use crate::repo::durable::{self, Access};
+use crate::repo::layout::Layout;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::restore::{self, After};
@@ -64,19 +64,13 @@ pub(crate) async fn baseline(context: &RunContext, loaded: &Loaded, stop: &Cance
             ..loaded.run_state.clone()
         };
         let feedback = Feedback { baseline: Some(baseline), ..loaded.feedback.clone() };
-        let files = [
-            (context.layout.run_state(), json::canonical(&state)),
-            (context.layout.feedback(), json::canonical(&feedback)),
-        ];
-        for (path, text) in files {
-            durable::replace(&path, text.as_bytes(), Access::Repository)?;
-        }
+        let files = [(Layout::RUN_STATE, json::canonical(&state)), (Layout::FEEDBACK, json::canonical(&feedback))];
         let milestone = Milestone {
             guard_run: crate::worker::receipt::guard_run(&end),
             reverted: NameList::new(&reverted),
             ..begin::milestone(context, Some(loaded.commit))
         };
-        begin::commit(context, &context.repository()?, &RunnerCommit::Baseline(milestone, end.outcome()))?;
+        begin::commit(context, &RunnerCommit::Baseline(milestone, end.outcome()), &files)?;
         Ok::<_, Unready>(())
     })?;
     Ok(true)

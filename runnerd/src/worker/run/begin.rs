@@ -49,15 +49,14 @@ pub(crate) fn begin(context: &RunContext, beginning: &Beginning, previous: Optio
     if head.map_or(Ok(false), is_begun)? {
         return Ok(repository.flush_head()?);
     }
-    let summary = if beginning.fork {
-        write_fork(context, &repository, base)?
+    let (summary, files) = if beginning.fork {
+        of_fork(context, &repository, base)?
     } else {
         let committed = repository.read(&base, Layout::TREE)?.and_then(|text| validate::load(&text).ok());
-        write_beginning(context, beginning, base, committed.as_ref())?;
-        String::new()
+        (String::new(), of_beginning(context, beginning, base, committed.as_ref())?)
     };
     let start = Milestone { summary, driver: context.driver.clone(), ..milestone(context, head) };
-    commit(context, &repository, &RunnerCommit::Start(start))?;
+    commit(context, &RunnerCommit::Start(start), &files)?;
     Ok(())
 }
 
@@ -189,8 +188,8 @@ fn check_out_fork(context: &RunContext, repository: &Repository, beginning: &Beg
     Ok(base)
 }
 
-/// Gives the state at the base the identity of the fork, and nothing else; returns what its commit says.
-fn write_fork(context: &RunContext, repository: &Repository, base: Id) -> Result<String, Unready> {
+/// Gives the state at the base the identity of the fork, and nothing else; returns what its commit says and has.
+fn of_fork(context: &RunContext, repository: &Repository, base: Id) -> Result<(String, Files), Unready> {
     let before = match load(repository, base) {
         Ok(loaded) => loaded,
         Err(LoadError::Git(error)) => return Err(error.into()),
@@ -198,14 +197,12 @@ fn write_fork(context: &RunContext, repository: &Repository, base: Id) -> Result
     };
     let state = RunState { run_id: Some(context.run.clone()), base: Some(base.to_string()), ..before.run_state };
     let goal = before.goal.with_id(&context.run).map_err(|error| Unready::of_file(&error))?;
-    for (path, text) in [(context.layout.run_state(), json::canonical(&state)), (context.layout.goal(), goal)] {
-        durable::replace(&path, text.as_bytes(), Access::Repository)?;
-    }
     let upon = repository.first_parents(&base, 1)?.pop().map(|commit| RunnerCommit::parse(&commit.message));
-    Ok(match upon {
+    let summary = match upon {
         Some(Ok(RunnerCommit::Iteration(of))) => format!("Forked from iteration {:04} of run {}.", of.iter, of.run),
         _ => String::new(),
-    })
+    };
+    Ok((summary, vec![(Layout::RUN_STATE, json::canonical(&state)), (Layout::GOAL, goal)]))
 }
 
 /// Whether the run's identity stands in the commit already.
@@ -224,12 +221,13 @@ fn is_begun(context: &RunContext, repository: &Repository, tip: Id) -> Result<bo
     Ok(is_named(context, repository, tip)? || repository.first_parents(&tip, MAX_PERSON_COMMITS)?.iter().any(is_start))
 }
 
-fn write_beginning(
+/// Makes what is missing of `.runner/`, and returns the files that the start commit has otherwise.
+fn of_beginning(
     context: &RunContext,
     beginning: &Beginning,
     base: Id,
     committed: Option<&TaskTree>,
-) -> Result<(), Unready> {
+) -> Result<Files, Unready> {
     let layout = &context.layout;
     make_layout(layout, false, None)?;
     let old_goal = read_goal(layout)?;
@@ -258,19 +256,15 @@ fn write_beginning(
     };
     let goal = goal.with_id(&context.run).map_err(|error| Unready::of_file(&error))?;
     // The tree comes before the state: done again after a crash, the id in the state says that the tree is written.
-    let files = [
-        (layout.tree(), tree::canonical(&tree)),
-        (layout.run_state(), json::canonical(&state)),
-        (layout.feedback(), json::canonical(&Feedback::default())),
-        (layout.progress(), PROGRESS_HEADING.to_owned()),
-        (layout.schema(), schema::tree_text()),
-        (layout.answer_schema(), schema::answer_text()),
-        (layout.goal(), goal),
-    ];
-    for (path, text) in files {
-        durable::replace(&path, text.as_bytes(), Access::Repository)?;
-    }
-    Ok(())
+    Ok(vec![
+        (Layout::TREE, tree::canonical(&tree)),
+        (Layout::RUN_STATE, json::canonical(&state)),
+        (Layout::FEEDBACK, json::canonical(&Feedback::default())),
+        (Layout::PROGRESS, PROGRESS_HEADING.to_owned()),
+        (Layout::SCHEMA, schema::tree_text()),
+        (Layout::ANSWER_SCHEMA, schema::answer_text()),
+        (Layout::GOAL, goal),
+    ])
 }
 
 /// Returns the notes that sessions have answered to, as they stand at the base: what a work tree says besides is nobody's word.
@@ -393,8 +387,8 @@ pub(crate) fn resume(context: &RunContext, order: &ResumeOrder) -> Result<(), Un
     refuse_beside_the_state(context, &repository)?;
     // A commit of the runner's: what a person has changed before it counts as accepted after it too.
     state.guard_definition = definition::at(&repository, &loaded).map_err(Obstacle::from)?.accepted;
-    durable::replace(&context.layout.run_state(), json::canonical(&state).as_bytes(), Access::Repository)?;
-    commit(context, &repository, &RunnerCommit::Resume(milestone(context, Some(head))))?;
+    let files = [(Layout::RUN_STATE, json::canonical(&state))];
+    commit(context, &RunnerCommit::Resume(milestone(context, Some(head))), &files)?;
     Ok(())
 }
 
@@ -421,23 +415,36 @@ pub(crate) fn milestone(context: &RunContext, from: Option<Id>) -> Milestone {
     }
 }
 
-/// Commits everything as one of the runner's commits between iterations.
-pub(crate) fn commit(context: &RunContext, repository: &Repository, commit: &RunnerCommit) -> Result<Id, Unready> {
+/// Files of a commit, by path, with what they hold.
+type Files = Vec<(&'static str, String)>;
+
+/// Writes files, in this order, and commits everything as one of the runner's commits between iterations.
+pub(crate) fn commit(
+    context: &RunContext,
+    commit: &RunnerCommit,
+    files: &[(&'static str, String)],
+) -> Result<Id, Unready> {
+    let repository = context.repository()?;
     let config = read_config(&context.layout)?;
     // What an interrupted try has left is nobody's work.
     for folder in [context.layout.folder(), context.layout.state()] {
         durable::remove_leftovers(&folder)?;
     }
+    for (path, text) in files {
+        durable::replace(&context.layout.path(path), text.as_bytes(), Access::Repository)?;
+    }
     let hold_back =
         HoldBack { names: config.git.hold_back.as_slice().to_vec(), max_file_bytes: config.git.max_file_bytes };
+    let written: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
     let committed = repository.commit_all(&CommitRequest {
         message: &commit.compose(),
-        author: RunContext::identity(repository),
+        author: RunContext::identity(&repository),
         parent: repository.head()?.commit(),
         hold_back: &hold_back,
         sign: config.git.sign,
         allow_empty: true,
         within: None,
+        written: &written,
         leaves_refused: false,
     })?;
     Ok(committed.commit)
