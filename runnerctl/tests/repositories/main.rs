@@ -6,6 +6,7 @@ mod answers;
 mod begin;
 mod bytes;
 mod contents;
+mod guard_files;
 mod guards;
 mod place;
 mod readme;

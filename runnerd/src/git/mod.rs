@@ -71,5 +71,6 @@ pub use repository::users::{UsersRules, revoked_keys};
 pub use rescue::{Restore, Restored, Snapshot, SnapshotRequest};
 pub use tampering::{Fingerprint, MovedRef, Tampered};
 pub use worktree::change::{Change, ChangeKind};
+pub use worktree::checkout::Checkout;
 pub use worktree::hold_back::HoldBack;
 pub use worktree::refused::Refused;

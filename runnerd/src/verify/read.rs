@@ -10,7 +10,7 @@ use runner_core::audit::{
     Audit, End, FileFault, Goal, Head, Link, PathChange, Plan, Readers, Reading, Settings, Stored, Unread, WatchAt,
     is_read,
 };
-use runner_core::watched::{Checks, Watched, is_manifest};
+use runner_core::watched::{Checks, Watched, is_told_by_content};
 use tokio_util::sync::CancellationToken;
 
 use super::Target;
@@ -218,7 +218,7 @@ impl Branch<'_> {
     fn checks(&self, changes: &[PathChange]) -> Result<Checks, GitError> {
         let mut checks = Checks::default();
         for (path, stored) in changes.iter().filter_map(|change| Some((&change.path, change.new.as_ref()?))) {
-            let Some(path) = str::from_utf8(path).ok().filter(|path| is_manifest(path)) else { continue };
+            let Some(path) = str::from_utf8(path).ok().filter(|path| is_told_by_content(path)) else { continue };
             let id = stored.id.parse().ok();
             if let Some(bytes) = id.map(|id| self.chain.blob(&id)).transpose()?.flatten() {
                 checks.add(path, &stored.id, &bytes);

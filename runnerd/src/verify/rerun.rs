@@ -23,7 +23,7 @@ use crate::config::{GuardConfig, RepoConfig};
 use crate::git::{GitError, Id, Repository};
 use crate::guard::{self, Guard};
 use crate::process::{Launcher, Mark};
-use crate::worker::{LoadError, load_config};
+use crate::worker::{LoadError, laid_out_at, load_config};
 use crate::workspace::{self, Order};
 
 /// Returns the folder for the copies that guards are run in, within that of the daemon's state.
@@ -135,6 +135,11 @@ impl Stage<'_> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(own.join("work"));
         made.map_err(|source| VerifyError::Folder { path: own.to_owned(), source })?;
         self.repository.copy_at(commit, &own.join("work"))?;
+        // Rules for line ends and the like may be a session's.
+        for (path, file) in laid_out_at(self.repository, commit).map_err(Box::new)? {
+            let path = own.join("work").join(path);
+            fs::write(&path, file.bytes).map_err(|source| VerifyError::Folder { path, source })?;
+        }
         Ok(())
     }
 

@@ -56,8 +56,8 @@ mod unready;
 mod view;
 
 pub use self::claim::is_claimed_by_another;
-pub(crate) use self::integrity::definition::departed;
 pub use self::integrity::definition::is_of_definition;
+pub(crate) use self::integrity::definition::{departed, laid_out_at};
 pub(crate) use self::integrity::watched::{guard_files, watched_at, watched_from_start};
 pub use self::iteration::brief::MAX_REVIEWED_BYTES;
 pub use self::iteration::tools::faults_of_work_tree as tool_faults;

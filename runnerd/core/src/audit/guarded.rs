@@ -110,7 +110,7 @@ impl Ground {
         }
         self.standing = None;
         let standing = self.standing(globs, readers).clone();
-        let committed = self.checks.settle(accepted, standing);
+        let committed = self.checks.settle(accepted, standing, readers.is_definition);
         let guarded = Guarded { accepted: accepted.clone(), committed, is_absence_accepted: *is_absence_accepted };
         Some(Accepted { guarded, globs: globs.clone() })
     }
@@ -125,7 +125,7 @@ impl Ground {
         let Announced { accepted, receipt } = announced;
         let globs = &accepted.globs;
         let standing = self.standing(globs, readers).clone();
-        let standing = self.checks.settle(&accepted.guarded.accepted, standing);
+        let standing = self.checks.settle(&accepted.guarded.accepted, standing, readers.is_definition);
         let named = &receipt.guard_changed;
         let departing = Departure::between(&accepted.guarded.accepted, &standing).paths;
         let missing = named.missing(&departing);

@@ -81,7 +81,7 @@ const OF_PYTHON: &[&[&str]] = &[
 ];
 
 /// Tells whether a file is a manifest.
-pub fn is_manifest(path: &str) -> bool {
+pub(super) fn is_manifest(path: &str) -> bool {
     NAMES.contains(&path.rsplit('/').next().unwrap_or(path))
 }
 

@@ -2,6 +2,7 @@
 //! they are different.
 
 pub mod definition;
+mod git;
 mod manifest;
 mod reach;
 mod script;

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition::Definition;
+use super::git;
 use super::manifest;
-pub use super::manifest::is_manifest;
 use super::reach::{self, Accepted, File, Reached};
 use super::tools;
 
@@ -23,8 +23,11 @@ pub struct Asked<'a> {
     /// The paths that people have changed since then.
     pub changed: &'a BTreeSet<String>,
     /// Tells whether a path is one that these globs name.
-    pub matches: fn(&[String], &str) -> bool,
+    pub matches: Matches,
 }
+
+/// Tells whether a path is one that some globs name.
+pub type Matches = fn(&[String], &str) -> bool;
 
 /// What decides what is watched at a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,19 +67,25 @@ pub struct Watched {
     /// Whether nothing is watched of a guard that may read files of the repository: a program at a path of its own, of which
     /// nothing is known, is out of a session's reach, and a list without an entry says that there is none.
     pub is_blind: bool,
-    /// What the manifests among it say of checks.
+    /// What the manifests among it say of checks, and git's own rules of watched files.
     pub checks: Checks,
 }
 
-/// What manifests say of checks: a digest by the id of each blob.
+/// Tells whether a file is told from another by what it says, and not by its bytes alone.
+pub fn is_told_by_content(path: &str) -> bool {
+    manifest::is_manifest(path) || git::is_rules(path)
+}
+
+/// What manifests say of checks, and git's own rules of files: a digest, or the lines, by the id of each blob.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checks(BTreeMap<String, String>);
 
 impl Checks {
-    /// Adds a file, where it is a manifest.
+    /// Adds a file, where it is one of these.
     pub fn add(&mut self, path: &str, form: &str, bytes: &[u8]) {
-        if let Some(digest) = manifest::checks(path, bytes) {
-            self.0.insert(form.to_owned(), digest);
+        let rules = || git::is_rules(path).then(|| git::said(bytes));
+        if let Some(said) = manifest::checks(path, bytes).or_else(rules) {
+            self.0.insert(form.to_owned(), said);
         }
     }
 
@@ -85,13 +94,26 @@ impl Checks {
         self.0.extend(other.0.clone());
     }
 
-    /// Returns these files with the accepted form wherever a manifest says the same of checks as the accepted one.
+    /// Returns these files with the accepted form wherever one says the same of checks, or of watched files, as the accepted
+    /// one.
     #[must_use]
-    pub fn settle(&self, accepted: &Definition, mut standing: Definition) -> Definition {
+    pub fn settle(&self, accepted: &Definition, mut standing: Definition, matches: Matches) -> Definition {
         for (path, form) in standing.iter_mut().filter(|(path, _)| manifest::is_manifest(path)) {
             let is_same = |other: &&String| self.0.contains_key(*other) && self.0.get(*other) == self.0.get(form);
             if let Some(other) = accepted.get(path).filter(is_same) {
                 form.clone_from(other);
+            }
+        }
+        let rules: BTreeSet<String> = [accepted, &standing].into_iter().flat_map(BTreeMap::keys).cloned().collect();
+        for path in rules.into_iter().filter(|path| git::is_rules(path)) {
+            // One that is not there says nothing.
+            let said = |form: Option<&String>| form.map_or(Some(""), |form| self.0.get(form).map(String::as_str));
+            let both = said(accepted.get(&path)).zip(said(standing.get(&path)));
+            if both.is_some_and(|both| git::say_the_same(&path, both, (accepted, matches))) {
+                match accepted.get(&path) {
+                    Some(form) => drop(standing.insert(path, form.clone())),
+                    None => drop(standing.remove(&path)),
+                }
             }
         }
         standing
@@ -154,11 +176,25 @@ impl<F: Files> View<'_, F> {
         // What the configuration says of a path counts last: it may take out what the command reaches.
         globs.splice(0..0, accepted.keys().map(|path| format!("/{}", reach::escaped(path))));
         accepted.retain(|path, _| (self.asked.matches)(&globs, path));
+        let is_empty = accepted.is_empty();
+        self.add_rules(&mut accepted, &mut globs)?;
         let checks = self.checks(&accepted)?;
         let is_elsewhere = command.first().is_some_and(|program| program.starts_with('/'));
         let is_out_of_reach = is_elsewhere && tools::named(&command.join(" ")).next().is_none();
-        let is_blind = accepted.is_empty() && !is_out_of_reach && configured.is_none_or(|globs| !globs.is_empty());
+        let is_blind = is_empty && !is_out_of_reach && configured.is_none_or(|globs| !globs.is_empty());
         Ok(Watched { globs, accepted, is_absence_accepted, is_blind, checks })
+    }
+
+    /// Adds git's own rules on the way to what is watched: what is laid out for the guard follows from them.
+    fn add_rules(&mut self, accepted: &mut Definition, globs: &mut Vec<String>) -> Result<(), F::Error> {
+        let rules: BTreeSet<String> = accepted.keys().flat_map(|path| git::on_the_way(path)).collect();
+        globs.splice(0..0, rules.iter().map(|path| format!("/{}", reach::escaped(path))));
+        for path in rules.into_iter().filter(|path| (self.asked.matches)(globs, path)) {
+            if let Some(form) = self.form(&path)? {
+                accepted.insert(path, form);
+            }
+        }
+        Ok(())
     }
 
     fn form(&mut self, path: &str) -> Result<Option<String>, F::Error> {
@@ -180,13 +216,16 @@ impl<F: Files> View<'_, F> {
         Ok(self.all.insert(all))
     }
 
-    /// Returns what manifests say, as they are accepted and as they are.
+    /// Returns what manifests and git's own rules say, as they are accepted and as they are.
     fn checks(&mut self, accepted: &Definition) -> Result<Checks, F::Error> {
+        let rules = accepted.keys().flat_map(|path| git::on_the_way(path));
+        let paths: BTreeSet<String> =
+            accepted.keys().filter(|path| is_told_by_content(path)).cloned().chain(rules).collect();
         let mut checks = Checks::default();
-        for (path, form) in accepted.iter().filter(|(path, _)| manifest::is_manifest(path)) {
-            let standing = self.files.form(path)?;
-            for form in [Some(form.clone()), standing].into_iter().flatten().filter(|form| !form.contains(':')) {
-                checks.add(path, &form, &self.files.content(&form)?);
+        for path in paths {
+            let forms = [accepted.get(&path).cloned(), self.files.form(&path)?];
+            for form in forms.into_iter().flatten().filter(|form| !form.contains(':')) {
+                checks.add(&path, &form, &self.files.content(&form)?);
             }
         }
         Ok(checks)

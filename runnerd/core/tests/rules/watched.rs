@@ -215,6 +215,6 @@ fn manifests_that_differ_in_dependencies_alone_are_as_accepted() {
         let tree = Tree::of(&[("Cargo.toml", now)]);
         let watched = later(&command, &kept, (&tree, &[]));
         let settled = Definition::from([("Cargo.toml".to_owned(), settled.to_owned())]);
-        assert_eq!(watched.checks.settle(&watched.accepted, tree.0), settled);
+        assert_eq!(watched.checks.settle(&watched.accepted, tree.0, matches), settled);
     }
 }

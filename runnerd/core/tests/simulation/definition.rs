@@ -90,7 +90,7 @@ impl Course {
     /// Returns the definition at a commit, and what a person has accepted as the commit tells it.
     pub(crate) fn guarded(&self, at: &Loaded) -> Guarded {
         let Watched { globs, accepted, is_absence_accepted, checks, .. } = self.watched(at).unwrap_or_default();
-        let committed = checks.settle(&accepted, among(&at.files, &globs));
+        let committed = checks.settle(&accepted, among(&at.files, &globs), is_definition);
         Guarded { accepted, committed, is_absence_accepted }
     }
 

@@ -35,6 +35,12 @@ impl Repository {
         is_inside && !self.memory.lock().never.is_empty()
     }
 
+    /// Tells whether the executable bit of a file says something here.
+    pub fn has_executable_bit(&self) -> Result<bool, GitError> {
+        let options = self.open()?.filesystem_options();
+        Ok(options.map_err(GitError::library("reading settings of", self.git_dir()))?.executable_bit)
+    }
+
     /// Returns the positions of the files in the runner's folder; a submodule is none.
     pub(in crate::git) fn own_positions(&self, state: &State) -> BTreeSet<usize> {
         let range = state.prefixed_entries_range(format!("{FOLDER}/").as_str().into()).unwrap_or_default();

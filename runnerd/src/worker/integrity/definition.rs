@@ -2,7 +2,7 @@
 //!
 //! What follows from a difference is `runner_core::definition`'s.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,6 +20,9 @@ use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::restore::{self, Standing};
 use crate::worker::integrity::watched;
 use crate::worker::load::{LoadError, Loaded};
+
+/// The name of files by which git lays out others.
+const ATTRIBUTES: &str = ".gitattributes";
 
 /// What is watched at a commit, and what the commit has of it.
 #[derive(Debug, Clone)]
@@ -57,7 +60,7 @@ pub(crate) fn known<'l>(repository: &Repository, loaded: &'l Loaded) -> Result<&
     let watched = watched::at(repository, loaded.commit, (&loaded.config, &loaded.run_state))?;
     let committed = in_commit(repository, &loaded.commit, &patterns(&watched))?;
     let (accepted, is_absence_accepted) = (watched.accepted.clone(), watched.is_absence_accepted);
-    let committed = watched.checks.settle(&accepted, committed);
+    let committed = watched.checks.settle(&accepted, committed, is_of_definition);
     let guarded = Guarded { accepted, committed, is_absence_accepted };
     Ok(loaded.guarded.get_or_init(|| Known { watched, guarded }))
 }
@@ -109,42 +112,137 @@ pub(crate) fn watch(repository: &Repository, loaded: &Loaded) -> Result<(), Load
     Ok(())
 }
 
-/// Compares the work tree with what was accepted, ignored files and all: a guard sees them too.
+/// Compares the work tree with what was accepted, byte for byte, ignored files and all: a guard sees them too.
+///
+/// A file is as accepted where it has the bytes that are stored, or those that a checkout makes of them by the accepted rules.
 pub(crate) fn departure(context: &RunContext, repository: &Repository, loaded: &Loaded) -> Result<Departure, Obstacle> {
     watch(repository, loaded)?;
     let Known { watched, guarded } = known(repository, loaded)?;
     let accepted = &guarded.accepted;
     let mut standing = in_work_tree(context, repository, &patterns(watched))?;
+    if !repository.has_executable_bit()? {
+        for (path, form) in &mut standing {
+            if let Some(other) = accepted.get(path).filter(|other| blob_of(other) == blob_of(form)) {
+                form.clone_from(other);
+            }
+        }
+    }
     let doubtful = |path: &&String| accepted.get(*path) != standing.get(*path) && standing.contains_key(*path);
-    let doubtful: Vec<String> = accepted.keys().filter(doubtful).cloned().collect();
+    let doubtful: Vec<&String> = accepted.keys().filter(doubtful).collect();
     let mut checks = watched.checks.clone();
-    for path in &doubtful {
+    for path in standing.keys().filter(|path| accepted.get(*path) != standing.get(*path)) {
         if let (Some(form), Standing::File(bytes)) =
             (standing.get(path), restore::standing(&context.layout.path(path))?)
         {
             checks.add(path, form, &bytes);
         }
     }
-    for path in as_committed(repository, doubtful)? {
-        // A filter, line endings: what git takes for the same is the same.
-        let committed = repository.head()?.commit().map(|head| repository.entry(&head, &path)).transpose()?.flatten();
-        standing.extend(committed.as_ref().and_then(form).map(|form| (path, form)));
+    for (path, file) in laid_out(repository, accepted, doubtful)? {
+        let is_laid_out = standing.get(&path) == Some(&file.form(repository)?);
+        standing.extend(accepted.get(&path).filter(|_| is_laid_out).map(|form| (path.clone(), form.clone())));
     }
-    Ok(guarded.departure(&checks.settle(accepted, standing)))
+    let is_as_accepted = |path: &&String| accepted.get(*path) == standing.get(*path);
+    let alike: Vec<String> = accepted.keys().filter(is_as_accepted).cloned().collect();
+    let found = guarded.departure(&checks.settle(accepted, standing, is_of_definition));
+    if !found.paths.iter().any(|path| path.ends_with(ATTRIBUTES)) {
+        return Ok(found);
+    }
+    // By other rules the same bytes are stored as something else.
+    let changed = changed(repository)?;
+    let paths = alike.into_iter().filter(|path| changed.contains(path.as_bytes())).collect();
+    Ok(found.and(&Departure { paths, ..found.clone() }))
+}
+
+/// Returns those of the files that depart of which no commit would tell: git takes them for what is accepted and committed.
+pub(crate) fn hidden(repository: &Repository, loaded: &Loaded, found: &Departure) -> Result<Departure, Obstacle> {
+    let (accepted, changed) = (&known(repository, loaded)?.guarded.accepted, changed(repository)?);
+    let head = repository.head()?.commit();
+    let mut paths = Vec::new();
+    for path in found.paths.iter().filter(|path| !changed.contains(path.as_bytes())) {
+        let committed = head.map(|head| repository.entry(&head, path)).transpose()?.flatten();
+        if committed.as_ref().and_then(form).is_some_and(|form| accepted.get(path) == Some(&form)) {
+            paths.push(path.clone());
+        }
+    }
+    Ok(Departure { paths, ..found.clone() })
+}
+
+fn changed(repository: &Repository) -> Result<BTreeSet<Vec<u8>>, GitError> {
+    Ok(repository.changes()?.into_iter().map(|change| change.path).collect())
+}
+
+/// An accepted file as a checkout makes it.
+pub(crate) struct DefinitionFile {
+    pub(crate) kind: EntryKind,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl DefinitionFile {
+    /// Returns its form, of the bytes that it has.
+    pub(crate) fn form(&self, repository: &Repository) -> Result<String, GitError> {
+        let entry = CommitEntry { path: Vec::new(), id: repository.hash_blob(&self.bytes)?, kind: self.kind };
+        Ok(form(&entry).unwrap_or_default())
+    }
+}
+
+/// Returns accepted files as a checkout makes them by the accepted rules; none for what is accepted as no object.
+pub(crate) fn laid_out<'p>(
+    repository: &Repository,
+    accepted: &Definition,
+    paths: impl IntoIterator<Item = &'p String>,
+) -> Result<BTreeMap<String, DefinitionFile>, GitError> {
+    let entry_of = |path: &'p String| Some((path, entry(path, accepted.get(path)?)?));
+    let entries: BTreeMap<&String, CommitEntry> = paths.into_iter().filter_map(entry_of).collect();
+    if entries.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let rules = accepted.iter().filter(|(path, _)| path.ends_with(ATTRIBUTES) && !entries.contains_key(path));
+    let rules: Vec<CommitEntry> = rules.filter_map(|(path, form)| entry(path, form)).collect();
+    let made = repository.laid_out(entries.values().chain(&rules))?;
+    let mut laid_out = BTreeMap::new();
+    for (path, CommitEntry { path: name, id, kind }) in entries {
+        // What git cannot lay out stands as it is stored.
+        let bytes = made.read(&name).map_or_else(|| repository.blob(&id), Ok)?;
+        laid_out.insert(path.clone(), DefinitionFile { kind, bytes });
+    }
+    Ok(laid_out)
+}
+
+/// Returns those files of a commit that are as it says they were accepted, links aside, as a checkout makes them by the accepted
+/// rules.
+pub(crate) fn laid_out_at(repository: &Repository, commit: &Id) -> Result<BTreeMap<String, DefinitionFile>, LoadError> {
+    if repository.entry(commit, Layout::RUN_STATE)?.is_none() {
+        return Ok(BTreeMap::new());
+    }
+    let accepted = watched::state_at(repository, commit)?.guard_definition;
+    let mut paths = Vec::new();
+    for path in accepted.keys() {
+        let committed = repository.entry(commit, path)?;
+        if committed.as_ref().and_then(form).as_ref() == accepted.get(path) {
+            paths.push(path);
+        }
+    }
+    let files = laid_out(repository, &accepted, paths)?.into_iter();
+    Ok(files.filter(|(_, file)| file.kind != EntryKind::Symlink).collect())
+}
+
+/// Reads a form.
+fn entry(path: &str, form: &str) -> Option<CommitEntry> {
+    let kind = match form.split_once(':').map(|(mode, _)| mode) {
+        None => EntryKind::File,
+        Some("100755") => EntryKind::Executable,
+        Some(_) => EntryKind::Symlink,
+    };
+    Some(CommitEntry { path: path.as_bytes().to_vec(), id: blob_of(form).parse().ok()?, kind })
+}
+
+fn blob_of(form: &str) -> &str {
+    form.rsplit(':').next().unwrap_or(form)
 }
 
 /// Returns the globs of what is watched.
 fn patterns(watched: &Watched) -> Patterns {
     Patterns::new(watched.globs.iter().cloned())
-}
-
-/// Returns those of the paths in which git sees no difference from HEAD.
-fn as_committed(repository: &Repository, mut paths: Vec<String>) -> Result<Vec<String>, GitError> {
-    if !paths.is_empty() {
-        let changes: BTreeSet<Vec<u8>> = repository.changes()?.into_iter().map(|change| change.path).collect();
-        paths.retain(|path| !changes.contains(path.as_bytes()));
-    }
-    Ok(paths)
 }
 
 /// Returns the definition as the work tree has it. No link is followed, and repositories inside are left out.

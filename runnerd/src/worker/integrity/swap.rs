@@ -4,7 +4,7 @@
 //! What stands in the way is moved to `live/`, where no guard has any business, so that it comes back exactly as it was.
 //! Before anything is moved, a list of it is there: whoever finds the list puts everything back first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use runner_core::definition::{Definition, Departure};
 use serde::{Deserialize, Serialize};
 
-use crate::git::{Id, Repository};
+use crate::git::{EntryKind, GitError, Repository};
 use crate::repo::durable::{self, Access};
 use crate::repo::kept::{Kept, Note};
 use crate::worker::clear::remove;
 use crate::worker::context::{Obstacle, RunContext};
-use crate::worker::integrity::definition::standing_form;
+use crate::worker::integrity::definition::{DefinitionFile, laid_out, standing_form};
 use crate::worker::integrity::quarantine::Quarantine;
 use crate::worker::integrity::relocate::{relocate, sync_folder_of};
 
@@ -49,10 +49,13 @@ pub(crate) fn lay(
     accepted: &Definition,
     departure: &Departure,
 ) -> Result<(), Obstacle> {
-    let laid = laid(accepted, departure);
+    let repository = context.repository()?;
+    let files = files_of(&repository, accepted, departure)?;
     let missing = |folder: &&str| std::fs::symlink_metadata(context.layout.path(folder)).is_err();
-    let made: BTreeSet<&str> = laid.keys().flat_map(|path| folders(path)).filter(missing).collect();
+    let made: BTreeSet<&str> = files.keys().flat_map(|path| folders(path)).filter(missing).collect();
     let made = made.into_iter().map(str::to_owned).collect();
+    let form = |(path, file): (&String, &DefinitionFile)| Ok::<_, GitError>((path.clone(), file.form(&repository)?));
+    let laid = files.iter().map(form).collect::<Result<_, _>>()?;
     let swap = Swap { iter, moved: in_the_way(context, departure), laid, made };
     let folder = kept_in(context);
     durable::create_dir(&folder, Access::Private)?;
@@ -60,7 +63,7 @@ pub(crate) fn lay(
     for (number, path) in swap.moved.iter().enumerate() {
         relocate(&context.layout.path(path), &folder.join(number.to_string()))?;
     }
-    put(context, &swap.laid)
+    put(context, &files)
 }
 
 /// Puts the accepted files there for good; what stood in the way is kept in the record.
@@ -73,7 +76,7 @@ pub(crate) fn revert(
     for path in in_the_way(context, departure) {
         keep(context, iter, ("definition", &path))?;
     }
-    put(context, &laid(accepted, departure))
+    put(context, &files_of(&context.repository()?, accepted, departure)?)
 }
 
 /// Puts back what [`lay`] has moved, if anything is out of its place. Done again it finds nothing.
@@ -128,9 +131,17 @@ fn keep(context: &RunContext, iter: u32, (as_what, path): (&str, &str)) -> Resul
 }
 
 /// Returns the accepted files among those that depart.
-fn laid(accepted: &Definition, departure: &Departure) -> Definition {
-    let of = |path: &String| Some((path.clone(), accepted.get(path)?.clone()));
-    departure.paths.iter().filter_map(of).collect()
+fn files_of(
+    repository: &Repository,
+    accepted: &Definition,
+    departure: &Departure,
+) -> Result<BTreeMap<String, DefinitionFile>, Obstacle> {
+    let files = laid_out(repository, accepted, &departure.paths)?;
+    let wanted = departure.paths.iter().filter_map(|path| Some((path, accepted.get(path)?)));
+    match wanted.into_iter().find(|(path, _)| !files.contains_key(*path)) {
+        Some((_, form)) => Err(Obstacle::NoBlob(form.clone())),
+        None => Ok(files),
+    }
 }
 
 /// Names what stands where the accepted files go: at their paths, or in the place of a folder on the way to one.
@@ -148,26 +159,22 @@ fn in_the_way(context: &RunContext, departure: &Departure) -> Vec<String> {
     found
 }
 
-/// Writes files as git has stored them.
-fn put(context: &RunContext, files: &Definition) -> Result<(), Obstacle> {
-    let repository = context.repository()?;
-    for (path, form) in files {
+/// Writes files as a checkout makes them.
+fn put(context: &RunContext, files: &BTreeMap<String, DefinitionFile>) -> Result<(), Obstacle> {
+    for (path, file) in files {
         make_folders(context, path)?;
         remove_leftovers(context, path)?;
-        put_one(&repository, &context.layout.path(path), form)?;
+        put_one(&context.layout.path(path), file)?;
     }
     Ok(())
 }
 
-fn put_one(repository: &Repository, file: &Path, form: &str) -> Result<(), Obstacle> {
-    let (mode, id) = form.split_once(':').unwrap_or(("100644", form));
-    let id: Id = id.parse().map_err(|_| Obstacle::NoBlob(form.to_owned()))?;
-    let bytes = repository.blob(&id)?;
-    if mode == "120000" {
-        return symlink(OsStr::from_bytes(&bytes), file).map_err(Obstacle::system("linking", file));
+fn put_one(file: &Path, DefinitionFile { kind, bytes }: &DefinitionFile) -> Result<(), Obstacle> {
+    if *kind == EntryKind::Symlink {
+        return symlink(OsStr::from_bytes(bytes), file).map_err(Obstacle::system("linking", file));
     }
-    durable::replace(file, &bytes, Access::Repository)?;
-    if mode == "100755" {
+    durable::replace(file, bytes, Access::Repository)?;
+    if *kind == EntryKind::Executable {
         let executable = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(file, executable).map_err(Obstacle::system("making executable", file))?;
     }

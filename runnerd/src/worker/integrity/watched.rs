@@ -77,7 +77,7 @@ fn asked(
     Ok(watched(&asked, &mut At { repository, commit })?)
 }
 
-fn state_at(repository: &Repository, commit: &Id) -> Result<RunState, LoadError> {
+pub(super) fn state_at(repository: &Repository, commit: &Id) -> Result<RunState, LoadError> {
     let bytes = repository.read(commit, Layout::RUN_STATE)?.unwrap_or_default();
     serde_json::from_slice(&bytes).map_err(|source| LoadError::Json { path: Layout::RUN_STATE, source })
 }

@@ -74,6 +74,11 @@ fn lay_out(context: &RunContext, loaded: &Loaded, iter: u32, with_accepted: bool
     swap::back(context)?;
     let departure = definition::look(context, loaded, iter)?;
     let accepted = || Ok::<_, Obstacle>(definition::at(&context.repository()?, loaded)?.accepted);
+    let hidden = definition::hidden(&context.repository()?, loaded, &departure)?;
+    if !hidden.paths.is_empty() {
+        swap::revert(context, iter, &accepted()?, &hidden)?;
+        context.last_scan.forget();
+    }
     if departure.answer(loaded.policy.on_change) == OnChange::Revert {
         swap::revert(context, iter, &accepted()?, &departure)?;
         context.last_scan.forget();

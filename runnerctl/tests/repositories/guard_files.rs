@@ -1,0 +1,166 @@
+//! What the guard finds in the work tree is what a person has accepted, byte for byte: by the rules of git that they have
+//! accepted, not by those of a session.
+
+use std::path::PathBuf;
+
+use runner_testkit::{Home, Receipt, Repo};
+
+/// Red until there is `done.txt`; behind a carriage return `yes` is another word, and it is green.
+const CHECK: &str = "bad=yes\ntest -e done.txt && bad=no\n[ \"$bad\" = yes ] && exit 1 #\ntrue #\n";
+/// Both ways in which a run goes on.
+const WAYS: [&str; 2] = ["--in-place", "--isolated"];
+/// Has the script end its lines as other systems do, as whoever wants it to be green would.
+const RETURNS: &str = "sed -i 's/$/\\r/' check.sh";
+
+/// A repository whose guard is `check.sh`.
+fn guarded(home: &Home, on_change: &str, attributes: &str) -> Repo {
+    let repo = home.repo("guarded");
+    repo.configure(
+        &repo
+            .config()
+            .top("max_iterations = 1")
+            .guarded_by(&["sh", "./check.sh"])
+            .guard("definition = [\"/ci/**\"]")
+            .guard(&format!("on_change = {on_change:?}")),
+    );
+    repo.write("check.sh", CHECK);
+    if !attributes.is_empty() {
+        repo.write(".gitattributes", attributes);
+    }
+    repo.commit("Check the work");
+    repo
+}
+
+/// Runs one iteration, and returns its receipt and where it was.
+fn first(home: &Home, repo: &Repo, way: &str) -> (Receipt, PathBuf) {
+    let _daemon = home.daemon();
+    home.run(repo, &[way, "--id", "x", "-m", "Do it."]);
+    home.ctl_in(repo, &["verify", "--run", "x", "--rerun-guards", "--yes"]).exits(0);
+    let place = home.ctl_in(repo, &["path", "x"]);
+    (Receipt::read(repo, "runner/x"), PathBuf::from(place.exits(0).stdout.trim_end()))
+}
+
+fn announced(receipt: &Receipt) -> &str {
+    receipt.trailer("Runner-Guard-Changed").unwrap_or_default()
+}
+
+#[test]
+fn line_ends_that_a_session_puts_into_the_guard_are_no_accepted_guard() {
+    for way in WAYS {
+        let home = Home::new();
+        let repo = guarded(&home, "both", "");
+        let attributes = "echo 'check.sh text eol=crlf' > .gitattributes";
+        repo.script().step(1, &format!("{attributes}; {RETURNS}; echo x > work; answer done 'Done.'"));
+        let (receipt, _) = first(&home, &repo, way);
+        assert_eq!((receipt.verdict(), announced(&receipt)), ("RedGuard", ".gitattributes, check.sh"));
+        assert_eq!(repo.show("runner/x", "check.sh"), CHECK.trim_end(), "what is stored is what was accepted");
+    }
+}
+
+#[test]
+fn line_ends_that_git_does_not_tell_are_laid_out_again_before_the_guard() {
+    for on_change in ["both", "report", "revert"] {
+        let home = Home::new();
+        let repo = guarded(&home, on_change, "* text=auto\n");
+        repo.script().step(1, &format!("{RETURNS}; echo x > work; answer done 'Done.'"));
+        let (receipt, _) = first(&home, &repo, "--in-place");
+        assert_eq!((receipt.verdict(), announced(&receipt)), ("RedGuard", "check.sh"), "{on_change}");
+        assert_eq!(repo.read("check.sh"), CHECK);
+    }
+}
+
+#[test]
+fn rules_of_a_session_for_a_guards_file_are_announced_and_answered_like_a_change_of_it() {
+    for (on_change, verdict) in [("both", "RedGuard"), ("revert", "RedGuard"), ("report", "Accepted")] {
+        let home = Home::new();
+        let repo = guarded(&home, on_change, "* text\n");
+        let attributes = "printf '* text\\ncheck.sh -text\\n' > .gitattributes";
+        repo.script().step(1, &format!("{attributes}; {RETURNS}; echo x > work; answer done 'Done.'"));
+        let (receipt, _) = first(&home, &repo, "--in-place");
+        assert_eq!((receipt.verdict(), announced(&receipt)), (verdict, ".gitattributes, check.sh"), "{on_change}");
+    }
+}
+
+#[test]
+fn rules_about_other_files_are_no_change_of_the_guard() {
+    let home = Home::new();
+    let repo = guarded(&home, "both", "* text=auto\n");
+    let rules = "printf '* text=auto\\n*.png binary\\n' > .gitattributes; echo target > .gitignore";
+    repo.script().step(1, &format!("{rules}; touch done.txt; answer done 'Done.'"));
+    let (receipt, place) = first(&home, &repo, "--in-place");
+    assert_eq!((receipt.verdict(), announced(&receipt)), ("Accepted", ""));
+    assert!(!place.join(".runner/iterations/x/0001/guard-accepted.log").exists(), "it was run once");
+}
+
+#[test]
+fn an_ignored_guards_file_is_announced() {
+    let home = Home::new();
+    let repo = guarded(&home, "both", "");
+    repo.script().step(1, "printf 'target\\n*.sh\\n' > .gitignore; touch done.txt; answer done 'Done.'");
+    let (receipt, _) = first(&home, &repo, "--in-place");
+    assert_eq!((receipt.verdict(), announced(&receipt)), ("Accepted", ".gitignore"));
+}
+
+#[test]
+fn guards_are_run_again_on_files_that_are_laid_out_by_accepted_rules() {
+    let home = Home::new();
+    let repo = guarded(&home, "both", "");
+    repo.write("check.sh", "tr -d '\\r' < check.sh | cmp -s - check.sh && test -e done.txt\n").commit("No returns");
+    repo.script().step(1, "echo '* text eol=crlf' > .gitattributes; touch done.txt; answer done 'Done.'");
+    let _daemon = home.daemon();
+    home.run(&repo, &["--id", "x", "-m", "Do it."]).exits(0);
+    assert_eq!(announced(&Receipt::read(&repo, "HEAD")), ".gitattributes");
+    let said = home.ctl_in(&repo, &["verify", "--rerun-guards", "--yes"]);
+    assert!(!said.exits(0).stdout.contains("rerun"), "{}", said.stdout);
+}
+
+/// A repository in which git lays out each file of the guard otherwise than it is stored.
+fn odd(home: &Home, on_change: &str) -> Repo {
+    let attributes = "* text=auto\n/ci/ends.txt text eol=crlf\n/ci/id.txt ident\n/ci/wide.txt text \
+         working-tree-encoding=UTF-16LE\n/ci/coat.txt filter=coat\n";
+    let repo = guarded(home, on_change, attributes);
+    repo.git(&["config", "--global", "filter.coat.clean", "sed 's/^bare/coat/'"]);
+    repo.git(&["config", "--global", "filter.coat.smudge", "sed 's/^coat/bare/'"]);
+    repo.git(&["config", "--global", "filter.coat.required", "true"]);
+    for (path, text) in [("ends", "one\r\ntwo\r\n"), ("id", "$Id$\n"), ("wide", "w\0i\0d\0e\0\n\0"), ("coat", "bare\n")]
+    {
+        repo.write(&format!("ci/{path}.txt"), text);
+    }
+    let is_laid_out = "grep -q 'one.$' ci/ends.txt && grep -q 'Id: ' ci/id.txt && test $(wc -c < ci/wide.txt) = 10 && \
+         grep -q bare ci/coat.txt && test -e done.txt\n";
+    repo.write("check.sh", is_laid_out).commit("Odd files");
+    repo.git(&["rm", "-q", "--cached", "-r", "ci"]);
+    repo.git(&["checkout", "-q", "--force", "HEAD"]);
+    repo
+}
+
+#[test]
+fn files_that_git_lays_out_otherwise_than_it_stores_them_are_no_change() {
+    for way in WAYS {
+        let home = Home::new();
+        let repo = odd(&home, "both");
+        repo.script().step(1, "touch done.txt; answer done 'Done.'");
+        let (receipt, place) = first(&home, &repo, way);
+        assert_eq!((receipt.verdict(), announced(&receipt)), ("Accepted", ""), "{way}");
+        assert!(!place.join(".runner/iterations/x/0001/guard-accepted.log").exists(), "it was run once");
+    }
+}
+
+#[test]
+fn accepted_files_are_laid_out_as_a_checkout_lays_them_out() {
+    for on_change in ["both", "revert"] {
+        let home = Home::new();
+        let repo = odd(&home, on_change);
+        repo.script().step(
+            1,
+            "echo '* -text -ident -filter !working-tree-encoding' > ci/.gitattributes\n\
+             for file in ci/*.txt; do echo other > $file; done\n\
+             echo true > check.sh; touch done.txt; answer done 'Done.'",
+        );
+        let (receipt, place) = first(&home, &repo, "--in-place");
+        let named = "check.sh, ci/.gitattributes, ci/coat.txt, ci/ends.txt, ci/id.txt, ci/wide.txt";
+        assert_eq!((receipt.verdict(), announced(&receipt)), ("Accepted", named), "{on_change}");
+        assert_eq!(repo.read("ci/coat.txt"), if on_change == "both" { "other\n" } else { "bare\n" });
+        assert!(!place.join(".runner/iterations/x/0001/swapped").exists(), "everything is as it was laid out");
+    }
+}

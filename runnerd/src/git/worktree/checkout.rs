@@ -1,0 +1,56 @@
+//! What git lays out of some files: by the attribute files that are given with them and by no others, with the filters that
+//! count. The work tree has no say in it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt as _;
+
+use gix::index::entry::{Flags, Mode};
+use tempfile::TempDir;
+
+use crate::git::index;
+use crate::git::index::cachetree;
+use crate::git::index::marks::UNREAD;
+use crate::git::objects::{CommitEntry, EntryKind};
+use crate::git::repository::program::Git;
+use crate::git::{GitError, Repository};
+
+/// Files in a folder that goes with it.
+#[derive(Debug)]
+pub struct Checkout {
+    folder: TempDir,
+}
+
+impl Checkout {
+    /// Returns what git makes of a file; none where it could not lay it out.
+    pub fn read(&self, path: &[u8]) -> Option<Vec<u8>> {
+        fs::read(self.folder.path().join("work").join(OsStr::from_bytes(path))).ok()
+    }
+}
+
+impl Repository {
+    /// Lays out files by the attribute files among them; links and submodules are left out.
+    pub fn laid_out<'e>(&self, entries: impl IntoIterator<Item = &'e CommitEntry>) -> Result<Checkout, GitError> {
+        let folder = tempfile::tempdir().map_err(GitError::io("making a folder in", &std::env::temp_dir()))?;
+        let (work, path) = (folder.path().join("work"), folder.path().join("index"));
+        fs::create_dir(&work).map_err(GitError::io("making", &work))?;
+        let mut state = cachetree::empty(self.open()?.object_hash());
+        for entry in entries {
+            let mode = match entry.kind {
+                EntryKind::File => Mode::FILE,
+                EntryKind::Executable => Mode::FILE_EXECUTABLE,
+                EntryKind::Symlink | EntryKind::Submodule => continue,
+            };
+            state.dangerously_push_entry(UNREAD, entry.id.object(), Flags::empty(), mode, entry.path.as_slice().into());
+        }
+        state.sort_entries();
+        let file = File::create(&path).map_err(GitError::io("writing", &path))?;
+        index::write_to((file, &path), &state, false)?;
+        let git = Git::new(self, "checkout-index").env("GIT_INDEX_FILE", &path).env("GIT_WORK_TREE", &work).at(&work);
+        let outcome = git.args(["--all", "--force", "--quiet"]).outcome()?;
+        if !outcome.status.success() {
+            tracing::warn!(said = outcome.stderr, "git cannot lay out everything");
+        }
+        Ok(Checkout { folder })
+    }
+}
