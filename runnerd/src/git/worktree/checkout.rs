@@ -41,6 +41,8 @@ impl Repository {
                 EntryKind::Executable => Mode::FILE_EXECUTABLE,
                 EntryKind::Symlink | EntryKind::Submodule => continue,
             };
+            // Git would lay out whatever stands under that name.
+            self.blob(&entry.id)?;
             state.dangerously_push_entry(UNREAD, entry.id.object(), Flags::empty(), mode, entry.path.as_slice().into());
         }
         state.sort_entries();
