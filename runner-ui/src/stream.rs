@@ -82,12 +82,13 @@ impl Follower {
                 let stop = follower.stop.clone();
                 let frame = tokio::select! {
                     biased;
-                    () = stop.cancelled() => return None,
+                    // Before the end of the stream: it may be what says why it ends.
                     news = follower.live.recv() => match news {
                         Ok(news) => follower.news(news),
                         Err(RecvError::Lagged(_)) => Some(follower.resync("the page was too slow: some events are lost")),
                         Err(RecvError::Closed) => return None,
                     },
+                    () = stop.cancelled() => return None,
                     event = next_output(follower.output.as_mut()) => follower.filter.output(&event),
                 };
                 if let Some(frame) = frame {

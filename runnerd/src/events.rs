@@ -16,8 +16,8 @@ use crate::clock;
 const KEPT: usize = 4096;
 /// Pieces of output that may wait for a reader.
 const OUTPUT_KEPT: usize = 256;
-/// Time for readers to take the last event.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Time for readers to take the last event, however busy the machine is: none of them waits for anything else then.
+const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// Whom an event is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -92,7 +92,8 @@ impl Events {
         self.publish(About::default(), EventKind::Stopping);
     }
 
-    /// Waits until every reader has taken the last event and left, or for a second: one that does not read holds up nobody.
+    /// Waits until every reader has taken the last event and left, which those do that wait for a peer when the daemon goes
+    /// down.
     pub async fn heard_out(&self) {
         let _ = tokio::time::timeout(LAST_WORDS, self.shared.live.closed()).await;
     }

@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jsonrpsee::PendingSubscriptionSink;
 use jsonrpsee::core::{SubscriptionResult, async_trait};
+use jsonrpsee::{PendingSubscriptionSink, SubscriptionSink};
 use protocol::api::EventApiServer;
 use protocol::event::{Event, EventKind};
 use protocol::request::Subscription;
-use serde_json::value::RawValue;
 use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use super::Api;
 
@@ -33,11 +32,11 @@ impl EventApiServer for Api {
         };
         let sink = pending.accept().await?;
         if subscribed.lagged {
-            sink.send(message(&self.lagged())?).await?;
+            self.tell(&sink, &self.lagged()).await?;
         }
         for event in &subscribed.missed {
             if self.is_within(&mut scope, event).await {
-                sink.send(message(event)?).await?;
+                self.tell(&sink, event).await?;
             }
         }
         loop {
@@ -46,7 +45,8 @@ impl EventApiServer for Api {
                 // That the daemon goes down is an event too.
                 () = self.shutdown.cancelled() => match subscribed.live.try_recv() {
                     Ok(event) => Ok(event),
-                    Err(_) => return Ok(()),
+                    Err(TryRecvError::Lagged(count)) => Err(RecvError::Lagged(count)),
+                    Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(()),
                 },
                 event = subscribed.live.recv() => event,
                 event = next_output(output.as_mut()) => Ok(event),
@@ -54,10 +54,10 @@ impl EventApiServer for Api {
             match event {
                 Ok(event) => {
                     if self.is_within(&mut scope, &event).await {
-                        sink.send(message(&event)?).await?;
+                        self.tell(&sink, &event).await?;
                     }
                 }
-                Err(RecvError::Lagged(_)) => sink.send(message(&self.lagged())?).await?,
+                Err(RecvError::Lagged(_)) => self.tell(&sink, &self.lagged()).await?,
                 Err(RecvError::Closed) => return Ok(()),
             }
         }
@@ -97,6 +97,16 @@ impl Api {
         within.contains(repo)
     }
 
+    /// Sends a subscriber an event. One that takes none any more is not waited for when the daemon goes down.
+    async fn tell(&self, sink: &SubscriptionSink, event: &Event) -> SubscriptionResult {
+        let message = serde_json::value::to_raw_value(event)?;
+        tokio::select! {
+            biased;
+            sent = sink.send(message) => Ok(sent?),
+            () = self.shutdown.cancelled() => Err("the subscriber takes no events".into()),
+        }
+    }
+
     /// Tells a subscriber that it missed something, with the number of the last event there is.
     fn lagged(&self) -> Arc<Event> {
         let seq = self.events.last_seq();
@@ -115,8 +125,4 @@ async fn next_output(output: Option<&mut Receiver<Arc<Event>>>) -> Arc<Event> {
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }
-}
-
-fn message(event: &Event) -> Result<Box<RawValue>, serde_json::Error> {
-    serde_json::value::to_raw_value(event)
 }
