@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use protocol::words::RunStatus;
-use runner_testkit::{Config, Home};
+use runner_testkit::{Config, Home, PATIENCE};
 
 use runner_testkit::witness::{assert_consistent, note, splitting, verdicts};
 
@@ -92,7 +92,7 @@ fn cancel_of_a_run_that_a_death_interrupted_commits_its_work_first() {
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     gate.reached();
     daemon.kill();
-    home.all_gone_within(Duration::from_secs(5));
+    home.all_gone_within(PATIENCE);
     let _daemon = home.daemon();
     // Before the run has its turn again, or in its next session: nobody can tell.
     home.ctl_in(&repo, &["cancel"]).exits(0);

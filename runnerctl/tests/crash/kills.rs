@@ -1,10 +1,10 @@
 //! kill -9 of the daemon: in Work and Guard at a chosen moment, everywhere else at random.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use protocol::words::RunStatus;
 use runner_testkit::witness::{assert_consistent, note, splitting, verdicts};
-use runner_testkit::{Config, Home, Ordeal, Repo, ends_the_same};
+use runner_testkit::{Config, Home, Ordeal, PATIENCE, Repo, ends_the_same};
 
 /// Commands of a step that kill the daemon.
 const KILL_DAEMON: &str = "kill -9 \"$(cat \"$kit/files/pid\")\"; sleep 600";
@@ -59,7 +59,7 @@ fn whenever_the_daemon_is_killed_the_task_tree_ends_the_same() {
         ordeal.restart(|daemon, ordeal| {
             daemon.kill();
             let killed = Instant::now();
-            ordeal.home.all_gone_within(Duration::from_secs(5));
+            ordeal.home.all_gone_within(PATIENCE);
             note(&format!("nothing alive after {:?}", killed.elapsed()));
         });
     });

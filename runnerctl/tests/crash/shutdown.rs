@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use protocol::api::DaemonApiClient as _;
 use protocol::startup::EXIT_OCCUPIED;
 use protocol::words::RunStatus;
-use runner_testkit::Home;
+use runner_testkit::{Home, PATIENCE};
 
 use runner_testkit::witness::{assert_consistent, splitting, verdicts};
 
@@ -56,7 +56,7 @@ fn second_signal_ends_the_daemon_at_once() {
     let began = Instant::now();
     daemon.signal_twice();
     assert!(began.elapsed() < Duration::from_secs(8), "the grace of the session is not waited for");
-    home.all_gone_within(Duration::from_secs(5));
+    home.all_gone_within(PATIENCE);
     let _daemon = home.daemon();
     home.client().wait_for(repo.path(), RunStatus::Completed);
     assert_eq!(repo.receipts()[0].verdict(), "Interrupted");

@@ -161,7 +161,8 @@ fn a_usage_limit_gives_the_node_back_until_it_is_over() {
     // The driver waits for a minute more than it was told.
     assert!((until..until + Duration::from_mins(2)).contains(&begins), "{begins} for {until}");
     assert_eq!(cluster.remote.subjects().last().map(String::as_str), Some("release run x"));
-    // Not now: a node of Slurm's starts no job in the second in which it has ended it, and the job fails.
+    // A node of Slurm's starts no job in the second in which it has ended it, and the job fails: it has to have ended it.
+    cluster.is_idle();
     cluster.says("scontrol", &["update", &format!("JobId={job}"), "StartTime=now+2"]);
     cluster.reaches(&job, "COMPLETED", 1);
     cluster.is_clean();

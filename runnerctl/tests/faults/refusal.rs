@@ -1,14 +1,15 @@
 //! System calls of the daemon or of a shim that the system refuses for a while, by `strace` on the process that runs.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::stage::Stage;
+use runner_testkit::PATIENCE;
 
-/// Time in which strace detaches from what is alive.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::stage::Stage;
 
 /// Refused calls; they end where this is dropped.
 pub(crate) struct Refusal {
@@ -43,11 +44,20 @@ impl Drop for Refusal {
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGINT);
         }
         let began = Instant::now();
-        while matches!(self.strace.try_wait(), Ok(None)) && began.elapsed() < PATIENCE {
+        while matches!(self.strace.try_wait(), Ok(None)) && traces(self.strace.id()) && began.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(20));
         }
         // Where the daemon has died of it, there may be nothing left from which it could detach.
         let _ = self.strace.kill();
         let _ = self.strace.wait();
     }
+}
+
+/// Whether a process traces any thread.
+fn traces(pid: u32) -> bool {
+    let tracer = format!("\nTracerPid:\t{pid}\n");
+    let list = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let threads = list("/proc".into()).flat_map(|process| list(process.join("task")));
+    let mut states = threads.filter_map(|thread| fs::read_to_string(thread.join("status")).ok());
+    states.any(|status| status.contains(&tracer))
 }

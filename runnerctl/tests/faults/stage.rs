@@ -1,12 +1,17 @@
 //! One repository under a daemon, and what is seen of its first iteration.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use protocol::words::{PhaseName, RunStatus};
 use runner_testkit::witness::verdicts;
-use runner_testkit::{Client, Config, Daemon, Home, Output, Repo, Script};
+use runner_testkit::{Client, Clock, Config, Daemon, Home, Output, Repo, Script};
 
 use crate::checks::{assert_explains, assert_survived};
+
+/// What an end may take once its time has come; beyond it nothing but the budget itself would be left.
+pub(crate) const AT_ONCE: Duration = Duration::from_secs(30);
+/// Twice the budget of an iteration, in seconds.
+pub(crate) const HOUR: i64 = 3600;
 
 /// A repository whose script is the row's, and its daemon. The first fault fails the run.
 pub(crate) struct Stage {
@@ -29,18 +34,24 @@ impl Stage {
     pub(crate) fn exposed(configure: impl FnOnce(Config) -> Config) -> Self {
         let home = Home::new();
         home.configure("containment = \"walk\"");
-        Self::in_home(home, configure)
+        Self::in_home(home, configure, Home::daemon)
+    }
+
+    /// Under clocks that the test sets: half an hour is over when it wants.
+    pub(crate) fn clocked(home: Home) -> (Self, Clock) {
+        let clock = Clock::new(&home);
+        (Self::in_home(home, |config| config, |home| clock.daemon(home)), clock)
     }
 
     /// At the strongest containment that the system offers.
     pub(crate) fn with(configure: impl FnOnce(Config) -> Config) -> Self {
-        Self::in_home(Home::new(), configure)
+        Self::in_home(Home::new(), configure, Home::daemon)
     }
 
-    fn in_home(home: Home, configure: impl FnOnce(Config) -> Config) -> Self {
+    fn in_home(home: Home, configure: impl FnOnce(Config) -> Config, start: impl FnOnce(&Home) -> Daemon) -> Self {
         let repo = home.repo("one");
         repo.configure(&configure(repo.config().top("max_consecutive_faults = 1")));
-        Self { daemon: Some(home.daemon()), repo, home }
+        Self { daemon: Some(start(&home)), repo, home }
     }
 
     pub(crate) fn script(&self) -> &Script {
@@ -54,6 +65,20 @@ impl Stage {
     /// Starts the run and waits for its end.
     pub(crate) fn run(&self) -> Output {
         self.home.run(&self.repo, &["-m", "Do it"])
+    }
+
+    /// Starts the run, lets the budget pass once so many processes of `misbehave` are ready, and waits for the end, which must
+    /// come at once then.
+    pub(crate) fn run_over_budget(&self, clock: &Clock, count: usize) -> Output {
+        let (ready, mut passed) = (self.script().gate("ready"), None);
+        let output = self.home.run_while(&self.repo, &["-m", "Do it"], || {
+            (0..count).for_each(|_| ready.reached());
+            clock.set(HOUR, 0);
+            passed = Some(Instant::now());
+        });
+        let took = passed.map(|passed| passed.elapsed()).expect("the budget has passed");
+        assert!(took < AT_ONCE, "{took:?}");
+        output
     }
 
     /// Starts the run and leaves it to itself.

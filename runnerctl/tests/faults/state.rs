@@ -8,11 +8,10 @@ use std::fs::{self, File, Permissions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use protocol::words::RunStatus;
 use runner_testkit::witness::{died, verdicts};
-use runner_testkit::{Daemon, Home, Repo};
+use runner_testkit::{Daemon, Home, PATIENCE, Repo};
 
 use crate::checks::{assert_explains, assert_survived};
 
@@ -254,7 +253,7 @@ fn row_68_journal_that_is_damaged_after_the_branch_moved_loses_no_commit() {
     gate.reached();
     let committed = repo.head();
     daemon.kill();
-    home.all_gone_within(Duration::from_secs(5));
+    home.all_gone_within(PATIENCE);
     let journal = home.registered().join("journal.jsonl");
     Damage::Garbage.inflict(&journal);
     let _daemon = home.daemon();

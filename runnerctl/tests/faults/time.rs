@@ -1,20 +1,15 @@
 //! Clocks that jump, machines that sleep, daemons that are stopped. Rows 45 to 47.
 
-mod clock;
-
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use protocol::words::RunStatus;
 use runner_testkit::witness::{SPLIT_AND_DO, assert_work_kept};
-use runner_testkit::{Daemon, Home, Repo};
+use runner_testkit::{Clock, Daemon, Home, Repo};
 
-use self::clock::Clock;
 use crate::checks::assert_survived;
+use crate::stage::{AT_ONCE, HOUR};
 
-const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
-/// What an end may take once its time has come; beyond it nothing but the budget itself would be left.
-const AT_ONCE: Duration = Duration::from_secs(30);
 /// Ignores what it is asked; half an hour is its budget.
 const DEAF: &str = "echo mine > mine.txt; trap '' TERM; gate held; sleep 600";
 

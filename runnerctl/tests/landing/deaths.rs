@@ -4,7 +4,7 @@ use std::fs;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use runner_testkit::Gate;
+use runner_testkit::{Gate, PATIENCE};
 
 use crate::scene::Scene;
 
@@ -59,7 +59,7 @@ fn row_108_daemon_that_dies_between_lock_and_commit_leaves_everything_as_before(
     let before = scene.git(&["rev-parse", "main"]);
     cut_off(&mut scene, &gate);
     gate.open();
-    scene.home.all_gone_within(std::time::Duration::from_secs(20));
+    scene.home.all_gone_within(PATIENCE);
     scene.restart();
     assert_as_before(&scene, &before);
     scene.git(&["config", "--unset", "filter.stops.smudge"]);
@@ -75,7 +75,7 @@ fn row_109_machine_that_goes_down_between_lock_and_commit_leaves_no_stale_lock()
     cut_off(&mut scene, &gate);
     kill_git(&scene);
     gate.open();
-    scene.home.all_gone_within(std::time::Duration::from_secs(20));
+    scene.home.all_gone_within(PATIENCE);
     scene.restart();
     assert_as_before(&scene, &before);
     scene.git(&["config", "--unset", "filter.stops.smudge"]);
@@ -89,7 +89,7 @@ fn row_114_link_that_stands_in_the_place_of_a_landed_folder_by_then_is_not_follo
     let before = scene.git(&["rev-parse", "main"]);
     cut_off(&mut scene, &gate);
     gate.open();
-    scene.home.all_gone_within(std::time::Duration::from_secs(20));
+    scene.home.all_gone_within(PATIENCE);
     let (folder, theirs) = (scene.repo.path().join("a"), scene.home.path().join("theirs"));
     fs::rename(&folder, &theirs).expect("the folder can be moved");
     std::os::unix::fs::symlink(&theirs, &folder).expect("a link can be made");

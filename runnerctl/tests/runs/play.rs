@@ -5,10 +5,14 @@ use std::fs;
 use protocol::meta::IterationMeta;
 use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use protocol::words::Role;
-use runner_testkit::{Client, Config, Daemon, Home, Output, Receipt, Repo, Script};
+use runner_testkit::{Client, Clock, Config, Daemon, Gate, Home, Output, Receipt, Repo, Script};
 
 /// Id of every test's run.
 pub(crate) const RUN: &str = "play";
+
+/// Twice the budget of an iteration, in seconds. Where a test lets them pass, what waits at a gate is over its time, however
+/// long it took to get there.
+pub(crate) const HOUR: i64 = 3600;
 
 /// Leaves the file `tree.json` of the script as the task tree.
 pub(crate) const LEAVE: &str = "cp \"$kit/files/tree.json\" \"$tree\"\n";
@@ -64,12 +68,15 @@ impl Play {
 
     /// As [`Self::with`], in a home that has its own ways.
     pub(crate) fn at(home: Home, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Self {
-        let repo = home.repo("one");
-        repo.write(".runner/GOAL.md", "# Reach the goal\n");
-        repo.configure(&configure(repo.config()));
-        repo.plant(tree);
-        let daemon = home.daemon();
-        Self { daemon: Some(daemon), repo, home }
+        let repo = planted(&home, tree, configure);
+        Self { daemon: Some(home.daemon()), repo, home }
+    }
+
+    /// The sample tree, under clocks that the test sets.
+    pub(crate) fn clocked(configure: impl FnOnce(Config) -> Config) -> (Self, Clock) {
+        let home = Home::new();
+        let (clock, repo) = (Clock::new(&home), planted(&home, &sample(), configure));
+        (Self { daemon: Some(clock.daemon(&home)), repo, home }, clock)
     }
 
     /// Kills the daemon.
@@ -114,6 +121,19 @@ impl Play {
         self.home.run(&self.repo, &["--id", RUN])
     }
 
+    /// Starts the run, does something meanwhile, and waits for the run's end.
+    pub(crate) fn run_while(&self, meanwhile: impl FnOnce()) -> Output {
+        self.home.run_while(&self.repo, &["--id", RUN], meanwhile)
+    }
+
+    /// Starts the run, lets the budget pass while something waits at a gate, and waits for the run's end.
+    pub(crate) fn run_over_budget(&self, gate: &Gate, clock: &Clock) -> Output {
+        self.run_while(|| {
+            gate.reached();
+            clock.set(HOUR, 0);
+        })
+    }
+
     /// Starts the run and leaves it to itself.
     pub(crate) fn begin(&self) {
         let args = ["start", "--yes", "--id", RUN];
@@ -148,6 +168,14 @@ impl Play {
         fs::exists(self.repo.path().join(format!(".runner/iterations/{RUN}/{iteration}")))
             .expect("records can be looked for")
     }
+}
+
+fn planted(home: &Home, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Repo {
+    let repo = home.repo("one");
+    repo.write(".runner/GOAL.md", "# Reach the goal\n");
+    repo.configure(&configure(repo.config()));
+    repo.plant(tree);
+    repo
 }
 
 /// What a row of the table says of an iteration.

@@ -70,9 +70,11 @@ fn misconfigured_agent_goes_before_rewritten_history() {
 
 #[test]
 fn budget_that_ran_out_goes_before_a_misconfigured_agent() {
-    let play = Play::with(&sample(), |config| config.top("iteration_timeout_secs = 1"));
-    play.script().step(1, &format!("{}exec sleep 600", STATES.replace("CLASS", "misconfigured")));
-    play.first(4).is(&Row { verdict: "Timeout", status: "timeout", ..FAULT });
+    let (play, clock) = Play::clocked(|config| config);
+    let gate = play.script().gate("stated");
+    play.script().step(1, &format!("{}gate stated", STATES.replace("CLASS", "misconfigured")));
+    play.run_over_budget(&gate, &clock).exits(4);
+    play.seen(1).is(&Row { verdict: "Timeout", status: "timeout", ..FAULT });
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 
 use protocol::words::{ReviewVerdict, RunStatus};
 
-use crate::play::{Play, RUN, Row, node, sample};
+use crate::play::{HOUR, Play, RUN, Row, node, sample};
 
 const ACCEPTED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
@@ -216,13 +216,21 @@ fn a_reviewer_that_is_misconfigured_fails_the_run_with_the_fix_and_keeps_the_wor
 
 #[test]
 fn a_reviewer_has_what_agent_and_guard_have_left_of_the_budget() {
-    let play = Play::with(&sample(), |config| {
-        config.top("max_iterations = 1\niteration_timeout_secs = 2").section("[review]\nby = \"agent\"")
-    });
+    let (play, clock) = Play::clocked(|config| config.section("[review]\nby = \"agent\""));
+    let gates = ["working", "guarding", "reviewing"].map(|name| play.script().gate(name));
     play.script()
-        .step(1, "echo 1 > result.txt; answer done 'It is done.'")
-        .step(2, "echo 2 > result.txt; exec sleep 600");
-    play.run().exits(4);
+        .step(1, "echo 1 > result.txt; gate working; answer done 'It is done.'")
+        .guard_step(1, "gate guarding")
+        .step(2, "echo 2 > result.txt; gate reviewing; exec sleep 600");
+    // Each of the three takes a third of the budget, and less than it may be silent.
+    let late = || {
+        for (gate, part) in gates.iter().zip(1..) {
+            gate.reached();
+            clock.set(part * (HOUR / 6 + 1), 0);
+            gate.open();
+        }
+    };
+    play.run_while(late).exits(4);
     play.seen(1).is(&Row { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("review");
     assert_eq!(play.repo.show("HEAD", "result.txt"), "1", "what the reviewer wrote is undone all the same");
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::TimedOut);

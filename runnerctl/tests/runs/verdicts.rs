@@ -2,7 +2,7 @@
 
 use protocol::words::{RunStatus, VerdictName};
 
-use crate::play::{LEAVE, Play, RUN, Row, leaf, node, sample};
+use crate::play::{HOUR, LEAVE, Play, RUN, Row, leaf, node, sample};
 
 fn failure_of_b(play: &Play) -> String {
     let feedback = play.repo.feedback("HEAD");
@@ -104,20 +104,25 @@ fn children_that_were_added_to_the_tree_are_taken() {
 
 #[test]
 fn sessions_without_a_valid_answer_are_faults_that_keep_the_work() {
-    let play =
-        Play::with(&sample(), |config| config.top("max_consecutive_faults = 6").executor("idle_timeout_secs = 1"));
+    let (play, clock) = Play::clocked(|config| config.top("max_consecutive_faults = 6"));
+    let gate = play.script().gate("silent");
     let steps = [
         ("echo 1 > work\nexit 3", "exit code: it exited with code 3"),
         ("echo 2 > work\nkill -9 $$", "crash: it died of signal 9"),
         ("echo 3 > work", "no answer: it gave no answer"),
         ("echo 4 > work\nanswer_json '{\"status\":\"perhaps\",\"summary\":\"x\"}'", "invalid answer: "),
         ("echo 5 > work\nanswer done ''", "invalid answer: "),
-        ("echo 6 > work\nexec sleep 600", "silence: it printed nothing"),
+        ("echo 6 > work\ngate silent", "silence: it printed nothing"),
     ];
     for (session, (step, _)) in (1..).zip(steps) {
         play.script().step(session, step);
     }
-    play.run().exits(9);
+    // Longer than it may print nothing, shorter than its budget.
+    let silent = || {
+        gate.reached();
+        clock.set(HOUR / 3, 0);
+    };
+    play.run_while(silent).exits(9);
     for (iter, (_, detail)) in (1..).zip(steps) {
         let seen = play.seen(iter);
         seen.is(&Row { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" }).tells(detail);
@@ -159,9 +164,11 @@ fn unavailable_service_leaves_no_commit_and_the_number_is_used_again() {
 
 #[test]
 fn session_over_its_budget_ends_the_run_as_timed_out() {
-    let play = Play::with(&sample(), |config| config.top("iteration_timeout_secs = 1"));
-    play.script().step(1, "echo half > work\nexec sleep 600");
-    let seen = play.first(4);
+    let (play, clock) = Play::clocked(|config| config);
+    let gate = play.script().gate("working");
+    play.script().step(1, "echo half > work\ngate working");
+    play.run_over_budget(&gate, &clock).exits(4);
+    let seen = play.seen(1);
     seen.is(&Row { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("during work");
     assert_eq!(play.repo.show("HEAD", "work"), "half");
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::TimedOut);
@@ -169,19 +176,27 @@ fn session_over_its_budget_ends_the_run_as_timed_out() {
 
 #[test]
 fn guard_over_the_budget_ends_the_run_as_timed_out() {
-    let play = Play::with(&sample(), |config| config.top("iteration_timeout_secs = 2"));
-    play.script().guard_step(1, "echo begun\nexec sleep 600");
-    let seen = play.first(4);
+    let (play, clock) = Play::clocked(|config| config);
+    let gate = play.script().gate("guarding");
+    play.script().guard_step(1, "echo begun\ngate guarding");
+    play.run_over_budget(&gate, &clock).exits(4);
+    let seen = play.seen(1);
     seen.is(&Row { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("during guard");
     assert!(!play.repo.node("b").passes);
 }
 
 #[test]
 fn timeouts_are_tried_again_where_that_is_configured() {
-    let lines = "iteration_timeout_secs = 2\non_timeout = \"retry\"\nmax_iterations = 2";
-    let play = Play::with(&sample(), |config| config.top(lines));
-    play.script().step(1, "exec sleep 600").guard_step(1, "echo slow\nexec sleep 600");
-    play.run().exits(4);
+    let (play, clock) = Play::clocked(|config| config.top("on_timeout = \"retry\"\nmax_iterations = 2"));
+    let [working, guarding] = ["working", "guarding"].map(|name| play.script().gate(name));
+    play.script().step(1, "gate working").guard_step(1, "echo slow\ngate guarding");
+    let late = || {
+        working.reached();
+        clock.set(HOUR, 0);
+        guarding.reached();
+        clock.set(2 * HOUR, 0);
+    };
+    play.run_while(late).exits(4);
     play.seen(1).is(&Row { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" }).tells("timeout");
     play.seen(2).is(&Row { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
 }

@@ -26,7 +26,9 @@ use crate::repo::Repo;
 use crate::scratch::Scratch;
 use crate::{PATIENCE, audit, processes, script};
 
-const GIT_CONFIG: &str = "[user]\n\tname = Kit\n\temail = kit@localhost\n[init]\n\tdefaultBranch = main\n";
+/// After each commit git would start a maintenance of its own and leave it running behind the command, with a lock.
+const GIT_CONFIG: &str = "\
+    [user]\n\tname = Kit\n\temail = kit@localhost\n[init]\n\tdefaultBranch = main\n[maintenance]\n\tauto = false\n";
 /// The fixture's own commits have one time, so that equal repositories have equal ids.
 const COMMIT_TIME: &str = "2026-01-01T00:00:00Z";
 
@@ -221,6 +223,19 @@ impl Home {
         self.ctl_in(repo, &[&["start", "--wait", "--yes"], args].concat())
     }
 
+    /// Starts a run, does something meanwhile, and waits for the run's end.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `meanwhile` does, or if the run does not end.
+    pub fn run_while(&self, repo: &Repo, args: &[&str], meanwhile: impl FnOnce()) -> Output {
+        thread::scope(|scope| {
+            let run = scope.spawn(|| self.run(repo, args));
+            meanwhile();
+            run.join().expect("the run ends")
+        })
+    }
+
     /// Returns one of the programs under test, with this home's environment and nothing else.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(binary(program));
@@ -253,10 +268,7 @@ impl Home {
     #[track_caller]
     pub fn assert_no_survivors(&self) {
         let own = ["runnerd", "runnerctl"].map(binary);
-        let is_ours = |pid: &i32| {
-            let is_program = fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| own.contains(&exe));
-            is_program && !processes::describe(*pid).contains("__shim")
-        };
+        let is_ours = |pid: &i32| own.iter().any(|program| processes::is_program(*pid, program));
         let left: Vec<String> =
             self.processes().into_iter().filter(|pid| !is_ours(pid)).map(processes::describe).collect();
         assert!(left.is_empty(), "alive after the iteration: {left:#?}");
@@ -282,7 +294,7 @@ impl Home {
     /// Ends the daemons that a client has started here.
     fn end_daemons(&self) {
         let daemon = binary("runnerd");
-        let is_daemon = |pid: &i32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == daemon);
+        let is_daemon = |pid: &i32| processes::is_program(*pid, &daemon);
         // The shims of one that was killed end by themselves, and all that they have started before them.
         let is_its = |pid: &i32| is_daemon(pid) || processes::is_shim(*pid);
         for pid in self.processes().into_iter().filter(is_its).chain(self.listener()) {

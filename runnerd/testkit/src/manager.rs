@@ -1,7 +1,7 @@
 //! A service manager for tests: it keeps the daemon's socket, passes it on, and hears what the daemon says of itself.
 
 use std::fs::{self, File, Permissions};
-use std::io::ErrorKind;
+use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixDatagram, UnixListener};
@@ -116,7 +116,8 @@ impl<'a> Manager<'a> {
         let mut words = [0; 4096];
         match self.words.recv(&mut words) {
             Ok(length) => Some(String::from_utf8_lossy(&words[..length]).into_owned()),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => None,
+            // A wait with a limit is interrupted where the process was stopped meanwhile.
+            Err(error) if matches!(error.kind(), WouldBlock | TimedOut | Interrupted) => None,
             Err(error) => panic!("nothing can be heard: {error}"),
         }
     }

@@ -36,6 +36,13 @@ pub(crate) fn is_shim(pid: i32) -> bool {
     line.split(|byte| *byte == 0).nth(1) == Some(b"__shim")
 }
 
+/// Whether a process is a program that was started by this path, and no shim that is made of it. What it says of itself counts:
+/// a build that puts another file in the place of the program gives a process that runs another path.
+pub(crate) fn is_program(pid: i32, program: &Path) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).next() == Some(program.as_os_str().as_encoded_bytes()) && !is_shim(pid)
+}
+
 /// Describes a process for the message of a failed test.
 pub(crate) fn describe(pid: i32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

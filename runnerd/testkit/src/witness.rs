@@ -1,9 +1,8 @@
 //! What must hold of a branch whatever happened to the daemon meanwhile.
 
 use std::path::Path;
-use std::time::Duration;
 
-use crate::{Home, Receipt, Repo};
+use crate::{Home, PATIENCE, Receipt, Repo};
 
 /// A session that depends on the task tree alone, so that it may be repeated: it splits the root, then does leaf by
 /// leaf. Its work is a line in `log.txt`; two sessions at once would be seen in `$kit/overlap`.
@@ -34,7 +33,7 @@ pub fn died(home: &Home) -> Repo {
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     gate.reached();
     daemon.kill();
-    home.all_gone_within(Duration::from_secs(5));
+    home.all_gone_within(PATIENCE);
     repo
 }
 

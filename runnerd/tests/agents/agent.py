@@ -1,7 +1,8 @@
 """Programs that behave badly; the first argument says how.
 
 A process that a test must find dead prints `PID <number>` once it is what it is meant to be. Where a file `alive` lies
-beside this one, all of them share a lock on it, whatever else they shed: it is free when none is left.
+beside this one, all of them share a lock on it, whatever else they shed: it is free when none is left. Where there is a
+gate `ready`, each of them arrives there, and so does one that is asked to end and takes its time.
 """
 
 import ctypes
@@ -15,7 +16,8 @@ import sys
 import time
 
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
-ALIVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "alive")
+HERE = os.path.dirname(os.path.abspath(__file__))
+ALIVE, READY = os.path.join(HERE, "alive"), os.path.join(HERE, "gates", "ready.in")
 
 
 def share_lock():
@@ -28,8 +30,19 @@ def say(text):
     os.write(1, f"{text}\n".encode())
 
 
+def arrive():
+    if os.path.exists(READY):
+        with open(READY, "w") as gate:
+            gate.write("\n")
+
+
+def is_ready(pid):
+    say(f"PID {pid}")
+    arrive()
+
+
 def here():
-    say(f"PID {os.getpid()}")
+    is_ready(os.getpid())
 
 
 def stay():
@@ -84,7 +97,7 @@ def detached(*how):
     pid = b""
     while more := os.read(ready, 100):
         pid += more
-    say(f"PID {pid.decode()}")
+    is_ready(pid.decode())
 
 
 def obeys():
@@ -104,6 +117,7 @@ def ignores_term():
 
 def slow_term(seconds):
     def clean_up(*_):
+        arrive()
         time.sleep(float(seconds))
         say("CLEANED")
         os._exit(0)
@@ -172,7 +186,7 @@ def stopped():
 
     pid = child(life)
     os.waitpid(pid, os.WUNTRACED)
-    say(f"PID {pid}")
+    is_ready(pid)
     obeys()
 
 

@@ -244,7 +244,7 @@ fn shim_of_an_earlier_life_that_is_stopped_is_ended_with_its_program() {
     daemon.kill();
     processes.push(shim);
     assert!(processes.iter().all(|process| !process.is_dead()), "there is nothing to search for");
-    end_survivors(&bench.mark(), &bench.path("lock"), Duration::from_secs(2)).unwrap();
+    end_survivors(&bench.mark(), &bench.path("lock"), PATIENCE).unwrap();
     assert_all_dead(&processes);
 }
 

@@ -31,7 +31,8 @@ async fn budget_ends_a_program_that_ignores_sigterm() {
     let report = run_to_end(spec).await;
     assert_eq!(report.ended, Ended::TimedOut);
     assert!(report.elapsed >= Duration::from_secs(1), "{:?}", report.elapsed);
-    assert!(report.elapsed < Duration::from_secs(3), "{:?}", report.elapsed);
+    // Later than this the shim would have been given up: it is the shim that has kept to the budget.
+    assert!(report.elapsed < Duration::from_secs(6), "{:?}", report.elapsed);
 }
 
 #[tokio::test]
@@ -46,7 +47,7 @@ async fn grace_beyond_the_budget_leaves_time_to_work() {
 #[tokio::test]
 async fn clean_up_within_the_grace_is_completed() {
     let bench = Bench::new();
-    let mut running = Running::start(bench.agent("slow-term 0.3"));
+    let mut running = Running::start(bench.patient("slow-term 0.3"));
     running.lines.processes(1).await;
     running.stop.cancel();
     assert_eq!(running.report().await.ended, Ended::Stopped);
@@ -68,7 +69,7 @@ async fn clean_up_beyond_the_grace_is_cut_off() {
 #[tokio::test]
 async fn every_process_is_asked_once_to_end() {
     let bench = Bench::new();
-    let mut running = Running::start(bench.agent("counts-term"));
+    let mut running = Running::start(bench.patient("counts-term"));
     running.lines.processes(2).await;
     running.stop.cancel();
     running.report().await;
@@ -88,7 +89,8 @@ async fn stop_before_the_start_runs_nothing() {
 async fn silence_ends_a_program() {
     let bench = Bench::new();
     let mut spec = bench.sh("echo one; sleep 1000");
-    spec.limits.idle = Some(Duration::from_millis(300));
+    // It has to begin within it.
+    spec.limits.idle = Some(Duration::from_secs(4));
     assert_eq!(run_to_end(spec).await.ended, Ended::Silent);
     assert_eq!(bench.log(), "one\n");
 }
@@ -96,8 +98,9 @@ async fn silence_ends_a_program() {
 #[tokio::test]
 async fn program_that_prints_is_not_silent() {
     let bench = Bench::new();
-    let mut spec = bench.sh("for i in 1 2 3 4 5 6; do echo $i; sleep 0.2; done");
-    spec.limits.idle = Some(Duration::from_millis(900));
+    // Longer than it may be silent, and never silent for long, however busy the machine is.
+    let mut spec = bench.sh("for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.5; done");
+    spec.limits.idle = Some(Duration::from_secs(4));
     assert_eq!(run_to_end(spec).await.ended, Ended::Exited(0));
 }
 

@@ -58,6 +58,12 @@ impl Bench {
         self.spec(agent(call))
     }
 
+    /// The same, which may take its time when it is asked to end.
+    pub(crate) fn patient(&self, call: &str) -> Spec<'static> {
+        let spec = self.agent(call);
+        Spec { limits: Limits { grace: PATIENCE, ..spec.limits }, ..spec }
+    }
+
     pub(crate) fn spec(&self, argv: Vec<OsString>) -> Spec<'static> {
         Spec {
             argv,

@@ -83,10 +83,16 @@ impl Cluster {
         for node in nodes {
             cluster.spawn("slurmd", &["-D".to_owned(), "-N".to_owned(), node]);
         }
-        wait_until("both nodes are idle", || {
-            cluster.says("sinfo", &["-h", "-N", "-o", "%t"]).matches("idle").count() >= 4
-        });
+        cluster.is_idle();
         cluster
+    }
+
+    /// Waits until nothing of a job is left on the nodes, each of which is in two partitions.
+    #[track_caller]
+    pub(super) fn is_idle(&self) {
+        wait_until("both nodes are idle", || {
+            self.says("sinfo", &["-h", "-N", "-o", "%t"]).matches("idle").count() >= 4
+        });
     }
 
     /// Writes what the programs read; returns the names of the nodes.
@@ -240,7 +246,7 @@ impl Cluster {
     /// Asserts that nothing is left of any driver, and that the branch is one line that the rules have made.
     #[track_caller]
     pub(super) fn is_clean(&self) {
-        self.remote.home.all_gone_within(Duration::from_secs(15));
+        self.remote.home.all_gone_within(PATIENCE);
         self.remote.is_swept();
         self.remote.is_sound();
     }

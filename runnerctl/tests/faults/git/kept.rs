@@ -3,11 +3,10 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::Duration;
 
 use protocol::words::RunStatus;
-use runner_testkit::Repo;
 use runner_testkit::witness::verdicts;
+use runner_testkit::{PATIENCE, Repo};
 
 use super::{one, reverted, stage, working};
 use crate::checks::{assert_explains, assert_survived};
@@ -120,7 +119,7 @@ fn row_96_folder_that_was_closed_is_opened_by_the_next_daemon() {
     let daemon = home.daemon();
     let gate = working(&home, &repo);
     daemon.kill();
-    home.all_gone_within(Duration::from_secs(5));
+    home.all_gone_within(PATIENCE);
     drop(gate);
     fs::set_permissions(repo.path().join(".git"), Permissions::from_mode(0o000)).expect("a mode can be set");
     let _daemon = home.daemon();

@@ -1,11 +1,8 @@
 //! How a session or a guard ends: by itself, by a signal, by the clock. Rows 1 to 5, 18, 23, 31 and 32.
 
-use std::time::Duration;
+use runner_testkit::Home;
 
-use crate::stage::Stage;
-
-/// What the end of an iteration may take beyond its budget, on a busy machine.
-const LATE: Duration = Duration::from_secs(2);
+use crate::stage::{AT_ONCE, HOUR, Stage};
 
 #[test]
 fn row_01_agent_that_does_its_work_makes_one_commit() {
@@ -36,22 +33,21 @@ fn row_03_death_by_a_signal_is_told_from_an_exit_code() {
 
 #[test]
 fn row_04_agent_that_ignores_sigterm_is_killed_at_the_end_of_its_budget() {
-    let stage = Stage::hurried(2);
+    let (stage, clock) = Stage::clocked(Home::new());
     stage.script().step(1, "echo mine > mine.txt; become ignores-term");
-    stage.run().exits(4);
-    assert!(stage.spent() >= Duration::from_secs(2), "{:?}", stage.spent());
-    assert!(stage.spent() <= Duration::from_secs(2) + LATE, "{:?}", stage.spent());
+    stage.run_over_budget(&clock, 1).exits(4);
     stage.ended_as(&["Timeout"], &["mine\n"]);
 }
 
 #[test]
 fn row_05_clean_up_within_the_grace_is_completed_and_one_beyond_it_is_cut_off() {
     for (seconds, is_completed) in [("0.3", true), ("100", false)] {
-        let stage = Stage::hurried(2);
+        // Four seconds to begin, and four for the end.
+        let stage = Stage::hurried(8);
         stage.script().step(1, &format!("echo mine > mine.txt; become slow-term {seconds}"));
         stage.run().exits(4);
         assert_eq!(stage.repo.record(1, "executor.log").contains("CLEANED"), is_completed);
-        assert!(stage.spent() <= Duration::from_secs(2) + LATE, "{:?}", stage.spent());
+        assert!(stage.spent() < AT_ONCE, "{:?}", stage.spent());
         stage.ended_as(&["Timeout"], &["mine\n"]);
     }
 }
@@ -80,10 +76,9 @@ fn row_23_whoever_waits_for_input_finds_its_end_and_no_terminal() {
 
 #[test]
 fn row_31_guard_that_hangs_is_a_timeout_and_not_a_red_guard() {
-    let stage = Stage::hurried(2);
+    let (stage, clock) = Stage::clocked(Home::new());
     stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'").guard_always("become ignores-term");
-    stage.run().exits(4);
-    assert!(stage.spent() <= Duration::from_secs(2) + LATE, "{:?}", stage.spent());
+    stage.run_over_budget(&clock, 1).exits(4);
     assert_eq!(stage.repo.node("root").attempts, 0, "no attempt is charged");
     stage.ended_as(&["Timeout"], &["mine\n"]);
 }
@@ -100,10 +95,18 @@ fn row_32_answer_that_was_there_in_time_counts_though_the_agent_used_up_the_budg
 
 #[test]
 fn row_32_guard_has_what_the_agent_left_of_the_budget() {
-    let stage = Stage::hurried(4);
-    stage.script().step(1, "echo mine > mine.txt; sleep 1.5; answer done 'It is done.'");
+    let (stage, clock) = Stage::clocked(Home::new());
+    let [working, ready] = ["working", "ready"].map(|name| stage.script().gate(name));
+    stage.script().step(1, "echo mine > mine.txt; gate working; answer done 'It is done.'");
     stage.script().guard_always("become ignores-term");
-    stage.run().exits(4);
-    assert!(stage.spent() <= Duration::from_secs(4) + LATE, "{:?}", stage.spent());
+    let late = || {
+        working.reached();
+        clock.set(HOUR / 6, 0);
+        working.open();
+        ready.reached();
+        // Less than the whole budget after the guard has begun.
+        clock.set(HOUR / 6 * 4, 0);
+    };
+    stage.home.run_while(&stage.repo, &["-m", "Do it"], late).exits(4);
     stage.ended_as(&["Timeout"], &["mine\n"]);
 }

@@ -2,18 +2,18 @@
 //! 21, 26 and 33 to 35.
 
 use std::fs::{self, File};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use protocol::words::RunStatus;
 use runner_testkit::witness::{SPLIT_AND_DO, note};
-use runner_testkit::{Bare, Home, Ordeal, ends_the_same};
+use runner_testkit::{Bare, Home, Ordeal, PATIENCE, ends_the_same};
 
 use crate::refusal::Refusal;
 use crate::stage::Stage;
 
 #[test]
 fn row_16_processes_that_replace_themselves_all_the_time_are_ended() {
-    let stage = Stage::hurried(4);
+    let (stage, clock) = Stage::clocked(Home::new());
     let end = stage.home.path().join("tmp/comet");
     File::create(&end).unwrap();
     let mut bare = Bare::start(&format!("comet 60 {}", end.display()), 1);
@@ -22,21 +22,20 @@ fn row_16_processes_that_replace_themselves_all_the_time_are_ended() {
     drop(bare);
     File::create(&end).unwrap();
     stage.script().step(1, &format!("echo mine > mine.txt; become comet 60 {}", end.display()));
-    stage.run().exits(4);
-    note(&format!("ended {} after {:?}", stage.repo.meta(1).survivors_ended, stage.spent()));
-    assert!(stage.spent() < Duration::from_secs(10), "{:?}", stage.spent());
+    stage.run_over_budget(&clock, 1).exits(4);
+    note(&format!("ended {}", stage.repo.meta(1).survivors_ended));
     stage.ended_as(&["Timeout"], &["mine\n"]);
     fs::remove_file(&end).unwrap();
 }
 
 #[test]
 fn row_21_shim_that_a_program_stopped_is_given_up_after_the_budget() {
-    // A shim that is not stopped yet at half of the budget asks its program to end.
-    let stage = Stage::exposed(|config| config.top("iteration_timeout_secs = 10"));
+    let home = Home::new();
+    home.contain_at_most("walk");
+    let (stage, clock) = Stage::clocked(home);
     stage.script().step(1, "echo mine > mine.txt; become stops-shim");
-    stage.run().exits(4);
-    assert!(stage.spent() >= Duration::from_secs(10), "{:?}", stage.spent());
-    assert!(stage.spent() < Duration::from_secs(28), "{:?}", stage.spent());
+    // What it leaves behind, and itself when the shim is stopped.
+    stage.run_over_budget(&clock, 2).exits(4);
     stage.ended_as(&["Timeout"], &["mine\n"]);
 }
 
@@ -113,7 +112,7 @@ fn row_35_whenever_the_daemon_is_killed_the_task_tree_ends_the_same() {
         ordeal.restart(|daemon, ordeal| {
             daemon.kill();
             let killed = Instant::now();
-            assert!(ordeal.repo.script().all_gone_within(Duration::from_secs(5)), "something outlives the daemon");
+            assert!(ordeal.repo.script().all_gone_within(PATIENCE), "something outlives the daemon");
             note(&format!("nothing alive after {:?}", killed.elapsed()));
         });
     });

@@ -2,15 +2,10 @@
 //!
 //! A gate holds session and guard where the stop is to meet them; the other phases are met at random, in `slow`.
 
-use std::time::Duration;
-
 use protocol::words::RunStatus;
-use runner_testkit::{Daemon, Gate};
+use runner_testkit::{Daemon, Gate, PATIENCE};
 
 use crate::stage::Stage;
-
-/// What the shim may take to notice that its daemon is gone, on a busy machine; it needs a tenth of a second.
-const SHIM_NOTICES: Duration = Duration::from_secs(5);
 
 /// A phase in which the iteration is held, and how it ends if it is stopped there.
 struct Held {
@@ -77,7 +72,7 @@ impl Held {
         stage.restart(|daemon| {
             assert!(script.is_any_alive(), "there is nothing to end");
             end(daemon);
-            assert!(script.all_gone_within(SHIM_NOTICES), "something outlives the daemon");
+            assert!(script.all_gone_within(PATIENCE), "something outlives the daemon");
         });
         stage.comes_to(RunStatus::Completed);
         stage.ended_as(self.resumed, &["mine\n"]);

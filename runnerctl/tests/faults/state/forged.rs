@@ -4,11 +4,10 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use protocol::words::RunStatus;
 use runner_testkit::witness::verdicts;
-use runner_testkit::{Home, Output, binary};
+use runner_testkit::{Home, Output, PATIENCE, binary};
 use serde_json::{Value, json};
 
 use super::Died;
@@ -148,7 +147,7 @@ fn row_64_state_of_another_repository_is_not_taken() {
         gate.reached();
     }
     daemon.kill();
-    home.all_gone_within(Duration::from_secs(5));
+    home.all_gone_within(PATIENCE);
     let folders: Vec<PathBuf> =
         fs::read_dir(home.private().join("repos")).expect("a folder").flatten().map(|entry| entry.path()).collect();
     // The other repository goes on as soon as a daemon runs.
@@ -236,7 +235,7 @@ fn row_68_journal_of_an_iteration_that_the_branch_has_left_behind_holds_the_run(
     gates[0].open();
     gates[1].reached();
     daemon.kill();
-    home.all_gone_within(Duration::from_secs(5));
+    home.all_gone_within(PATIENCE);
     let (head, right) = (repo.head(), text(&journal));
     write(&journal, &old);
     let daemon = home.daemon();

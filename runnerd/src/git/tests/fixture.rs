@@ -15,7 +15,7 @@ use crate::git::{ChangeKind, CommitRequest, Committed, GitError, HoldBack, Id, I
 
 pub(super) const ENGINES: [Engine; 2] = [Engine::Library, Engine::Program];
 
-const SETTINGS: &str = "[user]\n\tname = A U Thor\n\temail = author@example.com\n[gc]\n\tauto = 0\n";
+const SETTINGS: &str = "[user]\n\tname = A U Thor\n\temail = author@example.com\n[maintenance]\n\tauto = false\n";
 
 /// A work tree below a folder of its own; the folder goes with it.
 pub(super) struct Fixture {

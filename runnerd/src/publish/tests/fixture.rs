@@ -39,7 +39,7 @@ impl Pair {
             let init = [&["init", "--quiet", "--initial-branch=main", "--template="], options].concat();
             ok(tree, &git(tree, &init));
         }
-        for (key, value) in [("user.name", "A"), ("user.email", "a@example.com"), ("gc.auto", "0")] {
+        for (key, value) in [("user.name", "A"), ("user.email", "a@example.com"), ("maintenance.auto", "false")] {
             for tree in [&source, &workspace] {
                 ok(tree, &git(tree, &["config", key, value]));
             }

@@ -8,9 +8,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use runner_testkit::{Daemon, Home};
+use crate::daemon::Daemon;
+use crate::home::Home;
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/faults/time/clock.c");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/clock.c");
 /// Becomes the daemon, in a view of the files where every program loads `$1`.
 const PRELOADED: &str = r#"
 mount -t overlay overlay -o "lowerdir=/etc,upperdir=$2/upper,workdir=$2/work" /etc || exit 9
@@ -20,7 +21,8 @@ exec "$@"
 "#;
 
 /// The clocks of one home.
-pub(crate) struct Clock {
+#[derive(Debug)]
+pub struct Clock {
     shifts: PathBuf,
     library: PathBuf,
     layers: PathBuf,
@@ -28,7 +30,11 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// Builds the library.
-    pub(crate) fn new(home: &Home) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no C compiler.
+    pub fn new(home: &Home) -> Self {
         let at = |name: &str| home.path().join("tmp").join(name);
         let clock = Self { shifts: at("shifts"), library: at("clock.so"), layers: at("layers") };
         let mut compiler = Command::new("cc");
@@ -42,7 +48,11 @@ impl Clock {
     }
 
     /// Starts a daemon that reads these clocks.
-    pub(crate) fn daemon(&self, home: &Home) -> Daemon {
+    ///
+    /// # Panics
+    ///
+    /// Panics if it does not come up.
+    pub fn daemon(&self, home: &Home) -> Daemon {
         let is_allowed = self.unshared().arg("true").status().is_ok_and(|status| status.success());
         let daemon = home.command("runnerd");
         let mut command = if is_allowed { self.unshared() } else { home.command("runnerd") };
@@ -55,7 +65,11 @@ impl Clock {
     }
 
     /// Sets what the machine has slept, and how far the time of day was set, in seconds; both at once for all readers.
-    pub(crate) fn set(&self, slept: i64, of_day: i64) {
+    ///
+    /// # Panics
+    ///
+    /// Panics if they cannot be set.
+    pub fn set(&self, slept: i64, of_day: i64) {
         let next = self.shifts.with_extension("next");
         let written = fs::write(&next, format!("{slept} {of_day}\n")).and_then(|()| fs::rename(next, &self.shifts));
         written.expect("the clocks can be set");
