@@ -5,6 +5,7 @@
 //! alone, and in doubt it does.
 
 use super::definition::Definition;
+use super::watched::Matches;
 
 /// Their names.
 const NAMES: [&str; 2] = [".gitattributes", ".gitignore"];
@@ -31,11 +32,7 @@ pub(super) fn said(bytes: &[u8]) -> String {
 }
 
 /// Tells whether two say the same of watched files.
-pub(super) fn say_the_same(
-    path: &str,
-    (one, other): (&str, &str),
-    (watched, matches): (&Definition, fn(&[String], &str) -> bool),
-) -> bool {
+pub(super) fn say_the_same(path: &str, (one, other): (&str, &str), (watched, matches): (&Definition, Matches)) -> bool {
     let name = NAMES.into_iter().find(|name| path.ends_with(name)).unwrap_or_default();
     let folder = path.strip_suffix(name).unwrap_or_default();
     let below = watched.keys().filter(|path| !is_rules(path)).filter_map(|path| path.strip_prefix(folder));
@@ -48,7 +45,7 @@ pub(super) fn say_the_same(
 }
 
 /// Tells whether a line may concern a path below the folder of its file.
-fn concerns(name: &str, (line, path): (&str, &str), matches: fn(&[String], &str) -> bool) -> bool {
+fn concerns(name: &str, (line, path): (&str, &str), matches: Matches) -> bool {
     let pattern = if name == ".gitignore" {
         line.trim_start_matches('!')
     } else {

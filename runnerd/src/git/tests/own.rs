@@ -52,7 +52,9 @@ fn they_are_stored_as_they_are_whatever_rules_there_are() {
 fn changes_of_them_are_seen_that_rules_would_hide() {
     for engine in ENGINES {
         let (fixture, repository) = ruled(engine);
-        FILES.iter().for_each(|file| fixture.write(file, ODD));
+        for file in FILES {
+            fixture.write(file, ODD);
+        }
         commit(&repository).unwrap();
         fixture.write(TREE, ODD.replace("\r\n", "\n"));
         fixture.chmod(".runner/GOAL.md", 0o755);
@@ -79,7 +81,9 @@ fn changes_of_them_are_seen_that_rules_would_hide() {
 fn marks_hide_none_that_is_there_and_remove_none_that_is_not() {
     for engine in ENGINES {
         let (fixture, repository) = ruled(engine);
-        FILES.iter().for_each(|file| fixture.write(file, ODD));
+        for file in FILES {
+            fixture.write(file, ODD);
+        }
         commit(&repository).unwrap();
         fixture.git(&["update-index", "--skip-worktree", TREE, ".runner/GOAL.md"]);
         let repository = fixture.by(engine);

@@ -271,12 +271,16 @@ impl Scan {
 fn pass_over(state: &mut State, positions: impl Iterator<Item = usize>) -> Vec<usize> {
     let entries = state.entries_mut();
     let passed_over: Vec<usize> = positions.filter(|at| !entries[*at].flags.contains(Flags::UPTODATE)).collect();
-    passed_over.iter().for_each(|at| entries[*at].flags.insert(Flags::UPTODATE));
+    for at in &passed_over {
+        entries[*at].flags.insert(Flags::UPTODATE);
+    }
     passed_over
 }
 
 fn look_again(state: &mut State, passed_over: &[usize]) {
-    passed_over.iter().for_each(|at| state.entries_mut()[*at].flags.remove(Flags::UPTODATE));
+    for at in passed_over {
+        state.entries_mut()[*at].flags.remove(Flags::UPTODATE);
+    }
 }
 
 /// Tells whether a folder on the way to a path is a link: what is found there is another file.
