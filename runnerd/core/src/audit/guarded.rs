@@ -185,13 +185,13 @@ impl Accepted {
 }
 
 /// Whether a name of what was put back is one under `.runner/`, or of what git is asked through: its own folder, in whatever
-/// work tree, and pipes in the place of its rules.
+/// work tree, references, and pipes in the place of its rules. Code that was changed has to stand as accepted besides.
 fn is_of_runner_or_git(name: &str) -> bool {
     let rules = [".gitignore", ".gitattributes", ".gitmodules"];
     let is_rule = |last: &str| rules.contains(&last);
-    name == "."
-        || name == layout::FOLDER
+    matches!(name, "." | "HEAD" | layout::FOLDER)
         || name.starts_with(".runner/")
+        || name.starts_with("refs/")
         || name.split('/').any(|part| part == ".git")
         || name.rsplit('/').next().is_some_and(is_rule)
 }

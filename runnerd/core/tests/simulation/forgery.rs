@@ -398,7 +398,11 @@ impl Forgery {
     fn hide_code(&mut self) -> bool {
         let writes = |chain: &[Commit], at: usize| {
             let (before, after) = (&chain[at - 1].files, &chain[at].files);
-            super::repository::differing(before, after).any(|path| !path.starts_with(".runner/"))
+            let Some(receipt) = read(&chain[at]) else { return false };
+            // What was put back was written by nobody, or is code no more.
+            let is_back = |path: &str| receipt.reverted.items().iter().any(|back| back.as_slice() == path.as_bytes());
+            let mut changed = super::repository::differing(before, after);
+            changed.any(|path| !path.starts_with(".runner/") && !is_back(path))
         };
         let Some(at) = self.place(writes) else { return false };
         let Some(receipt) = read(&self.chain[at]) else { return false };
