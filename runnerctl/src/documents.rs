@@ -226,8 +226,8 @@ fn every_decision_record_says_whether_it_holds_and_is_listed_with_its_title() {
                 assert_eq!(status, "Status: accepted", "{name}");
                 " ".to_owned()
             }
-            Some(links) => {
-                let targets = links.split("](").skip(1).filter_map(|link| link.split(')').next());
+            Some(by) => {
+                let targets = by.split("](").skip(1).filter_map(|link| link.split(')').next());
                 let newer: Vec<String> = targets
                     .map(number_of)
                     .inspect(|by| assert!(*by > number, "{name}: {by}"))

@@ -228,9 +228,9 @@ mod tests {
         let mut all = Vec::new();
         for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             if entry.is_dir() {
-                all.extend(content(&entry))
+                all.extend(content(&entry));
             } else {
-                all.push((entry.clone(), fs::read(entry).unwrap()))
+                all.push((entry.clone(), fs::read(entry).unwrap()));
             }
         }
         all.sort();

@@ -129,7 +129,7 @@ impl Api {
         module.merge(LandApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(DeliveryApiServer::into_rpc(self.clone())).expect(unique);
         module.merge(EventApiServer::into_rpc(self)).expect(unique);
-        module.register_method("daemon.hello", |_, _, _| refuse_development()).expect(unique);
+        module.register_method("daemon.hello", |_, (), _| refuse_development()).expect(unique);
         module
     }
 

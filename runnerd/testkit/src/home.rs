@@ -75,7 +75,8 @@ impl Home {
         self
     }
 
-    /// Says that a branch of this home is one that the rules do not make: somebody writes to it who may not.
+    /// Says that a branch of this home is one that the rules do not make, or that cannot be read: somebody wrote to it, or to its
+    /// objects, who may not.
     pub fn has_a_forgery(&mut self) {
         self.is_honest = false;
     }

@@ -72,7 +72,8 @@ fn row_33_cancel_ends_a_run_though_another_program_holds_the_index() {
 
 #[test]
 fn row_33_cancel_ends_a_run_whose_state_cannot_be_read_any_more() {
-    let working = Working::new("rm -f .git/objects/*/* .git/objects/pack/*");
+    let mut working = Working::new("rm -f .git/objects/*/* .git/objects/pack/*");
+    working.home.has_a_forgery();
     let _daemon = working.home.daemon();
     working.begin();
     working.ends_and_names(&["its objects were removed"]);
@@ -81,6 +82,7 @@ fn row_33_cancel_ends_a_run_whose_state_cannot_be_read_any_more() {
 #[test]
 fn row_33_cancel_ends_a_run_that_is_held_with_an_iteration_that_was_not_settled() {
     let mut working = Working::new("rm -f .git/objects/*/* .git/objects/pack/*");
+    working.home.has_a_forgery();
     let daemon = working.home.daemon();
     working.begin();
     daemon.kill();

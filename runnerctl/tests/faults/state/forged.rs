@@ -304,9 +304,15 @@ fn row_69_key_that_is_open_to_others_or_another_is_refused_and_stays() {
 fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder can be listed").flatten().map(|entry| entry.path()) {
-        match entry.is_dir() {
-            true => all.extend(content(&entry)),
-            false => all.push((entry.clone(), fs::read(&entry).expect("a file can be read"))),
+        let found = entry.symlink_metadata().expect("an entry can be looked at");
+        if found.is_dir() {
+            all.extend(content(&entry));
+        } else if found.is_symlink() {
+            let target = fs::read_link(&entry).expect("a link can be read");
+            all.push((entry, target.into_os_string().into_encoded_bytes()));
+        } else if found.is_file() {
+            let bytes = fs::read(&entry).expect("a file can be read");
+            all.push((entry, bytes));
         }
     }
     all.sort();
