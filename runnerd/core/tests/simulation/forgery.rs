@@ -397,11 +397,11 @@ impl Forgery {
 
     fn hide_code(&mut self) -> bool {
         let writes = |chain: &[Commit], at: usize| {
-            let (before, after) = (&chain[at - 1].files, &chain[at].files);
             let Some(receipt) = read(&chain[at]) else { return false };
+            let Some(from) = chain[..at].iter().rfind(|commit| commit.id == receipt.from) else { return false };
             // What was put back was written by nobody, or is code no more.
             let is_back = |path: &str| receipt.reverted.items().iter().any(|back| back.as_slice() == path.as_bytes());
-            let mut changed = super::repository::differing(before, after);
+            let mut changed = super::repository::differing(&from.files, &chain[at].files);
             changed.any(|path| !path.starts_with(".runner/") && !is_back(path))
         };
         let Some(at) = self.place(writes) else { return false };
