@@ -44,6 +44,8 @@ const LIVE: &str = "live";
 const GIT: &str = "git";
 /// What was published of an isolated run.
 const PUBLISHED: &str = "published.json";
+/// Ignored files of the guard's definition, a note per run.
+const IGNORED: &str = "ignored";
 /// How sessions have left the user's own git configuration.
 const SUSPECTS: &str = "git-suspects.json";
 
@@ -255,6 +257,11 @@ impl<D: Disk> Store<D> {
         (self.note(&format!("{GIT}/{name}.json")), self.folder().join(GIT).join(name))
     }
 
+    /// Returns the note of a run's ignored files.
+    pub fn ignored<T: Note>(&self, run: &str) -> Kept<T, D> {
+        self.note(&format!("{IGNORED}/{run}.json"))
+    }
+
     /// Returns the note that remembers how a session has left the user's own git configuration, of all repositories.
     pub fn suspects<T: Note>(&self) -> Kept<T, D> {
         self.vault.note(&self.disk, SUSPECTS)
@@ -268,7 +275,7 @@ impl<D: Disk> Store<D> {
     /// Makes the folder, private to this user.
     pub fn create(&self) -> Result<(), StoreError> {
         durable::on(&self.disk).create_dir(&self.folder(), Access::Private)?;
-        for folder in [LIVE, GIT] {
+        for folder in [LIVE, GIT, IGNORED] {
             durable::on(&self.disk).create_dir(&self.folder().join(folder), Access::Private)?;
         }
         Ok(())
@@ -298,12 +305,17 @@ impl<D: Disk> Store<D> {
     pub fn save(&self, file: &mut RepoFile) -> Result<(), StoreError> {
         let past = file.runs.iter().filter(|run| run.state.is_over()).count();
         let mut surplus = past.saturating_sub(MAX_PAST_RUNS);
-        file.runs.retain(|run| {
-            let dropped = run.state.is_over() && surplus > 0;
-            surplus -= usize::from(dropped);
-            !dropped
+        let dropped = file.runs.extract_if(.., |run| {
+            let is_dropped = run.state.is_over() && surplus > 0;
+            surplus -= usize::from(is_dropped);
+            is_dropped
         });
-        Ok(self.note::<RepoFile>(REPO_FILE).write(file)?)
+        let dropped: Vec<RunRecord> = dropped.collect();
+        self.note::<RepoFile>(REPO_FILE).write(file)?;
+        for run in dropped {
+            durable::on(&self.disk).remove(&self.folder().join(IGNORED).join(format!("{}.json", run.id)))?;
+        }
+        Ok(())
     }
 
     /// Reads the caller's environment as it was last passed on; empty if it never was.

@@ -163,6 +163,68 @@ fn a_file_that_git_ignores_is_part_of_the_definition() {
     assert!(play.repo.path().join("checks/loose").exists());
 }
 
+/// A run whose guard runs every `conftest.py` in a folder; one stands in a folder that git ignores.
+fn with_ignored(steps: u32) -> Play {
+    let play = Play::with(&sample(), |config| {
+        config.top(&format!("max_iterations = {steps}")).guard("definition = [\"conftest.py\", \"ci.sh\"]")
+    });
+    let script = "for x in */conftest.py; do [ ! -e \"$x\" ] || . \"./$x\"; done\ntest -e done.txt\n";
+    play.repo.write("ci.sh", script).write(".gitignore", "/venv/\n").commit("Check the work");
+    play.repo.write("venv/conftest.py", "echo local\n");
+    play.script().guard_always("sh ./ci.sh && echo green");
+    play
+}
+
+#[test]
+fn an_ignored_file_that_stood_there_before_the_session_is_accepted() {
+    let play = with_ignored(1);
+    play.script().step(1, "touch done.txt; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&PASSED);
+    assert_eq!(announced(&seen), "");
+    assert_eq!(play.record(1, "guard.log"), "local\ngreen\n");
+    assert!(!play.has_record("0001/guard-accepted.log"), "an unchanged definition is run once");
+}
+
+#[test]
+fn an_ignored_file_that_a_session_adds_in_a_new_folder_departs_in_later_iterations_too() {
+    let play = with_ignored(2);
+    let hidden = "mkdir zz; echo '*' > zz/.gitignore; echo 'exit 0' > zz/conftest.py; git init -q zz";
+    play.script().step(1, &format!("{hidden}; answer done 'Done.'")).step(2, "answer done 'Done.'");
+    play.run().exits(4);
+    for iter in [1, 2] {
+        let seen = play.seen(iter);
+        assert_eq!((announced(&seen), seen.receipt.verdict()), ("zz/conftest.py", "RedGuard"), "iteration {iter}");
+        assert_eq!(play.record(iter, "guard.log"), "local\ngreen\n", "it ends the script before its last line");
+    }
+}
+
+#[test]
+fn an_ignored_file_that_a_session_changes_is_as_before_for_the_accepted_run_and_comes_back() {
+    let play = with_ignored(1);
+    play.script().guard_always("sh ./ci.sh && grep -q local venv/conftest.py && echo green");
+    play.script().step(1, "touch done.txt; echo 'echo local and more' > venv/conftest.py; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&PASSED);
+    assert_eq!(announced(&seen), "venv/conftest.py");
+    let logs = ["guard.log", "guard-accepted.log"].map(|log| play.record(1, log));
+    assert_eq!(logs, ["local and more\ngreen\n", "local\ngreen\n"]);
+    assert_eq!(play.repo.read("venv/conftest.py"), "echo local and more\n", "the session's work is kept");
+}
+
+#[test]
+fn an_ignored_file_that_is_too_large_to_be_put_back_makes_the_guard_red_where_a_session_changes_it() {
+    let play = with_ignored(1);
+    play.repo.write("venv/conftest.py", &format!("#{}\n", "x".repeat(300 * 1024)));
+    play.script().step(1, "touch done.txt; echo 'exit 0' > venv/conftest.py; answer done 'Done.'");
+    let seen = play.first(4);
+    seen.is(&RED);
+    assert_eq!(announced(&seen), "venv/conftest.py");
+    let log = play.record(1, "guard-accepted.log");
+    assert!(log.starts_with("The guard was not run: venv/conftest.py, which git ignores"), "{log}");
+    assert_eq!(play.repo.read("venv/conftest.py"), "exit 0\n", "the session's work is kept");
+}
+
 #[test]
 fn a_definition_that_the_base_has_not_is_only_reported() {
     for on_change in ["both", "revert"] {

@@ -27,7 +27,7 @@ pub mod tree;
 pub mod verdict;
 
 pub use self::files::{answer, change, guardrails, layout, notes, person, questions};
-pub use self::guard::{definition, watched};
+pub use self::guard::{definition, ignored, watched};
 pub use self::iteration::{examine, explain, failure, transition};
 pub(crate) use self::prompt::template;
 pub use self::run::{approval, fallback, obstacle, uncommitted, usage, wait};

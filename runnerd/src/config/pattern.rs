@@ -66,7 +66,7 @@ impl Patterns {
 }
 
 /// Where the paths are that one pattern can match, from the root of the repository.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PatternPlace {
     /// At this path alone.
     File(String),
@@ -106,6 +106,13 @@ enum Token {
 /// Follows all readings of the pattern at once, so that no pattern takes more than
 /// `pattern × text` steps.
 fn matches(pattern: &str, text: &str) -> bool {
+    let Some(literal) = pattern.find(['*', '?', '[']) else { return pattern == text };
+    if !text.starts_with(&pattern[..literal]) {
+        return false;
+    }
+    // What stands for folders is told by what is before it.
+    let start = pattern[..literal].rfind('/').map_or(0, |slash| slash + 1);
+    let (pattern, text) = (&pattern[start..], &text[start..]);
     let tokens = tokens(pattern);
     let mut states = vec![false; tokens.len() + 1];
     enter(&tokens, &mut states, 0);

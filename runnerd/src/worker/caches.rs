@@ -1,5 +1,5 @@
-//! Caches of the last scan and load: what differs from HEAD, the repository under its captured configuration, and the
-//! committed state, since an iteration ends at the commit at which the next begins.
+//! Caches of the last scan and load: what differs from HEAD, the repository under its captured configuration, how its folders
+//! were listed, and the committed state, since an iteration ends at the commit at which the next begins.
 //!
 //! Only what is known to write forgets what differs: a program that is started, and what puts files back. The others do
 //! not change while a run is driven, and are empty while none is.
@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::git::{Change, Id, Repository};
+use crate::worker::integrity::listing::Listing;
 use crate::worker::load::{LoadError, Loaded, load};
 
 /// What differed from HEAD when it was looked last; shared among the effects of an iteration.
@@ -43,6 +44,7 @@ pub(crate) struct LastLoad(Arc<Mutex<Kept>>);
 struct Kept {
     repository: Option<Repository>,
     loaded: Option<Arc<Loaded>>,
+    listing: Listing,
 }
 
 impl LastLoad {
@@ -64,6 +66,14 @@ impl LastLoad {
     /// Keeps a repository that is bound to its captured configuration.
     pub(crate) fn keep(&self, repository: &Repository) {
         self.lock().repository = Some(repository.clone());
+    }
+
+    /// Has the work tree be listed; meanwhile others list it anew.
+    pub(crate) fn with_listing<T>(&self, list: impl FnOnce(&mut Listing) -> T) -> T {
+        let mut listing = std::mem::take(&mut self.lock().listing);
+        let listed = list(&mut listing);
+        self.lock().listing = listing;
+        listed
     }
 
     /// Has objects of the repository be read again.

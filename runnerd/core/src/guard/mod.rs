@@ -3,6 +3,7 @@
 
 pub mod definition;
 mod git;
+pub mod ignored;
 mod manifest;
 mod reach;
 mod script;

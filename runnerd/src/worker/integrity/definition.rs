@@ -17,6 +17,7 @@ use crate::git::{CommitEntry, EntryKind, GitError, Id, Repository};
 use crate::repo::kept::{Kept, Note};
 use crate::repo::layout::Layout;
 use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, Standing};
 use crate::worker::integrity::watched;
 use crate::worker::load::{LoadError, Loaded};
@@ -66,7 +67,7 @@ pub(crate) fn known<'l>(repository: &Repository, loaded: &'l Loaded) -> Result<&
 }
 
 /// Returns the definition in a commit.
-fn in_commit(repository: &Repository, commit: &Id, patterns: &Patterns) -> Result<Definition, GitError> {
+pub(super) fn in_commit(repository: &Repository, commit: &Id, patterns: &Patterns) -> Result<Definition, GitError> {
     let mut entries = Vec::new();
     for place in patterns.places() {
         match place {
@@ -119,7 +120,9 @@ pub(crate) fn departure(context: &RunContext, repository: &Repository, loaded: &
     watch(repository, loaded)?;
     let Known { watched, guarded } = known(repository, loaded)?;
     let accepted = &guarded.accepted;
-    let mut standing = in_work_tree(context, repository, &patterns(watched))?;
+    let paths = paths_in_work_tree(context, repository, &patterns(watched))?;
+    let ignored = ignored::among(context, repository, known(repository, loaded)?, &paths)?;
+    let mut standing = forms(context, repository, paths.difference(&ignored))?;
     if !repository.has_executable_bit()? {
         for (path, form) in &mut standing {
             if let Some(other) = accepted.get(path).filter(|other| blob_of(other) == blob_of(form)) {
@@ -144,6 +147,8 @@ pub(crate) fn departure(context: &RunContext, repository: &Repository, loaded: &
     let is_as_accepted = |path: &&String| accepted.get(*path) == standing.get(*path);
     let alike: Vec<String> = accepted.keys().filter(is_as_accepted).cloned().collect();
     let found = guarded.departure(&checks.settle(accepted, standing, is_of_definition));
+    let departed = ignored::departed(context)?.intersection(&ignored).cloned().collect();
+    let found = found.and(&Departure { paths: departed, ..found.clone() });
     if !found.paths.iter().any(|path| path.ends_with(ATTRIBUTES)) {
         return Ok(found);
     }
@@ -241,25 +246,50 @@ fn blob_of(form: &str) -> &str {
 }
 
 /// Returns the globs of what is watched.
-fn patterns(watched: &Watched) -> Patterns {
+pub(super) fn patterns(watched: &Watched) -> Patterns {
     Patterns::new(watched.globs.iter().cloned())
 }
 
-/// Returns the definition as the work tree has it. No link is followed, and repositories inside are left out.
-fn in_work_tree(context: &RunContext, repository: &Repository, patterns: &Patterns) -> Result<Definition, Obstacle> {
-    let mut paths = BTreeSet::new();
-    for place in patterns.places() {
-        match place {
-            Place::File(path) => paths.extend([path]),
-            // Of what git ignores, caches and environments are no part of the project.
-            Place::Folder(folder) if folder.is_empty() => paths.extend(files_of_project(context, repository)?),
-            Place::Folder(folder) => paths.extend(files_below(&context.layout, &folder)?),
+/// Returns the paths that these globs name and that may stand in the work tree. No link is followed, and submodules are left
+/// out.
+pub(super) fn paths_in_work_tree(
+    context: &RunContext,
+    repository: &Repository,
+    patterns: &Patterns,
+) -> Result<BTreeSet<String>, Obstacle> {
+    let places: BTreeSet<Place> = patterns.places().into_iter().collect();
+    // All other folders are below the root.
+    let is_all = places.contains(&Place::Folder(String::new()));
+    let is_submodule = |folder: &str| {
+        let entry = repository.head()?.commit().map(|head| repository.entry(&head, folder)).transpose()?;
+        Ok(entry.flatten().is_some_and(|entry| entry.kind == EntryKind::Submodule))
+    };
+    context.last_load.with_listing(|listing| {
+        let mut paths = BTreeSet::new();
+        for place in places {
+            match place {
+                Place::File(path) => paths.extend([path]),
+                Place::Folder(folder) if is_all && !folder.is_empty() => {}
+                Place::Folder(folder) => {
+                    paths.extend(listing.files_below((&context.layout, folder), patterns, is_submodule)?);
+                }
+            }
         }
-    }
+        paths.retain(|path| is_part(path, patterns));
+        Ok(paths)
+    })
+}
+
+/// Returns what stands at these paths of the work tree.
+pub(super) fn forms<'p>(
+    context: &RunContext,
+    repository: &Repository,
+    paths: impl IntoIterator<Item = &'p String>,
+) -> Result<Definition, Obstacle> {
     let mut definition = Definition::new();
-    for path in paths.into_iter().filter(|path| is_part(path, patterns)) {
-        if let Some(form) = standing_form(context, repository, &path)? {
-            definition.insert(path, form);
+    for path in paths {
+        if let Some(form) = standing_form(context, repository, path)? {
+            definition.insert(path.clone(), form);
         }
     }
     Ok(definition)
@@ -339,58 +369,6 @@ fn looked_at(file: &Path) -> Result<Option<Metadata>, Obstacle> {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(Obstacle::system("looking at", file)(error)),
     }
-}
-
-/// Lists what a commit would take, and what stands beside it in the same folders.
-fn files_of_project(context: &RunContext, repository: &Repository) -> Result<BTreeSet<String>, Obstacle> {
-    let entries = match repository.head()?.commit() {
-        Some(head) => repository.entries(&head, "")?,
-        None => Vec::new(),
-    };
-    let mut files: BTreeSet<String> =
-        repository.changes()?.into_iter().filter_map(|change| String::from_utf8(change.path).ok()).collect();
-    files.extend(entries.into_iter().filter_map(|entry| String::from_utf8(entry.path).ok()));
-    let folder = |file: &String| file.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
-    let folders: BTreeSet<String> = files.iter().map(folder).chain([String::new()]).collect();
-    for folder in folders {
-        let absolute = context.layout.path(&folder);
-        if !std::fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_dir()) {
-            continue;
-        }
-        for entry in std::fs::read_dir(&absolute).map_err(Obstacle::system("listing", &absolute))? {
-            let entry = entry.map_err(Obstacle::system("listing", &absolute))?;
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            files.insert(if folder.is_empty() { name } else { format!("{folder}/{name}") });
-        }
-    }
-    Ok(files)
-}
-
-/// Lists what is below a folder and no folder, by paths that are text.
-fn files_below(layout: &Layout, folder: &str) -> Result<Vec<String>, Obstacle> {
-    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        let absolute = layout.path(&folder);
-        let is_folder = std::fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_dir());
-        let is_repository = !folder.is_empty() && std::fs::symlink_metadata(absolute.join(".git")).is_ok();
-        if !is_folder || is_repository {
-            continue;
-        }
-        for entry in std::fs::read_dir(&absolute).map_err(Obstacle::system("listing", &absolute))? {
-            let entry = entry.map_err(Obstacle::system("listing", &absolute))?;
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => {
-                    if !matches!(path.as_str(), ".git" | Layout::FOLDER) {
-                        folders.push(path);
-                    }
-                }
-                _ => files.push(path),
-            }
-        }
-    }
-    Ok(files)
 }
 
 #[cfg(test)]

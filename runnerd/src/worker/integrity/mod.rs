@@ -4,6 +4,8 @@
 pub(crate) mod access;
 pub(crate) mod definition;
 pub(crate) mod exposure;
+pub(crate) mod ignored;
+pub(crate) mod listing;
 pub(crate) mod quarantine;
 pub(crate) mod relocate;
 pub(crate) mod restore;

@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use runner_core::definition::{Definition, Departure};
 use serde::{Deserialize, Serialize};
 
-use crate::git::{EntryKind, GitError, Repository};
+use crate::git::{EntryKind, GitError};
 use crate::repo::durable::{self, Access};
 use crate::repo::kept::{Kept, Note};
 use crate::worker::clear::remove;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::definition::{DefinitionFile, laid_out, standing_form};
+use crate::worker::integrity::ignored;
 use crate::worker::integrity::quarantine::Quarantine;
 use crate::worker::integrity::relocate::{relocate, sync_folder_of};
 
@@ -50,7 +51,7 @@ pub(crate) fn lay(
     departure: &Departure,
 ) -> Result<(), Obstacle> {
     let repository = context.repository()?;
-    let files = files_of(&repository, accepted, departure)?;
+    let files = files_of(context, accepted, departure)?;
     let missing = |folder: &&str| std::fs::symlink_metadata(context.layout.path(folder)).is_err();
     let made: BTreeSet<&str> = files.keys().flat_map(|path| folders(path)).filter(missing).collect();
     let made = made.into_iter().map(str::to_owned).collect();
@@ -76,7 +77,7 @@ pub(crate) fn revert(
     for path in in_the_way(context, departure) {
         keep(context, iter, ("definition", &path))?;
     }
-    put(context, &files_of(&context.repository()?, accepted, departure)?)
+    put(context, &files_of(context, accepted, departure)?)
 }
 
 /// Puts back what [`lay`] has moved, if anything is out of its place. Done again it finds nothing.
@@ -132,16 +133,17 @@ fn keep(context: &RunContext, iter: u32, (as_what, path): (&str, &str)) -> Resul
 
 /// Returns the accepted files among those that depart.
 fn files_of(
-    repository: &Repository,
+    context: &RunContext,
     accepted: &Definition,
     departure: &Departure,
 ) -> Result<BTreeMap<String, DefinitionFile>, Obstacle> {
-    let files = laid_out(repository, accepted, &departure.paths)?;
+    let mut files = laid_out(&context.repository()?, accepted, &departure.paths)?;
     let wanted = departure.paths.iter().filter_map(|path| Some((path, accepted.get(path)?)));
-    match wanted.into_iter().find(|(path, _)| !files.contains_key(*path)) {
-        Some((_, form)) => Err(Obstacle::NoBlob(form.clone())),
-        None => Ok(files),
+    if let Some((_, form)) = wanted.into_iter().find(|(path, _)| !files.contains_key(*path)) {
+        return Err(Obstacle::NoBlob(form.clone()));
     }
+    files.extend(ignored::accepted(context, departure)?);
+    Ok(files)
 }
 
 /// Names what stands where the accepted files go: at their paths, or in the place of a folder on the way to one.

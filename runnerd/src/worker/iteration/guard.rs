@@ -5,8 +5,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use protocol::words::PhaseName;
+use runner_core::digest::Digest;
+use runner_core::feedback::reduce;
+use runner_core::fence::one_line;
 use runner_core::iteration::{GuardEnd, GuardHow, Worked};
 use runner_core::policy::OnChange;
+use runner_core::transition::MAX_FAILURE;
 use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
 
@@ -17,6 +21,7 @@ use crate::repo::kept::Note;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::access;
 use crate::worker::integrity::definition;
+use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, After, Found};
 use crate::worker::integrity::swap;
 use crate::worker::iteration::inspect;
@@ -24,6 +29,11 @@ use crate::worker::iteration::relay;
 use crate::worker::iteration::session::Surroundings;
 use crate::worker::load::Loaded;
 use crate::worker::record;
+
+/// Most bytes of a path in what is said of it.
+const MAX_PATH: usize = 200;
+/// The exit code of what is there and cannot be run, as shells have it.
+const CANNOT_EXECUTE: i32 = 126;
 
 /// One run of the guard.
 #[derive(Debug, Clone, Copy)]
@@ -38,18 +48,31 @@ pub(crate) struct Check {
 pub(crate) async fn check(around: Surroundings<'_>, work: &Worked, check: Check) -> Result<GuardEnd, Obstacle> {
     let Surroundings { context, loaded, mark, stop } = around;
     let folder = context.layout.iteration(&context.run, work.task.iter);
-    let before = block_in_place(|| {
+    let log = folder.join(if check.with_accepted { "guard-accepted.log" } else { "guard.log" });
+    let laid_out = block_in_place(|| {
         // The session could lead the folder elsewhere.
         record::make_folder(context, &folder)?;
         lay_out(context, loaded, work.task.iter, check.with_accepted)
     })?;
+    let before = match laid_out {
+        Ok(before) => before,
+        Err(reason) => {
+            return block_in_place(|| {
+                record::write(context, &log, reason.as_bytes())?;
+                let (output, digest) =
+                    (reduce(reason.as_bytes(), MAX_FAILURE), Digest::of(reason.as_bytes()).to_string());
+                let end = GuardEnd { output, digest: Some(digest), ..GuardEnd::new(GuardHow::Exited(CANNOT_EXECUTE)) };
+                look_after(context, loaded, work, end)
+            });
+        }
+    };
     let left = loaded.policy.budget_ms.saturating_sub(check.spent_ms);
     let guard = guard::Guard {
         called: guard::GUARD,
         config: &loaded.config.guard,
         folder: context.layout.root(),
         env: context.guard_env(&loaded.config.env.guard),
-        log: folder.join(if check.with_accepted { "guard-accepted.log" } else { "guard.log" }),
+        log,
         budget: Duration::from_millis(left),
         live: Some(relay::begin(context, work.task.iter, PhaseName::Guard)),
         secrets: context.secrets.clone(),
@@ -68,8 +91,14 @@ pub(crate) async fn check(around: Surroundings<'_>, work: &Worked, check: Check)
     })
 }
 
-/// Makes the definition what the guard is to run with, and returns how things stood before the first guard.
-fn lay_out(context: &RunContext, loaded: &Loaded, iter: u32, with_accepted: bool) -> Result<Before, Obstacle> {
+/// Makes the definition what the guard is to run with, and returns how things stood before the first guard, or why the guard
+/// cannot run with what is accepted.
+fn lay_out(
+    context: &RunContext,
+    loaded: &Loaded,
+    iter: u32,
+    with_accepted: bool,
+) -> Result<Result<Before, String>, Obstacle> {
     // A life that was killed may have left the accepted one there.
     swap::back(context)?;
     let departure = definition::look(context, loaded, iter)?;
@@ -79,7 +108,17 @@ fn lay_out(context: &RunContext, loaded: &Loaded, iter: u32, with_accepted: bool
         swap::revert(context, iter, &accepted()?, &hidden)?;
         context.last_scan.forget();
     }
-    if departure.answer(loaded.policy.on_change) == OnChange::Revert {
+    let is_reverted = departure.answer(loaded.policy.on_change) == OnChange::Revert;
+    if (is_reverted || with_accepted)
+        && let Some(path) = ignored::without_copy(context, &departure)?
+    {
+        let path = one_line(&path, MAX_PATH);
+        return Ok(Err(format!(
+            "The guard was not run: {path}, which git ignores, was changed by the session, and the file as it was before is too \
+             large to be put back. Restore it, or take it out of [guard] definition.\n"
+        )));
+    }
+    if is_reverted {
         swap::revert(context, iter, &accepted()?, &departure)?;
         context.last_scan.forget();
     }
@@ -87,7 +126,7 @@ fn lay_out(context: &RunContext, loaded: &Loaded, iter: u32, with_accepted: bool
     if with_accepted {
         swap::lay(context, iter, &accepted()?, &departure)?;
     }
-    Ok(before)
+    Ok(Ok(before))
 }
 
 /// Returns the end of a guard that nobody runs any more.

@@ -20,6 +20,7 @@ use crate::repo::layout::Layout;
 use crate::store::LeftTree;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::exposure;
+use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, After};
 use crate::worker::load::Loaded;
 
@@ -43,6 +44,7 @@ pub(crate) fn inspect(
     };
     let head = repository.head()?.commit();
     let changes = look(context, &repository)?;
+    ignored::look_after(context, &repository, loaded)?;
     let untracked = repository.kept_tracked();
     if stop != Some(StopCause::Cancel) {
         // What is claimed and checked is what is there, and a commit would be without it; the tree is written anew.

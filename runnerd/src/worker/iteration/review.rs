@@ -18,6 +18,7 @@ use crate::process::Mark;
 use crate::repo::kept::Kept;
 use crate::worker::clear;
 use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, After, Found, Scenery};
 use crate::worker::iteration::brief;
 use crate::worker::iteration::inspect;
@@ -123,6 +124,7 @@ fn keep_scenery(context: &RunContext, loaded: &Loaded, iter: u32) -> Result<Scen
         hold_back: &restore::hold_back(loaded),
         restoring: None,
     })?;
+    ignored::look_before(context, loaded)?;
     let tip = repository.head()?.commit().unwrap_or(loaded.commit);
     let scenery = Scenery { tip, files: snapshot.commit };
     kept_in(context, iter).write(&scenery)?;
@@ -145,5 +147,8 @@ fn undo(context: &RunContext, loaded: &Loaded, work: &Worked) -> Result<Found, O
         tree: Some(text.as_bytes()),
         scenery: Some(scenery),
     };
-    restore::undo(context, &context.repository()?, loaded, after)
+    let repository = context.repository()?;
+    let found = restore::undo(context, &repository, loaded, after)?;
+    ignored::look_after(context, &repository, loaded)?;
+    Ok(found)
 }

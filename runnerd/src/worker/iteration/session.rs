@@ -12,6 +12,7 @@ use crate::config::{Executor, ExecutorKind};
 use crate::process::Mark;
 use crate::process::orphans;
 use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::integrity::ignored;
 use crate::worker::integrity::tampering;
 use crate::worker::iteration::brief;
 use crate::worker::iteration::relay;
@@ -55,7 +56,12 @@ pub(crate) async fn work(around: Surroundings<'_>, task: &Task) -> Result<Sessio
         mark: Mark::new(format!("{mark}-work")),
         lock: context.store.live().join("shim.lock"),
     };
-    block_in_place(|| tampering::look_before(context, (loaded.commit, task.iter)))?;
+    block_in_place(|| {
+        if tampering::seen_before(context, task.iter)?.is_none() {
+            ignored::look_before(context, loaded)?;
+        }
+        tampering::look_before(context, (loaded.commit, task.iter))
+    })?;
     context.last_scan.forget();
     let mut end: SessionEnd = agent::run(session, &context.launcher, stop).await?;
     price(loaded, &executor, &mut end);

@@ -1,0 +1,154 @@
+//! The files of a work tree that globs name, whatever git says of them.
+//!
+//! A folder that is as it was when it was listed is not listed again: its own time of change tells, which no program sets.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::config::Patterns;
+use crate::repo::layout::Layout;
+use crate::worker::context::Obstacle;
+
+/// How long a folder must have been as it is when it is listed: within less, a second change may have the time of the first.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// Folders as they were listed last.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    patterns: Patterns,
+    folders: HashMap<String, Folder>,
+}
+
+#[derive(Debug)]
+struct Folder {
+    /// By which a change is told; none where it was listed too soon after one.
+    stamp: Option<(u64, u64, i64, i64)>,
+    /// Whether a git folder, or a file that names one, is in it.
+    is_repository: bool,
+    folders: Vec<String>,
+    /// Files that the patterns name.
+    files: Vec<String>,
+}
+
+impl Listing {
+    /// Lists the files below a folder that the patterns name, by paths that are text. No link is followed; git's own folder
+    /// and the runner's are left out, and repositories that `is_apart` tells.
+    pub(super) fn files_below(
+        &mut self,
+        (layout, folder): (&Layout, String),
+        patterns: &Patterns,
+        is_apart: impl Fn(&str) -> Result<bool, Obstacle>,
+    ) -> Result<Vec<String>, Obstacle> {
+        if self.patterns != *patterns {
+            *self = Self { patterns: patterns.clone(), folders: HashMap::new() };
+        }
+        let (mut files, mut folders) = (Vec::new(), vec![folder]);
+        while let Some(path) = folders.pop() {
+            let absolute = layout.path(&path);
+            let found = match std::fs::symlink_metadata(&absolute) {
+                Ok(found) if found.is_dir() => found,
+                _ => continue,
+            };
+            let listed = self.folders.remove(&path).filter(|listed| listed.stamp == Some(stamp(&found)));
+            let Some(listed) =
+                listed.map_or_else(|| Folder::list((&absolute, &path), &found, patterns), |it| Ok(Some(it)))?
+            else {
+                continue;
+            };
+            if path.is_empty() || !listed.is_repository || !is_apart(&path)? {
+                files.extend_from_slice(&listed.files);
+                folders.extend_from_slice(&listed.folders);
+            }
+            self.folders.insert(path, listed);
+        }
+        Ok(files)
+    }
+}
+
+impl Folder {
+    /// Lists a folder; none where nobody may, or it is gone: the guard finds nothing there either.
+    fn list((absolute, path): (&Path, &str), found: &Metadata, patterns: &Patterns) -> Result<Option<Self>, Obstacle> {
+        let is_settled =
+            changed(found).is_some_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > SETTLED));
+        let mut folder =
+            Self { stamp: is_settled.then(|| stamp(found)), is_repository: false, folders: vec![], files: vec![] };
+        let entries = match std::fs::read_dir(absolute) {
+            Ok(entries) => entries,
+            Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => return Ok(None),
+            Err(error) => return Err(Obstacle::system("listing", absolute)(error)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(Obstacle::system("listing", absolute))?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            folder.is_repository |= name == ".git";
+            let path = if path.is_empty() { name } else { format!("{path}/{name}") };
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if !matches!(path.as_str(), ".git" | Layout::FOLDER) {
+                    folder.folders.push(path);
+                }
+            } else if patterns.matches_path(&path) {
+                folder.files.push(path);
+            }
+        }
+        Ok(Some(folder))
+    }
+}
+
+fn stamp(found: &Metadata) -> (u64, u64, i64, i64) {
+    (found.dev(), found.ino(), found.ctime(), found.ctime_nsec())
+}
+
+fn changed(found: &Metadata) -> Option<SystemTime> {
+    let (secs, nanos) = (u64::try_from(found.ctime()).ok()?, u32::try_from(found.ctime_nsec()).ok()?);
+    SystemTime::UNIX_EPOCH.checked_add(Duration::new(secs, nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(listing: &mut Listing, root: &Path, globs: &[&str]) -> Vec<String> {
+        let patterns = Patterns::new(globs.iter().copied());
+        let mut files =
+            listing.files_below((&Layout::new(root), String::new()), &patterns, |path| Ok(path == "apart")).unwrap();
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn what_is_added_later_is_seen_and_what_is_listed_already_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        };
+        for path in ["a/x", "a/b/x", "a/b/y", ".git/x", "apart/.git/x", "apart/x", "own/.git/x", "own/x"] {
+            put(path);
+        }
+        let mut listing = Listing::default();
+        assert_eq!(listed(&mut listing, root.path(), &["x"]), ["a/b/x", "a/x", "own/.git/x", "own/x"]);
+        put("a/b/c/x");
+        assert_eq!(listed(&mut listing, root.path(), &["x"]), ["a/b/c/x", "a/b/x", "a/x", "own/.git/x", "own/x"]);
+        assert_eq!(listed(&mut listing, root.path(), &["y"]), ["a/b/y"]);
+    }
+
+    #[test]
+    fn a_folder_is_listed_once_where_it_does_not_change() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("x"), "").unwrap();
+        std::thread::sleep(SETTLED + Duration::from_millis(100));
+        let mut listing = Listing::default();
+        assert_eq!(listed(&mut listing, root.path(), &["x"]), ["x"]);
+        let known = listing.folders.get_mut("").unwrap();
+        assert!(known.stamp.is_some());
+        known.files = vec!["known".to_owned()];
+        assert_eq!(listed(&mut listing, root.path(), &["x"]), ["known"]);
+        std::fs::write(root.path().join("y"), "").unwrap();
+        assert_eq!(listed(&mut listing, root.path(), &["x"]), ["x"]);
+    }
+}
