@@ -257,9 +257,9 @@ impl<D: Disk> Store<D> {
         (self.note(&format!("{GIT}/{name}.json")), self.folder().join(GIT).join(name))
     }
 
-    /// Returns the note of a run's ignored files.
-    pub fn ignored<T: Note>(&self, run: &str) -> Kept<T, D> {
-        self.note(&format!("{IGNORED}/{run}.json"))
+    /// Returns the note of a run's ignored files, and the folder that it needs.
+    pub fn ignored<T: Note>(&self, run: &str) -> (Kept<T, D>, PathBuf) {
+        (self.note(&format!("{IGNORED}/{run}.json")), self.folder().join(IGNORED))
     }
 
     /// Returns the note that remembers how a session has left the user's own git configuration, of all repositories.
@@ -275,7 +275,7 @@ impl<D: Disk> Store<D> {
     /// Makes the folder, private to this user.
     pub fn create(&self) -> Result<(), StoreError> {
         durable::on(&self.disk).create_dir(&self.folder(), Access::Private)?;
-        for folder in [LIVE, GIT, IGNORED] {
+        for folder in [LIVE, GIT] {
             durable::on(&self.disk).create_dir(&self.folder().join(folder), Access::Private)?;
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! Which of them depart is `runner_core::ignored`'s to say.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 
 use base64::Engine as _;
@@ -12,8 +13,9 @@ use runner_core::definition::{Definition, Departure};
 use runner_core::ignored::Ignored;
 use serde::{Deserialize, Serialize};
 
-use crate::git::{EntryKind, Repository};
-use crate::repo::kept::{Kept, Note};
+use crate::git::{EntryKind, Id, Repository};
+use crate::repo::durable::{self, Access};
+use crate::repo::kept::Note;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::definition::{self, DefinitionFile, Known};
 use crate::worker::integrity::restore::{self, Standing};
@@ -144,13 +146,12 @@ fn standing(context: &RunContext, repository: &Repository, loaded: &Loaded) -> R
 
 /// Returns what a file holds, where it is what its form says and not too large.
 fn copy(context: &RunContext, path: &str, form: &str) -> Result<Option<String>, Obstacle> {
-    use std::os::unix::ffi::OsStrExt as _;
     let file = context.layout.path(path);
     if form.starts_with("120000:") {
         let target = std::fs::read_link(&file).map_err(Obstacle::system("reading", &file))?;
         return Ok(Some(BASE64.encode(target.as_os_str().as_bytes())));
     }
-    let is_object = form.rsplit(':').next().is_some_and(|id| id.parse::<crate::git::Id>().is_ok());
+    let is_object = form.rsplit(':').next().is_some_and(|id| id.parse::<Id>().is_ok());
     Ok(match restore::standing(&file)? {
         Standing::File(bytes) if is_object && bytes.len() as u64 <= MAX_COPIED => Some(BASE64.encode(bytes)),
         _ => None,
@@ -158,7 +159,8 @@ fn copy(context: &RunContext, path: &str, form: &str) -> Result<Option<String>, 
 }
 
 fn read(context: &RunContext) -> Result<IgnoredFiles, Obstacle> {
-    Ok(note(context).read()?.unwrap_or_default())
+    let (note, _) = context.store.ignored::<IgnoredFiles>(&context.run);
+    Ok(note.read()?.unwrap_or_default())
 }
 
 /// Keeps what is not kept yet: a run without such files has no note.
@@ -166,9 +168,7 @@ fn write(context: &RunContext, before: &IgnoredFiles, now: &IgnoredFiles) -> Res
     if before == now {
         return Ok(());
     }
-    Ok(note(context).write(now)?)
-}
-
-fn note(context: &RunContext) -> Kept<IgnoredFiles> {
-    context.store.ignored(&context.run)
+    let (note, folder) = context.store.ignored(&context.run);
+    durable::create_dir(&folder, Access::Private)?;
+    Ok(note.write(now)?)
 }

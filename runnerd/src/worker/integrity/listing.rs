@@ -7,14 +7,16 @@ use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
+use jiff::{SignedDuration, Timestamp};
+
+use crate::clock;
 use crate::config::Patterns;
 use crate::repo::layout::Layout;
 use crate::worker::context::Obstacle;
 
 /// How long a folder must have been as it is when it is listed: within less, a second change may have the time of the first.
-const SETTLED: Duration = Duration::from_secs(2);
+const SETTLED: SignedDuration = SignedDuration::from_secs(2);
 
 /// Folders as they were listed last.
 #[derive(Debug, Default)]
@@ -72,8 +74,8 @@ impl Listing {
 impl Folder {
     /// Lists a folder; none where nobody may, or it is gone: the guard finds nothing there either.
     fn list((absolute, path): (&Path, &str), found: &Metadata, patterns: &Patterns) -> Result<Option<Self>, Obstacle> {
-        let is_settled =
-            changed(found).is_some_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > SETTLED));
+        let changed = Timestamp::new(found.ctime(), i32::try_from(found.ctime_nsec()).unwrap_or(0)).ok();
+        let is_settled = changed.is_some_and(|changed| clock::now().duration_since(changed) > SETTLED);
         let mut folder =
             Self { stamp: is_settled.then(|| stamp(found)), is_repository: false, folders: vec![], files: vec![] };
         let entries = match std::fs::read_dir(absolute) {
@@ -100,11 +102,6 @@ impl Folder {
 
 fn stamp(found: &Metadata) -> (u64, u64, i64, i64) {
     (found.dev(), found.ino(), found.ctime(), found.ctime_nsec())
-}
-
-fn changed(found: &Metadata) -> Option<SystemTime> {
-    let (secs, nanos) = (u64::try_from(found.ctime()).ok()?, u32::try_from(found.ctime_nsec()).ok()?);
-    SystemTime::UNIX_EPOCH.checked_add(Duration::new(secs, nanos))
 }
 
 #[cfg(test)]
@@ -141,7 +138,7 @@ mod tests {
     fn a_folder_is_listed_once_where_it_does_not_change() {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("x"), "").unwrap();
-        std::thread::sleep(SETTLED + Duration::from_millis(100));
+        std::thread::sleep(SETTLED.unsigned_abs() + std::time::Duration::from_millis(100));
         let mut listing = Listing::default();
         assert_eq!(listed(&mut listing, root.path(), &["x"]), ["x"]);
         let known = listing.folders.get_mut("").unwrap();
