@@ -185,6 +185,6 @@ fn tell(to: &OwnedFd, word: &Word) {
 
 /// Orphans become children of init, too: the number inside tells the leader from them.
 fn number_outside(init: Pid, inside: i32) -> Option<Pid> {
-    let mut children = table::children(init.as_raw()).ok()?.into_iter();
+    let mut children = table::children(init.as_raw()).ok()?;
     children.find(|child| table::number_inside(child.pid) == Some(inside)).map(|child| Pid::from_raw(child.pid))
 }

@@ -4,6 +4,7 @@ use std::{
     fmt::Display,
     fs::{self, File},
     io::{self, Read as _},
+    path::Path,
 };
 
 /// Room for nearly every file of a process, which is then read in one call and not in ten: `/proc` tells no sizes.
@@ -56,18 +57,30 @@ pub fn entry(pid: i32) -> Option<ProcessEntry> {
 
 /// Reads the entries of all processes, each when it is asked for.
 pub fn entries() -> io::Result<impl Iterator<Item = ProcessEntry>> {
-    let items = fs::read_dir("/proc")?.flatten();
-    Ok(items.filter_map(|item| item.file_name().to_str()?.parse().ok()).filter_map(entry))
+    Ok(numbers("/proc")?.filter_map(entry))
 }
 
-/// Reads the entries of the children of a process that has one thread.
-///
-/// A kernel may be built without the list of them; then all processes are looked through.
-pub(crate) fn children(of: i32) -> io::Result<Vec<ProcessEntry>> {
-    match read_text(of, &format!("task/{of}/children")) {
-        Ok(list) => Ok(list.split_whitespace().filter_map(|pid| entry(pid.parse().ok()?)).collect()),
-        Err(_) => Ok(entries()?.filter(|entry| entry.parent == of).collect()),
-    }
+/// Reads the entries of the children of a process, each when it is asked for. A child that is born or ends meanwhile may be
+/// missing.
+pub(crate) fn children(of: i32) -> io::Result<impl Iterator<Item = ProcessEntry>> {
+    let listed = if has_lists_of_children() { listed_children(of)? } else { numbers("/proc")?.collect() };
+    Ok(listed.into_iter().filter_map(entry).filter(move |entry| entry.parent == of))
+}
+
+/// A kernel may be built without lists of children; then all processes are looked through.
+fn has_lists_of_children() -> bool {
+    fs::exists("/proc/thread-self/children").unwrap_or(false)
+}
+
+fn listed_children(of: i32) -> io::Result<Vec<i32>> {
+    // Each thread has the children that it forked; one that has ended has none.
+    let lists =
+        numbers(format!("/proc/{of}/task"))?.flat_map(|thread| read_text(of, &format!("task/{thread}/children")));
+    Ok(lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect())
+}
+
+fn numbers(folder: impl AsRef<Path>) -> io::Result<impl Iterator<Item = i32>> {
+    Ok(fs::read_dir(folder)?.flatten().filter_map(|item| item.file_name().to_str()?.parse().ok()))
 }
 
 /// Returns the number that a process has inside the innermost PID namespace that it lives in.
@@ -129,9 +142,9 @@ mod tests {
         shell.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pid = i32::try_from(shell.id()).unwrap();
-        let found = children(pid).unwrap();
+        let found: Vec<i32> = children(pid).unwrap().map(|entry| entry.parent).collect();
         drop(shell.stdin.take());
         shell.wait().unwrap();
-        assert_eq!(found.iter().map(|entry| entry.parent).collect::<Vec<_>>(), [pid]);
+        assert_eq!(found, [pid]);
     }
 }

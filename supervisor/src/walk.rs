@@ -1,10 +1,10 @@
-//! Signals to everything that descends from the calling process, found by walking the table of processes.
+//! Signals to everything that descends from the calling process, found from parent to child.
 //!
 //! A walk is a race against processes that fork, so nothing here claims to be complete: the shim repeats it until the
 //! kernel says that no child is left. Where a control group or a namespace kills at once, a walk counts before it, and
 //! proves after it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use nix::{
     sys::signal::{Signal as NixSignal, killpg},
@@ -57,7 +57,7 @@ fn is(entry: &ProcessEntry, pid: Option<Pid>) -> bool {
 
 /// Returns the living descendants that one pass finds.
 pub(crate) fn look() -> Vec<ProcessEntry> {
-    living_below(getpid(), entries())
+    living_below(getpid(), children)
 }
 
 /// Kills every descendant that one pass finds, and returns those.
@@ -67,13 +67,14 @@ pub(crate) fn look() -> Vec<ProcessEntry> {
 pub fn kill() -> Vec<ProcessEntry> {
     let own = getpid();
     let is_child = |entry: &ProcessEntry| entry.parent == own.as_raw();
-    let table = entries().inspect(|entry| {
-        if is_child(entry) {
-            // Its number is its own until the caller reaps it.
-            let _ = nix::sys::signal::kill(Pid::from_raw(entry.pid), NixSignal::SIGKILL);
-        }
+    let found = living_below(own, |parent| {
+        children(parent).inspect(|entry| {
+            if is_child(entry) {
+                // Its number is its own until the caller reaps it.
+                let _ = nix::sys::signal::kill(Pid::from_raw(entry.pid), NixSignal::SIGKILL);
+            }
+        })
     });
-    let found = living_below(own, table);
     for entry in found.iter().filter(|entry| !is_child(entry)) {
         signal(entry, &[Signal::KILL]);
     }
@@ -91,22 +92,22 @@ pub fn signal(entry: &ProcessEntry, signals: &[Signal]) {
     }
 }
 
-/// A table that cannot be read now is read again in the next pass.
-fn entries() -> impl Iterator<Item = ProcessEntry> {
-    table::entries().into_iter().flatten()
+/// A list that cannot be read now is read again in the next pass.
+fn children(of: i32) -> impl Iterator<Item = ProcessEntry> {
+    table::children(of).into_iter().flatten()
 }
 
-fn living_below(root: Pid, table: impl Iterator<Item = ProcessEntry>) -> Vec<ProcessEntry> {
-    let mut children: HashMap<i32, Vec<ProcessEntry>> = HashMap::new();
-    for entry in table {
-        children.entry(entry.parent).or_default().push(entry);
-    }
+fn living_below<C: Iterator<Item = ProcessEntry>>(root: Pid, children: impl Fn(i32) -> C) -> Vec<ProcessEntry> {
     let mut found = Vec::new();
-    let mut parents = vec![root.as_raw()];
+    let (mut parents, mut seen) = (vec![root.as_raw()], HashSet::from([root.as_raw()]));
     while let Some(parent) = parents.pop() {
-        let born = children.remove(&parent).unwrap_or_default();
-        parents.extend(born.iter().map(|entry| entry.pid));
-        found.extend(born.into_iter().filter(|entry| !entry.is_zombie));
+        for entry in children(parent) {
+            // A number may be another process's by now.
+            if seen.insert(entry.pid) {
+                parents.push(entry.pid);
+                found.extend(Some(entry).filter(|entry| !entry.is_zombie));
+            }
+        }
     }
     found
 }
@@ -119,13 +120,16 @@ mod tests {
         ProcessEntry { pid, parent, group: pid, started: 0, is_zombie: false }
     }
 
+    fn below(table: &[ProcessEntry]) -> impl Fn(i32) -> std::vec::IntoIter<ProcessEntry> {
+        |parent| table.iter().copied().filter(|entry| entry.parent == parent).collect::<Vec<_>>().into_iter()
+    }
+
     #[test]
     fn living_descendants_at_any_depth_are_found_and_relatives_are_not() {
         let mut zombie = process(7, 2);
         zombie.is_zombie = true;
         let table = [process(2, 1), process(3, 2), process(4, 3), process(5, 1), process(6, 5), zombie, process(8, 7)];
-        let mut pids: Vec<i32> =
-            living_below(Pid::from_raw(2), table.into_iter()).iter().map(|entry| entry.pid).collect();
+        let mut pids: Vec<i32> = living_below(Pid::from_raw(2), below(&table)).iter().map(|entry| entry.pid).collect();
         pids.sort_unstable();
         assert_eq!(pids, [3, 4, 8]);
     }
@@ -133,6 +137,7 @@ mod tests {
     #[test]
     fn table_with_a_circle_ends() {
         let table = [process(2, 3), process(3, 2)];
-        assert_eq!(living_below(Pid::from_raw(2), table.into_iter()).len(), 2);
+        let pids: Vec<i32> = living_below(Pid::from_raw(2), below(&table)).iter().map(|entry| entry.pid).collect();
+        assert_eq!(pids, [3]);
     }
 }

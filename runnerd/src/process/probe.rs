@@ -91,6 +91,13 @@ pub async fn probe(launcher: &Launcher, wanted: Wanted<'_>) -> Offer {
     });
     let place: Result<GroupPlace, NoGroupPlace> = place.await.expect("BUG: looking for a control group does not panic");
     let probe = Probe { launcher, folder: wanted.folder, owner: wanted.owner };
+    // As a rule one program shows all of it.
+    if wanted.strongest == Containment::Pidns
+        && let Ok(place) = &place
+        && let Some(namespaces) = probe.privileged(Some(place)).await
+    {
+        return offer(Ok(place.clone()), Ok(namespaces), wanted.strongest);
+    }
     let place = match place {
         _ if wanted.strongest < Containment::Cgroup => Err(Unused::Unwanted(wanted.strongest)),
         Ok(place) => probe.trial(Walls { place: Some(place.clone()), namespaces: None }).await.map(|()| place),
@@ -146,15 +153,22 @@ struct Probe<'a> {
 impl Probe<'_> {
     /// Finds a way to make PID namespaces, together with a control group where there are any.
     async fn namespaces(&self, place: Option<&GroupPlace>) -> Result<Namespaces, Unused> {
-        let trial = async |namespaces| {
-            self.trial(Walls { place: place.cloned(), namespaces: Some(namespaces) }).await.map(|()| namespaces)
-        };
-        if geteuid().is_root()
-            && let Ok(privileged) = trial(Namespaces::Privileged).await
-        {
-            return Ok(privileged);
+        match self.privileged(place).await {
+            Some(privileged) => Ok(privileged),
+            None => self.inside(place, Namespaces::WithUser).await,
         }
-        trial(Namespaces::WithUser).await
+    }
+
+    /// Tries namespaces that root can make without a user namespace.
+    async fn privileged(&self, place: Option<&GroupPlace>) -> Option<Namespaces> {
+        if !geteuid().is_root() {
+            return None;
+        }
+        self.inside(place, Namespaces::Privileged).await.ok()
+    }
+
+    async fn inside(&self, place: Option<&GroupPlace>, namespaces: Namespaces) -> Result<Namespaces, Unused> {
+        self.trial(Walls { place: place.cloned(), namespaces: Some(namespaces) }).await.map(|()| namespaces)
     }
 
     /// Starts a program inside of these walls, hears from it that it is there, and ends it.
