@@ -398,18 +398,6 @@ fn kinds_of_changes_are_told_apart() {
 }
 
 #[test]
-fn ten_thousand_new_files_are_committed() {
-    let fixture = Fixture::new();
-    for i in 0..10_000 {
-        fixture.write(format!("many/{}/{i}", i % 100), i.to_string());
-    }
-    assert_eq!(fixture.repository().changes().unwrap().len(), 10_000);
-    commit(&fixture.repository()).unwrap();
-    fixture.assert_sound();
-    assert_eq!(fixture.git(&["ls-tree", "-r", "--name-only", "HEAD"]).lines().count(), 10_006);
-}
-
-#[test]
 fn signed_commit_carries_the_signature() {
     for engine in ENGINES {
         let fixture = Fixture::new();
