@@ -13,6 +13,23 @@ fn played() -> Play {
 }
 
 #[test]
+fn nobody_else_reads_a_record() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let play = played();
+    let mode = |path: &str| {
+        let path = play.repo.path().join(".runner/iterations").join(path);
+        fs::metadata(&path).expect("it is there").permissions().mode() & 0o777
+    };
+    for folder in ["", RUN, &format!("{RUN}/0001")] {
+        assert_eq!(mode(folder), 0o700, "{folder}");
+    }
+    for file in ["executor.log", "prompt.md", "meta.json", "events.jsonl", "diff.patch", "tree.after.json"] {
+        assert_eq!(mode(&format!("{RUN}/0001/{file}")), 0o600, "{file}");
+    }
+    assert_eq!(mode(&format!("{RUN}/events.jsonl")), 0o600);
+}
+
+#[test]
 fn a_record_and_a_whole_run_are_copied_as_they_are() {
     let play = played();
     let to = |name: &str| play.home.path().join(name).display().to_string();

@@ -15,7 +15,7 @@ mod value;
 
 use protocol::words::{GuardOutcome, VerdictName};
 
-pub use claim::claims;
+pub use claim::{claims, has_subject};
 pub use headline::headline;
 pub use list::{NameList, NotAList};
 pub use receipt::{Receipt, Subject};

@@ -139,7 +139,7 @@ impl Capture {
 async fn create(log: &LogFile) -> io::Result<File> {
     match fs::remove_file(&log.path).await {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => File::options().write(true).create_new(true).open(&log.path).await,
+        _ => File::options().write(true).create_new(true).mode(0o600).open(&log.path).await,
     }
 }
 

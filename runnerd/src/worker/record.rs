@@ -44,7 +44,7 @@ pub(crate) fn begin(context: &RunContext, task: &Task, tree: &str, prompt: Optio
 pub(crate) fn make_folder(context: &RunContext, folder: &Path) -> Result<(), Obstacle> {
     let relative = folder.strip_prefix(context.layout.root()).unwrap_or(folder);
     clear::clear_way(context, relative)?;
-    durable::put_dir_below(context.layout.root(), relative, Access::Repository)?;
+    durable::put_dir_below(context.layout.root(), relative, Access::Private)?;
     Ok(())
 }
 
@@ -58,7 +58,8 @@ pub(crate) fn note((work_tree, run): (&Path, &str), event: &protocol::event::Eve
     let file = folder.join("events.jsonl");
     let Ok(mut line) = serde_json::to_vec(event) else { return };
     line.push(b'\n');
-    let opened = OpenOptions::new().append(true).create(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(&file);
+    let opened =
+        OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(&file);
     if let Err(error) = opened.and_then(|mut file| file.write_all(&hidden.redact(&line))) {
         tracing::debug!(path = %file.display(), %error, "the event is not in the run's list");
     }
@@ -175,7 +176,7 @@ fn link(file: &Path, name: &Path) -> Result<(), Obstacle> {
 /// file elsewhere, is not written to.
 pub(crate) fn write(context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), Obstacle> {
     clear::remove(path)?;
-    let opened = OpenOptions::new().write(true).create_new(true).open(path);
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let written = opened.and_then(|mut file| file.write_all(&context.secrets.redact_bytes(bytes)));
     written.map_err(Obstacle::system("writing", path))
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::cut::End;
 use super::link::Head;
-use crate::message::{MessageError, Receipt, RulesError, RunnerCommit, claims};
+use crate::message::{MessageError, Receipt, RulesError, RunnerCommit, claims, has_subject};
 
 /// The commits of one run along first parents, oldest first, and whose each is.
 #[derive(Debug)]
@@ -279,7 +279,7 @@ fn sort(heads: &[Head]) -> Vec<Part> {
     for (at, head) in heads.iter().enumerate().rev() {
         session = session.filter(|from| *from != head.id);
         if session.is_some() {
-            parts.push(Part::Agent { poses: is_claim(head) });
+            parts.push(Part::Agent { poses: is_claim(head) || has_subject(&head.message) });
             continue;
         }
         parts.push(match RunnerCommit::parse_bytes(&head.message) {

@@ -4,7 +4,7 @@
 //! lines of that are trailers. `git interpret-trailers` ends a message at a divider and `git log` does not; what either of
 //! them reads counts. Whether what is claimed has the runner's form is not asked here.
 
-use super::KIND;
+use super::{KIND, SCOPE};
 
 /// The line from which on git ignores everything.
 const SCISSORS: &[u8] = b"# ------------------------ >8 ------------------------\n";
@@ -15,6 +15,13 @@ const GENERATED: [&[u8]; 2] = [b"Signed-off-by: ", b"(cherry picked from commit 
 /// line that is not blank, and `git interpret-trailers`, which ends the last line, with `--no-divider` and without.
 pub fn claims(message: &[u8]) -> bool {
     names(message, KIND)
+}
+
+/// Tells whether a message begins like one of the runner's: people read subjects, and not all that follows.
+pub fn has_subject(message: &[u8]) -> bool {
+    let subject = lines(message).find(|line| !is_blank(line)).unwrap_or_default();
+    let told = subject.strip_prefix(SCOPE.as_bytes()).unwrap_or_default();
+    told.starts_with(b"run ") || told.windows(5).any(|word| word == b" run ")
 }
 
 /// Tells the same of any trailer.

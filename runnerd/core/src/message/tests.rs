@@ -262,6 +262,17 @@ fn a_message_of_somebody_else_is_told_from_a_broken_one() {
 }
 
 #[test]
+fn a_subject_like_the_runners_is_told() {
+    for subject in ["chore(loop): run r-1 iter 0007 node root.2 status=done guard=pass", "\nchore(loop): start run r-1"]
+    {
+        assert!(has_subject(subject.as_bytes()), "{subject:?}");
+    }
+    for subject in ["", "chore(loop): rerun it", "fix: x\n\nchore(loop): run r-1", "Revert \"chore(loop): run r-1\""] {
+        assert!(!has_subject(subject.as_bytes()), "{subject:?}");
+    }
+}
+
+#[test]
 fn a_message_claims_to_be_the_runners_to_whoever_reads_trailers_as_git_does() {
     for line in ["Runner-Commit: iteration", "runner-commit: x", "RUNNER-COMMIT :x", "Runner-Commit:\u{fffd}"] {
         assert!(claims(format!("x\n\nA: b\n{line}\n\n \n").as_bytes()), "{line:?}");
