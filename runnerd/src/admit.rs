@@ -92,7 +92,8 @@ pub fn present(path: &Path) -> Result<Repository, ErrorData> {
 pub fn git_error(error: &GitError) -> ErrorData {
     if error.nature() == Nature::Lost {
         let lost = ErrorData::new(ErrorKind::Held, error.to_string()).caused_by(error);
-        return lost.hint("put the git folder back, then: runnerctl resume; or: runnerctl cancel");
+        let remedy = error.remedy().unwrap_or_default();
+        return lost.hint(format!("{remedy}, then: runnerctl resume; or: runnerctl cancel"));
     }
     if matches!(error, GitError::NotCaptured { .. }) {
         let held = ErrorData::new(ErrorKind::Held, in_one_line(error));

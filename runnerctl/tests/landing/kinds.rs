@@ -19,6 +19,17 @@ fn a_sparse_work_tree_stays_as_sparse_as_it_is() {
     assert_eq!((scene.repo.read("out/b").as_str(), tracked(&scene).as_str()), ("2\n", ""));
 }
 
+#[test]
+fn attributes_of_a_run_say_nothing_of_how_it_is_merged() {
+    let scene = Scene::new(&["x"]);
+    let lines = |first: &str, last: &str| format!("{first}\n{}{last}\n", "same\n".repeat(9));
+    scene.repo.write("f", &lines("1", "1")).commit("A file");
+    scene.run("a", &["echo '* -merge' > .gitattributes; sed -i '1s/1/run/' f; answer done 'Done.'"]).on_main();
+    scene.repo.write("f", &lines("1", "main")).commit("The other end");
+    scene.land(&["a"]).exits(0);
+    assert_eq!(scene.repo.read("f"), lines("run", "main"));
+}
+
 /// Returns what differs of what git tracks.
 fn tracked(scene: &Scene) -> String {
     scene.git(&["status", "--porcelain", "--untracked-files=no"])

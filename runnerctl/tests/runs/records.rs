@@ -30,6 +30,15 @@ fn nobody_else_reads_a_record() {
 }
 
 #[test]
+fn attributes_of_a_session_hide_nothing_from_a_patch() {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    play.script().step(1, "echo '* -diff' > .gitattributes; echo 'look at me' > seen.txt; answer retry 'Not yet.'");
+    play.run().exits(4);
+    let patch = play.record(1, "diff.patch");
+    assert!(patch.contains("+look at me"), "{patch}");
+}
+
+#[test]
 fn a_record_and_a_whole_run_are_copied_as_they_are() {
     let play = played();
     let to = |name: &str| play.home.path().join(name).display().to_string();

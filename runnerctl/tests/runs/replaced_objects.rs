@@ -51,7 +51,7 @@ fn an_accepted_definition_that_was_replaced_holds_the_run_and_is_named() {
     let accepted = play.repo.git(&["rev-parse", "HEAD:ci.sh"]);
     play.script().step(1, &format!("{SWAP}swap HEAD:ci.sh HEAD:weak; cp weak ci.sh\nanswer done 'Done.'"));
     play.begin();
-    let run = play.client().wait_for(play.repo.path(), RunStatus::Waiting);
+    let run = play.client().wait_for(play.repo.path(), RunStatus::Held);
     let told = format!("{:?}", run.summary.reason);
     assert!(told.contains(&format!("object {accepted} in ")) && told.contains("is not what its name says"), "{told}");
     play.repo.git(&["cat-file", "-e", &accepted]);
@@ -90,6 +90,7 @@ fn a_state_that_was_replaced_is_not_gone_on_from() {
     let is_told = |run: &RunView| run.summary.reason.as_ref().is_some_and(|reason| reason.message.contains(&told));
     play.client().wait_until(play.repo.path(), is_told);
     replaced.put_back();
+    play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     assert_eq!(play.script().sessions(), 2);
 }

@@ -235,15 +235,16 @@ impl GitError {
 impl Obstructs for GitError {
     fn nature(&self) -> Nature {
         match self {
-            Self::NoRepository { .. } | Self::Gone { .. } | Self::Swapped { .. } | Self::Replaced { .. } => {
-                Nature::Lost
-            }
+            Self::NoRepository { .. }
+            | Self::Gone { .. }
+            | Self::Swapped { .. }
+            | Self::Replaced { .. }
+            | Self::FalseObject { .. } => Nature::Lost,
             Self::Locked { .. } | Self::TornObject { .. } | Self::Repacked { .. } => Nature::Passing,
             Self::Io { source, .. } => source.nature(),
             Self::NotCaptured { source, .. } | Self::Broken { source, .. } => nature_of_cause(&**source),
             Self::Bare { .. }
             | Self::ForeignOwner { .. }
-            | Self::FalseObject { .. }
             | Self::Pruned { .. }
             | Self::Program { .. }
             | Self::OperationUnderWay { .. }

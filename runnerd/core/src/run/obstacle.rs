@@ -58,7 +58,7 @@ pub enum Nature {
     Passing,
     /// Everything else, like a missing right or a broken repository: tried a few times.
     Lasting,
-    /// The repository is not where it was: whatever is tried would be tried elsewhere.
+    /// Something else stands in the place of the repository, or of what was written: trying again does not bring it back.
     Lost,
 }
 
