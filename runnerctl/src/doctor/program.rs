@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -25,17 +26,35 @@ pub(crate) enum Said {
     TimedOut,
 }
 
-/// Runs a program in a folder.
+/// Runs a program in a folder. It has ended when this returns.
 pub(crate) async fn run<A: AsRef<OsStr>>(program: &str, args: &[A], folder: &Path) -> Said {
     let mut command = Command::new(program);
-    command.args(args).current_dir(folder).stdin(Stdio::null()).kill_on_drop(true);
-    match timeout(LIMIT, command.output()).await {
-        Err(_) => Said::TimedOut,
-        Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Said::Missing,
+    command.args(args).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = match command.kill_on_drop(true).spawn() {
+        Ok(child) => child,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Said::Missing,
+        Err(error) => return Said::Failed(error.to_string()),
+    };
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let output = async { tokio::try_join!(child.wait(), all_of(stdout), all_of(stderr)) };
+    match timeout(LIMIT, output).await {
+        Err(_) => {
+            // One that cannot be killed is not waited for.
+            let _ = timeout(LIMIT, child.kill()).await;
+            Said::TimedOut
+        }
         Ok(Err(error)) => Said::Failed(error.to_string()),
-        Ok(Ok(output)) if output.status.success() => Said::Fine(first_line(&output.stdout)),
-        Ok(Ok(output)) => Said::Failed(first_line(&output.stderr)),
+        Ok(Ok((status, stdout, _))) if status.success() => Said::Fine(first_line(&stdout)),
+        Ok(Ok((_, _, stderr))) => Said::Failed(first_line(&stderr)),
     }
+}
+
+async fn all_of(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        pipe.read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
 }
 
 fn first_line(bytes: &[u8]) -> String {
