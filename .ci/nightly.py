@@ -3,15 +3,20 @@
 
 nightly.py names | due | show | record SECTION...
 
-A section's digest is the SHA-256 of what `git ls-files -s` prints for its files: it needs no history, and what is not
-staged does not count.
+A section's digest is the SHA-256 of what `git ls-files -s` prints for its files once all changes are staged, in an index of
+this script's own: it needs no history.
 """
 
+import atexit
+import functools
 import hashlib
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 
 FILE = pathlib.Path(__file__).with_name("nightly.toml")
@@ -34,9 +39,25 @@ def digest(name, section):
     return hashlib.sha256(listed(section["files"])).hexdigest()
 
 
+def git(*words, **environment):
+    command = ["git", *words]
+    return subprocess.run(command, check=True, capture_output=True, cwd=FILE.parent, env=os.environ | environment).stdout
+
+
+@functools.cache
+def staged():
+    """Returns a copy of the index in which everything is staged."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    index = pathlib.Path(folder.name, "index")
+    shutil.copy(FILE.parent / os.fsdecode(git("rev-parse", "--git-path", "index")).rstrip("\n"), index)
+    git("add", "--all", ":/", GIT_INDEX_FILE=str(index))
+    return str(index)
+
+
 def listed(patterns):
     pathspecs = [f":(glob,top){pattern}" for pattern in patterns]
-    return subprocess.run(["git", "ls-files", "-s", "--", *pathspecs], check=True, capture_output=True, cwd=FILE.parent).stdout
+    return git("ls-files", "-s", "--", *pathspecs, GIT_INDEX_FILE=staged())
 
 
 def record(names):

@@ -49,6 +49,7 @@ class Nightly(unittest.TestCase):
         self.assertEqual(self.run_script("record", "two").returncode, 0)
         self.assertEqual(self.due(), [])
         (self.root / "src/deep/c.txt").write_text("changed")
+        self.assertEqual(self.due(), ["one"], "it need not be staged")
         self.add()
         self.assertEqual(self.due(), ["one"])
         self.assertRegex(self.run_script("show").stdout, r'^\[one\]\nsha256 = "[0-9a-f]{64}"\n$')

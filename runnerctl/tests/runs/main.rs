@@ -11,6 +11,7 @@ mod claude;
 mod codex;
 mod containment;
 mod determinism;
+mod discards;
 mod elsewhere;
 mod explain;
 mod fallback;

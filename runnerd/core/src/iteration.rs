@@ -14,7 +14,7 @@ mod worked;
 use protocol::words::{Containment, GuardOutcome, Mode, PhaseName};
 use serde::{Deserialize, Serialize};
 
-pub use self::ends::{GuardEnd, GuardHow, ReviewEnd, ReviewHow};
+pub use self::ends::{GuardEnd, GuardHow, ReviewEnd, ReviewHow, discarded};
 use self::review::Reviewed;
 pub use self::worked::{By, Worked};
 use crate::obstacle::Obstruction;

@@ -211,6 +211,11 @@ pub fn reservation(run: &str) -> String {
     format!("refs/runner/reserved/{run}")
 }
 
+/// Returns the name of the reference that keeps what the last guard was given. It is not published: the next commit has it.
+pub fn guarded(run: &str) -> String {
+    format!("refs/runner/guard/{run}")
+}
+
 /// Returns the folders of the references that keep what a run has beside its branch.
 pub fn extras(run: &str) -> [String; 4] {
     ["raw", "rescue", "moved", "review"].map(|kind| format!("refs/runner/{kind}/{run}"))

@@ -10,6 +10,7 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::reply::WorkspaceSwept;
 use protocol::view::{DiskView, RunSummary, StopReason, WorkspaceDisk};
+use runner_core::publish;
 use runner_core::shell;
 
 use super::meant::summary;
@@ -217,6 +218,9 @@ impl Old {
         let branch = format!("refs/heads/runner/{run}");
         for (name, id) in workspace.refs()? {
             let Ok(id) = id.parse() else { continue };
+            if name == publish::guarded(run) {
+                continue;
+            }
             if !source.holds(&id)? {
                 let why = format!("{name} in it has commits that {} does not have", self.source.path);
                 let place = shell::quoted(&self.place().display().to_string());

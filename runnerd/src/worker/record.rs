@@ -180,3 +180,11 @@ pub(crate) fn write(context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(
     let written = opened.and_then(|mut file| file.write_all(&context.secrets.redact_bytes(bytes)));
     written.map_err(Obstacle::system("writing", path))
 }
+
+/// Adds to a file of the record that the runner has written.
+pub(crate) fn append(context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), Obstacle> {
+    let opened =
+        OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path);
+    let written = opened.and_then(|mut file| file.write_all(&context.secrets.redact_bytes(bytes)));
+    written.map_err(Obstacle::system("writing", path))
+}

@@ -6,6 +6,8 @@ use protocol::words::{Containment, GuardOutcome, ReviewVerdict};
 use serde::{Deserialize, Serialize};
 
 use crate::definition::Departure;
+use crate::digest::Digest;
+use crate::fence::one_line;
 use crate::policy::{OnChange, Policy};
 use crate::usage;
 
@@ -63,6 +65,30 @@ pub enum GuardHow {
     Lost,
 }
 
+/// The exit code that stands for a guard that was not run, as shells say that a program cannot be executed.
+const NOT_RUN: i32 = 126;
+/// The exit code that stands for a green guard that discarded changes of the session.
+const DISCARDED: i32 = 125;
+/// Most paths that the reason names, and most bytes of each.
+const MAX_NAMED: usize = 10;
+const MAX_PATH: usize = 200;
+
+/// Says which paths of a change the guard discarded; none if there are none.
+pub fn discarded(paths: &[String]) -> Option<String> {
+    let named: Vec<String> = paths.iter().take(MAX_NAMED).map(|path| one_line(path, MAX_PATH)).collect();
+    let more = paths.len() - named.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let files = if paths.len() == 1 { "file" } else { "files" };
+    let named = named.join(", ");
+    (!paths.is_empty()).then(|| {
+        format!(
+            "The guard discarded {} {files} of this change: {named}{more}. They are restored, and the guard counts as red: it did \
+             not check them. A guard must not clean or reset the work tree; a file that is no part of the change belongs in .gitignore.",
+            paths.len()
+        )
+    })
+}
+
 impl GuardEnd {
     /// Returns the end of a guard of which nothing else is known.
     pub fn new(how: GuardHow) -> Self {
@@ -81,6 +107,24 @@ impl GuardEnd {
             survivors: 0,
             log_fault: None,
             containment: None,
+        }
+    }
+
+    /// Returns the end of a guard that was not run: the accepted version of a file cannot be restored.
+    pub fn not_run(reason: String) -> Self {
+        let digest = Some(Digest::of(reason.as_bytes()).to_string());
+        Self { digest, output: reason, ..Self::new(GuardHow::Exited(NOT_RUN)) }
+    }
+
+    /// Returns this end with the paths of the session's change that the guard removed or reverted: a green that is not about
+    /// what the session made is red.
+    #[must_use]
+    pub fn with_discarded(self, paths: &[String]) -> Self {
+        match discarded(paths).filter(|_| self.how == GuardHow::Exited(0)) {
+            Some(reason) => {
+                Self { how: GuardHow::Exited(DISCARDED), output: format!("{reason}\n{}", self.output), ..self }
+            }
+            None => self,
         }
     }
 

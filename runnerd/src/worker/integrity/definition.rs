@@ -307,6 +307,12 @@ fn is_part(path: &str, patterns: &Patterns) -> bool {
     !is_under(Layout::FOLDER) && !is_under(".git") && patterns.matches_path(path)
 }
 
+/// Returns where attributes that concern a path may stand.
+pub(super) fn rules_above(path: &str) -> impl Iterator<Item = String> {
+    let folders = [""].into_iter().chain(path.match_indices('/').map(|(at, _)| &path[..=at]));
+    folders.map(|folder| format!("{folder}{ATTRIBUTES}"))
+}
+
 pub(super) fn form(entry: &CommitEntry) -> Option<String> {
     match entry.kind {
         EntryKind::File => Some(entry.id.to_string()),

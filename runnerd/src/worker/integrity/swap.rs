@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use runner_core::definition::{Definition, Departure};
 use serde::{Deserialize, Serialize};
 
-use crate::git::{EntryKind, GitError};
+use crate::git::{EntryKind, GitError, Id};
 use crate::repo::durable::{self, Access};
 use crate::repo::kept::{Kept, Note};
 use crate::worker::clear::remove;
 use crate::worker::context::{Obstacle, RunContext};
-use crate::worker::integrity::definition::{DefinitionFile, laid_out, standing_form};
+use crate::worker::integrity::definition::{DefinitionFile, form, laid_out, rules_above, standing_form};
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::quarantine::Quarantine;
 use crate::worker::integrity::relocate::{relocate, sync_folder_of};
@@ -109,6 +109,24 @@ pub(crate) fn back(context: &RunContext) -> Result<(), Obstacle> {
     // Empty by now.
     let _ = std::fs::remove_dir(&folder);
     Ok(())
+}
+
+/// Makes these paths what a commit has there.
+pub(crate) fn restore(context: &RunContext, commit: &Id, paths: &[String]) -> Result<(), Obstacle> {
+    let repository = context.repository()?;
+    let mut wanted = Definition::new();
+    for path in paths {
+        let rules = rules_above(path);
+        for path in rules.chain([path.clone()]) {
+            let entry = repository.entry(commit, &path)?;
+            wanted.extend(entry.as_ref().and_then(form).map(|form| (path, form)));
+        }
+    }
+    for path in paths.iter().filter(|path| !wanted.contains_key(*path)) {
+        // The change has removed it, and From has what stands there.
+        remove(&context.layout.path(path))?;
+    }
+    put(context, &laid_out(&repository, &wanted, paths.iter().filter(|path| wanted.contains_key(*path)))?)
 }
 
 /// Takes away what was put at a path; what the guard has made of it is kept in the record.

@@ -1,20 +1,18 @@
 //! The project's own checks after a claim: run, looked after, and compared with what stood before them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use protocol::words::PhaseName;
-use runner_core::digest::Digest;
-use runner_core::feedback::reduce;
 use runner_core::fence::one_line;
-use runner_core::iteration::{GuardEnd, GuardHow, Worked};
+use runner_core::iteration::{GuardEnd, GuardHow, Worked, discarded as discarded_reason};
 use runner_core::policy::OnChange;
-use runner_core::transition::MAX_FAILURE;
+use runner_core::publish;
 use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
 
-use crate::git::{Change, GitError, Id};
+use crate::git::{Change, GitError, Id, SnapshotRequest};
 use crate::guard;
 use crate::process::Mark;
 use crate::repo::kept::Note;
@@ -32,8 +30,6 @@ use crate::worker::record;
 
 /// Most bytes of a path in what is said of it.
 const MAX_PATH: usize = 200;
-/// The exit code of what is there and cannot be run, as shells have it.
-const CANNOT_EXECUTE: i32 = 126;
 
 /// One run of the guard.
 #[derive(Debug, Clone, Copy)]
@@ -59,10 +55,7 @@ pub(crate) async fn check(around: Surroundings<'_>, work: &Worked, check: Check)
         Err(reason) => {
             return block_in_place(|| {
                 record::write(context, &log, reason.as_bytes())?;
-                let (output, digest) =
-                    (reduce(reason.as_bytes(), MAX_FAILURE), Digest::of(reason.as_bytes()).to_string());
-                let end = GuardEnd { output, digest: Some(digest), ..GuardEnd::new(GuardHow::Exited(CANNOT_EXECUTE)) };
-                look_after(context, loaded, work, end)
+                look_after(context, loaded, work, GuardEnd::not_run(reason))
             });
         }
     };
@@ -72,7 +65,7 @@ pub(crate) async fn check(around: Surroundings<'_>, work: &Worked, check: Check)
         config: &loaded.config.guard,
         folder: context.layout.root(),
         env: context.guard_env(&loaded.config.env.guard),
-        log,
+        log: log.clone(),
         budget: Duration::from_millis(left),
         live: Some(relay::begin(context, work.task.iter, PhaseName::Guard)),
         secrets: context.secrets.clone(),
@@ -86,8 +79,12 @@ pub(crate) async fn check(around: Surroundings<'_>, work: &Worked, check: Check)
         access::regain(context, (work.task.iter, PhaseName::Guard))?;
         swap::back(context)?;
         let end = end?;
+        let discarded = restore_discarded(context, loaded, &before)?;
+        if let Some(reason) = discarded_reason(&discarded) {
+            record::append(context, &log, format!("\n{reason}\n").as_bytes())?;
+        }
         let wrote = written_since(context, &before)?;
-        look_after(context, loaded, work, GuardEnd { wrote, ..end })
+        look_after(context, loaded, work, GuardEnd { wrote, ..end }.with_discarded(&discarded))
     })
 }
 
@@ -122,7 +119,7 @@ fn lay_out(
         swap::revert(context, iter, &accepted()?, &departure)?;
         context.last_scan.forget();
     }
-    let before = before_guard(context, iter)?;
+    let before = before_guard(context, loaded, iter)?;
     if with_accepted {
         swap::lay(context, iter, &accepted()?, &departure)?;
     }
@@ -132,7 +129,9 @@ fn lay_out(
 /// Returns the end of a guard that nobody runs any more.
 pub(crate) fn cut(context: &RunContext, loaded: &Loaded, work: &Worked) -> Result<GuardEnd, Obstacle> {
     swap::back(context)?;
-    let wrote = written_since(context, &before_guard(context, work.task.iter)?)?;
+    let before = before_guard(context, loaded, work.task.iter)?;
+    restore_discarded(context, loaded, &before)?;
+    let wrote = written_since(context, &before)?;
     look_after(context, loaded, work, GuardEnd { wrote, ..GuardEnd::new(GuardHow::Cut) })
 }
 
@@ -161,6 +160,8 @@ fn look_after(context: &RunContext, loaded: &Loaded, work: &Worked, end: GuardEn
 struct Before {
     head: Option<String>,
     stamps: Stamps,
+    /// The commit that keeps the files.
+    files: String,
 }
 
 impl Note for Before {
@@ -173,23 +174,70 @@ type Stamps = BTreeMap<String, (u64, i64, i64)>;
 
 /// Returns how things stood before the first guard of an iteration, kept when it began: what a guard has written is the
 /// guard's, although the daemon died while it ran.
-fn before_guard(context: &RunContext, iter: u32) -> Result<Before, Obstacle> {
+fn before_guard(context: &RunContext, loaded: &Loaded, iter: u32) -> Result<Before, Obstacle> {
     let kept = context.note::<Before>(iter, "before-guard");
     if let Some(before) = kept.read()? {
         return Ok(before);
     }
-    let head = context.repository()?.head()?.commit().map(|head| head.to_string());
-    let before = Before { head, stamps: stamps(context, &context.seen()?) };
+    let repository = context.repository()?;
+    let head = repository.head()?.commit();
+    let stamps = stamps(context, &context.seen()?);
+    let files = if let Some(head) = head.filter(|_| stamps.is_empty()) {
+        head
+    } else {
+        let request = SnapshotRequest {
+            name: &publish::guarded(&context.run),
+            message: &format!("guard: run {} iteration {iter:04}", context.run),
+            author: RunContext::identity(&repository),
+            hold_back: &restore::hold_back(loaded),
+            restoring: None,
+        };
+        repository.snapshot(&request)?.commit
+    };
+    let before = Before { head: head.map(|head| head.to_string()), stamps, files: files.to_string() };
     kept.write(&before)?;
     Ok(before)
+}
+
+/// Restores the paths of the session's change that a guard has removed or made again what they were at From, and returns them.
+fn restore_discarded(context: &RunContext, loaded: &Loaded, before: &Before) -> Result<Vec<String>, Obstacle> {
+    let repository = context.repository()?;
+    let (from, files) = (loaded.commit, as_id(&before.files)?);
+    let changes: BTreeSet<String> = context.look()?.iter().map(Change::display_path).collect();
+    let is_there = |path: &String| std::fs::symlink_metadata(context.layout.path(path)).is_ok();
+    let vanished = before.stamps.keys().filter(|path| !changes.contains(*path));
+    let removed = changes.iter().filter(|path| !is_there(path));
+    let candidates: BTreeSet<&String> = vanished.chain(removed).filter(|path| !path.starts_with(".runner/")).collect();
+    if candidates.is_empty() {
+        return Ok(Vec::new());
+    }
+    // A guard may have garbled HEAD; history is looked at next.
+    let head = repository.head().ok().and_then(|head| head.commit()).unwrap_or(from);
+    let mut discarded = Vec::new();
+    for path in candidates {
+        let (made, at_from) = (repository.entry(&files, path)?, repository.entry(&from, path)?);
+        let is_gone = made.is_some() && !is_there(path);
+        let is_reverted = !changes.contains(path) && repository.entry(&head, path)? == at_from;
+        if made != at_from && (is_gone || is_reverted) {
+            discarded.push(path.clone());
+        }
+    }
+    if !discarded.is_empty() {
+        swap::restore(context, &files, &discarded)?;
+        context.last_scan.forget();
+    }
+    Ok(discarded)
+}
+
+fn as_id(id: &str) -> Result<Id, Obstacle> {
+    id.parse().map_err(|_| Obstacle::NoCommit(id.to_owned()))
 }
 
 /// Returns the paths outside `.runner/` that were written since, in commits of a guard's own too.
 fn written_since(context: &RunContext, before: &Before) -> Result<Vec<String>, Obstacle> {
     let mut now = stamps(context, &context.look()?);
     let repository = context.repository()?;
-    let as_id = |head: &String| head.parse::<Id>().map_err(|_| Obstacle::NoCommit(head.clone()));
-    let old = before.head.as_ref().map(as_id).transpose()?;
+    let old = before.head.as_deref().map(as_id).transpose()?;
     // A guard may have garbled HEAD or lost the commit that it names. What is looked at next finds that and puts history
     // back, and then nothing of what was committed upon it stays.
     let head = repository.head().ok().and_then(|head| head.commit());
