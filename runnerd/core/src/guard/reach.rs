@@ -4,29 +4,36 @@
 //! Files that are not there are not reached: a script that a task is to write is work, and no check yet. What a program
 //! reads beside its own files is named by a glob, for that such a file is not there is a part of what was accepted.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
-use super::script::{Command, Runs, commands};
+use super::command::{Command, pipeline};
+use super::paths::{behind_start, escaped, glob_in, is_check, is_made, is_pattern, is_shell, name_of, normal};
+use super::script::commands;
+use super::targets::Target;
 use super::tools::{self, Form, Tool};
+use super::variables::Variables;
 
 /// Most files that are followed.
 const MAX_FILES: usize = 200;
 /// Most paths that are looked for: a text can name any number.
 const MAX_LOOKUPS: usize = 20_000;
+/// Most globs whose files are looked for.
+const MAX_GLOBS: usize = 100;
 /// Most bytes of a file that is followed.
 const MAX_BYTES: usize = 1024 * 1024;
+/// How deep commands are followed into each other.
+pub(super) const MAX_DEPTH: u8 = 8;
+/// How often all files are read, for variables that another one assigns.
+const MAX_ROUNDS: usize = 3;
+/// Most commands of which it is said that they are not known, and most characters of one.
+const MAX_UNKNOWN: usize = 10;
+const MAX_SHOWN: usize = 80;
+/// What the guard's command is called where a file is named.
+const COMMAND: &str = "guard.command";
 /// Options whose value is a file or a folder that a program reads.
 const OF_FILE: [&str; 8] =
     ["--config", "--config-file", "--rcfile", "--justfile", "--makefile", "--file", "--manifest-path", "--rootdir"];
 const OF_FOLDER: [&str; 5] = ["--directory", "--working-directory", "--prefix", "--cwd", "--dir"];
-/// Parts of a path by which a script that is no shell's is a check, and not what is checked.
-const OF_CHECKS: [&str; 13] = [
-    "ci", "scripts", "script", "tools", "hack", "checks", "check", "lint", "verify", "guard", "github", "devtools",
-    "bin",
-];
-
 /// The files of the repository as a person has accepted them.
 pub(super) trait Accepted {
     /// Why a file cannot be read.
@@ -37,6 +44,9 @@ pub(super) trait Accepted {
 
     /// Returns the paths of all files of a name, in any folder.
     fn named(&mut self, name: &str) -> Result<Vec<String>, Self::Error>;
+
+    /// Returns the paths of all files that a glob matches.
+    fn matched(&mut self, glob: &str) -> Result<Vec<String>, Self::Error>;
 }
 
 /// A file.
@@ -55,62 +65,149 @@ pub(super) struct Reached {
     pub files: BTreeSet<String>,
     /// What would be read if it were there, as globs.
     pub beside: BTreeSet<String>,
+    /// Commands that run what cannot be told: each with the file in which it stands.
+    pub unknown: BTreeSet<String>,
 }
 
 /// Follows a command from file to file.
 pub(super) fn reach<A: Accepted>(command: &[String], files: &mut A) -> Result<Reached, A::Error> {
-    let mut walk = Walk { files, reached: Reached::default(), queue: VecDeque::new(), lookups: 0 };
-    for word in command {
-        // What it names is watched, whatever that is.
-        let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-        walk.file("", value, None)?;
-        if word.contains(char::is_whitespace) {
-            walk.text("", word, Form::Shell)?;
+    let mut walk = Walk {
+        files,
+        reached: Reached::default(),
+        texts: Vec::new(),
+        variables: Variables::default(),
+        matched: BTreeMap::new(),
+        named: BTreeSet::new(),
+        lookups: 0,
+    };
+    for _ in 0..MAX_ROUNDS {
+        let count = walk.variables.len();
+        walk.variables.begin();
+        walk.reached.unknown.clear();
+        walk.lookups = 0;
+        walk.command(command)?;
+        walk.follow()?;
+        if walk.variables.len() == count {
+            break;
         }
     }
-    let call = Command { words: command.to_vec(), decides: true };
-    walk.call("", &call)?;
-    walk.tools(&folders(&call).into_iter().collect(), &command.join(" "))?;
-    walk.follow()?;
+    if walk.variables.is_exhausted() {
+        walk.unknown(COMMAND, "it leads to too many variables");
+    }
     Ok(walk.reached)
 }
 
-struct Walk<'a, A> {
+/// A walk from file to file.
+#[derive(Debug)]
+pub(super) struct Walk<'a, A> {
     files: &'a mut A,
     reached: Reached,
-    queue: VecDeque<(String, Vec<u8>, Form)>,
+    /// The files that are followed.
+    texts: Vec<(String, Vec<u8>, Form)>,
+    pub variables: Variables,
+    /// The files of each glob that was looked for.
+    matched: BTreeMap<String, Vec<String>>,
+    /// The names of which all files were looked for.
+    named: BTreeSet<&'static str>,
     /// How many paths were looked for.
     lookups: usize,
 }
 
+/// Where a command stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// In which file.
+    pub path: &'a str,
+    /// In which folder that is.
+    pub folder: &'a str,
+    /// In how many others.
+    pub depth: u8,
+}
+
 impl<A: Accepted> Walk<'_, A> {
-    fn follow(&mut self) -> Result<(), A::Error> {
-        while let Some((path, bytes, form)) = self.queue.pop_front() {
-            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let text = String::from_utf8_lossy(&bytes);
-            match form {
-                Form::Data => {}
-                Form::Scripts => self.text(folder, &scripts(&text), Form::Shell)?,
-                Form::Keys => self.text(folder, &without_keys(&text), Form::Shell)?,
-                Form::Shell | Form::Just | Form::Make => self.text(folder, &text, form)?,
+    fn command(&mut self, command: &[String]) -> Result<(), A::Error> {
+        let place = Place { path: COMMAND, folder: "", depth: 0 };
+        for word in command {
+            // What it names is watched, whatever that is.
+            let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+            self.file("", value, None)?;
+            if word.contains(char::is_whitespace) {
+                self.text(place, word, Form::Shell)?;
             }
+        }
+        let text = command.join(" ");
+        let call = Command::new(command.to_vec(), &text);
+        self.calls(place, &[call], &text)
+    }
+
+    fn follow(&mut self) -> Result<(), A::Error> {
+        let mut at = 0;
+        while let Some((path, bytes, form)) = self.texts.get_mut(at) {
+            let (path, bytes, form) = (path.clone(), std::mem::take(bytes), *form);
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let (text, form) = form.commands(&bytes);
+            self.text(Place { path: &path, folder, depth: 0 }, &text, form)?;
+            self.texts[at].1 = bytes;
+            at += 1;
         }
         Ok(())
     }
 
-    /// Looks through a text with commands, of a file in this folder.
-    fn text(&mut self, folder: &str, text: &str, form: Form) -> Result<(), A::Error> {
-        for line in text.lines() {
-            self.included(folder, line, form)?;
+    /// Looks through a text with commands.
+    pub(super) fn text(&mut self, place: Place<'_>, text: &str, form: Form) -> Result<(), A::Error> {
+        if form == Form::Data || place.depth > MAX_DEPTH {
+            return Ok(());
         }
-        let calls = commands(text);
-        let folders: BTreeSet<String> = [folder.to_owned()].into_iter().chain(calls.iter().flat_map(folders)).collect();
-        for folder in &folders {
-            for call in &calls {
-                self.call(folder, call)?;
+        self.variables.read(text, form);
+        if matches!(form, Form::Make | Form::Just) {
+            for line in text.replace("\\\n", " ").lines() {
+                self.included(place.folder, line, form)?;
             }
         }
+        self.calls(place, &commands(text), text)
+    }
+
+    /// Reaches what the commands of a text run, the files that their options name, and what the programs read that it
+    /// names.
+    fn calls(&mut self, place: Place<'_>, calls: &[Command<'_>], text: &str) -> Result<(), A::Error> {
+        let mut folders = BTreeSet::from([place.folder.to_owned()]);
+        let mut tested = BTreeSet::new();
+        for call in calls {
+            folders.extend(self.folders(call));
+            for word in call.tested() {
+                tested.extend(self.variables.words(word).iter().filter_map(|path| normal("", path)));
+            }
+        }
+        let mut targets = BTreeSet::new();
+        for (at, call) in calls.iter().enumerate() {
+            self.options(&folders, call)?;
+            if call.decides {
+                targets.extend(self.targets(place, call, (pipeline(calls, at), &tested))?);
+            }
+        }
+        for (folder, target) in folders.iter().flat_map(|folder| targets.iter().map(move |target| (folder, target))) {
+            if self.lookups > MAX_LOOKUPS {
+                break;
+            }
+            self.target(folder, target)?;
+        }
         self.tools(&folders, text)
+    }
+
+    /// Returns the folders in which a command has programs run.
+    fn folders(&mut self, call: &Command<'_>) -> Vec<String> {
+        let mut folders = Vec::new();
+        for (at, word) in call.words.iter().enumerate() {
+            let (option, value) = word.split_once('=').unwrap_or((word, ""));
+            if !OF_FOLDER.contains(&option) && !matches!(word.as_str(), "-C" | "-d" | "cd" | "pushd") {
+                continue;
+            }
+            let next = call.words.get(at + 1).map_or("", String::as_str);
+            let values = self.variables.values(if value.is_empty() { next } else { value });
+            let paths = values.iter().filter_map(|path| normal("", behind_start(path)));
+            folders.extend(paths.filter(|path| !path.contains('$')));
+        }
+        folders
     }
 
     /// Reaches what the programs read that a text names, in all folders in which they may run.
@@ -119,7 +216,8 @@ impl<A: Accepted> Walk<'_, A> {
             for folder in BTreeSet::from([String::new()]).union(folders) {
                 self.tool(folder, tool)?;
             }
-            for name in tool.nested {
+            for name in tool.nested.iter().filter(|name| !self.named.contains(*name)).collect::<Vec<_>>() {
+                self.named.insert(name);
                 for path in self.files.named(name)? {
                     self.file("", &path, Some(tool.form))?;
                 }
@@ -144,70 +242,137 @@ impl<A: Accepted> Walk<'_, A> {
         Ok(())
     }
 
-    /// Reaches what a command runs, and the files that its options name.
-    fn call(&mut self, folder: &str, call: &Command) -> Result<(), A::Error> {
+    /// Reaches the files that the options of a command name.
+    fn options(&mut self, folders: &BTreeSet<String>, call: &Command<'_>) -> Result<(), A::Error> {
         for (at, word) in call.words.iter().enumerate() {
             let (option, value) = word.split_once('=').unwrap_or((word, ""));
-            let value = if value.is_empty() { call.words.get(at + 1).map_or("", String::as_str) } else { value };
             let is_tools = || call.words[..at].iter().any(|word| tools::is_tool(name_of(word)));
             // To `test`, `rm` and the program that is checked they mean something else.
-            if (OF_FILE.contains(&option) || matches!(word.as_str(), "-f" | "-c")) && is_tools() {
-                self.near(folder, value, tools::form_of(name_of(value)))?;
+            if !(OF_FILE.contains(&option) || matches!(word.as_str(), "-f" | "-c")) || !is_tools() {
+                continue;
+            }
+            let value = if value.is_empty() { call.words.get(at + 1).map_or("", String::as_str) } else { value };
+            for value in self.variables.values(value) {
+                for folder in folders {
+                    self.near(folder, &value, tools::form_of(name_of(&value)))?;
+                }
             }
         }
-        match call.runs().filter(|_| call.decides) {
-            Some(Runs::Text(text)) => self.text(folder, text, Form::Shell),
-            Some(Runs::Script(path)) => self.near(folder, path, None),
-            Some(Runs::Interpreted(path)) if is_check(path) => self.near(folder, path, None),
-            Some(Runs::Interpreted(_)) | None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Reaches what a line of a file includes.
     fn included(&mut self, folder: &str, line: &str, form: Form) -> Result<(), A::Error> {
-        let mut words = line.split_whitespace();
-        let first = words.next().unwrap_or_default();
-        match (form, first.trim_end_matches('?')) {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        let words = || commands(line).into_iter().map(|call| call.words).find(|words| words[0] == first);
+        match (form, first) {
             (Form::Make, "include" | "-include" | "sinclude") => {
-                for word in words {
-                    self.near(folder, word, Some(Form::Make))?;
-                    if word.contains('*') {
-                        self.reached.beside.extend(normal("", word).map(|path| format!("/{path}")));
+                for word in words().iter().flatten().skip(1) {
+                    let is_optional = first != "include" || word.starts_with("$(wildcard");
+                    for path in self.variables.words(word) {
+                        self.optional(folder, &path, (Some(Form::Make), is_optional && !path.contains('$')))?;
                     }
                 }
                 Ok(())
             }
-            (Form::Just, "import") => {
-                let path = words.next().unwrap_or_default().trim_matches(['\'', '"']);
-                self.near(folder, path, Some(Form::Just))
+            (Form::Just, "import" | "import?") => {
+                let path = words().and_then(|words| words.get(1).cloned()).unwrap_or_default();
+                self.optional(folder, &path, (Some(Form::Just), first == "import?"))
             }
-            (Form::Just, "mod") => self.module(folder, words.next().unwrap_or_default(), words.next()),
+            (Form::Just, "mod" | "mod?") => {
+                let words = words().unwrap_or_default();
+                let name = words.get(1).map_or("", String::as_str);
+                let inner = ["mod.just", "justfile", "Justfile", ".justfile"].map(|file| format!("{name}/{file}"));
+                let paths = match words.get(2) {
+                    Some(path) => vec![path.clone()],
+                    None => inner.into_iter().chain([format!("{name}.just")]).collect(),
+                };
+                paths.iter().try_for_each(|path| self.optional(folder, path, (Some(Form::Just), first == "mod?")))
+            }
             _ => Ok(()),
         }
     }
 
-    /// Reaches the file of a module of a justfile.
-    fn module(&mut self, folder: &str, name: &str, path: Option<&str>) -> Result<(), A::Error> {
-        if let Some(path) = path.map(|path| path.trim_matches(['\'', '"'])) {
-            return self.near(folder, path, Some(Form::Just));
+    fn target(&mut self, folder: &str, target: &Target) -> Result<(), A::Error> {
+        match target {
+            Target::File { path, is_optional } => self.optional(folder, path, (None, *is_optional)),
+            Target::Module(name) => self.module(folder, name),
         }
-        for file in ["mod.just", "justfile", "Justfile", ".justfile"] {
-            self.near(folder, &format!("{name}/{file}"), Some(Form::Just))?;
-        }
-        self.near(folder, &format!("{name}.just"), Some(Form::Just))
     }
 
-    /// Reaches a file whose path is told from a folder or from the root. What stands before it in a variable is one of
-    /// the two.
-    fn near(&mut self, folder: &str, path: &str, form: Option<Form>) -> Result<(), A::Error> {
-        let path = match path.split_once('/') {
-            Some((start, rest)) if start.contains('$') => rest,
-            _ => path,
-        };
+    /// Reaches a module that Python runs. One that only others have can be replaced by one in the folder in which it runs.
+    fn module(&mut self, folder: &str, name: &str) -> Result<(), A::Error> {
+        let (first, path) = (name.split('.').next().unwrap_or_default(), name.replace('.', "/"));
         for folder in BTreeSet::from(["", folder]) {
-            self.file(folder, path, form)?;
+            let mut is_own = false;
+            for path in [format!("{path}.py"), format!("{path}/__main__.py"), format!("{path}/__init__.py")] {
+                let Some(path) = normal(folder, &path) else { return Ok(()) };
+                is_own |= if is_check(&path) { self.file("", &path, None)? } else { self.is_there(&path)? };
+            }
+            for path in [format!("{first}.py"), format!("{first}/__init__.py")] {
+                is_own |= normal(folder, &path).map_or(Ok(false), |path| self.is_there(&path))?;
+            }
+            if !is_own {
+                self.reached.beside.extend(tools::module_globs(first).filter_map(|glob| glob_in(folder, &glob)));
+            }
         }
         Ok(())
+    }
+
+    fn is_there(&mut self, path: &str) -> Result<bool, A::Error> {
+        self.lookups += 1;
+        Ok(self.lookups <= MAX_LOOKUPS && self.files.file(path)?.is_some())
+    }
+
+    /// Reaches a file, or those of a pattern. Where none is there, and that is allowed, that was accepted.
+    fn optional(
+        &mut self,
+        folder: &str,
+        path: &str,
+        (form, is_optional): (Option<Form>, bool),
+    ) -> Result<(), A::Error> {
+        let path = behind_start(path);
+        if is_pattern(path) {
+            return self.pattern(folder, path, form);
+        }
+        if !self.near(folder, path, form)? && is_optional && !is_made(path) {
+            let paths = BTreeSet::from(["", folder]).into_iter().filter_map(|folder| normal(folder, path));
+            self.reached
+                .beside
+                .extend(paths.filter(|path| !path.is_empty()).map(|path| format!("/{}", escaped(&path))));
+        }
+        Ok(())
+    }
+
+    /// Reaches the files that a pattern matches, told from a folder or from the root: where it matches in one of the two,
+    /// that one is meant.
+    fn pattern(&mut self, folder: &str, pattern: &str, form: Option<Form>) -> Result<(), A::Error> {
+        let globs: BTreeSet<String> =
+            BTreeSet::from(["", folder]).into_iter().filter_map(|folder| glob_in(folder, pattern)).collect();
+        let mut matching = BTreeSet::new();
+        for glob in &globs {
+            self.lookups += 1;
+            if self.matched.len() < MAX_GLOBS && !self.matched.contains_key(glob) {
+                let paths = self.files.matched(glob)?;
+                self.matched.insert(glob.clone(), paths);
+            }
+            let paths = self.matched.get(glob).cloned().unwrap_or_default();
+            matching.extend(Some(glob.clone()).filter(|_| !paths.is_empty()));
+            paths.iter().try_for_each(|path| self.file("", path, form).map(drop))?;
+        }
+        let globs = if matching.is_empty() { globs } else { matching };
+        self.reached.beside.extend(globs.into_iter().filter(|glob| !is_made(glob)));
+        Ok(())
+    }
+
+    /// Reaches a file whose path is told from a folder or from the root, and tells whether one is there. What stands before
+    /// it in a variable is one of the two.
+    fn near(&mut self, folder: &str, path: &str, form: Option<Form>) -> Result<bool, A::Error> {
+        let mut is_there = false;
+        for folder in BTreeSet::from(["", folder]) {
+            is_there |= self.file(folder, behind_start(path), form)?;
+        }
+        Ok(is_there)
     }
 
     /// Reaches a file, where one is there; its form is told by its name or its first line where it is not known.
@@ -218,98 +383,42 @@ impl<A: Accepted> Walk<'_, A> {
         }
         self.lookups += 1;
         if self.lookups > MAX_LOOKUPS {
+            self.unknown(COMMAND, "it leads to too many paths");
             return Ok(false);
         }
         let Some(file) = self.files.file(&path)? else { return Ok(false) };
         if self.reached.files.len() >= MAX_FILES {
+            self.unknown(COMMAND, "it leads to too many files");
             return Ok(true);
         }
         self.reached.files.insert(path.clone());
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        // Another module beside a check takes the place of what it imports.
+        if name_of(&path).rsplit('.').next() == Some("py") && is_check(folder) {
+            self.reached.beside.insert(format!("/{}/*.py", escaped(folder)));
+        }
         match file {
-            File::Link(target) => {
-                let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-                self.file(folder, &target, form)?;
-            }
-            File::Content(bytes) if bytes.len() <= MAX_BYTES => {
+            File::Link(target) => drop(self.file(folder, &target, form)?),
+            File::Content(bytes) => {
                 let form = form.or_else(|| tools::form_of(name_of(&path)));
                 let form = form.unwrap_or_else(|| if is_shell(&path, &bytes) { Form::Shell } else { Form::Data });
-                self.queue.push_back((path, bytes, form));
+                if bytes.len() <= MAX_BYTES {
+                    self.texts.push((path, bytes, form));
+                } else if form != Form::Data {
+                    self.unknown(&path, "it has more than a mebibyte");
+                }
             }
-            File::Content(_) => {}
         }
         Ok(true)
     }
-}
 
-fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Returns the folders in which a command has programs run.
-fn folders(call: &Command) -> Vec<String> {
-    let of = |(at, word): (usize, &String)| {
-        let (option, value) = word.split_once('=').unwrap_or((word, ""));
-        let takes = OF_FOLDER.contains(&option) || matches!(word.as_str(), "-C" | "-d" | "cd" | "pushd");
-        let value = if value.is_empty() { call.words.get(at + 1)?.as_str() } else { value };
-        takes.then(|| normal("", value)).flatten()
-    };
-    call.words.iter().enumerate().filter_map(of).collect()
-}
-
-fn is_shell(path: &str, bytes: &[u8]) -> bool {
-    let name = name_of(path);
-    let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let first = String::from_utf8_lossy(first);
-    let is_run = first.starts_with("#!") && first.split(['/', ' ']).any(|word| word.ends_with("sh"));
-    is_run
-        || [".sh", ".bash", ".zsh", ".ksh", ".bats"].iter().any(|ending| name.ends_with(ending))
-        || (!name.contains('.') && !first.starts_with("#!"))
-}
-
-fn is_check(path: &str) -> bool {
-    path.split(['/', '.', '_', '-']).any(|part| OF_CHECKS.contains(&part))
-}
-
-/// Returns a path from the root of the repository; none where it leads out of it.
-fn normal(folder: &str, path: &str) -> Option<String> {
-    if path.starts_with(['/', '~', '-']) {
-        return None;
+    /// Says of a file that it runs what cannot be told.
+    pub(super) fn unknown(&mut self, path: &str, what: &str) {
+        let words: Vec<&str> = what.split_whitespace().collect();
+        let shown = words.join(" ").trim_start_matches(['@', '-']).chars().take(MAX_SHOWN).collect::<String>();
+        let unknown = &mut self.reached.unknown;
+        let more = "guard.command: it leads to more of these";
+        let what = if unknown.len() < MAX_UNKNOWN { format!("{path}: {shown}") } else { more.to_owned() };
+        unknown.insert(what);
     }
-    let mut parts: Vec<&str> = Vec::new();
-    for part in folder.split('/').chain(path.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
-}
-
-/// Returns a glob that matches this path.
-pub(super) fn escaped(path: &str) -> String {
-    path.replace(['*', '?', '[', ']', '!'], "?")
-}
-
-/// Returns the commands of a JSON document's `scripts`.
-fn scripts(text: &str) -> String {
-    let document: Value = serde_json::from_str(text).unwrap_or_default();
-    let mut lines = String::new();
-    for script in document.get("scripts").and_then(Value::as_object).into_iter().flatten() {
-        let one = script.1.as_str().into_iter();
-        let several = script.1.as_array().into_iter().flatten().filter_map(Value::as_str);
-        one.chain(several).for_each(|line| lines.extend([line, "\n"]));
-    }
-    lines
-}
-
-/// Returns lines without the key, the dash or the quotes before a command.
-fn without_keys(text: &str) -> String {
-    let is_key = |key: &str| key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.\" ".contains(c));
-    let command = |line: &str| {
-        let line = line.trim().trim_start_matches("- ");
-        let behind = line.split_once([':', '=']).filter(|(key, _)| is_key(key)).map_or(line, |(_, behind)| behind);
-        behind.trim().trim_matches(['"', '\'', ',', '[', ']']).to_owned()
-    };
-    text.lines().map(command).collect::<Vec<_>>().join("\n")
 }

@@ -1,128 +1,73 @@
 //! What a shell script runs, as far as its text tells without running it.
 //!
 //! Reads any text, also what only has lines of shell in it (a makefile, a justfile): what is no command comes out as one
-//! that names nothing. Not a shell: nothing is expanded, and what stands in a variable is not known.
+//! that names nothing. Not a shell: nothing is expanded here, see `variables`.
 
-/// A command, as words without their quotes.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Command {
-    /// Its words; what is expanded in one is `$`.
-    pub words: Vec<String>,
-    /// Whether its exit code can be the script's: that of a command whose output is taken is not.
-    pub decides: bool,
-}
-
-/// Programs behind which another program stands.
-const PREFIXES: [&str; 40] = [
-    "if", "then", "else", "elif", "while", "until", "do", "!", "{", "@", "-", "+", "exec", "eval", "time", "env",
-    "command", "builtin", "nohup", "nice", "sudo", "timeout", "xvfb-run", "uv", "poetry", "pdm", "hatch", "pipenv",
-    "rye", "bundle", "npx", "pnpm", "yarn", "bunx", "mise", "direnv", "run", "dlx", "x", "--",
-];
-/// Programs that run the shell script that they are given.
-const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "bats", ".", "source"];
-/// Other programs that run a script.
-const INTERPRETERS: [&str; 12] =
-    ["python", "python3", "node", "nodejs", "ruby", "perl", "php", "deno", "bun", "tsx", "ts-node", "Rscript"];
-
-/// What a command runs.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Runs<'a> {
-    /// A program at a path, or a shell script.
-    Script(&'a str),
-    /// A script of another language.
-    Interpreted(&'a str),
-    /// Text that a shell is given.
-    Text(&'a str),
-}
-
-impl Command {
-    /// Tells what it runs, where that can be in the repository.
-    pub(super) fn runs(&self) -> Option<Runs<'_>> {
-        let is_prefix = |word: &&String| {
-            let bare = word.trim_start_matches(['@', '-', '+']);
-            bare.is_empty() || PREFIXES.contains(&bare) || is_assignment(bare) || is_number(word)
-        };
-        let mut words = self.words.iter().skip_while(is_prefix);
-        let program = words.next()?.trim_start_matches(['@', '-']);
-        let name = program.rsplit('/').next().unwrap_or(program);
-        let is_interpreter = INTERPRETERS.iter().any(|known| name == *known || is_version_of(name, known));
-        if !SHELLS.contains(&name) && !is_interpreter {
-            return program.contains('/').then_some(Runs::Script(program));
-        }
-        let of_text: &[char] = if is_interpreter { &['c', 'e'] } else { &['c'] };
-        let mut takes_text = false;
-        for word in words {
-            match word.strip_prefix(['-', '+']) {
-                Some(option) => takes_text |= !option.starts_with('-') && option.contains(of_text),
-                None if takes_text && is_interpreter => return None,
-                None if takes_text => return Some(Runs::Text(word)),
-                None if is_interpreter && word == "run" => {}
-                None if is_interpreter => return Some(Runs::Interpreted(word)),
-                None => return Some(Runs::Script(word)),
-            }
-        }
-        None
-    }
-}
-
-fn is_version_of(name: &str, program: &str) -> bool {
-    name.strip_prefix(program).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
-}
-
-fn is_assignment(word: &str) -> bool {
-    let name = word.split_once('=').map_or("", |(name, _)| name);
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-fn is_number(word: &str) -> bool {
-    word.trim_end_matches(['s', 'm', 'h']).parse::<f64>().is_ok()
-}
+use super::command::{Command, Next};
 
 /// How deep substitutions are followed into each other.
 const MAX_DEPTH: u8 = 8;
 
 /// Takes a text apart into its commands, in order; those whose output another one takes come before it.
-pub(super) fn commands(text: &str) -> Vec<Command> {
+pub(super) fn commands(text: &str) -> Vec<Command<'_>> {
     commands_at(0, text)
 }
 
-fn commands_at(depth: u8, text: &str) -> Vec<Command> {
-    let mut reader = Reader { rest: text, commands: Vec::new(), words: Vec::new(), word: None, depth };
+fn commands_at(depth: u8, text: &str) -> Vec<Command<'_>> {
+    let (words, word, is_quiet) = (Vec::new(), None, false);
+    let mut reader = Reader { rest: text, begin: text, left: 0, commands: Vec::new(), words, word, is_quiet, depth };
     reader.read();
     reader.commands
 }
 
 struct Reader<'a> {
     rest: &'a str,
-    commands: Vec<Command>,
+    /// What follows the last command.
+    begin: &'a str,
+    /// How many bytes follow the command that is being read.
+    left: usize,
+    commands: Vec<Command<'a>>,
     words: Vec<String>,
     /// The word that is being read.
     word: Option<String>,
+    is_quiet: bool,
     /// In how many substitutions it stands.
     depth: u8,
 }
 
 impl<'a> Reader<'a> {
     fn read(&mut self) {
-        while let Some(c) = self.next() {
+        loop {
+            self.left = self.rest.len();
+            let Some(c) = self.next() else { break };
             match c {
                 '\\' => self.escaped(),
                 '\'' => self.quoted(),
                 '"' => self.in_double_quotes(),
                 '$' | '`' => self.expansion(c),
+                '{' if self.rest.starts_with('{') => self.of_just(),
+                '(' if self.word.as_ref().is_some_and(|word| word.ends_with('=')) => self.list(),
                 '#' if self.word.is_none() => self.skip_line(),
                 ' ' | '\t' | '\r' => self.end_word(),
-                '>' | '<' => self.redirection(),
-                '|' if !self.rest.starts_with('|') => self.end_command(self.is_copied()),
-                '|' | '&' => {
-                    self.rest = self.rest.strip_prefix(c).unwrap_or(self.rest);
-                    self.end_command(true);
+                '>' | '<' => self.redirection(c),
+                '|' if self.rest.starts_with('|') => {
+                    self.rest = &self.rest[1..];
+                    self.end_command(true, self.next_or());
                 }
-                '\n' | ';' | '(' | ')' => self.end_command(true),
+                '|' => {
+                    self.rest = self.rest.strip_prefix('&').unwrap_or(self.rest);
+                    self.end_command(self.is_copied(), Next::Pipe);
+                }
+                '&' if self.rest.starts_with('>') => {}
+                '&' => {
+                    self.rest = self.rest.strip_prefix(c).unwrap_or(self.rest);
+                    self.end_command(true, Next::Any);
+                }
+                '\n' | ';' | '(' | ')' => self.end_command(true, Next::Any),
                 c => self.push(c),
             }
         }
-        self.end_command(true);
+        self.end_command(true, Next::Any);
     }
 
     fn next(&mut self) -> Option<char> {
@@ -146,7 +91,8 @@ impl<'a> Reader<'a> {
     fn quoted(&mut self) {
         let end = self.rest.find('\'').unwrap_or(self.rest.len());
         let (inner, rest) = self.rest.split_at(end);
-        self.word.get_or_insert_default().push_str(inner);
+        // just replaces its expressions in them too.
+        self.extend([inner.replace("{{", "${").replace("}}", "}").as_str()]);
         self.rest = rest.strip_prefix('\'').unwrap_or(rest);
     }
 
@@ -157,29 +103,70 @@ impl<'a> Reader<'a> {
                 '"' => return,
                 '\\' => self.escaped(),
                 '$' | '`' => self.expansion(c),
+                '{' if self.rest.starts_with('{') => self.of_just(),
                 c => self.push(c),
             }
         }
     }
 
-    /// Passes over what is expanded. What a substitution runs is a command whose output is taken.
+    /// Takes over what is expanded. What a substitution runs is a command whose output is taken.
     fn expansion(&mut self, begin: char) {
+        // What a makefile hands on to the shell.
+        let is_doubled = begin == '$' && self.rest.starts_with('$');
+        if is_doubled && self.rest[1..].starts_with(|c: char| c.is_ascii_alphabetic() || "_({".contains(c)) {
+            self.rest = &self.rest[1..];
+        }
         let (open, close) = match (begin, self.rest.chars().next()) {
-            ('`', _) => (None, Some('`')),
-            (_, Some('(')) => (Some('('), Some(')')),
-            (_, Some('{')) => (Some('{'), Some('}')),
-            _ => (None, None),
-        };
-        self.push('$');
-        let Some(close) = close else {
-            self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "_@?*#".contains(c));
-            return;
+            ('`', _) => (None, '`'),
+            (_, Some('(')) => (Some('('), ')'),
+            (_, Some('{')) => (Some('{'), '}'),
+            _ => return self.name(),
         };
         let inner = self.until(open, close);
-        if close != '}' && self.depth < MAX_DEPTH {
+        if close == '}' {
+            self.extend(["${", inner, "}"]);
+            return;
+        }
+        self.extend(["$(", inner, ")"]);
+        if self.depth < MAX_DEPTH {
             let inner = commands_at(self.depth + 1, inner);
             self.commands.extend(inner.into_iter().map(|inner| Command { decides: false, ..inner }));
         }
+    }
+
+    fn name(&mut self) {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let end = match self.rest.chars().next() {
+            Some(c) if "@?*#".contains(c) || c.is_ascii_digit() => 1,
+            _ => self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len()),
+        };
+        let (name, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        if name.is_empty() { self.push('$') } else { self.extend(["${", name, "}"]) }
+    }
+
+    /// Takes over an expression of a justfile.
+    fn of_just(&mut self) {
+        let line = self.rest.split('\n').next().unwrap_or_default();
+        match line.find("}}") {
+            Some(end) => {
+                let inner = &self.rest[1..end];
+                self.rest = &self.rest[end + 2..];
+                self.extend(["${", inner.trim(), "}"]);
+            }
+            None => self.push('{'),
+        }
+    }
+
+    /// Takes over the words of an array as one value.
+    fn list(&mut self) {
+        let inner = self.until(None, ')');
+        let words: Vec<String> = commands_at(MAX_DEPTH, inner).into_iter().flat_map(|command| command.words).collect();
+        self.extend([words.join(" ").as_str()]);
+    }
+
+    fn extend<const N: usize>(&mut self, parts: [&str; N]) {
+        self.word.get_or_insert_default().extend(parts);
     }
 
     /// Returns what stands before the end of an expansion, which may have others in it, and passes over both.
@@ -206,13 +193,29 @@ impl<'a> Reader<'a> {
     }
 
     /// A file that is read or written is no word of the command.
-    fn redirection(&mut self) {
-        if self.word.as_ref().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit())) {
-            self.word = None;
-        }
+    fn redirection(&mut self, c: char) {
+        let number = self.word.take_if(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+        let is_joined = self.begin[..self.begin.len() - self.rest.len()].ends_with("&>");
         self.end_word();
+        let is_copy = self.rest.starts_with('&');
         self.rest = self.rest.trim_start_matches(['>', '<', '&', '-', ' ']);
-        self.rest = self.rest.trim_start_matches(|c: char| !c.is_whitespace() && !";|&()".contains(c));
+        let end = self.rest.find(|c: char| c.is_whitespace() || ";|&()".contains(c)).unwrap_or(self.rest.len());
+        let (file, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        let is_of_errors = c == '>' && (is_joined || number.as_deref() == Some("2"));
+        // Errors that go where the output goes: nowhere, where that stands before.
+        self.is_quiet |= is_of_errors && (file == "/dev/null" || is_copy && file == "1" && self.is_thrown_away());
+    }
+
+    fn is_thrown_away(&self) -> bool {
+        self.begin[..self.begin.len() - self.rest.len()].contains("/dev/null")
+    }
+
+    /// What follows `||`.
+    fn next_or(&self) -> Next {
+        let line = self.rest.trim_start().split([';', '\n', '&', '|', '}', ')', '#']).next().unwrap_or_default();
+        let makes_good = matches!(line.trim(), "true" | ":" | "continue" | "return" | "return 0" | "exit 0");
+        if makes_good { Next::OrElse } else { Next::Or }
     }
 
     /// Whether what follows a pipe hands on what it is given, as in a log.
@@ -224,24 +227,33 @@ impl<'a> Reader<'a> {
         self.words.extend(self.word.take());
     }
 
-    fn end_command(&mut self, decides: bool) {
+    fn end_command(&mut self, decides: bool, next: Next) {
         self.end_word();
-        let words = std::mem::take(&mut self.words);
+        let source = &self.begin[..self.begin.len() - self.left];
+        self.begin = self.rest;
+        let (words, is_quiet) = (std::mem::take(&mut self.words), std::mem::take(&mut self.is_quiet));
         if !words.is_empty() {
-            self.commands.push(Command { words, decides });
+            self.commands.push(Command { words, decides, next, is_quiet, source: source.trim() });
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::command::Runs;
     use super::*;
 
     /// What the commands of a script that can decide run.
     fn run(text: &str) -> Vec<String> {
         let commands = commands(text);
         let deciding = commands.iter().filter(|command| command.decides);
-        deciding.filter_map(Command::runs).map(|runs| format!("{runs:?}")).collect()
+        let first = |runs| match runs {
+            Runs::Program(path) => format!("Program({path:?})"),
+            Runs::Script(words) => format!("Script({:?})", words[0]),
+            Runs::Interpreted(words) => format!("Interpreted({:?})", words[0]),
+            Runs::Scripts(_) | Runs::Module | Runs::Text(_) | Runs::Input | Runs::Folder(_) => format!("{runs:?}"),
+        };
+        deciding.filter_map(Command::runs).map(first).collect()
     }
 
     #[test]
@@ -250,23 +262,29 @@ mod tests {
             ("sh check.sh", vec![r#"Script("check.sh")"#]),
             (
                 "set -e\n./ci/lint.sh && bash -eu 'ci/a b.sh' --all",
-                vec![r#"Script("./ci/lint.sh")"#, r#"Script("ci/a b.sh")"#],
+                vec![r#"Program("./ci/lint.sh")"#, r#"Script("ci/a b.sh")"#],
             ),
-            ("\t@CI=1 timeout 60 ./ci.sh", vec![r#"Script("./ci.sh")"#]),
-            ("if ! ./ci.sh; then exit 1; fi", vec![r#"Script("./ci.sh")"#]),
-            (". \"$(dirname \"$0\")/lib.sh\"", vec![r#"Script("$/lib.sh")"#]),
+            ("\t@CI=1 timeout 60 ./ci.sh", vec![r#"Program("./ci.sh")"#]),
+            ("if ! ./ci.sh; then exit 1; fi", vec![r#"Program("./ci.sh")"#]),
+            (". \"$(dirname \"$0\")/lib.sh\"", vec![r#"Script("$(dirname \"$0\")/lib.sh")"#]),
             ("test \"$(sh greet.sh)\" = hello", vec![]),
             ("sh greet.sh | grep -q hello", vec![]),
-            ("./all.sh 2>&1 | tee log.txt", vec![r#"Script("./all.sh")"#]),
-            ("./all.sh >log 2>&1 </dev/null", vec![r#"Script("./all.sh")"#]),
+            ("./all.sh 2>&1 | tee log.txt", vec![r#"Program("./all.sh")"#]),
+            ("./all.sh >log 2>&1 </dev/null", vec![r#"Program("./all.sh")"#]),
             ("uv run python3.12 -B tools/check.py", vec![r#"Interpreted("tools/check.py")"#]),
             ("python -c 'import x'", vec![]),
             ("bash -ec 'make test'", vec![r#"Text("make test")"#]),
             ("# sh not.sh\necho sh also-not.sh # nor.sh", vec![]),
-            ("./a.sh \\\n  --long", vec![r#"Script("./a.sh")"#]),
-            ("`./a.sh` '", vec![]),
+            ("./a.sh \\\n  --long", vec![r#"Program("./a.sh")"#]),
+            ("`./a.sh` '", vec![r#"Program("$(./a.sh)")"#]),
+            ("bash -eo pipefail -c 'make test'", vec![r#"Text("make test")"#]),
+            ("bash -n ci.sh", vec![]),
+            ("cat ci.sh | sh -s -- x", vec!["Input"]),
+            ("bats a.bats b.bats", vec![r#"Scripts(["a.bats", "b.bats"])"#]),
+            ("run-parts --regex x ci", vec![r#"Folder("x")"#]),
+            ("coverage run --source a -m pytest -m slow", vec!["Module"]),
             (&"$(".repeat(100_000), vec![]),
-            ("\"$ROOT\"/ci.sh || exit", vec![r#"Script("$/ci.sh")"#]),
+            ("\"$ROOT\"/ci.sh || exit", vec![r#"Program("${ROOT}/ci.sh")"#]),
         ] {
             assert_eq!(run(text), expected, "{text}");
         }

@@ -2,6 +2,10 @@
 //!
 //! A table; how it is used is `reach`'s.
 
+use std::borrow::Cow;
+
+use serde_json::Value;
+
 /// A program that reads files of the repository.
 #[derive(Debug)]
 pub(super) struct Tool {
@@ -35,6 +39,18 @@ pub(super) enum Form {
     Scripts,
     /// Lines of shell behind a key.
     Keys,
+}
+
+impl Form {
+    /// Returns the commands of a file of this form, and the form that they have.
+    pub(super) fn commands(self, bytes: &[u8]) -> (Cow<'_, str>, Self) {
+        let text = String::from_utf8_lossy(bytes);
+        match self {
+            Self::Scripts => (scripts(&text).into(), Self::Shell),
+            Self::Keys => (without_keys(&text).into(), Self::Shell),
+            Self::Data | Self::Shell | Self::Just | Self::Make => (text, self),
+        }
+    }
 }
 
 const NONE: Tool = Tool { names: &[], files: &[], shadows: false, beside: &[], nested: &[], form: Form::Data };
@@ -202,4 +218,72 @@ pub(super) fn is_tool(name: &str) -> bool {
 /// Returns what is run in a file of this name, where one of the programs reads it.
 pub(super) fn form_of(name: &str) -> Option<Form> {
     TOOLS.iter().find(|tool| tool.files.contains(&name)).map(|tool| tool.form)
+}
+
+/// Modules of Python that checks are run by, each with those of its own that it imports.
+const MODULES: &[(&str, &[&str])] = &[
+    ("pytest", &["_pytest", "pluggy", "iniconfig"]),
+    ("unittest", &[]),
+    ("doctest", &[]),
+    ("coverage", &[]),
+    ("tox", &[]),
+    ("nox", &[]),
+    ("mypy", &[]),
+    ("pyright", &[]),
+    ("ruff", &[]),
+    ("black", &[]),
+    ("isort", &[]),
+    ("flake8", &["pycodestyle", "pyflakes"]),
+    ("pylint", &["astroid"]),
+    ("bandit", &[]),
+    ("pip", &[]),
+    ("build", &[]),
+    ("twine", &[]),
+    ("hatch", &[]),
+    ("poetry", &[]),
+    ("pdm", &[]),
+    ("invoke", &[]),
+    ("pre_commit", &[]),
+    ("compileall", &["py_compile"]),
+    ("py_compile", &[]),
+    ("cProfile", &[]),
+    ("trace", &[]),
+    ("nose2", &[]),
+    ("behave", &[]),
+    ("sphinx", &[]),
+];
+
+/// Returns globs of the files that would take the place of a module; none where it is no tool's.
+pub(super) fn module_globs(name: &str) -> impl Iterator<Item = String> {
+    let tool = MODULES.iter().find(|(tool, _)| *tool == name);
+    let names = tool.into_iter().flat_map(|(tool, inner)| [*tool].into_iter().chain(inner.iter().copied()));
+    names.flat_map(|name| {
+        ["py", "pyc", "*so", "__"].map(|ending| match ending {
+            "__" => format!("{name}/__init__.*"),
+            ending => format!("{name}.{ending}"),
+        })
+    })
+}
+
+/// Returns the commands of a JSON document's `scripts`.
+fn scripts(text: &str) -> String {
+    let document: Value = serde_json::from_str(text).unwrap_or_default();
+    let mut lines = String::new();
+    for script in document.get("scripts").and_then(Value::as_object).into_iter().flatten() {
+        let one = script.1.as_str().into_iter();
+        let several = script.1.as_array().into_iter().flatten().filter_map(Value::as_str);
+        one.chain(several).for_each(|line| lines.extend([line, "\n"]));
+    }
+    lines
+}
+
+/// Returns lines without the key, the dash or the quotes before a command.
+fn without_keys(text: &str) -> String {
+    let is_key = |key: &str| key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.\" ".contains(c));
+    let command = |line: &str| {
+        let line = line.trim().trim_start_matches("- ");
+        let behind = line.split_once([':', '=']).filter(|(key, _)| is_key(key)).map_or(line, |(_, behind)| behind);
+        behind.trim().trim_matches(['"', '\'', ',', '[', ']']).to_owned()
+    };
+    text.lines().map(command).collect::<Vec<_>>().join("\n")
 }

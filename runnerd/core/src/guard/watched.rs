@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::definition::Definition;
 use super::git;
 use super::manifest;
+use super::paths::escaped;
 use super::reach::{self, Accepted, File, Reached};
 use super::tools;
 
@@ -67,6 +68,8 @@ pub struct Watched {
     /// Whether nothing is watched of a guard that may read files of the repository: a program at a path of its own, of which
     /// nothing is known, is out of a session's reach, and a list without an entry says that there is none.
     pub is_blind: bool,
+    /// Commands that run files of which nobody can tell which these are, as `FILE: COMMAND`.
+    pub unknown: Vec<String>,
     /// What the manifests among it say of checks, and git's own rules of watched files.
     pub checks: Checks,
 }
@@ -156,7 +159,7 @@ struct View<'a, F> {
 impl<F: Files> View<'_, F> {
     fn watched(mut self) -> Result<Watched, F::Error> {
         let Set { command, configured, kept } = self.asked.now;
-        let Reached { files: mut candidates, beside } = reach::reach(command, &mut self)?;
+        let Reached { files: mut candidates, beside, unknown } = reach::reach(command, &mut self)?;
         let is_absence_accepted = !beside.is_empty();
         let mut globs: Vec<String> = beside.into_iter().chain(configured.unwrap_or_default().iter().cloned()).collect();
         let is_named = |path: &&String| (self.asked.matches)(&globs, path);
@@ -174,7 +177,7 @@ impl<F: Files> View<'_, F> {
             }
         }
         // What the configuration says of a path counts last: it may take out what the command reaches.
-        globs.splice(0..0, accepted.keys().map(|path| format!("/{}", reach::escaped(path))));
+        globs.splice(0..0, accepted.keys().map(|path| format!("/{}", escaped(path))));
         accepted.retain(|path, _| (self.asked.matches)(&globs, path));
         let is_empty = accepted.is_empty();
         self.add_rules(&mut accepted, &mut globs)?;
@@ -182,13 +185,14 @@ impl<F: Files> View<'_, F> {
         let is_elsewhere = command.first().is_some_and(|program| program.starts_with('/'));
         let is_out_of_reach = is_elsewhere && tools::named(&command.join(" ")).next().is_none();
         let is_blind = is_empty && !is_out_of_reach && configured.is_none_or(|globs| !globs.is_empty());
-        Ok(Watched { globs, accepted, is_absence_accepted, is_blind, checks })
+        let unknown = unknown.into_iter().collect();
+        Ok(Watched { globs, accepted, is_absence_accepted, is_blind, unknown, checks })
     }
 
     /// Adds git's own rules on the way to what is watched: what is laid out for the guard follows from them.
     fn add_rules(&mut self, accepted: &mut Definition, globs: &mut Vec<String>) -> Result<(), F::Error> {
         let rules: BTreeSet<String> = accepted.keys().flat_map(|path| git::on_the_way(path)).collect();
-        globs.splice(0..0, rules.iter().map(|path| format!("/{}", reach::escaped(path))));
+        globs.splice(0..0, rules.iter().map(|path| format!("/{}", escaped(path))));
         for path in rules.into_iter().filter(|path| (self.asked.matches)(globs, path)) {
             if let Some(form) = self.form(&path)? {
                 accepted.insert(path, form);
@@ -214,6 +218,16 @@ impl<F: Files> View<'_, F> {
             None => self.files.all()?,
         };
         Ok(self.all.insert(all))
+    }
+
+    /// Returns the paths of which this is true, where one can be accepted.
+    fn paths(&mut self, is_asked: impl Fn(&str) -> bool) -> Result<Vec<String>, F::Error> {
+        let known = self.asked.now.kept.keys().chain(self.asked.changed).filter(|path| is_asked(path)).cloned();
+        let mut paths: BTreeSet<String> = known.collect();
+        if self.afresh {
+            paths.extend(self.all()?.keys().filter(|path| is_asked(path)).cloned());
+        }
+        Ok(paths.into_iter().collect())
     }
 
     /// Returns what manifests and git's own rules say, as they are accepted and as they are.
@@ -243,12 +257,11 @@ impl<F: Files> Accepted for View<'_, F> {
     }
 
     fn named(&mut self, name: &str) -> Result<Vec<String>, F::Error> {
-        let is_named = |path: &&String| path.rsplit('/').next() == Some(name);
-        let known = self.asked.now.kept.keys().chain(self.asked.changed).filter(is_named).cloned();
-        let mut paths: BTreeSet<String> = known.collect();
-        if self.afresh {
-            paths.extend(self.all()?.keys().filter(is_named).cloned());
-        }
-        Ok(paths.into_iter().collect())
+        self.paths(|path| path.rsplit('/').next() == Some(name))
+    }
+
+    fn matched(&mut self, glob: &str) -> Result<Vec<String>, F::Error> {
+        let (globs, matches) = ([glob.to_owned()], self.asked.matches);
+        self.paths(|path| matches(&globs, path))
     }
 }

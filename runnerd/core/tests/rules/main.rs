@@ -17,6 +17,7 @@ mod precedence;
 mod prompts;
 mod properties;
 mod publish;
+mod reach;
 mod run;
 mod schemas;
 mod transition;

@@ -8,10 +8,10 @@ use runner_core::watched::{Asked, Files, Set, Watched, watched};
 
 /// The files of a commit: a file's form is its content.
 #[derive(Clone, Default)]
-struct Tree(BTreeMap<String, String>);
+pub(crate) struct Tree(BTreeMap<String, String>);
 
 impl Tree {
-    fn of(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         Self(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
     }
 
@@ -38,10 +38,10 @@ impl Files for Tree {
     }
 }
 
-/// Globs as far as these tests need them: from the root, or a name in any folder; `*` is the rest of a path.
-fn matches(globs: &[String], path: &str) -> bool {
+/// Globs as far as these tests need them: from the root, or a name in any folder; `*` within a folder, and `**/`.
+pub(crate) fn matches(globs: &[String], path: &str) -> bool {
     let is_match = |glob: &str| match glob.strip_prefix('/') {
-        Some(rooted) => rooted.split_once('*').map_or(rooted == path, |(start, _)| path.starts_with(start)),
+        Some(rooted) => is_like(rooted, path),
         None => path.rsplit('/').next() == Some(glob),
     };
     let said = |glob: &String| match glob.strip_prefix('!') {
@@ -51,12 +51,27 @@ fn matches(globs: &[String], path: &str) -> bool {
     globs.iter().rev().find_map(said).unwrap_or(false)
 }
 
-fn words(text: &str) -> Vec<String> {
+fn is_like(glob: &str, path: &str) -> bool {
+    if let Some(rest) = glob.strip_prefix("**/") {
+        return is_like(rest, path) || path.split_once('/').is_some_and(|(_, inner)| is_like(glob, inner));
+    }
+    match (glob.chars().next(), path.chars().next()) {
+        (Some('*'), next) => {
+            is_like(&glob[1..], path) || next.is_some_and(|c| c != '/' && is_like(glob, &path[c.len_utf8()..]))
+        }
+        (Some('?'), Some(c)) if c != '/' => is_like(&glob[1..], &path[c.len_utf8()..]),
+        (Some(a), Some(b)) => a == b && is_like(&glob[a.len_utf8()..], &path[b.len_utf8()..]),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+pub(crate) fn words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
 /// What a run watches that begins with these files.
-fn begun(command: &[String], configured: &[String], tree: &Tree) -> Watched {
+pub(crate) fn begun(command: &[String], configured: &[String], tree: &Tree) -> Watched {
     let kept = Definition::new();
     let configured = Some(configured).filter(|globs| !globs.is_empty());
     let now = Set { command, configured, kept: &kept };
@@ -74,7 +89,7 @@ fn later(command: &[String], kept: &Definition, (tree, changed): (&Tree, &[&str]
     watched
 }
 
-fn paths(watched: &Watched) -> Vec<&str> {
+pub(crate) fn paths(watched: &Watched) -> Vec<&str> {
     watched.accepted.keys().map(String::as_str).collect()
 }
 

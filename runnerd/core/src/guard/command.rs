@@ -1,0 +1,306 @@
+//! Commands of the shell: what they run, list and print.
+
+/// A command, as words without their quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Command<'a> {
+    /// Its words. A variable in one is `${NAME}`, that of a justfile too; what a command prints, or a function of make
+    /// returns, is `$(TEXT)`; a positional parameter that is not known is `$`.
+    pub words: Vec<String>,
+    /// Whether its exit code can be the script's: that of a command whose output is taken is not.
+    pub decides: bool,
+    /// What follows it.
+    pub next: Next,
+    /// Whether its errors are thrown away.
+    pub is_quiet: bool,
+    /// It as it is written.
+    pub source: &'a str,
+}
+
+/// What follows a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Another one, or nothing.
+    Any,
+    /// One that reads what it prints.
+    Pipe,
+    /// One that runs only where it fails, and then fails too.
+    Or,
+    /// One that runs only where it fails, and makes good that it did.
+    OrElse,
+}
+
+/// Programs behind which another program stands.
+const PREFIXES: [&str; 40] = [
+    "if", "then", "else", "elif", "while", "until", "do", "!", "{", "@", "-", "+", "exec", "eval", "time", "env",
+    "command", "builtin", "nohup", "nice", "sudo", "timeout", "xvfb-run", "uv", "poetry", "pdm", "hatch", "pipenv",
+    "rye", "bundle", "npx", "pnpm", "yarn", "bunx", "mise", "direnv", "run", "dlx", "x", "--",
+];
+/// Programs that run the shell script that they are given; bats runs several.
+const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "bats", ".", "source"];
+/// Other programs that run a script.
+const INTERPRETERS: [&str; 13] = [
+    "python", "python3", "node", "nodejs", "ruby", "perl", "php", "deno", "bun", "tsx", "ts-node", "Rscript",
+    "coverage",
+];
+/// Modules of Python that run another one.
+const OF_MODULES: [&str; 4] = ["coverage", "cProfile", "trace", "pdb"];
+/// Options of `xargs` that have a value.
+const OF_XARGS: [&str; 7] = ["-n", "-P", "-L", "-d", "-a", "-s", "-E"];
+
+/// Programs that print variables of the environment for `eval`.
+const OF_ENVIRONMENT: [&str; 8] = ["ssh-agent", "direnv", "pyenv", "rbenv", "opam", "brew", "mise", "fnm"];
+
+/// What a command runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Runs<'a> {
+    /// A program at a path.
+    Program(&'a str),
+    /// A shell script, the first word, with the words behind it.
+    Script(&'a [String]),
+    /// A script of another language, likewise.
+    Interpreted(&'a [String]),
+    /// All scripts of these words.
+    Scripts(&'a [String]),
+    /// Modules of Python: see `modules`.
+    Module,
+    /// Text that a shell is given.
+    Text(&'a str),
+    /// What a shell reads.
+    Input,
+    /// All files of a folder.
+    Folder(&'a str),
+}
+
+impl<'a> Command<'a> {
+    /// Makes a command of its words.
+    pub(super) fn new(words: Vec<String>, source: &'a str) -> Self {
+        Self { words, decides: true, next: Next::Any, is_quiet: false, source }
+    }
+
+    /// Returns where the program stands among the words.
+    pub(super) fn program(&self) -> Option<usize> {
+        let is_prefix = |word: &String| {
+            let bare = word.trim_start_matches(['@', '-', '+', '$']);
+            bare.is_empty() || PREFIXES.contains(&bare) || is_assignment(bare) || is_number(word)
+        };
+        self.words.iter().position(|word| !is_prefix(word))
+    }
+
+    /// Returns the name of the program, and the words behind it.
+    fn called(&self) -> Option<(&str, &[String])> {
+        let at = self.program()?;
+        let program = self.words[at].trim_start_matches(['@', '-']);
+        // Behind a variable that is not known, as in `$(Q)sh`.
+        let bare = program.strip_prefix('$').filter(|bare| bare.starts_with(|c: char| c.is_ascii_alphabetic()));
+        Some((bare.unwrap_or(program), &self.words[at + 1..]))
+    }
+
+    /// Tells what it runs, where that can be in the repository.
+    pub(super) fn runs(&self) -> Option<Runs<'_>> {
+        let (program, words) = self.called()?;
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let is_interpreter = is_interpreter(name);
+        if !SHELLS.contains(&name) && !is_interpreter {
+            // Of a program that is not known it is not told what its arguments are.
+            let is_known = !self.words[..self.program()?].iter().any(|word| word == "$");
+            return match name {
+                "run-parts" => words.iter().find(|word| !word.starts_with('-')).map(|word| Runs::Folder(word)),
+                _ => (is_known && program.contains('/')).then_some(Runs::Program(program)),
+            };
+        }
+        let reads_text = !is_interpreter && !matches!(name, "bats" | "." | "source");
+        let (mut takes_text, mut is_value) = (false, false);
+        for (at, word) in words.iter().enumerate() {
+            if std::mem::take(&mut is_value) {
+                continue;
+            }
+            let Some(option) = word.strip_prefix(['-', '+']) else {
+                return match () {
+                    () if takes_text => (!is_interpreter).then_some(Runs::Text(word)),
+                    () if is_interpreter && word == "run" => continue,
+                    () if is_interpreter => Some(Runs::Interpreted(&words[at..])),
+                    () if name == "bats" => Some(Runs::Scripts(&words[at..])),
+                    () => Some(Runs::Script(&words[at..])),
+                };
+            };
+            let has = |letter: char| !option.starts_with('-') && option.contains(letter);
+            is_value = if is_interpreter { matches!(word.as_str(), "-W" | "-X" | "--source") } else { has('o') };
+            match () {
+                () if has('m') && (name.starts_with("python") || name == "coverage") => return Some(Runs::Module),
+                // It is only read.
+                () if reads_text && has('n') => return None,
+                () if reads_text && has('s') => return Some(Runs::Input),
+                () => takes_text |= has('c') || is_interpreter && has('e'),
+            }
+        }
+        (reads_text && !takes_text).then_some(Runs::Input)
+    }
+
+    /// Returns the modules that `python -m` runs: the first, and those that it runs.
+    pub(super) fn modules(&self) -> Vec<&str> {
+        let mut modules: Vec<&str> = Vec::new();
+        // Without the folder in which it runs.
+        let is_apart = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains(['I', 'P']);
+        if self.words.iter().take_while(|word| *word != "-m").any(is_apart) {
+            return modules;
+        }
+        for pair in self.words.windows(2).filter(|pair| pair[0].starts_with('-') && pair[0].ends_with('m')) {
+            if modules.last().is_none_or(|last| OF_MODULES.contains(last)) {
+                modules.push(&pair[1]);
+            }
+        }
+        modules
+    }
+
+    /// Returns the paths that it tests for a file, where what follows runs only if one is there.
+    pub(super) fn tested(&self) -> &[String] {
+        let Some((program, words)) = self.called().filter(|(program, _)| matches!(*program, "[" | "[[" | "test"))
+        else {
+            return &[];
+        };
+        let is_negated = self.words.iter().any(|word| word == "!");
+        let is_tested = match self.next {
+            Next::Or => is_negated,
+            Next::OrElse => true,
+            Next::Any | Next::Pipe => !is_negated,
+        };
+        let is_test = |word: &String| matches!(word.as_str(), "-f" | "-e" | "-r" | "-x" | "-s");
+        if program.is_empty() || !is_tested || !words.iter().any(is_test) { &[] } else { words }
+    }
+
+    /// Tells whether a file that it reads may be missing.
+    pub(super) fn may_fail(&self) -> bool {
+        let reads = self.called().is_some_and(|(program, _)| matches!(program, "." | "source"));
+        reads && (self.is_quiet || self.next == Next::OrElse)
+    }
+
+    /// Returns the command that it has run for each of some files, which stand in it as `${{}}`: that of `xargs`, or of
+    /// `find`.
+    pub(super) fn each(&self) -> Option<Vec<String>> {
+        let (program, words) = self.called()?;
+        let (words, name) = match program {
+            "xargs" => {
+                let mut at = 0;
+                let mut name = None;
+                while let Some(option) = words.get(at).filter(|word| word.starts_with('-')) {
+                    if let Some(value) = option.strip_prefix("-I").or_else(|| option.strip_prefix("-i")) {
+                        let value = if value.is_empty() { words.get(at + 1).map_or("", String::as_str) } else { value };
+                        name = Some(value.to_owned()).filter(|name| !name.is_empty());
+                    }
+                    at += if OF_XARGS.contains(&option.as_str()) || option == "-I" { 2 } else { 1 };
+                }
+                (words.get(at..)?, name)
+            }
+            "find" => {
+                let is_begin = |word: &String| matches!(word.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
+                let (begin, is_end) = (words.iter().position(is_begin)?, |word: &String| word == ";" || word == "+");
+                let end = words[begin..].iter().position(is_end).map_or(words.len(), |end| begin + end);
+                (&words[begin + 1..end], Some("{}".to_owned()))
+            }
+            _ => return None,
+        };
+        let Some(name) = name else {
+            return Some(words.iter().cloned().chain(["${{}}".to_owned()]).collect());
+        };
+        Some(words.iter().map(|word| word.replace(&name, "${{}}")).collect())
+    }
+
+    /// Returns the paths that it prints, as patterns.
+    pub(super) fn prints(&self) -> Vec<String> {
+        let Some((program, words)) = self.called() else { return Vec::new() };
+        let paths = || words.iter().filter(|word| !word.starts_with('-')).cloned();
+        match program {
+            "find" => found(words),
+            "git" if words.first().is_some_and(|word| word == "ls-files") => paths().skip(1).flat_map(below).collect(),
+            // Of a folder the names alone.
+            "ls" => paths().map(|path| if path.contains(['*', '?', '$']) { path } else { "*".into() }).collect(),
+            "echo" | "printf" | "wildcard" | "sort" | "strip" => paths().filter(|path| !path.contains('%')).collect(),
+            // A function of make, with a command.
+            "shell" => Command::new(words.to_vec(), "").prints(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the files whose content it prints.
+    pub(super) fn copies(&self) -> &[String] {
+        self.called().filter(|(program, _)| *program == "cat").map_or(&[], |(_, words)| words)
+    }
+
+    /// Returns the text that it prints.
+    pub(super) fn says(&self) -> Option<String> {
+        let (_, words) = self.called().filter(|(program, _)| matches!(*program, "echo" | "printf"))?;
+        Some(words.join(" "))
+    }
+
+    /// Tells whether it is `find`.
+    pub(super) fn is_find(&self) -> bool {
+        self.called().is_some_and(|(program, _)| program == "find")
+    }
+
+    /// Tells whether it is `eval` of what is not known.
+    pub(super) fn is_eval(&self) -> bool {
+        let Some(at) = self.program() else { return false };
+        let is_eval = self.words[..at].last().is_some_and(|word| word.trim_start_matches(['@', '-']) == "eval");
+        let names = |program: &str| self.words[at].starts_with(&format!("$({program}"));
+        is_eval && self.words[at].starts_with('$') && !OF_ENVIRONMENT.iter().any(|program| names(program))
+    }
+}
+
+/// Returns the commands from whose output the one at this place reads.
+pub(super) fn pipeline<'a, 'b>(commands: &'b [Command<'a>], at: usize) -> &'b [Command<'a>] {
+    let before = commands.get(..at).unwrap_or_default();
+    let count = before.iter().rev().take_while(|command| command.next == Next::Pipe).count();
+    &before[before.len() - count..]
+}
+
+/// Returns what `find` finds.
+fn found(words: &[String]) -> Vec<String> {
+    let is_option = |word: &String| word.starts_with(['-', '(', '!']);
+    let mut folders: Vec<&str> = words.iter().take_while(|word| !is_option(word)).map(String::as_str).collect();
+    if folders.is_empty() {
+        folders.push(".");
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (at, pair) in words.windows(2).enumerate() {
+        let is_negated = at > 0 && matches!(words[at - 1].as_str(), "!" | "-not");
+        if matches!(pair[0].as_str(), "-name" | "-iname") && !is_negated {
+            names.push(&pair[1]);
+        }
+    }
+    if names.is_empty() {
+        names.push("*");
+    }
+    folders.iter().flat_map(|folder| names.iter().map(move |name| format!("{folder}/**/{name}"))).collect()
+}
+
+/// Returns what `git ls-files` lists for a pattern, whose `*` matches folders too.
+fn below(path: String) -> Vec<String> {
+    match path.rsplit_once('/') {
+        _ if path.starts_with(':') => Vec::new(),
+        _ if !path.contains(['*', '?']) => vec![format!("{path}/**"), path],
+        Some((folder, name)) => vec![format!("{folder}/**/{name}")],
+        None => vec![format!("**/{path}")],
+    }
+}
+
+/// Tells whether a program runs scripts.
+pub(super) fn runs_scripts(name: &str) -> bool {
+    SHELLS.contains(&name) || is_interpreter(name)
+}
+
+fn is_interpreter(name: &str) -> bool {
+    INTERPRETERS.iter().any(|known| name == *known || is_version_of(name, known))
+}
+
+fn is_version_of(name: &str, program: &str) -> bool {
+    name.strip_prefix(program).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+}
+
+fn is_assignment(word: &str) -> bool {
+    let name = word.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn is_number(word: &str) -> bool {
+    word.trim_end_matches(['s', 'm', 'h']).parse::<f64>().is_ok()
+}

@@ -1,0 +1,78 @@
+//! What the paths of files say, and globs that match them.
+
+/// Parts of a path by which a script that is no shell's is a check, and not what is checked.
+const OF_CHECKS: [&str; 13] = [
+    "ci", "scripts", "script", "tools", "hack", "checks", "check", "lint", "verify", "guard", "github", "devtools",
+    "bin",
+];
+
+/// Returns the last part of a path.
+pub(super) fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Returns what stands behind a variable that is not known, where that is a folder.
+pub(super) fn behind_start(path: &str) -> &str {
+    path.split_once('/').filter(|(start, _)| start.contains('$')).map_or(path, |(_, rest)| rest)
+}
+
+/// Tells whether a path is a pattern.
+pub(super) fn is_pattern(path: &str) -> bool {
+    path.contains(['*', '?', '['])
+}
+
+/// Tells whether a path says more than that it is one.
+pub(super) fn is_told(path: &str) -> bool {
+    path.contains(|c: char| c.is_alphanumeric())
+}
+
+/// Tells whether a file of this name is made by what it is read by: dependencies of a compiler, an environment of Python.
+pub(super) fn is_made(path: &str) -> bool {
+    let name = name_of(path);
+    name.ends_with("depend")
+        || path.ends_with("bin/activate")
+        || matches!(name.rsplit('.').next(), Some("d" | "dep" | "deps" | "P" | "Po" | "Plo"))
+}
+
+/// Returns a pattern from the root of the repository.
+pub(super) fn glob_in(folder: &str, pattern: &str) -> Option<String> {
+    let path = normal(&escaped(folder), pattern).filter(|path| !path.contains('$'))?;
+    Some(format!("/{path}"))
+}
+
+/// Tells whether a file is a shell script.
+pub(super) fn is_shell(path: &str, bytes: &[u8]) -> bool {
+    let name = name_of(path);
+    let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let first = String::from_utf8_lossy(first);
+    let is_run = first.starts_with("#!") && first.split(['/', ' ']).any(|word| word.ends_with("sh"));
+    is_run
+        || [".sh", ".bash", ".zsh", ".ksh", ".bats"].iter().any(|ending| name.ends_with(ending))
+        || (!name.contains('.') && !first.starts_with("#!"))
+}
+
+/// Tells whether a script checks, and is not what is checked.
+pub(super) fn is_check(path: &str) -> bool {
+    path.split(['/', '.', '_', '-']).any(|part| OF_CHECKS.contains(&part))
+}
+
+/// Returns a path from the root of the repository; none where it leads out of it.
+pub(super) fn normal(folder: &str, path: &str) -> Option<String> {
+    if path.starts_with(['/', '~', '-']) {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in folder.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Returns a glob that matches this path.
+pub(super) fn escaped(path: &str) -> String {
+    path.replace(['*', '?', '[', ']', '!'], "?")
+}

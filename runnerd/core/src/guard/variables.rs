@@ -1,0 +1,215 @@
+//! Variables of scripts, makefiles and justfiles, and what their values can be, as far as a text tells without running it.
+//!
+//! A variable has each value that is assigned to it anywhere: too many rather than too few. One whose value is not known
+//! is `$`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::command::{self, Next, pipeline};
+use super::script::commands;
+use super::tools::Form;
+
+/// Most values that a variable, or a word, has.
+const MAX_VALUES: usize = 32;
+/// Most bytes of a value.
+const MAX_BYTES: usize = 4096;
+/// How deep variables are followed into each other.
+const MAX_DEPTH: u8 = 8;
+/// Most variables whose values are looked for, in one round.
+const MAX_LOOKUPS: usize = 20_000;
+/// Names of what `${{}}` is, as a script that is given it calls it.
+const OF_GIVEN: [&str; 5] = ["{}", "0", "1", "@", "*"];
+
+/// Variables with their values.
+#[derive(Debug, Default)]
+pub(super) struct Variables {
+    values: BTreeMap<String, BTreeSet<String>>,
+    /// The files that `xargs` gives a command.
+    pub given: Vec<String>,
+    /// How many variables were looked at.
+    count: usize,
+}
+
+impl Variables {
+    /// Returns how many values there are.
+    pub(super) fn len(&self) -> usize {
+        self.values.values().map(BTreeSet::len).sum()
+    }
+
+    /// Tells whether more variables were looked at than are allowed.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.count > MAX_LOOKUPS
+    }
+
+    /// Forgets how many were looked at.
+    pub(super) fn begin(&mut self) {
+        self.count = 0;
+    }
+
+    /// Adds what a text assigns.
+    pub(super) fn read(&mut self, text: &str, form: Form) {
+        if matches!(form, Form::Make | Form::Just) {
+            for line in text.replace("\\\n", " ").lines() {
+                self.read_line(line, form);
+            }
+        }
+        let commands = commands(text);
+        for (at, command) in commands.iter().enumerate() {
+            for word in &command.words {
+                if let Some((name, value)) =
+                    word.split_once('=').filter(|(name, _)| is_name(name.trim_end_matches('+')))
+                {
+                    self.add(name.trim_end_matches('+'), value);
+                }
+            }
+            let words: Vec<&str> = command.words.iter().map(|word| word.trim_start_matches('@')).collect();
+            let begin = words.iter().position(|word| !matches!(*word, "do" | "then" | ""));
+            match words.get(begin.unwrap_or_default()..).unwrap_or_default() {
+                ["for", name, "in", values @ ..] => values.iter().for_each(|value| self.add(name, value)),
+                ["while" | "until", words @ ..] if words.contains(&"read") => {
+                    let name = words.iter().skip_while(|word| **word != "read").skip(1).find(|word| is_name(word));
+                    let values = pipeline(&commands, at).iter().flat_map(command::Command::prints);
+                    for (name, value) in values.filter_map(|value| Some((name?, value))).collect::<Vec<_>>() {
+                        self.add(name, &value);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Adds what a line of a makefile or a justfile assigns.
+    fn read_line(&mut self, line: &str, form: Form) {
+        let line = line.strip_prefix("export ").or_else(|| line.strip_prefix("override ")).unwrap_or(line);
+        let Some((name, value)) = line.split_once('=') else { return };
+        let (name, value) = (name.trim_end_matches([':', '?', '+']).trim_end(), value.trim());
+        if !is_name(name) {
+            return;
+        }
+        if form == Form::Make {
+            return self.add(name, value.split(" #").next().unwrap_or_default().trim());
+        }
+        let literal = |word: &str| match word.trim() {
+            word if is_name(word) => format!("${{{word}}}"),
+            word => word.trim_matches(['"', '\'']).to_owned(),
+        };
+        let joined = |value: &str| value.split(" + ").map(literal).collect::<String>();
+        self.add(name, &value.split(" / ").map(joined).collect::<Vec<_>>().join("/"));
+    }
+
+    fn add(&mut self, name: &str, value: &str) {
+        let values = self.values.entry(name.to_owned()).or_default();
+        if values.len() < MAX_VALUES && value.len() <= MAX_BYTES && !value.is_empty() {
+            values.insert(value.to_owned());
+        }
+    }
+
+    /// Returns what a word can be, at least one.
+    pub(super) fn values(&mut self, word: &str) -> Vec<String> {
+        if !word.contains('$') {
+            return vec![word.to_owned()];
+        }
+        self.expanded(word, 0)
+    }
+
+    /// Returns what a word can be; where that is a variable, each word of its values.
+    pub(super) fn words(&mut self, word: &str) -> Vec<String> {
+        let values = self.values(word);
+        if !is_variable(word) {
+            return values;
+        }
+        values.iter().flat_map(|value| value.split_whitespace()).map(str::to_owned).collect()
+    }
+
+    fn expanded(&mut self, word: &str, depth: u8) -> Vec<String> {
+        let (mut results, mut rest) = (vec![String::new()], word);
+        while let Some(at) = rest.find('$').filter(|_| !results.is_empty()) {
+            for result in &mut results {
+                result.push_str(&rest[..at]);
+            }
+            self.count += 1;
+            let (inner, after) = reference(&rest[at..]);
+            rest = after;
+            let values = if depth < MAX_DEPTH && !self.is_exhausted() { self.of(inner, depth) } else { Vec::new() };
+            let values = if values.is_empty() { vec!["$".to_owned()] } else { values };
+            let joined = results.iter().flat_map(|result| values.iter().map(move |value| format!("{result}{value}")));
+            results = joined.filter(|result| result.len() <= MAX_BYTES).take(MAX_VALUES).collect();
+        }
+        if results.is_empty() {
+            return vec!["$".to_owned()];
+        }
+        for result in &mut results {
+            result.push_str(rest);
+        }
+        results
+    }
+
+    /// Returns the values of what stands in `${…}` or `$(…)`.
+    fn of(&mut self, inner: &str, depth: u8) -> Vec<String> {
+        let inner = inner.trim();
+        if OF_GIVEN.contains(&inner) {
+            return self.given.clone();
+        }
+        let default = inner.split_once(":-").or_else(|| inner.split_once(":="));
+        let (name, default) = default.unwrap_or((inner, ""));
+        let name = name.split('[').next().unwrap_or_default();
+        let mut values: Vec<String> = Vec::new();
+        if inner.len() > MAX_BYTES {
+            return values;
+        }
+        if is_name(name) {
+            values.extend(self.values.get(name).into_iter().flatten().cloned());
+            values.extend(Some(default).filter(|default| !default.is_empty()).map(str::to_owned));
+            values.extend(program(name).filter(|_| values.is_empty()));
+        } else {
+            let commands = commands(inner);
+            let last = commands.iter().rposition(|command| command.next != Next::Pipe).unwrap_or_default();
+            let printing = pipeline(&commands, last).iter().chain(commands.get(last));
+            values.extend(printing.flat_map(command::Command::prints));
+        }
+        let expanded = values.iter().flat_map(|value| self.expanded(value, depth + 1));
+        expanded.take(MAX_VALUES).collect()
+    }
+}
+
+/// Returns the program that a variable is called by, as `PYTHON` and `SHELL`.
+fn program(name: &str) -> Option<String> {
+    // The folder of a person is no folder of the repository.
+    if name == "HOME" {
+        return Some("~".to_owned());
+    }
+    let program = if name == "SHELL" { "sh".to_owned() } else { name.to_ascii_lowercase() };
+    (name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit()) && command::runs_scripts(&program))
+        .then_some(program)
+}
+
+/// Takes what a `$` at the beginning of a text begins apart from what follows: its name or its text.
+fn reference(text: &str) -> (&str, &str) {
+    let rest = text[1..].trim_start_matches('$');
+    let (open, close) = match rest.as_bytes().first() {
+        Some(b'(') => ('(', ')'),
+        Some(b'{') => ('{', '}'),
+        _ => {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            return rest.split_at(end);
+        }
+    };
+    let mut depth = 0_usize;
+    for (at, c) in rest.char_indices() {
+        depth = if c == open { depth + 1 } else { depth - usize::from(c == close) };
+        if depth == 0 {
+            return (&rest[1..at], &rest[at + 1..]);
+        }
+    }
+    (&rest[1..], "")
+}
+
+/// Tells whether a word is a variable and nothing else.
+pub(super) fn is_variable(word: &str) -> bool {
+    word.starts_with('$') && reference(word).1.is_empty()
+}
+
+fn is_name(word: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && word.chars().all(is_part)
+}

@@ -1,0 +1,433 @@
+//! What guards reach whose scripts stand in variables, behind patterns and conditions, or behind other programs.
+
+use runner_core::watched::Watched;
+
+use crate::watched::{Tree, begun, matches, paths, words};
+
+/// A guard, what it reaches, and what becomes of new files.
+struct Case {
+    /// Its command; a tab stands for a space within a word.
+    command: &'static str,
+    files: &'static [(&'static str, &'static str)],
+    /// What is watched of these.
+    watched: &'static [&'static str],
+    /// Files that a session cannot add unseen.
+    seen: &'static [&'static str],
+    /// Files that it can.
+    unseen: &'static [&'static str],
+}
+
+const CASE: Case = Case { command: "make test", files: &[], watched: &[], seen: &[], unseen: &[] };
+
+fn watched(command: &str, files: &[(&str, &str)]) -> Watched {
+    let command: Vec<String> = words(command).into_iter().map(|word| word.replace('\t', " ")).collect();
+    begun(&command, &[], &Tree::of(files))
+}
+
+fn check(cases: &[Case]) {
+    let mut wrong = Vec::new();
+    for case in cases {
+        let watched = watched(case.command, case.files);
+        let is_seen = |path: &&&str| matches(&watched.globs, path);
+        let (seen, unseen) = (case.seen.iter().filter(is_seen), case.unseen.iter().filter(is_seen));
+        let (seen, unseen) = (seen.copied().collect::<Vec<_>>(), unseen.copied().collect::<Vec<_>>());
+        if paths(&watched) != case.watched || seen != case.seen || !unseen.is_empty() {
+            let found = (paths(&watched), seen, unseen);
+            wrong.push(format!("{} {:?}\n  {found:?}\n  {:?}", case.command, case.files, watched.globs));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_make_includes_is_reached_and_what_it_may_include_is_seen() {
+    check(&[
+        Case {
+            files: &[("Makefile", "-include local.mk\ninclude need.mk\ntest:\n\ttrue")],
+            watched: &["Makefile"],
+            seen: &["local.mk"],
+            unseen: &["need.mk"],
+            ..CASE
+        },
+        Case {
+            files: &[("Makefile", "sinclude local.mk"), ("local.mk", "test:\n\tsh t.sh"), ("t.sh", "")],
+            watched: &["Makefile", "local.mk", "t.sh"],
+            ..CASE
+        },
+        Case {
+            files: &[("Makefile", "include $(wildcard mk/*.mk)"), ("mk/a.mk", "t:\n\t@./t.sh"), ("t.sh", "")],
+            watched: &["Makefile", "mk/a.mk", "t.sh"],
+            seen: &["mk/b.mk"],
+            unseen: &["mk/b.sh", "b.mk"],
+            ..CASE
+        },
+        Case {
+            files: &[
+                ("Makefile", "DIR := ci\nSCRIPT ?= $(DIR)/t.sh\ninclude $(DIR)/x.mk\nt:\n\t@sh $(SCRIPT)"),
+                ("ci/x.mk", ""),
+                ("ci/t.sh", ""),
+                ("other.sh", ""),
+            ],
+            watched: &["Makefile", "ci/t.sh", "ci/x.mk"],
+            ..CASE
+        },
+        Case {
+            files: &[
+                ("Makefile", "include config.mk\nDO = $(Q)sh b.sh\nt:\n\t$(DO)\n\t$(Q)$(PYTHON) $(CHECK)\n\t$(RUN)\n"),
+                ("config.mk", "CHECK = ci/check.py\nRUN = bash \\\n  ci/a.sh --all\n"),
+                ("ci/check.py", ""),
+                ("ci/a.sh", ""),
+                ("b.sh", ""),
+            ],
+            watched: &["Makefile", "b.sh", "ci/a.sh", "ci/check.py", "config.mk"],
+            seen: &["ci/subprocess.py"],
+            ..CASE
+        },
+        Case {
+            files: &[
+                (
+                    "Makefile",
+                    "OBJS := $(SRC:.c=.o)\nDEPS := $(OBJS:.o=.d)\n-include $(DEPS)\n-include $(OBJS:%.o=%.d)\n\
+                     -include build/*.d .depend\n-include $(wildcard .deps/*.Po)\n%.o: %.c\n\t$(CC) $(CFLAGS) -c $<\n",
+                ),
+                ("src/main.c", ""),
+            ],
+            watched: &["Makefile"],
+            unseen: &["build/a.d", ".depend", ".deps/a.Po", "src/new.c", "a.d"],
+            ..CASE
+        },
+        Case {
+            files: &[
+                ("Makefile", "t:\n\tfor t in $(TESTS); do sh $$t || exit 1; done\nTESTS := a.sh b.sh"),
+                ("b.sh", ""),
+            ],
+            watched: &["Makefile", "b.sh"],
+            ..CASE
+        },
+        Case {
+            command: "just ci",
+            files: &[("justfile", "import? 'local.just'\nmod? extra\nci:\n  true")],
+            watched: &["justfile"],
+            seen: &["local.just", "extra.just", "extra/mod.just"],
+            ..CASE
+        },
+    ]);
+}
+
+#[test]
+fn plain_variables_are_followed() {
+    let case = |files| Case { command: "sh check.sh", files, watched: &["check.sh", "ci/a.sh"], ..CASE };
+    check(&[
+        case(&[("check.sh", "SCRIPT=ci/a.sh\nsh $SCRIPT"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "export DIR='ci'; sh \"${DIR}/a.sh\""), ("ci/a.sh", "")]),
+        case(&[("check.sh", "readonly D=ci S=$D/a.sh; \"$S\" --all"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "bash \"${SCRIPT:-ci/a.sh}\""), ("ci/a.sh", "")]),
+        case(&[("check.sh", "ALL=(ci/a.sh ci/b.sh)\nfor s in \"${ALL[@]}\"; do \"$s\"; done"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "CMD='sh ci/a.sh'; $CMD; eval \"$CMD\""), ("ci/a.sh", "")]),
+        case(&[("check.sh", "sh $FLAGS ci/a.sh"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "S=lint; S=ci/a; $SUDO sh $S.sh"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "cd \"$(dirname \"$0\")/ci\" && ./a.sh"), ("ci/a.sh", "")]),
+        Case {
+            command: "just ci",
+            files: &[
+                (
+                    "justfile",
+                    "dir := \"ci\"\nscript := dir / \"a.sh\"\nci:\n  sh {{ script }}\n  bash '{{dir}}/b.sh'\n",
+                ),
+                ("ci/a.sh", ""),
+                ("ci/b.sh", ""),
+            ],
+            watched: &["ci/a.sh", "ci/b.sh", "justfile"],
+            ..CASE
+        },
+        Case {
+            command: "sh check.sh",
+            files: &[("check.sh", ". ci/env.sh; sh $SCRIPT"), ("ci/env.sh", "SCRIPT=b.sh"), ("b.sh", "")],
+            watched: &["b.sh", "check.sh", "ci/env.sh"],
+            ..CASE
+        },
+    ]);
+}
+
+#[test]
+fn a_script_that_may_be_missing_is_seen_when_it_comes_and_one_that_is_to_be_written_is_work() {
+    let case = |files, seen, unseen| Case { command: "sh check.sh", files, watched: &["check.sh"], seen, unseen };
+    check(&[
+        case(&[("check.sh", "[ -f x ] && . x")], &["x"], &["y"]),
+        case(&[("check.sh", "test -f x && . ./x")], &["x"], &[]),
+        case(&[("check.sh", "if [ -e ci/x ]; then\n  . ci/x\nfi")], &["ci/x"], &[]),
+        case(&[("check.sh", "X=ci/x\n[ ! -r \"$X\" ] || . \"$X\"")], &["ci/x"], &[]),
+        case(&[("check.sh", "[ -x ci/x ] || exit 0; ci/x")], &["ci/x"], &[]),
+        case(&[("check.sh", ". ./x || true\nsource y 2>/dev/null\n. z >/dev/null 2>&1 || :")], &["x", "y", "z"], &[]),
+        case(&[("check.sh", "sh x.sh; . y.sh; ./z.sh; sh w.sh || true")], &[], &["x.sh", "y.sh", "z.sh", "w.sh"]),
+        case(&[("check.sh", "test -f x.sh || exit 1\nsh x.sh")], &[], &["x.sh"]),
+        case(&[("check.sh", "test -f x.sh && grep -q y x.sh; test -e work")], &[], &["x.sh", "work"]),
+        case(
+            &[("check.sh", "[ -f .venv/bin/activate ] && . .venv/bin/activate\n[ -f \"$HOME/e\" ] && . \"$HOME/e\"")],
+            &[],
+            &[".venv/bin/activate", "e"],
+        ),
+    ]);
+}
+
+#[test]
+fn scripts_behind_patterns_are_followed_and_new_ones_seen() {
+    let case = |files| Case {
+        command: "sh check.sh",
+        files,
+        watched: &["check.sh", "ci/a.sh"],
+        seen: &["ci/b.sh"],
+        unseen: &["b.sh", "src/b.sh"],
+    };
+    check(&[
+        case(&[("check.sh", "for t in ci/*.sh; do sh \"$t\"; done"), ("ci/a.sh", ""), ("src/c.sh", "")]),
+        case(&[("check.sh", "for t in ci/*.sh\ndo\n  . \"$t\"\ndone"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "D=ci; for t in $D/*.sh; do \"$t\" || exit 1; done"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "sh ci/*.sh"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "cat ci/*.sh | sh -e"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "run-parts --exit-on-error ci"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "find ci -name '*.sh' | sort | xargs -n1 sh"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "find ./ci -type f -name '*.sh' -exec sh -eu {} \\;"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "find ci -name '*.sh' -exec {} +"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "ls ci/*.sh | xargs -n1 bash"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "ls ci | xargs -I% sh ci/%"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "git ls-files 'ci/*.sh' | xargs -n 1 sh"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "find ci -name '*.sh' | while read -r f; do sh \"$f\"; done"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "for f in $(find ci -name '*.sh'); do sh $f; done"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "find ci -name '*.sh' -print0 | xargs -0 -I{} sh -c '. \"$1\"' _ {}"), ("ci/a.sh", "")]),
+        Case {
+            command: "sh check.sh",
+            files: &[("check.sh", "cd ci && for t in *.sh; do ./$t; done"), ("ci/a.sh", "")],
+            watched: &["check.sh", "ci/a.sh"],
+            seen: &["ci/b.sh"],
+            ..CASE
+        },
+        Case {
+            command: "bats test/*.bats other",
+            files: &[("test/a.bats", "")],
+            watched: &["test/a.bats"],
+            seen: &["test/b.bats", "other/c.bats"],
+            unseen: &["test/b.sh"],
+        },
+        Case {
+            command: "sh check.sh",
+            files: &[("check.sh", "for f in a.sh b.sh; do sh $f; done"), ("b.sh", "")],
+            watched: &["b.sh", "check.sh"],
+            unseen: &["a.sh"],
+            ..CASE
+        },
+        Case {
+            command: "sh check.sh",
+            files: &[
+                (
+                    "check.sh",
+                    "find . -name '*.sh' | xargs shellcheck\nfind src -name '*.py' | xargs python -m py_compile\n\
+                     find src -name '*.py' -exec python {} \\;\ngit ls-files '*.sh' | xargs bash -n\n\
+                     for f in src/*.sh; do sh -n \"$f\"; done; ls src/*.c | xargs cc; sh app.sh | grep x",
+                ),
+                ("src/a.sh", ""),
+                ("src/a.py", ""),
+                ("app.sh", ""),
+            ],
+            watched: &["check.sh"],
+            unseen: &["src/b.sh", "src/b.py", "b.sh", "src/b.c"],
+            ..CASE
+        },
+    ]);
+}
+
+#[test]
+fn a_module_that_would_take_the_place_of_a_tool_is_seen() {
+    check(&[
+        Case {
+            command: "python3 -m pytest -m slow",
+            seen: &["pytest.py", "pytest/__init__.py", "_pytest/__init__.py", "pytest.cpython-312-x86_64-linux-gnu.so"],
+            unseen: &["slow.py", "app.py", "pytest_helpers.py", "tests/test_a.py"],
+            ..CASE
+        },
+        Case { command: "coverage run -m unittest", seen: &["unittest/__init__.py"], unseen: &["app.py"], ..CASE },
+        Case { command: "python -I -m mypy src", unseen: &["mypy.py"], ..CASE },
+        Case { command: "python -m app", unseen: &["app.py", "app/__init__.py", "app/__main__.py"], ..CASE },
+        Case {
+            command: "python -m pytest",
+            files: &[("pytest/__init__.py", ""), ("pytest/__main__.py", "")],
+            unseen: &["pytest.py", "_pytest/__init__.py"],
+            ..CASE
+        },
+        Case {
+            command: "python -m tools.check",
+            files: &[("tools/check.py", ""), ("tools/lib.py", ""), ("app/check.py", "")],
+            watched: &["tools/check.py", "tools/lib.py"],
+            seen: &["tools/__init__.py", "tools/subprocess.py"],
+            unseen: &["tools/a/b.py", "subprocess.py"],
+        },
+        Case {
+            command: "sh check.sh",
+            files: &[("check.sh", "python check.py && python ci/all.py"), ("check.py", ""), ("ci/all.py", "")],
+            watched: &["check.py", "check.sh", "ci/all.py"],
+            seen: &["ci/subprocess.py"],
+            unseen: &["subprocess.py", "app.py"],
+        },
+    ]);
+}
+
+#[test]
+fn what_cannot_be_told_is_said_and_nothing_else() {
+    for (text, unknown) in [
+        ("sh \"$(pick)\"", vec!["check.sh: sh \"$(pick)\""]),
+        ("run() {\n  sh $1\n}", vec!["check.sh: sh $1"]),
+        (
+            "eval \"$X\"\n. $ENV\ncurl -s https://x | sh -s -- -y",
+            vec!["check.sh: . $ENV", "check.sh: eval \"$X\"", "check.sh: sh -s -- -y"],
+        ),
+        (
+            "bash -c \"$CMD\"; cat list | xargs -n1 sh; python $SCRIPT",
+            vec!["check.sh: bash -c \"$CMD\"", "check.sh: python $SCRIPT", "check.sh: xargs -n1 sh"],
+        ),
+        ("git ls-files | grep sh$ | xargs sh", vec!["check.sh: xargs sh"]),
+        ("for f in *; do sh $f; done", vec!["check.sh: do sh $f"]),
+        (
+            "$PYTHON -m pytest \"$@\"; $(CC) x.c; ${CARGO:-cargo} test; \"$@\"; exec \"$@\"; . \"$HOME/.x\"\n\
+             . \"$NVM_DIR/nvm.sh\"; eval \"$(ssh-agent -s)\"; sh ci/a.sh \"$@\"; sh \"$DIR/x.sh\"; sh \"$0\" again\n\
+             sh <<EOF\ntrue\nEOF\nawk '{print $1}' x; perl -ne 'print $x' y; python -c \"$X\"; echo $1 | tee x",
+            vec![],
+        ),
+    ] {
+        let watched = watched("sh check.sh", &[("check.sh", text), ("ci/a.sh", "")]);
+        assert_eq!(watched.unknown, unknown, "{text}");
+    }
+    let large = "#".repeat(1024 * 1024 + 1);
+    assert_eq!(watched("sh a.sh", &[("a.sh", &large)]).unknown, ["a.sh: it has more than a mebibyte"]);
+    let many: Vec<String> = (0..300).map(|n| format!("ci/{n}.sh")).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|path| (path.as_str(), "")).collect();
+    assert_eq!(watched("run-parts ci", &many).unknown, ["guard.command: it leads to too many files"]);
+    let long = format!("sh $1 {}", "x".repeat(100));
+    assert_eq!(watched("sh a.sh", &[("a.sh", &long)]).unknown[0].len(), "a.sh: ".len() + 80);
+    let several = (0..40).map(|n| format!("sh $1 {n}\n")).collect::<Vec<_>>().concat();
+    assert_eq!(watched("sh a.sh", &[("a.sh", &several)]).unknown.len(), 11);
+}
+
+#[test]
+fn hostile_texts_end() {
+    let doubled = (0..200).map(|n| format!("V{n}=\"$V{0}$V{0}$V{0}\"\n", n + 1)).collect::<Vec<_>>().concat();
+    let both = (0..60).map(|n| format!("X=a{n}\n")).collect::<Vec<_>>().concat() + &"sh $X$X$X/$X $X\n".repeat(2000);
+    for text in [
+        "X='sh -c \"$X\"'\nsh -c \"$X\"".to_owned(),
+        "X=$X$X$X\nX=$Y$Y\nY=$X$X\nsh $X\n$X".to_owned(),
+        doubled + "V200=x\nsh $V0; $V0",
+        both,
+        "sh ".to_owned() + &"$(".repeat(50_000),
+        "sh ".to_owned() + &"${".repeat(50_000),
+        "{{".repeat(50_000),
+        "sh ".to_owned() + &"$X".repeat(100_000) + "\nX=aaaaaaaa",
+        "xargs ".repeat(10_000) + "sh",
+        "for f in ".repeat(10_000),
+        (0..2000).map(|n| format!("for f in d{n}/*.sh; do sh $f; done; cd d{n}\n")).collect::<Vec<_>>().concat(),
+    ] {
+        watched("sh check.sh", &[("check.sh", &text)]);
+    }
+}
+
+#[test]
+fn honest_guards_are_quiet() {
+    check(&[
+        Case {
+            command: "tox -e py",
+            files: &[
+                (
+                    "tox.ini",
+                    "[testenv]\ndeps = pytest\ncommands =\n    python -m pytest {posargs} tests\n    coverage report -m\n",
+                ),
+                ("pyproject.toml", ""),
+                ("tests/test_a.py", ""),
+            ],
+            watched: &["pyproject.toml", "tox.ini"],
+            unseen: &["app.py", "tests/test_b.py", "posargs", "tests.py"],
+            ..CASE
+        },
+        Case {
+            command: "npm test",
+            files: &[(
+                "package.json",
+                r#"{"scripts": {"test": "node --test $FILES && eslint 'src/**/*.js'", "x": "node app.js"}}"#,
+            )],
+            watched: &["package.json"],
+            unseen: &["app.js", "src/a.js", "test/a.test.js"],
+            ..CASE
+        },
+        Case {
+            command: "cargo xtask ci",
+            files: &[("Cargo.toml", ""), (".cargo/config.toml", "[alias]\nxtask = \"run -p xtask --\"")],
+            watched: &[".cargo/config.toml", "Cargo.toml"],
+            unseen: &["src/lib.rs", "xtask/src/main.rs"],
+            ..CASE
+        },
+        Case {
+            command: "just ci",
+            files: &[
+                (
+                    "justfile",
+                    "set shell := [\"bash\", \"-uc\"]\nimport 'ci.just'\nci: lint\nrun *ARGS:\n  cargo run -- {{ ARGS }}\n",
+                ),
+                (
+                    "ci.just",
+                    "lint:\n  #!/usr/bin/env bash\n  for f in $(git ls-files '*.sh'); do shellcheck \"$f\"; done\n",
+                ),
+                ("a.sh", ""),
+            ],
+            watched: &["ci.just", "justfile"],
+            unseen: &["b.sh", "src/a.rs"],
+            ..CASE
+        },
+        Case {
+            command: "pre-commit run -a",
+            files: &[
+                (
+                    ".pre-commit-config.yaml",
+                    "repos:\n- repo: local\n  hooks:\n  - id: x\n    entry: bash ci/hook.sh\n    files: \\.py$\n",
+                ),
+                ("ci/hook.sh", "for f in \"$@\"; do grep -q x \"$f\"; done"),
+            ],
+            watched: &[".pre-commit-config.yaml", "ci/hook.sh"],
+            unseen: &["a.py"],
+            ..CASE
+        },
+        Case {
+            files: &[
+                (
+                    "Makefile",
+                    "CC ?= cc\nSRC := $(wildcard src/*.c)\nOBJ := $(patsubst src/%.c,build/%.o,$(SRC))\nTESTS := $(wildcard tests/*.c)\n\
+                 -include $(OBJ:.o=.d)\ntest: $(OBJ)\n\tfor t in $(TESTS:.c=); do ./build/$$t || exit 1; done\n\t$(CC) -o app $(OBJ)\n\t./app | diff - want.txt\n\
+                 clean:\n\trm -rf build/*\n",
+                ),
+                ("src/a.c", ""),
+            ],
+            watched: &["Makefile"],
+            unseen: &["src/b.c", "tests/b.c", "build/b.o", "app"],
+            ..CASE
+        },
+        Case {
+            files: &[(
+                "Makefile",
+                "VENV = .venv\n$(VENV)/bin/activate: req.txt\n\tpython3 -m venv $(VENV)\ntest:\n\t. $(VENV)/bin/activate; python -m unittest\n\t$(VENV)/bin/pytest\n",
+            )],
+            watched: &["Makefile"],
+            unseen: &[".venv/bin/activate", ".venv/bin/pytest", "app.py", "venv.py"],
+            ..CASE
+        },
+        Case {
+            command: "./gradlew check",
+            files: &[
+                (
+                    "gradlew",
+                    "#!/bin/sh\nAPP_HOME=$( cd \"${APP_HOME:-./}\" && pwd -P ) || exit\nCLASSPATH=$APP_HOME/gradle/wrapper/gradle-wrapper.jar\neval \"set -- $(printf '%s\\n' \"$DEFAULT_JVM_OPTS\" | xargs -n1 | sed ' s~x~y~ ' | tr '\\n' ' ')\" '\"$@\"'\nexec \"$JAVACMD\" \"$@\"\n",
+                ),
+                ("build.gradle", ""),
+            ],
+            watched: &["build.gradle", "gradlew"],
+            unseen: &["src/main/java/A.java"],
+            ..CASE
+        },
+        Case { command: "go test ./...", files: &[("go.mod", "")], unseen: &["a.go", "a_test.go"], ..CASE },
+    ]);
+}
