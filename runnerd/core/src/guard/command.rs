@@ -152,11 +152,11 @@ impl<'a> Command<'a> {
         modules
     }
 
-    /// Returns the paths that it tests for a file, where what follows runs only if one is there.
-    pub(super) fn tested(&self) -> &[String] {
-        let Some((program, words)) = self.called().filter(|(program, _)| matches!(*program, "[" | "[[" | "test"))
-        else {
-            return &[];
+    /// Returns the paths that it tests for a file, where what follows runs only if one is there, and whether all is well
+    /// without one.
+    pub(super) fn tested(&self) -> (&[String], bool) {
+        let Some((_, words)) = self.called().filter(|(program, _)| matches!(*program, "[" | "[[" | "test")) else {
+            return (&[], false);
         };
         let is_negated = self.words.iter().any(|word| word == "!");
         let is_tested = match self.next {
@@ -165,13 +165,18 @@ impl<'a> Command<'a> {
             Next::Any | Next::Pipe => !is_negated,
         };
         let is_test = |word: &String| matches!(word.as_str(), "-f" | "-e" | "-r" | "-x" | "-s");
-        if program.is_empty() || !is_tested || !words.iter().any(is_test) { &[] } else { words }
+        let is_condition = is_negated || self.next == Next::OrElse || matches!(self.words[0].as_str(), "if" | "elif");
+        (if is_tested && words.iter().any(is_test) { words } else { &[] }, is_condition)
+    }
+
+    /// Tells whether it reads a script into the shell.
+    pub(super) fn is_source(&self) -> bool {
+        self.called().is_some_and(|(program, _)| matches!(program, "." | "source"))
     }
 
     /// Tells whether a file that it reads may be missing.
     pub(super) fn may_fail(&self) -> bool {
-        let reads = self.called().is_some_and(|(program, _)| matches!(program, "." | "source"));
-        reads && (self.is_quiet || self.next == Next::OrElse)
+        self.is_source() && (self.is_quiet || self.next == Next::OrElse)
     }
 
     /// Returns the command that it has run for each of some files, which stand in it as `${{}}`: that of `xargs`, or of

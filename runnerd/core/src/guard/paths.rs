@@ -26,11 +26,12 @@ pub(super) fn is_told(path: &str) -> bool {
     path.contains(|c: char| c.is_alphanumeric())
 }
 
-/// Tells whether a file of this name is made by what it is read by: dependencies of a compiler, an environment of Python.
+/// Tells whether a file of this name is made by what it is read by: dependencies of a compiler, an environment of Python
+/// or of JavaScript.
 pub(super) fn is_made(path: &str) -> bool {
     let name = name_of(path);
     name.ends_with("depend")
-        || path.ends_with("bin/activate")
+        || ["venv/", "node_modules/"].iter().any(|folder| path.contains(folder))
         || matches!(name.rsplit('.').next(), Some("d" | "dep" | "deps" | "P" | "Po" | "Plo"))
 }
 

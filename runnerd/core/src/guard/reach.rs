@@ -118,15 +118,16 @@ pub(super) struct Walk<'a, A> {
 pub(super) struct Place<'a> {
     /// In which file.
     pub path: &'a str,
-    /// In which folder that is.
-    pub folder: &'a str,
+    /// In which folders it may run.
+    pub folders: &'a BTreeSet<String>,
     /// In how many others.
     pub depth: u8,
 }
 
 impl<A: Accepted> Walk<'_, A> {
     fn command(&mut self, command: &[String]) -> Result<(), A::Error> {
-        let place = Place { path: COMMAND, folder: "", depth: 0 };
+        let folders = BTreeSet::from([String::new()]);
+        let place = Place { path: COMMAND, folders: &folders, depth: 0 };
         for word in command {
             // What it names is watched, whatever that is.
             let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
@@ -145,8 +146,9 @@ impl<A: Accepted> Walk<'_, A> {
         while let Some((path, bytes, form)) = self.texts.get_mut(at) {
             let (path, bytes, form) = (path.clone(), std::mem::take(bytes), *form);
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let folders = BTreeSet::from([folder.to_owned()]);
             let (text, form) = form.commands(&bytes);
-            self.text(Place { path: &path, folder, depth: 0 }, &text, form)?;
+            self.text(Place { path: &path, folders: &folders, depth: 0 }, &text, form)?;
             self.texts[at].1 = bytes;
             at += 1;
         }
@@ -155,13 +157,13 @@ impl<A: Accepted> Walk<'_, A> {
 
     /// Looks through a text with commands.
     pub(super) fn text(&mut self, place: Place<'_>, text: &str, form: Form) -> Result<(), A::Error> {
-        if form == Form::Data || place.depth > MAX_DEPTH {
+        if form == Form::Data || place.depth > MAX_DEPTH || self.lookups > MAX_LOOKUPS {
             return Ok(());
         }
         self.variables.read(text, form);
         if matches!(form, Form::Make | Form::Just) {
             for line in text.replace("\\\n", " ").lines() {
-                self.included(place.folder, line, form)?;
+                place.folders.iter().try_for_each(|folder| self.included(folder, line, form))?;
             }
         }
         self.calls(place, &commands(text), text)
@@ -170,14 +172,18 @@ impl<A: Accepted> Walk<'_, A> {
     /// Reaches what the commands of a text run, the files that their options name, and what the programs read that it
     /// names.
     fn calls(&mut self, place: Place<'_>, calls: &[Command<'_>], text: &str) -> Result<(), A::Error> {
-        let mut folders = BTreeSet::from([place.folder.to_owned()]);
-        let mut tested = BTreeSet::new();
+        let mut folders = place.folders.clone();
+        let mut tested = BTreeMap::new();
         for call in calls {
             folders.extend(self.folders(call));
-            for word in call.tested() {
-                tested.extend(self.variables.words(word).iter().filter_map(|path| normal("", path)));
+            let (words, is_well) = call.tested();
+            for word in words {
+                for path in self.variables.words(word).iter().filter_map(|path| normal("", path)) {
+                    *tested.entry(path).or_default() |= is_well;
+                }
             }
         }
+        let place = Place { folders: &folders, ..place };
         let mut targets = BTreeSet::new();
         for (at, call) in calls.iter().enumerate() {
             self.options(&folders, call)?;

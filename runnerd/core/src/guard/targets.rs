@@ -1,6 +1,6 @@
 //! What a command runs, by what its variables can be.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::command::{Command, Runs};
 use super::paths::{is_check, is_told, name_of, normal};
@@ -11,22 +11,24 @@ use super::variables::is_variable;
 
 /// Most commands that one can be, by what its variables can be.
 const MAX_READINGS: usize = 64;
+
 /// What a command runs, told from a folder that is not known.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
     /// A script, or scripts that a pattern matches.
     File { path: String, is_optional: bool },
-    /// A module of Python.
+    /// A module of Python, by its name.
     Module(String),
 }
 
 impl<A: Accepted> Walk<'_, A> {
-    /// Returns what a command runs, given those from whose output it reads and the paths that are tested for a file.
+    /// Returns what a command runs, given those from whose output it reads, and the paths that are tested for a file,
+    /// each with whether all is well without it.
     pub(super) fn targets(
         &mut self,
         place: Place<'_>,
         call: &Command<'_>,
-        (feeding, tested): (&[Command<'_>], &BTreeSet<String>),
+        (feeding, tested): (&[Command<'_>], &BTreeMap<String, bool>),
     ) -> Result<Vec<Target>, A::Error> {
         let mut targets = Vec::new();
         if place.depth > MAX_DEPTH {
@@ -91,8 +93,10 @@ impl<A: Accepted> Walk<'_, A> {
                     self.unknown(place.path, call.source);
                     continue;
                 }
-                let is_tested = normal("", &path).is_some_and(|path| tested.contains(&path));
-                targets.push(Target::File { is_optional: is_tested || call.may_fail(), path });
+                // What a test must find can be what a task is to write.
+                let is_tested = normal("", &path).and_then(|path| tested.get(&path));
+                let is_tested = is_tested.is_some_and(|is_well| *is_well || reading.is_source() || is_check(&path));
+                targets.push(Target::File { is_optional: is_tested || reading.may_fail(), path });
             }
         }
         Ok(targets)

@@ -127,6 +127,7 @@ fn plain_variables_are_followed() {
         case(&[("check.sh", "sh $FLAGS ci/a.sh"), ("ci/a.sh", "")]),
         case(&[("check.sh", "S=lint; S=ci/a; $SUDO sh $S.sh"), ("ci/a.sh", "")]),
         case(&[("check.sh", "cd \"$(dirname \"$0\")/ci\" && ./a.sh"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "cd ci && sh -c './a.sh'"), ("ci/a.sh", "")]),
         Case {
             command: "just ci",
             files: &[
@@ -161,6 +162,13 @@ fn a_script_that_may_be_missing_is_seen_when_it_comes_and_one_that_is_to_be_writ
         case(&[("check.sh", ". ./x || true\nsource y 2>/dev/null\n. z >/dev/null 2>&1 || :")], &["x", "y", "z"], &[]),
         case(&[("check.sh", "sh x.sh; . y.sh; ./z.sh; sh w.sh || true")], &[], &["x.sh", "y.sh", "z.sh", "w.sh"]),
         case(&[("check.sh", "test -f x.sh || exit 1\nsh x.sh")], &[], &["x.sh"]),
+        // What must be there, and what may be.
+        case(&[("check.sh", "test -f x.sh && sh x.sh")], &[], &["x.sh"]),
+        case(
+            &[("check.sh", "test -f ci/x.sh && sh ci/x.sh\nif [ -f y.sh ]; then sh y.sh; fi")],
+            &["ci/x.sh", "y.sh"],
+            &[],
+        ),
         case(&[("check.sh", "test -f x.sh && grep -q y x.sh; test -e work")], &[], &["x.sh", "work"]),
         case(
             &[("check.sh", "[ -f .venv/bin/activate ] && . .venv/bin/activate\n[ -f \"$HOME/e\" ] && . \"$HOME/e\"")],
