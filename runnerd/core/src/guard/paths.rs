@@ -16,9 +16,22 @@ pub(super) fn behind_start(path: &str) -> &str {
     path.split_once('/').filter(|(start, _)| start.contains('$')).map_or(path, |(_, rest)| rest)
 }
 
+/// Returns a path in whose folder a name is not known as a pattern.
+pub(super) fn spread(path: String) -> String {
+    match path.split_once('/') {
+        Some((start, rest)) if rest.contains('$') => format!("{start}/{}", rest.replace('$', "*")),
+        _ => path,
+    }
+}
+
 /// Tells whether a path is a pattern.
 pub(super) fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '['])
+}
+
+/// Tells whether a path is written as those of scripts are: other text only looks like one.
+pub(super) fn is_plain(path: &str) -> bool {
+    path.chars().all(|c| c.is_alphanumeric() || "/._-+@~,$*?[]!".contains(c))
 }
 
 /// Tells whether a path says more than that it is one.

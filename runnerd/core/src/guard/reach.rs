@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::command::{Command, pipeline};
-use super::paths::{behind_start, escaped, glob_in, is_check, is_made, is_pattern, is_shell, name_of, normal};
+use super::paths::{
+    behind_start, escaped, glob_in, is_check, is_made, is_pattern, is_plain, is_shell, name_of, normal,
+};
 use super::script::commands;
 use super::targets::Target;
 use super::tools::{self, Form, Tool};
@@ -18,7 +20,7 @@ const MAX_FILES: usize = 200;
 /// Most paths that are looked for: a text can name any number.
 const MAX_LOOKUPS: usize = 20_000;
 /// Most globs whose files are looked for.
-const MAX_GLOBS: usize = 100;
+const MAX_GLOBS: usize = 200;
 /// Most bytes of a file that is followed.
 const MAX_BYTES: usize = 1024 * 1024;
 /// How deep commands are followed into each other.
@@ -175,7 +177,7 @@ impl<A: Accepted> Walk<'_, A> {
         let mut folders = place.folders.clone();
         let mut tested = BTreeMap::new();
         for call in calls {
-            folders.extend(self.folders(call));
+            folders.extend(self.folders(call)?);
             let (words, is_well) = call.tested();
             for word in words {
                 for path in self.variables.words(word).iter().filter_map(|path| normal("", path)) {
@@ -200,8 +202,8 @@ impl<A: Accepted> Walk<'_, A> {
         self.tools(&folders, text)
     }
 
-    /// Returns the folders in which a command has programs run.
-    fn folders(&mut self, call: &Command<'_>) -> Vec<String> {
+    /// Returns the folders in which a command has programs run; of those that a variable names, the ones with files.
+    fn folders(&mut self, call: &Command<'_>) -> Result<Vec<String>, A::Error> {
         let mut folders = Vec::new();
         for (at, word) in call.words.iter().enumerate() {
             let (option, value) = word.split_once('=').unwrap_or((word, ""));
@@ -209,11 +211,30 @@ impl<A: Accepted> Walk<'_, A> {
                 continue;
             }
             let next = call.words.get(at + 1).map_or("", String::as_str);
-            let values = self.variables.values(if value.is_empty() { next } else { value });
-            let paths = values.iter().filter_map(|path| normal("", behind_start(path)));
-            folders.extend(paths.filter(|path| !path.contains('$')));
+            let value = if value.is_empty() { next } else { value };
+            for path in self.variables.values(value) {
+                let Some(path) = normal("", behind_start(&path)).filter(|path| !path.contains('$')) else { continue };
+                let glob = format!("/{}/**", escaped(&path));
+                if !value.contains('$') || path.is_empty() || is_plain(&path) && !self.matched(&glob)?.is_empty() {
+                    folders.push(path);
+                }
+            }
         }
-        folders
+        Ok(folders)
+    }
+
+    /// Returns the files that a glob matches; none of more globs than are allowed.
+    fn matched(&mut self, glob: &str) -> Result<Vec<String>, A::Error> {
+        if let Some(paths) = self.matched.get(glob) {
+            return Ok(paths.clone());
+        }
+        if self.matched.len() >= MAX_GLOBS {
+            self.unknown(COMMAND, "it leads to too many patterns");
+            return Ok(Vec::new());
+        }
+        let paths = self.files.matched(glob)?;
+        self.matched.insert(glob.to_owned(), paths.clone());
+        Ok(paths)
     }
 
     /// Reaches what the programs read that a text names, in all folders in which they may run.
@@ -338,10 +359,11 @@ impl<A: Accepted> Walk<'_, A> {
         (form, is_optional): (Option<Form>, bool),
     ) -> Result<(), A::Error> {
         let path = behind_start(path);
-        if is_pattern(path) {
+        if is_pattern(path) && is_plain(path) {
             return self.pattern(folder, path, form);
         }
-        if !self.near(folder, path, form)? && is_optional && !is_made(path) {
+        let is_absent = !self.near(folder, path, form)? && is_optional;
+        if is_absent && is_plain(path) && !path.contains('$') && !is_made(path) {
             let paths = BTreeSet::from(["", folder]).into_iter().filter_map(|folder| normal(folder, path));
             self.reached
                 .beside
@@ -358,11 +380,7 @@ impl<A: Accepted> Walk<'_, A> {
         let mut matching = BTreeSet::new();
         for glob in &globs {
             self.lookups += 1;
-            if self.matched.len() < MAX_GLOBS && !self.matched.contains_key(glob) {
-                let paths = self.files.matched(glob)?;
-                self.matched.insert(glob.clone(), paths);
-            }
-            let paths = self.matched.get(glob).cloned().unwrap_or_default();
+            let paths = self.matched(glob)?;
             matching.extend(Some(glob.clone()).filter(|_| !paths.is_empty()));
             paths.iter().try_for_each(|path| self.file("", path, form).map(drop))?;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::command::{Command, Runs};
-use super::paths::{is_check, is_told, name_of, normal};
+use super::paths::{is_check, is_pattern, is_plain, is_told, name_of, normal, spread};
 use super::reach::{Accepted, MAX_DEPTH, Place, Walk};
 use super::script::commands;
 use super::tools::Form;
@@ -49,15 +49,26 @@ impl<A: Accepted> Walk<'_, A> {
                 continue;
             }
             match reading.runs() {
-                Some(Runs::Program(path)) => paths.push(path.to_owned()),
+                // One that stands there as a pattern is that of a `case`.
+                Some(Runs::Program(path)) => {
+                    let is_value = !is_pattern(path) || call.words.iter().all(|word| !word.contains(path));
+                    paths.extend(Some(path.to_owned()).filter(|path| is_value && is_plain(path)));
+                }
                 Some(Runs::Script(words)) => paths.extend(self.script(place, words, call)),
                 Some(Runs::Interpreted(words)) => {
                     paths.extend(self.script(place, words, call).into_iter().filter(|path| is_check(path)));
                 }
                 Some(Runs::Scripts(words)) => {
-                    for path in words.iter().flat_map(|word| self.variables.words(word)) {
+                    let words: Vec<_> = words.iter().flat_map(|word| self.variables.words(word)).map(spread).collect();
+                    if !words.iter().any(|path| is_told(path)) {
+                        self.unknown(place.path, call.source);
+                    }
+                    for path in words.into_iter().filter(|path| is_told(path)) {
                         // A folder, where it has no ending.
-                        paths.extend(Some(format!("{path}/*.bats")).filter(|_| !name_of(&path).contains('.')));
+                        paths.extend(
+                            Some(format!("{}/*.bats", path.trim_end_matches('/')))
+                                .filter(|_| !name_of(&path).contains('.')),
+                        );
                         paths.push(path);
                     }
                 }
@@ -141,7 +152,7 @@ impl<A: Accepted> Walk<'_, A> {
     /// Returns the paths of the script that stands before its arguments.
     fn script(&mut self, place: Place<'_>, words: &[String], call: &Command<'_>) -> Vec<String> {
         for (at, word) in words.iter().enumerate() {
-            let values = self.variables.words(word).into_iter();
+            let values = self.variables.words(word).into_iter().map(spread);
             let values: Vec<_> = values.filter(|value| !value.trim_matches('$').is_empty()).collect();
             // Behind options in a variable.
             if !values.is_empty() && (at == 0 || values.iter().any(|value| value.contains(['/', '.']))) {

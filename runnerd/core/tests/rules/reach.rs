@@ -197,6 +197,8 @@ fn scripts_behind_patterns_are_followed_and_new_ones_seen() {
         case(&[("check.sh", "find ci -name '*.sh' | sort | xargs -n1 sh"), ("ci/a.sh", "")]),
         case(&[("check.sh", "find ./ci -type f -name '*.sh' -exec sh -eu {} \\;"), ("ci/a.sh", "")]),
         case(&[("check.sh", "find ci -name '*.sh' -exec {} +"), ("ci/a.sh", "")]),
+        case(&[("check.sh", "sh \"ci/$1.sh\""), ("ci/a.sh", "")]),
+        case(&[("check.sh", "bats ${CI:+--tap} ci/${FILTER}"), ("ci/a.sh", "")]),
         case(&[("check.sh", "ls ci/*.sh | xargs -n1 bash"), ("ci/a.sh", "")]),
         case(&[("check.sh", "ls ci | xargs -I% sh ci/%"), ("ci/a.sh", "")]),
         case(&[("check.sh", "git ls-files 'ci/*.sh' | xargs -n 1 sh"), ("ci/a.sh", "")]),
@@ -297,7 +299,8 @@ fn what_cannot_be_told_is_said_and_nothing_else() {
         (
             "$PYTHON -m pytest \"$@\"; $(CC) x.c; ${CARGO:-cargo} test; \"$@\"; exec \"$@\"; . \"$HOME/.x\"\n\
              . \"$NVM_DIR/nvm.sh\"; eval \"$(ssh-agent -s)\"; sh ci/a.sh \"$@\"; sh \"$DIR/x.sh\"; sh \"$0\" again\n\
-             sh <<EOF\ntrue\nEOF\nawk '{print $1}' x; perl -ne 'print $x' y; python -c \"$X\"; echo $1 | tee x",
+             sh <<EOF\ntrue\nEOF\nawk '{print $1}' x; perl -ne 'print $x' y; python -c \"$X\"; echo $1 | tee x\n\
+             case $1 in */*) echo ;; *://*) sh ci/a.sh ;; esac; bats ${CI:+--tap} ci/\n",
             vec![],
         ),
     ] {
