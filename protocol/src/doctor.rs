@@ -50,6 +50,9 @@ pub struct GuardFiles {
     pub watched: Vec<String>,
     /// Whether none is, though the guard may read some: whoever changes these changes unseen what the guard does.
     pub is_blind: bool,
+    /// Commands that run files of which nobody can tell which these are, as `FILE: COMMAND`; none where the configuration
+    /// names files. Of many the first.
+    pub unknown: Vec<String>,
 }
 
 /// An agent of a repository's configuration; in `doctor.agents`, once per program.

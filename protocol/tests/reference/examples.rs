@@ -422,7 +422,7 @@ fn views_of_runs() -> Vec<Example> {
         held_back: vec![".env".into()],
         reverted: Vec::new(),
         guard_changed: Vec::new(),
-        guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false }),
+        guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false, unknown: Vec::new() }),
         secrets: Vec::new(),
         notices: Vec::new(),
         containment: Containment::Walk,
@@ -563,7 +563,7 @@ fn examined() -> Vec<Example> {
         locks: vec![path("/home/me/proj/.git/index.lock")],
         operation: None,
         confirmed: Some(true),
-        guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false }),
+        guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false, unknown: Vec::new() }),
         workspace: None,
     };
     let fit = AgentFitness::Fit { version: Some("0.151.0".into()), login: Some(true) };

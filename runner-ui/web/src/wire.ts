@@ -645,6 +645,11 @@ export interface GuardFiles {
    */
   is_blind: boolean;
   /**
+   * Commands that run files of which nobody can tell which these are, as `FILE: COMMAND`; none where the configuration
+   * names files. Of many the first.
+   */
+  unknown: string[];
+  /**
    * Their paths, in order.
    */
   watched: string[];

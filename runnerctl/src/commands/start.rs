@@ -195,7 +195,13 @@ fn guard_files(guard: &GuardFiles) -> String {
         return format!("{}\n", paint(LOOK, &format!("guard: {UNWATCHED}")));
     }
     let files = guard.watched.iter().map(|path| safe(path)).collect::<Vec<_>>().join(", ");
-    if files.is_empty() { String::new() } else { format!("guard: watching {files} for changes\n") }
+    let watched = if files.is_empty() { String::new() } else { format!("guard: watching {files} for changes\n") };
+    if guard.unknown.is_empty() {
+        return watched;
+    }
+    let unknown = guard.unknown.iter().map(|command| safe(command)).collect::<Vec<_>>().join(", ");
+    let text = format!("this guard runs files that are not watched: {unknown}; name them in [guard] definition");
+    format!("{watched}{}\n", paint(LOOK, &text))
 }
 
 #[cfg(test)]
@@ -211,6 +217,16 @@ mod tests {
         insta::assert_snapshot!(strip_str(&render(&reply)), @"run run-1a2b3c4d running on branch runner/run-1a2b3c4d");
         (reply.ahead, reply.resumed) = (2, true);
         insta::assert_snapshot!(strip_str(&render(&reply)), @"run run-1a2b3c4d running already on branch runner/run-1a2b3c4d, behind 2 runs");
+    }
+
+    #[test]
+    fn files_that_are_not_watched_are_named_beside_those_that_are() {
+        let unknown = vec!["justfile: sh \"$(pick)\"".to_owned()];
+        let guard = GuardFiles { watched: vec!["justfile".to_owned()], is_blind: false, unknown };
+        insta::assert_snapshot!(strip_str(&guard_files(&guard)), @r#"
+        guard: watching justfile for changes
+        this guard runs files that are not watched: justfile: sh "$(pick)"; name them in [guard] definition
+        "#);
     }
 
     #[test]

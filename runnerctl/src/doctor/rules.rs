@@ -343,6 +343,14 @@ pub(crate) fn guard_files(guard: &GuardFiles) -> Check {
             "none of the guard's files are watched: an agent could change what it checks",
             "name them: runnerctl config set guard.definition '[\"/ci/**\"]'; if there is none: '[]'",
         ),
+        _ if !guard.unknown.is_empty() => Check::warn(
+            "guard files",
+            format!("this guard runs files that are not watched: {}", guard.unknown.join(", ")),
+            "name them: runnerctl config set guard.definition '[\"/ci/**\"]'; if there are none: '[]'",
+        )
+        .with_details(
+            Some(format!("watched for changes: {files}")).filter(|_| !files.is_empty()).into_iter().collect(),
+        ),
         [] => Check::ok("guard files", "none in this repository"),
         _ => Check::ok("guard files", format!("watched for changes: {files}")),
     }

@@ -125,7 +125,7 @@ pub(crate) fn run() -> RunView {
         held_back: vec![".env".into()],
         reverted: Vec::new(),
         guard_changed: Vec::new(),
-        guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false }),
+        guard: Some(GuardFiles { watched: vec!["justfile".into()], is_blind: false, unknown: Vec::new() }),
         secrets: Vec::new(),
         notices: Vec::new(),
         containment: Containment::Walk,

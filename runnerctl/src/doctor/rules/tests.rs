@@ -74,9 +74,18 @@ fn facts() -> RepositoryFacts {
         locks: Vec::new(),
         operation: None,
         confirmed: Some(true),
-        guard: Some(GuardFiles { watched: words(&["justfile"]), is_blind: false }),
+        guard: Some(GuardFiles { watched: words(&["justfile"]), is_blind: false, unknown: Vec::new() }),
         workspace: None,
     }
+}
+
+#[test]
+fn files_of_the_guard_that_are_not_watched_are_named_with_what_to_do() {
+    let unknown = vec!["justfile: sh \"$(pick)\"".to_owned()];
+    let check = guard_files(&GuardFiles { watched: words(&["justfile"]), is_blind: false, unknown });
+    assert_eq!(check.level, Level::Warn);
+    assert_eq!(check.found, "this guard runs files that are not watched: justfile: sh \"$(pick)\"");
+    assert_eq!(check.details, ["watched for changes: justfile"]);
 }
 
 #[test]

@@ -68,7 +68,8 @@ pub struct Watched {
     /// Whether nothing is watched of a guard that may read files of the repository: a program at a path of its own, of which
     /// nothing is known, is out of a session's reach, and a list without an entry says that there is none.
     pub is_blind: bool,
-    /// Commands that run files of which nobody can tell which these are, as `FILE: COMMAND`.
+    /// Commands that run files of which nobody can tell which these are, as `FILE: COMMAND`; none where the configuration
+    /// has a list, which names them or says that there are none.
     pub unknown: Vec<String>,
     /// What the manifests among it say of checks, and git's own rules of watched files.
     pub checks: Checks,
@@ -185,7 +186,7 @@ impl<F: Files> View<'_, F> {
         let is_elsewhere = command.first().is_some_and(|program| program.starts_with('/'));
         let is_out_of_reach = is_elsewhere && tools::named(&command.join(" ")).next().is_none();
         let is_blind = is_empty && !is_out_of_reach && configured.is_none_or(|globs| !globs.is_empty());
-        let unknown = unknown.into_iter().collect();
+        let unknown = unknown.into_iter().filter(|_| configured.is_none()).collect();
         Ok(Watched { globs, accepted, is_absence_accepted, is_blind, unknown, checks })
     }
 

@@ -32,7 +32,8 @@ pub(crate) fn guard_files(repository: &Repository, config: &RepoConfig) -> Optio
 
 /// Returns what is watched as people are shown it.
 pub(crate) fn shown(watched: &Watched) -> GuardFiles {
-    GuardFiles { watched: watched.accepted.keys().cloned().collect(), is_blind: watched.is_blind }
+    let Watched { accepted, is_blind, unknown, .. } = watched;
+    GuardFiles { watched: accepted.keys().cloned().collect(), is_blind: *is_blind, unknown: unknown.clone() }
 }
 
 /// Returns what is watched at a commit at which the runner goes on, where it has this configuration and bookkeeping.
