@@ -1,6 +1,7 @@
 //! The kernel's table of processes, as `/proc` shows it. A reading, not a truth: it may be old when it is returned.
 
 use std::{
+    collections::BTreeSet,
     fmt::Display,
     fs::{self, File},
     io::{self, Read as _},
@@ -11,6 +12,8 @@ use std::{
 const AT_ONCE: usize = 8 << 10;
 /// Most bytes that are read: an environment may be large.
 const MOST_BYTES: u64 = 4 << 20;
+/// Most looks at the children of one process, however many it starts and collects meanwhile.
+const MOST_LOOKS: usize = 4;
 
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,23 +63,64 @@ pub fn entries() -> io::Result<impl Iterator<Item = ProcessEntry>> {
     Ok(numbers("/proc")?.filter_map(entry))
 }
 
-/// Reads the entries of the children of a process, each when it is asked for. A child that is born or ends meanwhile may be
-/// missing.
+/// Reads the entries of the children of a process, each when it is asked for.
+///
+/// A kernel may be built without lists of them; then all processes are looked through.
 pub(crate) fn children(of: i32) -> io::Result<impl Iterator<Item = ProcessEntry>> {
-    let listed = if has_lists_of_children() { listed_children(of)? } else { numbers("/proc")?.collect() };
-    Ok(listed.into_iter().filter_map(entry).filter(move |entry| entry.parent == of))
+    let born = if lists_children() { listed_children(of)? } else { numbers("/proc")?.collect() };
+    Ok(born.into_iter().filter_map(entry).filter(move |entry| entry.parent == of))
 }
 
-/// A kernel may be built without lists of children; then all processes are looked through.
-fn has_lists_of_children() -> bool {
+/// Tells whether the kernel lists the children of each thread.
+pub(crate) fn lists_children() -> bool {
     fs::exists("/proc/thread-self/children").unwrap_or(false)
 }
 
+/// A child that its parent collects meanwhile can hide another from a look, and so can a thread that ends, whose children go
+/// to another thread: two looks that show the same have missed none.
 fn listed_children(of: i32) -> io::Result<Vec<i32>> {
-    // Each thread has the children that it forked; one that has ended has none.
-    let lists =
-        numbers(format!("/proc/{of}/task"))?.flat_map(|thread| read_text(of, &format!("task/{thread}/children")));
-    Ok(lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect())
+    let mut last = ChildrenOfThreads::read(of)?;
+    let mut all = last.children.clone();
+    for _ in 1..MOST_LOOKS {
+        if last.is_surely_nobody() {
+            break;
+        }
+        // One that has ended has no children: they have another parent by now.
+        let Ok(next) = ChildrenOfThreads::read(of) else {
+            break;
+        };
+        let is_settled = next.children == last.children;
+        all.extend(&next.children);
+        last = next;
+        if is_settled {
+            break;
+        }
+    }
+    Ok(all.into_iter().collect())
+}
+
+/// One look at the lists of all threads of a process.
+struct ChildrenOfThreads {
+    threads: usize,
+    children: BTreeSet<i32>,
+}
+
+impl ChildrenOfThreads {
+    fn read(of: i32) -> io::Result<Self> {
+        let mut look = Self { threads: 0, children: BTreeSet::new() };
+        for thread in numbers(format!("/proc/{of}/task"))? {
+            look.threads += 1;
+            // One that has ended meanwhile has given its children away.
+            let list = read_text(of, &format!("task/{thread}/children")).unwrap_or_default();
+            look.children.extend(list.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+        }
+        Ok(look)
+    }
+
+    /// One thread has nobody to get children from, and a list without anybody hides nobody.
+    fn is_surely_nobody(&self) -> bool {
+        self.threads <= 1 && self.children.is_empty()
+    }
 }
 
 fn numbers(folder: impl AsRef<Path>) -> io::Result<impl Iterator<Item = i32>> {
@@ -109,6 +153,8 @@ mod tests {
     use std::{
         io::{Read as _, Write as _},
         process::{Command, Stdio},
+        sync::mpsc,
+        thread,
     };
 
     use super::*;
@@ -146,5 +192,24 @@ mod tests {
         drop(shell.stdin.take());
         shell.wait().unwrap();
         assert_eq!(found, [pid]);
+    }
+
+    #[test]
+    fn child_that_another_thread_forked_is_among_the_children() {
+        let (own, forked) = (i32::try_from(std::process::id()).unwrap(), mpsc::channel());
+        let (end, ended) = mpsc::channel::<()>();
+        let other = thread::spawn(move || {
+            let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+            forked.0.send(i32::try_from(child.id()).unwrap()).unwrap();
+            // The list of a thread goes with the thread.
+            ended.recv().unwrap_err();
+            drop(child.stdin.take());
+            child.wait().unwrap();
+        });
+        let child = forked.1.recv().unwrap();
+        let found: Vec<i32> = children(own).unwrap().map(|entry| entry.pid).collect();
+        drop(end);
+        other.join().unwrap();
+        assert!(found.contains(&child), "{child} is not among {found:?}");
     }
 }

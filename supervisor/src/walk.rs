@@ -1,10 +1,11 @@
 //! Signals to everything that descends from the calling process, found from parent to child.
 //!
-//! A walk is a race against processes that fork, so nothing here claims to be complete: the shim repeats it until the
-//! kernel says that no child is left. Where a control group or a namespace kills at once, a walk counts before it, and
+//! A walk is a race against processes that fork and end, so nothing here claims to be complete: the shim repeats it until
+//! the kernel says that no child is left. What loses its parent becomes a child of the caller, which is a subreaper, or of a
+//! subreaper below it: it is still below the caller. Where a control group or a namespace kills at once, a walk counts before it, and
 //! proves after it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use nix::{
     sys::signal::{Signal as NixSignal, killpg},
@@ -57,7 +58,7 @@ fn is(entry: &ProcessEntry, pid: Option<Pid>) -> bool {
 
 /// Returns the living descendants that one pass finds.
 pub(crate) fn look() -> Vec<ProcessEntry> {
-    living_below(getpid(), children)
+    descendants(|_| ())
 }
 
 /// Kills every descendant that one pass finds, and returns those.
@@ -67,13 +68,11 @@ pub(crate) fn look() -> Vec<ProcessEntry> {
 pub fn kill() -> Vec<ProcessEntry> {
     let own = getpid();
     let is_child = |entry: &ProcessEntry| entry.parent == own.as_raw();
-    let found = living_below(own, |parent| {
-        children(parent).inspect(|entry| {
-            if is_child(entry) {
-                // Its number is its own until the caller reaps it.
-                let _ = nix::sys::signal::kill(Pid::from_raw(entry.pid), NixSignal::SIGKILL);
-            }
-        })
+    let found = descendants(|entry| {
+        if is_child(entry) {
+            // Its number is its own until the caller reaps it.
+            let _ = nix::sys::signal::kill(Pid::from_raw(entry.pid), NixSignal::SIGKILL);
+        }
     });
     for entry in found.iter().filter(|entry| !is_child(entry)) {
         signal(entry, &[Signal::KILL]);
@@ -92,21 +91,32 @@ pub fn signal(entry: &ProcessEntry, signals: &[Signal]) {
     }
 }
 
-/// A list that cannot be read now is read again in the next pass.
-fn children(of: i32) -> impl Iterator<Item = ProcessEntry> {
-    table::children(of).into_iter().flatten()
+/// Finds the living descendants of the caller, and does `at_once` with every process as soon as it is read: it may be no
+/// descendant.
+///
+/// What cannot be read now is read again in the next pass.
+fn descendants(at_once: impl Fn(&ProcessEntry)) -> Vec<ProcessEntry> {
+    let listed = |of| table::children(of).into_iter().flatten().inspect(&at_once).collect();
+    if table::lists_children() { living_below(getpid(), listed) } else { living_below(getpid(), whole_table(&at_once)) }
 }
 
-fn living_below<C: Iterator<Item = ProcessEntry>>(root: Pid, children: impl Fn(i32) -> C) -> Vec<ProcessEntry> {
+/// Reads the entries of all processes once, and returns what looks up those of the children of one.
+fn whole_table(at_once: impl Fn(&ProcessEntry)) -> impl FnMut(i32) -> Vec<ProcessEntry> {
+    let mut children: HashMap<i32, Vec<ProcessEntry>> = HashMap::new();
+    for entry in table::entries().into_iter().flatten().inspect(at_once) {
+        children.entry(entry.parent).or_default().push(entry);
+    }
+    move |of| children.remove(&of).unwrap_or_default()
+}
+
+fn living_below(root: Pid, mut children: impl FnMut(i32) -> Vec<ProcessEntry>) -> Vec<ProcessEntry> {
     let mut found = Vec::new();
     let (mut parents, mut seen) = (vec![root.as_raw()], HashSet::from([root.as_raw()]));
     while let Some(parent) = parents.pop() {
-        for entry in children(parent) {
-            // A number may be another process's by now.
-            if seen.insert(entry.pid) {
-                parents.push(entry.pid);
-                found.extend(Some(entry).filter(|entry| !entry.is_zombie));
-            }
+        // One that moves to another parent meanwhile may be met twice.
+        for entry in children(parent).into_iter().filter(|entry| seen.insert(entry.pid)) {
+            parents.push(entry.pid);
+            found.extend(Some(entry).filter(|entry| !entry.is_zombie));
         }
     }
     found
@@ -114,14 +124,22 @@ fn living_below<C: Iterator<Item = ProcessEntry>>(root: Pid, children: impl Fn(i
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        process::{Command, Stdio},
+    };
+
     use super::*;
 
     fn process(pid: i32, parent: i32) -> ProcessEntry {
         ProcessEntry { pid, parent, group: pid, started: 0, is_zombie: false }
     }
 
-    fn below(table: &[ProcessEntry]) -> impl Fn(i32) -> std::vec::IntoIter<ProcessEntry> {
-        |parent| table.iter().copied().filter(|entry| entry.parent == parent).collect::<Vec<_>>().into_iter()
+    fn below(root: i32, table: &[ProcessEntry]) -> Vec<i32> {
+        let children = |parent| table.iter().copied().filter(|entry| entry.parent == parent).collect();
+        let mut pids: Vec<i32> = living_below(Pid::from_raw(root), children).iter().map(|entry| entry.pid).collect();
+        pids.sort_unstable();
+        pids
     }
 
     #[test]
@@ -129,15 +147,29 @@ mod tests {
         let mut zombie = process(7, 2);
         zombie.is_zombie = true;
         let table = [process(2, 1), process(3, 2), process(4, 3), process(5, 1), process(6, 5), zombie, process(8, 7)];
-        let mut pids: Vec<i32> = living_below(Pid::from_raw(2), below(&table)).iter().map(|entry| entry.pid).collect();
-        pids.sort_unstable();
-        assert_eq!(pids, [3, 4, 8]);
+        assert_eq!(below(2, &table), [3, 4, 8]);
     }
 
     #[test]
     fn table_with_a_circle_ends() {
-        let table = [process(2, 3), process(3, 2)];
-        let pids: Vec<i32> = living_below(Pid::from_raw(2), below(&table)).iter().map(|entry| entry.pid).collect();
-        assert_eq!(pids, [3]);
+        assert_eq!(below(2, &[process(2, 3), process(3, 2)]), [3]);
+    }
+
+    #[test]
+    fn lists_of_children_and_the_whole_table_show_the_same_descendants() {
+        // The shell waits for a child, which has one that waits too.
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", "sh -c 'cat; :'; :"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut shell = shell.unwrap();
+        shell.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        // What is echoed, the last of them has echoed.
+        shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let root = Pid::from_raw(i32::try_from(shell.id()).unwrap());
+        let listed = living_below(root, |of| table::children(of).unwrap().collect());
+        let whole = living_below(root, whole_table(|_| ()));
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+        assert_eq!(whole.len(), 2, "{whole:?}");
+        assert_eq!(listed, whole);
     }
 }
