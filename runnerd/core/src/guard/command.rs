@@ -73,7 +73,7 @@ pub(super) enum Runs<'a> {
 
 impl<'a> Command<'a> {
     /// Makes a command of its words.
-    pub(super) fn new(words: Vec<String>, source: &'a str) -> Self {
+    pub(super) fn of(words: Vec<String>, source: &'a str) -> Self {
         Self { words, decides: true, next: Next::Any, is_quiet: false, source }
     }
 
@@ -221,7 +221,7 @@ impl<'a> Command<'a> {
             "ls" => paths().map(|path| if path.contains(['*', '?', '$']) { path } else { "*".into() }).collect(),
             "echo" | "printf" | "wildcard" | "sort" | "strip" => paths().filter(|path| !path.contains('%')).collect(),
             // A function of make, with a command.
-            "shell" => Command::new(words.to_vec(), "").prints(),
+            "shell" => Command::of(words.to_vec(), "").prints(),
             _ => Vec::new(),
         }
     }

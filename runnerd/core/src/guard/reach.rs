@@ -139,7 +139,7 @@ impl<A: Accepted> Walk<'_, A> {
             }
         }
         let text = command.join(" ");
-        let call = Command::new(command.to_vec(), &text);
+        let call = Command::of(command.to_vec(), &text);
         self.calls(place, &[call], &text)
     }
 
