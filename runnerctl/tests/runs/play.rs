@@ -68,14 +68,14 @@ impl Play {
 
     /// As [`Self::with`], in a home that has its own ways.
     pub(crate) fn at(home: Home, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Self {
-        let repo = planted(&home, tree, configure);
+        let repo = home.planted("one", tree, configure);
         Self { daemon: Some(home.daemon()), repo, home }
     }
 
     /// The sample tree, under clocks that the test sets.
     pub(crate) fn clocked(configure: impl FnOnce(Config) -> Config) -> (Self, Clock) {
         let home = Home::new();
-        let (clock, repo) = (Clock::new(&home), planted(&home, &sample(), configure));
+        let (clock, repo) = (Clock::new(&home), home.planted("one", &sample(), configure));
         (Self { daemon: Some(clock.daemon(&home)), repo, home }, clock)
     }
 
@@ -168,14 +168,6 @@ impl Play {
         fs::exists(self.repo.path().join(format!(".runner/iterations/{RUN}/{iteration}")))
             .expect("records can be looked for")
     }
-}
-
-fn planted(home: &Home, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Repo {
-    let repo = home.repo("one");
-    repo.write(".runner/GOAL.md", "# Reach the goal\n");
-    repo.configure(&configure(repo.config()));
-    repo.plant(tree);
-    repo
 }
 
 /// What a row of the table says of an iteration.

@@ -16,10 +16,12 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{getsockopt, sockopt};
 use protocol::paths::{SOCKET_VARIABLE, STATE_VARIABLE};
+use protocol::tree::TaskTree;
 use serde_json::Value;
 
 use crate::binary::binary;
 use crate::client::Client;
+use crate::config::Config;
 use crate::daemon::Daemon;
 use crate::processes::Suspended;
 use crate::repo::Repo;
@@ -118,13 +120,25 @@ impl Home {
 
     /// Makes a repository with one commit, and a script for its agent and guard.
     pub fn repo(&self, name: &str) -> Repo {
-        Repo::new(self, name)
+        let repo = Repo::unborn(self, name);
+        repo.commit_all("First commit");
+        repo
     }
 
-    /// Makes a repository whose agent and guard are its script.
+    /// Makes a repository whose agent and guard are its script, with one commit.
     pub fn scripted(&self, name: &str) -> Repo {
-        let repo = self.repo(name);
-        repo.configure(&repo.config());
+        let repo = Repo::unborn(self, name);
+        repo.write_config(&repo.config());
+        repo.commit_all("First commit");
+        repo
+    }
+
+    /// Makes a repository with a configuration, which is made of the scripted one, and a task tree, with one commit.
+    pub fn planted(&self, name: &str, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Repo {
+        let repo = Repo::unborn(self, name);
+        repo.write_config(&configure(repo.config()));
+        repo.write_tree(tree);
+        repo.commit_all("First commit");
         repo
     }
 

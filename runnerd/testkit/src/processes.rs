@@ -5,6 +5,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
 
+use memchr::memmem;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -22,7 +23,7 @@ fn belongs(pid: i32, folder: &Path) -> bool {
     let needle = folder.as_os_str().as_encoded_bytes();
     let names = |file: &str| {
         let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        text.windows(needle.len()).any(|window| window == needle)
+        memmem::find(&text, needle).is_some()
     };
     // A process that hides shows its arguments all the same, but its environment to root alone.
     names("environ")

@@ -23,7 +23,8 @@ pub struct Repo {
 }
 
 impl Repo {
-    pub(crate) fn new(home: &Home, name: &str) -> Self {
+    /// Makes a repository with a file that is not committed.
+    pub(crate) fn unborn(home: &Home, name: &str) -> Self {
         let path = home.path().join("repos").join(name);
         fs::create_dir_all(&path).expect("a folder for the repository can be made");
         let repo = Self { path, script: Script::new(home.path(), name), env: home.env().to_vec() };
@@ -33,7 +34,6 @@ impl Repo {
             fs::create_dir(repo.path.join(".git").join(folder)).expect("a folder in git's own can be made");
         }
         repo.write("README.md", "A project.\n");
-        repo.commit_all("First commit");
         repo
     }
 
@@ -54,10 +54,7 @@ impl Repo {
 
     /// Commits a configuration, and a goal where there is none yet.
     pub fn configure(&self, config: &Config) -> &Self {
-        self.write(".runner/state/config.toml", &config.text());
-        if !self.path().join(".runner/GOAL.md").exists() {
-            self.write(".runner/GOAL.md", "# Reach the goal\n");
-        }
+        self.write_config(config);
         self.commit_all("Configure the runner");
         self
     }
@@ -68,10 +65,21 @@ impl Repo {
     ///
     /// Panics if it cannot be written.
     pub fn plant(&self, tree: &TaskTree) -> &Self {
-        let text = serde_json::to_string_pretty(tree).expect("BUG: a task tree does not serialize");
-        self.write(".runner/state/tree.json", &format!("{text}\n"));
+        self.write_tree(tree);
         self.commit_all("Plan the work");
         self
+    }
+
+    pub(crate) fn write_config(&self, config: &Config) {
+        self.write(".runner/state/config.toml", &config.text());
+        if !self.path().join(".runner/GOAL.md").exists() {
+            self.write(".runner/GOAL.md", "# Reach the goal\n");
+        }
+    }
+
+    pub(crate) fn write_tree(&self, tree: &TaskTree) {
+        let text = serde_json::to_string_pretty(tree).expect("BUG: a task tree does not serialize");
+        self.write(".runner/state/tree.json", &format!("{text}\n"));
     }
 
     /// Writes a file, with the folders that it needs.
@@ -103,7 +111,7 @@ impl Repo {
     }
 
     /// Commits everything in the work tree. Nothing looks whether there is something to tidy up.
-    fn commit_all(&self, message: &str) {
+    pub(crate) fn commit_all(&self, message: &str) {
         self.git(&["add", "-A"]);
         self.git(&["-c", "maintenance.auto=false", "commit", "-q", "-m", message]);
     }
