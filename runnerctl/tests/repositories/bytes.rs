@@ -57,19 +57,22 @@ fn attributes(lines: &str) -> String {
 
 #[test]
 fn attributes_of_a_session_say_nothing_of_the_runners_files() {
-    for rules in [
+    let home = Home::new();
+    let _daemon = home.daemon();
+    for (at, rules) in [
         "'.runner/** working-tree-encoding=UTF-7'",
         "'* ident'",
         "'* text eol=crlf'",
         "'* filter=loud'",
         "'[attr]odd text ident filter=loud' '*.json odd' '*.md odd'",
-    ] {
+    ]
+    .into_iter()
+    .enumerate()
+    {
         for way in WAYS {
-            let home = Home::new();
-            let repo = home.scripted("odd");
+            let repo = home.scripted(&format!("odd{at}{way}"));
             repo.git(&["config", "filter.loud.clean", "tr a-z A-Z"]);
             repo.script().step(1, &odd(&repo, &attributes(rules))).step(2, "echo y >> work; answer done 'Done.'");
-            let _daemon = home.daemon();
             let place = run(&home, &repo, way);
             is_stored_as_it_stands(&repo, &place);
             assert_eq!(repo.bytes(&["show", "runner/x:.runner/nodes/root/context.md"]), ODD.as_bytes(), "{rules}");
@@ -133,10 +136,10 @@ fn an_honest_run_goes_on_under_rules_for_all_files() {
         ("* filter=coat\n", ["filter.coat.required", "true"]),
         ("*.json working-tree-encoding=UTF-16\n", ["core.eol", "lf"]),
     ] {
+        let home = Home::new();
+        let _daemon = home.daemon();
         for way in WAYS {
-            let home = Home::new();
-            let _daemon = home.daemon();
-            let repo = home.scripted("honest");
+            let repo = home.scripted(&format!("honest{way}"));
             // A coat that is put on what is stored, and taken off what is laid out, of whatever has none.
             repo.git(&["config", "--global", "filter.coat.clean", "sed '1s/^/coat:/'"]);
             repo.git(&["config", "--global", "filter.coat.smudge", "sed '1s/^coat://'"]);

@@ -37,11 +37,11 @@ use forgery::Forgery;
 use mistake::Mistake;
 use random::Random;
 
-/// Courses that are played by default: about as many as two cores play in ten seconds.
-const RUNS: u64 = 800;
+/// Courses that are played by default: about as many as two cores play in five seconds.
+const RUNS: u64 = 400;
 
 /// Courses in which all that is wanted comes about.
-const ENOUGH: u64 = 600;
+const ENOUGH: u64 = 400;
 
 /// Branches that are forged by default.
 const FORGED: u64 = 128;
