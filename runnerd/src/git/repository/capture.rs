@@ -35,6 +35,9 @@ const KEYS_LEFT_OUT: [(&str, &str); 11] = [
     ("extensions", "worktreeconfig"),
 ];
 
+/// The form of references that a repository has where nothing says which.
+const USUAL_FORM: &str = "files";
+
 impl Repository {
     /// Takes the configuration of this moment, the user's and the system's included, as the one that counts from now
     /// on, to be laid out in `folder`. Returns the repository bound to it; the value of it is for the caller to keep.
@@ -97,9 +100,13 @@ impl Repository {
         let bound = self.captured().and_then(|captured| captured.files.get(SETTINGS));
         let mut settings = bound.and_then(|hex| from_hex(hex)).unwrap_or_default();
         // Which of the two forms its references have is seen, as it may have changed since.
-        let form = if common_dir.join("reftable").is_dir() { "reftable" } else { "files" };
-        let lines = format!("\n[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = {form}\n");
-        settings.extend(lines.into_bytes());
+        let form = if common_dir.join("reftable").is_dir() { "reftable" } else { USUAL_FORM };
+        // A git before 2.45 opens nothing that has this extension, whatever it says: the usual form is written down only where
+        // the settings have another one, which such a git cannot have made.
+        if form != USUAL_FORM || settings.to_ascii_lowercase().contains_str("refstorage") {
+            let lines = format!("\n[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = {form}\n");
+            settings.extend(lines.into_bytes());
+        }
         let captured = Captured {
             work_dir: place.clone(),
             git_dir: place.clone(),

@@ -123,6 +123,16 @@ fn each_object_that_is_missing_is_found_to_be() {
 }
 
 #[test]
+fn a_repository_of_the_usual_form_has_no_extension_that_an_older_git_refuses() {
+    let (source, there) = pair();
+    let folder = source.folder().join("laid-out");
+    let target = source.repository().target(there.common_dir(), &folder).unwrap();
+    assert_eq!(target.lacking(&[], Known::References).unwrap(), None);
+    let settings = fs::read_to_string(folder.join("config")).unwrap().to_lowercase();
+    assert!(settings.contains("[core]") && !settings.contains("refstorage"), "{settings}");
+}
+
+#[test]
 fn row_118_what_a_power_cut_has_left_of_an_object_is_sent_again() {
     let (source, there) = pair();
     let (here, base) = (source.repository(), source.head());
