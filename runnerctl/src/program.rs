@@ -82,6 +82,14 @@ impl Said {
         if self.ended.success() { Ok(self.out) } else { Err(self.failure(kind, doing)) }
     }
 
+    /// Returns what it printed where its end says yes, which is 0; none where it says no, which is 1. Any other end is a failure.
+    pub(crate) fn answer(self, kind: &'static str, doing: &str) -> Result<Option<String>, Failure> {
+        match self.ended.code() {
+            Some(1) => Ok(None),
+            _ => self.fine(kind, doing).map(Some),
+        }
+    }
+
     /// Returns the failure of a program that has complained.
     pub(crate) fn failure(&self, kind: &'static str, doing: &str) -> Failure {
         let lines: Vec<&str> = self.complaint.lines().filter(|line| !line.trim().is_empty()).collect();

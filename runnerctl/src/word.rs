@@ -82,7 +82,8 @@ async fn key() -> Result<String, Failure> {
 async fn setting(name: &str) -> Result<Option<String>, Failure> {
     let argv = ["git", "config", "--global", "--includes", "--type=path", "--get", name].map(OsString::from).to_vec();
     let said = run(argv, Vec::new()).await?;
-    Ok(said.ended.success().then(|| said.out.trim_end_matches('\n').to_owned()).filter(|value| !value.is_empty()))
+    let value = said.answer("git", &format!("reading {name} of git's own configuration"))?;
+    Ok(value.map(|value| value.trim_end_matches('\n').to_owned()).filter(|value| !value.is_empty()))
 }
 
 /// Has a word signed, and returns the signature without the lines around it.

@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use jiff::Timestamp;
 use protocol::review::NAMESPACE;
@@ -14,6 +14,9 @@ use runner_core::message::WordSignature;
 use tempfile::NamedTempFile;
 
 use crate::temporary;
+
+/// With what `ssh-keygen` ends where a signature does not hold, or nobody may have made it.
+const REFUSED: i32 = 255;
 
 /// A signature, and what it is said to be of.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +44,7 @@ impl Signed<'_> {
     pub fn key(&self, folder: &Path) -> io::Result<Option<String>> {
         let file = self.laid_out(folder)?;
         let checked = self.keygen("check-novalidate", &file, &[])?;
-        Ok(checked.status.success().then(|| fingerprint(&checked)))
+        Ok(checked.map(|said| fingerprint(&said)))
     }
 
     /// Returns whether the signature is of a key that may sign.
@@ -49,13 +52,12 @@ impl Signed<'_> {
         let file = self.laid_out(folder)?;
         let time = format!("-Overify-time={}", allowed.time.strftime("%Y%m%d%H%M%SZ"));
         let signers = [OsStr::new("-f"), allowed.signers.as_os_str(), OsStr::new(&time)];
-        let named = self.keygen("find-principals", &file, &signers)?;
-        for principal in String::from_utf8_lossy(&named.stdout).lines().filter(|_| named.status.success()) {
+        let named = self.keygen("find-principals", &file, &signers)?.unwrap_or_default();
+        for principal in named.lines() {
             let mut args = signers.to_vec();
             args.extend([OsStr::new("-I"), OsStr::new(principal)]);
             args.extend(allowed.revoked.into_iter().flat_map(|file| [OsStr::new("-r"), file.as_os_str()]));
-            let checked = self.keygen("verify", &file, &args)?;
-            if checked.status.success() {
+            if let Some(checked) = self.keygen("verify", &file, &args)? {
                 return Ok(Signature::Holds { principal: principal.to_owned(), key: fingerprint(&checked) });
             }
         }
@@ -68,18 +70,28 @@ impl Signed<'_> {
         Ok(file)
     }
 
-    fn keygen(&self, operation: &str, signature: &NamedTempFile, args: &[&OsStr]) -> io::Result<Output> {
+    /// Returns what the program says where it takes the signature; none where it refuses it.
+    fn keygen(&self, operation: &str, signature: &NamedTempFile, args: &[&OsStr]) -> io::Result<Option<String>> {
         let mut keygen = Command::new("ssh-keygen");
         keygen.args(["-Y", operation, "-n", NAMESPACE, "-s"]).arg(signature.path()).args(args);
         let mut keygen = keygen.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         // One that refuses the signature does not read what was signed.
         let _ = keygen.stdin.take().map(|mut stdin| stdin.write_all(self.text.as_bytes()));
-        keygen.wait_with_output()
+        let output = keygen.wait_with_output()?;
+        match output.status.code() {
+            Some(0) => Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned())),
+            Some(REFUSED) => Ok(None),
+            // It does not know the operation, or was ended.
+            _ => {
+                let said = String::from_utf8_lossy(&output.stderr);
+                let why = said.lines().next().unwrap_or("it said nothing");
+                Err(io::Error::other(format!("ssh-keygen -Y {operation}: {}: {why}", output.status)))
+            }
+        }
     }
 }
 
 /// Reads the last word of `Good "…" signature … with ED25519 key SHA256:…`.
-fn fingerprint(said: &Output) -> String {
-    let said = String::from_utf8_lossy(&said.stdout);
+fn fingerprint(said: &str) -> String {
     said.split_whitespace().next_back().filter(|word| word.starts_with("SHA256:")).unwrap_or_default().to_owned()
 }

@@ -126,15 +126,20 @@ impl Checkout {
 
     /// Returns the commit that a revision names here.
     pub(crate) async fn commit(&self, revision: &str) -> Result<Option<String>, Failure> {
-        let said = self
-            .run(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{revision}^{{commit}}")])
-            .await?;
-        Ok(said.ended.success().then(|| said.out.trim().to_owned()))
+        let commit = format!("{revision}^{{commit}}");
+        let said = self.run(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]).await?;
+        let found = said.answer("git", &format!("looking for {revision} in {}", self.folder.display()))?;
+        Ok(found.map(|id| id.trim().to_owned()))
     }
 
     /// Whether a commit is the other one or comes before it; a commit that is not here does not.
     pub(crate) async fn is_within(&self, commit: &str, tip: &str) -> Result<bool, Failure> {
-        Ok(self.run(&["merge-base", "--is-ancestor", commit, tip]).await?.ended.success())
+        if self.commit(commit).await?.is_none() {
+            return Ok(false);
+        }
+        let said = self.run(&["merge-base", "--is-ancestor", commit, tip]).await?;
+        let doing = format!("comparing {commit} with {tip} in {}", self.folder.display());
+        Ok(said.answer("git", &doing)?.is_some())
     }
 
     /// Fetches what a branch of a remote has, and moves no branch.
@@ -152,7 +157,12 @@ impl Checkout {
     /// is checked out.
     pub(crate) async fn catch_up(&self, remote: &Remote, branch: &str) -> Result<bool, Failure> {
         let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
-        Ok(self.fetched(remote, &refspec).await?.ended.success())
+        match self.fetched(remote, &refspec).await?.ended.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            // So it ends for a branch that is checked out, and for a remote that does not answer, which is told.
+            _ => self.fetch(remote, branch).await.map(|()| false),
+        }
     }
 
     /// Pushes a commit as a branch, where the remote still has what was seen there: nothing, or a commit that is in it.

@@ -224,7 +224,7 @@ impl Sending<'_> {
         let (branch, name) = (&self.described.branch, &remote.name);
         let Some(theirs) = &seen.branch else { return Ok(()) };
         let own = format!("refs/heads/{branch}");
-        if checkout.commit(theirs).await?.is_some() && checkout.is_within(theirs, &own).await? {
+        if checkout.is_within(theirs, &own).await? {
             return Ok(());
         }
         if checkout.catch_up(remote, branch).await? {

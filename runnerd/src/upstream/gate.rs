@@ -20,6 +20,8 @@ use crate::git::Id;
 pub(super) const FETCH: Duration = Duration::from_hours(2);
 /// Longest look at what a remote has.
 const LOOK: Duration = Duration::from_mins(1);
+/// With what `git remote get-url` ends where there is no remote of that name.
+const NO_REMOTE: i32 = 2;
 /// Longest push.
 pub(crate) const PUSH: Duration = Duration::from_mins(5);
 
@@ -222,22 +224,22 @@ fn looked(git: Git, url: &str, branch: &str) -> Result<Remote, UpstreamError> {
 
 /// Returns the address of a remote of a repository. One that is a relative path begins at the root of the work tree.
 pub fn url_of(repository: &Path, remote: &str) -> Result<String, UpstreamError> {
+    let path = || repository.to_owned();
     let ask = |args: &[&str]| {
-        let said = Git::new(repository, LOOK).args(args).run().map_err(|source| UpstreamError::Io {
-            doing: "running git in",
-            path: repository.to_owned(),
-            source,
-        })?;
-        Ok(said.is_done.then(|| said.out.trim_end().to_owned()))
+        let ran = Git::new(repository, LOOK).args(args).run();
+        let said = ran.map_err(|source| UpstreamError::Io { doing: "running git in", path: path(), source })?;
+        match said.code {
+            Some(0) => Ok(said.out.trim_end().to_owned()),
+            Some(NO_REMOTE) => Err(UpstreamError::NoRemote { path: path(), remote: remote.to_owned() }),
+            _ => Err(UpstreamError::Git { command: args[0].to_owned(), path: path(), why: said.why() }),
+        }
     };
-    let missing = || UpstreamError::NoRemote { path: repository.to_owned(), remote: remote.to_owned() };
-    let url = ask(&["remote", "get-url", "--end-of-options", remote])?.ok_or_else(missing)?;
+    let url = ask(&["remote", "get-url", "--end-of-options", remote])?;
     // `host:path` and `scheme://` are addresses.
     let first = url.split('/').next().unwrap_or_default();
     if Path::new(&url).is_relative()
         && !first.contains(':')
-        && let Some(root) = ask(&["rev-parse", "--show-toplevel"])?
-        && let Ok(folder) = Path::new(&root).join(&url).canonicalize()
+        && let Ok(folder) = Path::new(&ask(&["rev-parse", "--show-toplevel"])?).join(&url).canonicalize()
     {
         return Ok(folder.display().to_string());
     }

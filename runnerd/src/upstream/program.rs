@@ -52,6 +52,8 @@ pub(super) struct Git {
 pub(super) struct Said {
     /// Whether it ended with 0.
     pub is_done: bool,
+    /// With what it ended; none where something has ended it.
+    pub code: Option<i32>,
     /// What it printed.
     pub out: String,
     /// What it complained of.
@@ -133,7 +135,7 @@ fn talk(mut child: Child) -> io::Result<Said> {
     let out = read(out);
     let status = child.wait()?;
     let complaint = complaint.join().unwrap_or_default();
-    Ok(Said { is_done: status.success(), out, complaint })
+    Ok(Said { is_done: status.success(), code: status.code(), out, complaint })
 }
 
 fn read(pipe: Option<impl io::Read>) -> String {

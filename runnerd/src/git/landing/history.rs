@@ -29,11 +29,7 @@ impl Repository {
 
     /// Returns the newest commit that two have in common; none where they have none.
     pub fn merge_base(&self, one: &Id, other: &Id) -> Result<Option<Id>, GitError> {
-        let outcome = Git::new(self, "merge-base").args([one.to_string(), other.to_string()]).outcome()?;
-        match outcome.status.code() {
-            Some(0) => Ok(String::from_utf8_lossy(&outcome.stdout).trim().parse().ok()),
-            Some(1) => Ok(None),
-            _ => Err(outcome.into_error("merge-base".to_owned(), self.work_dir().to_owned())),
-        }
+        let found = Git::new(self, "merge-base").args([one.to_string(), other.to_string()]).answer()?;
+        Ok(found.and_then(|id| String::from_utf8_lossy(&id).trim().parse().ok()))
     }
 }

@@ -11,7 +11,6 @@ use gix::revwalk::Graph;
 use super::checked::{self, Checked};
 use crate::git::repository::engine::RefStore;
 use crate::git::repository::identity::Identity;
-use crate::git::repository::program::Git;
 use crate::git::{GitError, Id, Repository};
 
 /// What a commit says about itself.
@@ -40,9 +39,7 @@ impl Repository {
         }
         let commit = format!("{revision}^{{commit}}");
         if self.ref_store(&repo) == RefStore::Program {
-            let found =
-                Git::new(self, "rev-parse").args(["--verify", "--quiet", "--end-of-options", &commit]).outcome()?;
-            return Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok());
+            return self.parse_revision(&commit);
         }
         // A revision that is malformed, ambiguous or unknown names no commit; a missing object is told apart nowhere.
         Ok(repo.rev_parse_single(commit.as_str()).ok().map(Id::from))

@@ -44,8 +44,7 @@ impl Repository {
                 said.insert(one.clone(), Signature::Broken);
                 left.push(others);
             } else if others.is_empty() {
-                // Where git says nothing of any commit, it is for another reason.
-                Git::new(self, "rev-parse").arg("--git-dir").run()?;
+                self.refuse_unusable()?;
                 said.insert(one.clone(), Signature::Unchecked);
             } else {
                 let (first, second) = part[at..].split_at(others.len().div_ceil(2));

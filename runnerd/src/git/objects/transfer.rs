@@ -115,10 +115,19 @@ impl Repository {
         }
         let looked = git.arg("--stdin").input(input.into_bytes()).outcome()?;
         let listed = String::from_utf8_lossy(&looked.stdout);
-        let missing = listed.lines().find_map(|line| line.strip_prefix('?'));
-        // Where a commit itself is missing, git says so and ends.
-        let unknown = || (!looked.status.success()).then(|| tips.first().map(Id::to_string)).flatten();
-        Ok(missing.map(str::to_owned).or_else(unknown))
+        if let Some(missing) = listed.lines().find_map(|line| line.strip_prefix('?')) {
+            return Ok(Some(missing.to_owned()));
+        }
+        if looked.status.success() {
+            return Ok(None);
+        }
+        // Git ends where a commit is missing, and names it. It ends so for other reasons too: what is not there is seen.
+        let repo = self.open_anew()?;
+        let named = looked.stderr.split(|c: char| !c.is_ascii_hexdigit()).filter_map(|word| word.parse::<Id>().ok());
+        match tips.iter().copied().chain(named).find(|id| !repo.has_object(id.object())) {
+            Some(missing) => Ok(Some(missing.to_string())),
+            None => Err(looked.into_error("rev-list".to_owned(), self.work_dir().to_owned())),
+        }
     }
 }
 

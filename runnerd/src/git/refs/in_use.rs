@@ -119,8 +119,8 @@ impl Repository {
         let repo = self.open()?;
         if self.ref_store(&repo) == RefStore::Program {
             let tree = Self { git_dir: git_dir.to_owned(), ..self.clone() };
-            let head = Git::new(&tree, "symbolic-ref").args(["--quiet", "HEAD"]).outcome()?;
-            return Ok(String::from_utf8_lossy(&head.stdout).trim_end() == branch);
+            let head = Git::new(&tree, "symbolic-ref").args(["--quiet", "HEAD"]).answer()?;
+            return Ok(head.is_some_and(|name| name.trim_ascii_end() == branch.as_bytes()));
         }
         if fs::read_link(git_dir.join("HEAD")).is_ok_and(|target| target == Path::new(branch)) {
             return Ok(true);

@@ -119,9 +119,8 @@ impl Repository {
 
     fn head_by_program(&self) -> Result<Head, GitError> {
         let commit = self.find_by_program("HEAD")?;
-        let name = Git::new(self, "symbolic-ref").args(["--quiet", "HEAD"]).outcome()?;
-        if name.status.success() {
-            let name = String::from_utf8_lossy(&name.stdout).trim_end().to_owned();
+        if let Some(name) = Git::new(self, "symbolic-ref").args(["--quiet", "HEAD"]).answer()? {
+            let name = String::from_utf8_lossy(&name).trim_end().to_owned();
             return Ok(Head::Branch { name: short(&name), commit });
         }
         commit.map(|commit| Head::Detached { commit }).ok_or_else(|| broken("reading HEAD", self, "it is not a commit"))
@@ -217,18 +216,22 @@ impl Repository {
     }
 
     fn find_by_program(&self, name: &str) -> Result<Option<Id>, GitError> {
-        let resolve = |revision: &str| -> Result<Option<Id>, GitError> {
-            let git = Git::new(self, "rev-parse").args(["--verify", "--quiet", "--end-of-options", revision]);
-            Ok(String::from_utf8_lossy(&git.outcome()?.stdout).trim().parse().ok())
-        };
-        if let Some(found) = resolve(&format!("{name}^{{}}"))? {
+        if let Some(found) = self.parse_revision(&format!("{name}^{{}}"))? {
             return Ok(Some(found));
         }
         // Git is as silent about an object that it cannot read as about a reference that is not there.
-        let Some(named) = resolve(name)? else { return Ok(None) };
+        let Some(named) = self.parse_revision(name)? else { return Ok(None) };
         let read = checked::object(&self.open()?, named.object()).map(drop);
         read.map_err(GitError::library("reading what a reference names", self.git_dir()))?;
         Err(broken("reading a reference", self, "what it names cannot be read"))
+    }
+
+    /// Has the program say what a revision names; none if it names nothing.
+    pub(in crate::git) fn parse_revision(&self, revision: &str) -> Result<Option<Id>, GitError> {
+        let git = Git::new(self, "rev-parse").args(["--verify", "--quiet", "--end-of-options", revision]);
+        let Some(said) = git.answer()? else { return Ok(None) };
+        let id = String::from_utf8_lossy(&said).trim().parse();
+        id.map(Some).map_err(|_| broken("reading a revision", self, "git names it by an id of another kind"))
     }
 
     /// Moves one reference if it is what the caller expects, durably, with an entry in its reflog.

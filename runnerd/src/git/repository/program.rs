@@ -91,7 +91,7 @@ struct Files {
     output: Option<File>,
 }
 
-/// How a command ended, for callers to whom a non-zero exit is an answer.
+/// How a command ended, for callers that make out themselves what a failure is about.
 pub(in crate::git) struct Outcome {
     pub(in crate::git) status: ExitStatus,
     pub(in crate::git) stdout: Vec<u8>,
@@ -190,6 +190,18 @@ impl<'a> Git<'a> {
         if outcome.status.success() { Ok(outcome.stdout) } else { Err(outcome.into_error(name, path)) }
     }
 
+    /// Runs a command that answers by its exit, and returns what it prints for yes, which is 0; none for no, which is 1. Any
+    /// other exit is an error: such a git has not understood the question, or the repository.
+    pub(in crate::git) fn answer(self) -> Result<Option<Vec<u8>>, GitError> {
+        let (name, path) = (self.name.clone(), self.repository.work_dir().to_owned());
+        let outcome = self.outcome()?;
+        match outcome.status.code() {
+            Some(0) => Ok(Some(outcome.stdout)),
+            Some(1) => Ok(None),
+            _ => Err(outcome.into_error(name, path)),
+        }
+    }
+
     /// Runs the command and returns its output as one line of text.
     pub(in crate::git) fn line(self) -> Result<String, GitError> {
         let bytes = self.run()?;
@@ -223,6 +235,13 @@ impl<'a> Git<'a> {
             self.files.lay_out(command).map_err(GitError::io("preparing git in", repository.work_dir()))?;
             attempt(repository, command, input.clone())
         })
+    }
+}
+
+impl Repository {
+    /// Fails where git does nothing at all here, such as for a format that it does not know: no file is to blame for that.
+    pub(in crate::git) fn refuse_unusable(&self) -> Result<(), GitError> {
+        Git::new(self, "rev-parse").arg("--git-dir").run().map(drop)
     }
 }
 

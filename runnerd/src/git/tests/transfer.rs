@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::fixture::Fixture;
+use crate::causes::in_one_line;
 use crate::git::objects::transfer::{Known, Reached};
 use crate::git::{Id, Repository};
 
@@ -120,6 +121,25 @@ fn each_object_that_is_missing_is_found_to_be() {
         fs::write(&file, bytes).unwrap();
     }
     assert_eq!(there.lacking(&[tip], Known::Commit(base)).unwrap(), None);
+}
+
+#[test]
+fn what_a_git_does_not_understand_is_no_answer_of_it() {
+    let (source, there) = pair();
+    let (here, base) = (source.repository(), source.head());
+    here.send_objects(&there, Reached { from: &[base], not_from: &[] }).unwrap();
+    assert_eq!(there.lacking(&[base], Known::References).unwrap(), None);
+    assert_eq!(there.parse_revision("refs/heads/nothing").unwrap(), None);
+    source.git_in(there.work_dir(), &["config", "core.repositoryFormatVersion", "1"]);
+    source.git_in(there.work_dir(), &["config", "extensions.ofTheFuture", "1"]);
+    for error in [
+        there.lacking(&[base], Known::References).unwrap_err(),
+        there.parse_revision("refs/heads/nothing").unwrap_err(),
+        there.merge_base(&base, &base).unwrap_err(),
+        there.refuse_unusable().unwrap_err(),
+    ] {
+        assert!(in_one_line(&error).contains("unknown repository extension"), "{error}");
+    }
 }
 
 #[test]

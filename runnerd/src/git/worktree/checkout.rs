@@ -51,6 +51,7 @@ impl Repository {
         let git = Git::new(self, "checkout-index").env("GIT_INDEX_FILE", &path).env("GIT_WORK_TREE", &work).at(&work);
         let outcome = git.args(["--all", "--force", "--quiet"]).outcome()?;
         if !outcome.status.success() {
+            self.refuse_unusable()?;
             tracing::warn!(said = outcome.stderr, "git cannot lay out everything");
         }
         Ok(Checkout { folder })

@@ -148,8 +148,11 @@ impl<'a> Porcelain<'a> {
         if outcome.blames_store() && !outcome.status.success() {
             return Err(outcome.into_error("add".to_owned(), self.paths.work_dir().to_owned()));
         }
-        if outcome.status.success() || some.len() == 1 {
+        if outcome.status.success() {
             return Ok(());
+        }
+        if some.len() == 1 {
+            return self.paths.refuse_unusable();
         }
         let (first, second) = some.split_at(some.len() / 2);
         self.renormalise_by_halves(first)?;
@@ -226,7 +229,10 @@ impl<'a> Porcelain<'a> {
         }
         let is_about_store = outcome.blames_store();
         let error = outcome.into_error("add".to_owned(), self.paths.work_dir().to_owned());
-        if is_about_store { Err(error) } else { Ok(Some(error)) }
+        if is_about_store {
+            return Err(error);
+        }
+        self.paths.refuse_unusable().map(|()| Some(error))
     }
 
     /// Brings the index to the work tree, but for `left_out`, and returns what git could not take.

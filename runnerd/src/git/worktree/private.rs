@@ -61,10 +61,14 @@ impl<'a> PrivateIndex<'a> {
 
     /// Has git read the files; false where it gave up on one.
     fn refresh(&self) -> Result<bool, GitError> {
-        let git = Git::new(self.tracked.paths, "update-index").env("GIT_INDEX_FILE", &self.file);
-        let outcome = git.args(["-q", "--unmerged", "--refresh"]).outcome()?;
-        // Exits with 1 where files have changed.
+        let outcome = self.refreshing().outcome()?;
         Ok(matches!(outcome.status.code(), Some(0 | 1)))
+    }
+
+    /// Prepares git to read the files; it exits with 1 where some have changed.
+    fn refreshing(&self) -> Git<'a> {
+        let git = Git::new(self.tracked.paths, "update-index").env("GIT_INDEX_FILE", &self.file);
+        git.args(["-q", "--unmerged", "--refresh"])
     }
 
     /// Keeps git from reading what it gives up on.
@@ -81,7 +85,7 @@ impl<'a> PrivateIndex<'a> {
             self.passed_over.insert(path);
         }
         self.write(state)?;
-        self.refresh().map(drop)
+        self.refreshing().answer().map(drop)
     }
 
     /// Takes over what git has read, and tells git of files that have the very bytes of the commit.

@@ -205,6 +205,7 @@ impl<'a> Trial<'a> {
             return Err(outcome.into_error("hash-object".to_owned(), self.paths.work_dir().to_owned()));
         }
         if let [path] = some {
+            self.paths.refuse_unusable()?;
             if self.paths.file(path).symlink_metadata().is_ok() {
                 refused.push(self.refusal(path, &outcome));
             }
