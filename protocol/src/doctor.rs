@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
 
+/// The first git that can be kept from configuration that a session has written (`GIT_CONFIG_GLOBAL`): no run is driven with an
+/// older one.
+pub const OLDEST_GIT: [u32; 2] = [2, 32];
 /// The first git that merges trees by themselves (`merge-tree --write-tree`), which results of runs land with.
 pub const LANDING_GIT: [u32; 2] = [2, 38];
 /// Workspaces like the largest one that a disk should have room for yet.

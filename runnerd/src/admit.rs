@@ -17,7 +17,7 @@ use protocol::path::WirePath;
 use protocol::request::StartParams;
 use runner_core::obstacle::Nature;
 use runner_core::run::{Beginning, Start};
-use runner_core::{shell, uncommitted};
+use runner_core::{git_version, shell, uncommitted};
 
 use crate::agent::{self, Candidates};
 use crate::causes::in_one_line;
@@ -141,6 +141,7 @@ pub fn start(
     params: &StartParams,
     ground: Ground<'_>,
 ) -> Result<(StartOrder, Commands), ErrorData> {
+    refuse_old_git(repository)?;
     head_commit(repository)?;
     if !ground.is_at_work {
         refuse_pipes(repository)?;
@@ -198,6 +199,7 @@ pub fn go_on(
     env: &BTreeMap<String, String>,
     ground: Ground<'_>,
 ) -> Result<Commands, ErrorData> {
+    refuse_old_git(repository)?;
     if !ground.is_at_work {
         refuse_pipes(repository)?;
     }
@@ -206,6 +208,13 @@ pub fn go_on(
         None => config_of_work_tree(&Layout::new(repository.work_dir()))?,
     };
     check_config(repository, &config, Passed { env, offer: ground.offer })
+}
+
+/// Refuses to begin with a git that does not do what the runner relies on.
+fn refuse_old_git(repository: &Repository) -> Result<(), ErrorData> {
+    let version = repository.git_version().map_err(|error| git_error(&error))?;
+    git_version::refuse_too_old(&version)
+        .map_err(|error| ErrorData::new(ErrorKind::MissingCommand, error.to_string()).hint("runnerctl doctor"))
 }
 
 fn head_commit(repository: &Repository) -> Result<Id, ErrorData> {

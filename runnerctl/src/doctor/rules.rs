@@ -6,7 +6,9 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use protocol::client::ConnectError;
-use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, LANDING_GIT, RepositoryFacts, WorkspaceProposal};
+use protocol::doctor::{
+    AgentFacts, AgentFitness, GuardFiles, LANDING_GIT, OLDEST_GIT, RepositoryFacts, WorkspaceProposal,
+};
 use protocol::reply::{ConfigShowReply, ValidateReply};
 use protocol::shell;
 use protocol::view::{DaemonView, SettingOrigin, SettingView, StopReason};
@@ -18,8 +20,6 @@ use super::program::{LIMIT, Said};
 use super::{Check, Level, Trouble};
 use crate::text::measure::size;
 
-/// The first git that can be kept from configuration that a session has written (`GIT_CONFIG_GLOBAL`).
-const OLDEST_GIT: [u32; 2] = [2, 32];
 /// Free bytes below which nothing can be relied upon.
 const DISK_FULL: u64 = 100_000_000;
 /// Free bytes below which a night of runs may fill the disk.
@@ -35,7 +35,9 @@ pub(crate) fn git(said: &Said) -> Check {
         Said::TimedOut => too_slow("git", "git --version"),
         Said::Failed(why) => Check::fail("git", format!("git --version fails: {why}"), install),
         Said::Fine(line) => match version(line) {
-            Some(version) if version < OLDEST_GIT => Check::fail("git", format!("{line} is too old"), install),
+            Some(version) if version < OLDEST_GIT => {
+                Check::fail("git", format!("{line} is too old: no run begins with it"), install)
+            }
             Some(version) if version < LANDING_GIT => {
                 let found = format!("{line}: no result of a run lands with it, and none is delivered");
                 Check::warn("git", found, "install git 2.38 or later, and put it on PATH")

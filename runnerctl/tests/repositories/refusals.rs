@@ -45,6 +45,18 @@ fn a_repository_without_commit_is_refused_and_init_in_it_is_not() {
 }
 
 #[test]
+fn a_git_that_is_too_old_is_refused_with_both_versions() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let place = Place::of(&home, &home.scripted("one"));
+    home.has_git_say("2.31.8");
+    for start in [&START[..], &["start", "--yes", "--isolated", "-m", "Do it."]] {
+        refused(&place, start, (6, "missing_command", "git 2.31.8 cannot be kept from what a session has configured"));
+        refused(&place, start, (6, "missing_command", "install git 2.32 or later"));
+    }
+}
+
+#[test]
 fn a_goal_that_nobody_has_written_is_refused_before_anything_is_begun() {
     let home = Home::new();
     let _daemon = home.daemon();

@@ -17,18 +17,12 @@ use self::cuts::{Cut, cuts};
 pub use self::message::{LANDED, Landed, LandedHead, LandedMessage, NO_NODE, Words, landed, merged_by};
 pub use self::refusal::Refusal;
 use crate::audit::{Plan, Whose};
+use crate::git_version::is_older;
 use crate::message::RunnerCommit;
 
-/// Refuses a git that cannot merge trees, by the version that it says, such as `2.47.3` or `2.39.5 (Apple Git-154)`. One that
-/// says none is tried.
+/// Refuses a git that cannot merge trees, by the version that it says.
 pub fn refuse_old_git(version: &str) -> Result<(), Refusal> {
-    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
-    match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) if [major, minor] < LANDING_GIT => {
-            Err(Refusal::OldGit { version: version.to_owned() })
-        }
-        _ => Ok(()),
-    }
+    if is_older(version, LANDING_GIT) { Err(Refusal::OldGit { version: version.to_owned() }) } else { Ok(()) }
 }
 
 /// A commit on first parents of a run's branch.

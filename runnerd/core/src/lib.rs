@@ -13,6 +13,7 @@ pub mod environment;
 pub mod feedback;
 mod files;
 pub mod fsck;
+pub mod git_version;
 mod guard;
 pub mod hook;
 pub mod iteration;

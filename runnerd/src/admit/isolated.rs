@@ -11,8 +11,8 @@ use runner_core::ids::check_id;
 use runner_core::shell;
 
 use super::{
-    Commands, Ground, Passed, base_named, check_config, git_error, goal, head_commit, invalid_config, refuse_pipes,
-    refuse_protected, refuse_template_faults, unwritten,
+    Commands, Ground, Passed, base_named, check_config, git_error, goal, head_commit, invalid_config, refuse_old_git,
+    refuse_pipes, refuse_protected, refuse_template_faults, unwritten,
 };
 use crate::config::{self, RepoConfig};
 use crate::git::{Change, Id, Repository};
@@ -50,6 +50,7 @@ pub fn isolated(
     params: &StartParams,
     (ground, live): (Ground<'_>, &BTreeSet<String>),
 ) -> Result<(Isolated, Commands), ErrorData> {
+    refuse_old_git(repository)?;
     refuse_in_the_way(repository)?;
     if !ground.is_at_work {
         refuse_pipes(repository)?;

@@ -270,6 +270,19 @@ impl Home {
         script::install(&self.path.join("bin").join(name), text);
     }
 
+    /// Has git call itself another version to whoever asks it for `git version`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no git.
+    pub fn has_git_say(&self, version: &str) {
+        let found = Command::new("sh").args(["-c", "command -v git"]).output().expect("sh runs");
+        let git = String::from_utf8(found.stdout).expect("a path of text");
+        let asked = format!("[ \"$last\" != version ] || {{ echo git version {version}; exit 0; }}");
+        let script = format!("#!/bin/sh\nfor word; do last=$word; done\n{asked}\nexec {} \"$@\"\n", git.trim());
+        self.install("git", &script);
+    }
+
     /// Returns the processes that belong to this home.
     pub fn processes(&self) -> Vec<i32> {
         processes::alive_of(&self.path)
