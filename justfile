@@ -28,6 +28,10 @@ sweep-kills *OPTIONS:
 test-agents *OPTIONS:
     scripts/test-agents.sh {{ OPTIONS }}
 
+# Run what asks most of git with an older one: $RUNNER_OLD_GIT, /usr/bin/git or Debian's.
+test-git *OPTIONS:
+    scripts/test-git.sh {{ OPTIONS }}
+
 # Hand runs to a real Slurm as jobs; as root, with Debian's slurm-wlm and munge: `just test-slurm --nightly`.
 test-slurm *OPTIONS:
     scripts/test-slurm.sh {{ OPTIONS }}

@@ -109,6 +109,10 @@ packages() {
     scripts/test-packages.sh
 }
 
+old_git() {
+    scripts/test-git.sh
+}
+
 slurm() {
     as_root
     package 'slurm-wlm munge' /usr/sbin/slurmctld /usr/sbin/slurmd /usr/sbin/munged

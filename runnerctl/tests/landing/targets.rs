@@ -81,16 +81,24 @@ fn a_linked_work_tree_that_has_the_branch_is_brought_along() {
 }
 
 #[test]
-fn repositories_of_other_formats_are_landed_in_too() {
-    for init in [["--object-format=sha256"], ["--ref-format=reftable"]] {
-        let scene = Scene::in_format(&["x"], &init);
-        scene.run("a", &[&changes("one", "eins")]).on_main();
-        scene.repo.write("beside", "1").commit("Move on");
-        scene.land(&["a"]).exits(0);
-        assert!(scene.repo.read("shared").starts_with("eins\n"), "{init:?}");
-        scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
-        scene.repo.assert_sound();
-    }
+fn a_repository_with_ids_of_another_length_is_landed_in_too() {
+    is_landed_in("--object-format=sha256");
+}
+
+#[test]
+fn a_repository_with_a_reftable_is_landed_in_too() {
+    is_landed_in("--ref-format=reftable");
+}
+
+#[track_caller]
+fn is_landed_in(format: &str) {
+    let scene = Scene::in_format(&["x"], &[format]);
+    scene.run("a", &[&changes("one", "eins")]).on_main();
+    scene.repo.write("beside", "1").commit("Move on");
+    scene.land(&["a"]).exits(0);
+    assert!(scene.repo.read("shared").starts_with("eins\n"));
+    scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
+    scene.repo.assert_sound();
 }
 
 #[test]

@@ -10,17 +10,25 @@ use self::fixture::Pair;
 
 #[test]
 fn what_the_run_commits_comes_under_its_branch_with_all_that_it_is_made_of() {
-    for options in fixture::FORMATS {
-        let pair = Pair::with(options);
-        pair.commit("one");
-        let published = pair.publish();
-        assert_eq!(published.tip.as_deref(), Some(pair.tip().as_str()), "{options:?}");
-        assert_eq!((published.behind, published.why), (0, None));
-        let tip = pair.commit("two");
-        pair.publish();
-        assert_eq!(pair.branch(), tip, "{options:?}");
-        pair.assert_sound();
-    }
+    comes_under_its_branch(&[]);
+    comes_under_its_branch(&["--object-format=sha256"]);
+}
+
+#[test]
+fn what_the_run_commits_comes_into_a_reftable_too() {
+    comes_under_its_branch(&["--ref-format=reftable"]);
+}
+
+fn comes_under_its_branch(options: &[&str]) {
+    let pair = Pair::with(options);
+    pair.commit("one");
+    let published = pair.publish();
+    assert_eq!(published.tip.as_deref(), Some(pair.tip().as_str()), "{options:?}");
+    assert_eq!((published.behind, published.why), (0, None));
+    let tip = pair.commit("two");
+    pair.publish();
+    assert_eq!(pair.branch(), tip, "{options:?}");
+    pair.assert_sound();
 }
 
 #[test]

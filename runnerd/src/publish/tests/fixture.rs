@@ -14,9 +14,6 @@ use crate::repo::kept::Vault;
 use crate::repo::seal::Key;
 use crate::store::{Source, Store};
 
-/// Formats of objects and references.
-pub(crate) const FORMATS: [&[&str]; 3] = [&[], &["--object-format=sha256"], &["--ref-format=reftable"]];
-
 /// A source with one commit, and a workspace on the branch of run `x` upon it.
 pub(crate) struct Pair {
     folder: Scratch,
