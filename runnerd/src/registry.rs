@@ -169,7 +169,11 @@ impl Owner {
     fn adopt(&mut self, store: Store) {
         match store.take_over() {
             Ok(Some(file)) => self.start(store, file),
-            Ok(None) => {}
+            Ok(None) => {
+                if let Err(error) = store.remove_leftover() {
+                    tracing::warn!(repo = store.id(), error = in_one_line(&error), "state of no repository stays");
+                }
+            }
             Err(error) => {
                 let id = store.id().to_owned();
                 tracing::error!(repo = id, error = in_one_line(&error), "state not readable; repository left alone");
@@ -243,10 +247,8 @@ impl Owner {
             let message = format!("{} has the isolated run {run}, whose workspace is there", view.path);
             return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl gc"));
         }
-        let store = Store::new(&self.vault, id);
-        let folder = store.folder();
-        std::fs::remove_dir_all(&folder)
-            .map_err(|error| ErrorData::new(ErrorKind::Fault, format!("removing {}: {error}", folder.display())))?;
+        let removed = Store::new(&self.vault, id).remove();
+        removed.map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
         self.workers.remove(id);
         Ok(view)
     }

@@ -12,6 +12,7 @@ mod left_tree;
 mod workspace;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use protocol::path::WirePath;
@@ -21,7 +22,7 @@ use runner_core::obstacle::Nature;
 use runner_core::run::RunRecord;
 use serde::{Deserialize, Serialize};
 
-use crate::obstruction::Obstructs;
+use crate::obstruction::{Obstructs, put_right, remedy_at};
 use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, Access, DurableError};
 use crate::repo::kept::{Kept, KeptError, Note, Vault};
@@ -131,6 +132,20 @@ pub enum StoreError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The folder could not be removed.
+    #[error("removing {path}")]
+    Remove {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file that may be needed is in a folder of no repository.
+    #[error("{path} is there, and nothing says of which repository")]
+    Nobodys {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file of the folder could not be read, so nothing is written there.
     #[error("nothing is written to {path} while a file there cannot be read")]
     Frozen {
@@ -147,8 +162,8 @@ impl Obstructs for StoreError {
         match self {
             Self::Disk(error) => error.nature(),
             Self::Kept(error) => error.nature(),
-            Self::List { source, .. } => source.nature(),
-            Self::Frozen { .. } => Nature::Lasting,
+            Self::List { source, .. } | Self::Remove { source, .. } => source.nature(),
+            Self::Nobodys { .. } | Self::Frozen { .. } => Nature::Lasting,
         }
     }
 
@@ -156,7 +171,8 @@ impl Obstructs for StoreError {
         match self {
             Self::Disk(error) => error.remedy(),
             Self::Kept(error) => error.remedy(),
-            Self::List { source, .. } => source.remedy(),
+            Self::List { path, source } | Self::Remove { path, source } => Some(remedy_at(path, source)),
+            Self::Nobodys { path } => Some(put_right(path)),
             Self::Frozen { .. } => None,
         }
     }
@@ -197,6 +213,28 @@ impl Store {
 }
 
 impl Store {
+    /// Removes the folder. What says whose it is goes first: the rest of a removal that is cut off is nobody's.
+    pub fn remove(&self) -> Result<(), StoreError> {
+        durable::on(&self.disk).remove(&self.folder().join(REPO_FILE))?;
+        fs::remove_dir_all(self.folder()).map_err(|source| StoreError::Remove { path: self.folder(), source })
+    }
+
+    /// Removes a folder that nothing says whose it is: a life was killed before it had registered the repository, or while it
+    /// forgot it. One that the life of an iteration or of a landing may need stays, and is named.
+    pub fn remove_leftover(&self) -> Result<(), StoreError> {
+        let path = self.folder();
+        if !path.is_dir() {
+            return Ok(());
+        }
+        for name in [JOURNAL, landing::BEGUN] {
+            if path.join(name).symlink_metadata().is_ok() {
+                return Err(StoreError::Nobodys { path: path.join(name) });
+            }
+        }
+        tracing::info!(path = %path.display(), "removed: state of no repository");
+        self.remove()
+    }
+
     /// Returns the folders of all repositories of this daemon.
     pub fn beside(&self) -> Result<Vec<Self>, StoreError> {
         Self::all(&self.vault)
@@ -339,6 +377,22 @@ mod tests {
     use crate::repo::disk::TEMPORARY;
 
     #[test]
+    fn state_of_no_repository_is_removed_unless_it_may_be_needed() {
+        let home = tempfile::tempdir().unwrap();
+        let vault = Vault::new(home.path().to_owned(), crate::repo::seal::Key::random().unwrap());
+        let store = Store::new(&vault, "0123456789ab");
+        store.remove_leftover().unwrap();
+        store.create().unwrap();
+        store.save_env(&CallerEnv([("TOKEN".to_owned(), "x".to_owned())].into())).unwrap();
+        store.remove_leftover().unwrap();
+        assert!(!store.folder().exists());
+        store.create().unwrap();
+        fs::write(store.journal().1, "{}").unwrap();
+        let error = store.remove_leftover().unwrap_err().to_string();
+        assert!(error.contains("journal.jsonl") && store.folder().exists(), "{error}");
+    }
+
+    #[test]
     fn queue_is_read_while_it_is_written() {
         let home = tempfile::tempdir().unwrap();
         let vault = Vault::new(home.path().to_owned(), crate::repo::seal::Key::random().unwrap());
@@ -349,7 +403,7 @@ mod tests {
             [store.folder(), store.live()].map(|folder| folder.join(format!(".repo.json.x{TEMPORARY}")));
         assert!(being_written.iter().all(|path| crate::temporary::is_one(path.file_name().unwrap())));
         for path in &being_written {
-            std::fs::write(path, "half").unwrap();
+            fs::write(path, "half").unwrap();
         }
         assert!(store.read().unwrap().is_some());
         assert!(being_written.iter().all(|path| path.exists()));

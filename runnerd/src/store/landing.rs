@@ -4,7 +4,7 @@ use super::Store;
 use crate::repo::disk::Disk;
 use crate::repo::kept::{Kept, Note};
 
-const BEGUN: &str = "landing.json";
+pub(super) const BEGUN: &str = "landing.json";
 const TARGETS: &str = "landing-targets.json";
 
 impl<D: Disk> Store<D> {
