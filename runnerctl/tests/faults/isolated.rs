@@ -1,4 +1,5 @@
-//! The daemon dies while an isolated run comes to be: between reservation, workspace and record. Row 107.
+//! The daemon dies while an isolated run comes to be, between reservation, workspace and record, or while one that is over is
+//! removed. Rows 107 and 119.
 
 use std::fs;
 
@@ -8,6 +9,19 @@ use crate::disk::course::sampled;
 
 /// What is made durable, what gets a name, and what is made.
 const CALLS: &str = "fsync,fdatasync,rename,renameat,renameat2,mkdir,mkdirat";
+
+fn workspaces(home: &Home) -> usize {
+    let sources = fs::read_dir(home.state().join("workspaces")).into_iter().flatten().flatten();
+    sources.flat_map(|source| fs::read_dir(source.path()).into_iter().flatten().flatten()).count()
+}
+
+/// How many repositories the daemon has state of.
+fn known_to(home: &Home) -> usize {
+    fs::read_dir(home.private().join("repos")).into_iter().flatten().flatten().count()
+}
+
+/// What is removed, moved, and made durable.
+const REMOVING: &str = "unlink,unlinkat,rmdir,rename,renameat,renameat2,fsync,fdatasync";
 
 /// Lets the daemon die at a call, and returns whether the run is there after the next start. It is whole then, or nothing
 /// of it is left.
@@ -22,9 +36,8 @@ fn begin_and_die(at: u32) -> bool {
     let is_there = known.code == 0 && known.json()["runs"].as_array().is_some_and(|runs| !runs.is_empty());
     let reserved = repo.git(&["for-each-ref", "--format=%(refname)", "refs/runner"]);
     assert_eq!(reserved, if is_there { "refs/runner/reserved/tidy" } else { "" }, "died at {at}");
-    let sources = fs::read_dir(home.state().join("workspaces")).into_iter().flatten().flatten();
-    let workspaces = sources.flat_map(|source| fs::read_dir(source.path()).into_iter().flatten().flatten());
-    assert_eq!(workspaces.count(), usize::from(is_there), "died at {at}");
+    assert_eq!(workspaces(&home), usize::from(is_there), "died at {at}");
+    assert!(known_to(&home) <= 1 + usize::from(is_there), "died at {at}");
     if is_there {
         home.ctl_in(&repo, &["cancel"]).exits(0);
     }
@@ -37,4 +50,33 @@ fn row_107_daemon_that_dies_while_an_isolated_run_comes_to_be_leaves_it_whole_or
     let every = sampled(9, 60);
     let there = (every.from..every.from + every.limit).step_by(every.step).filter(|at| begin_and_die(*at)).count();
     assert!(there > 0, "no course gets as far as the record of the run");
+}
+
+/// Lets the daemon die at a call while it removes a run that is over, and returns whether it had to.
+fn remove_and_die(at: u32) -> bool {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.script().always("echo work > work.txt; answer done 'Done.'");
+    let daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--isolated", "--yes", "--id", "tidy", "-m", "Do it.", "--wait"]).exits(0);
+    drop(daemon);
+    let dying = Afflicted::start(&home, &Fault::death(REMOVING, at));
+    home.ctl_in(&repo, &["gc"]);
+    let has_died = dying.stop() > 0;
+    let _daemon = home.daemon();
+    home.ctl_in(&repo, &["gc"]).exits(0);
+    let left = repo.git(&["for-each-ref", "--format=%(refname)", "refs/runner/reserved", "refs/runner/at"]);
+    assert_eq!(left, "", "died at {at}: the id is not given back");
+    assert_eq!((workspaces(&home), known_to(&home)), (0, 1), "died at {at}");
+    repo.git(&["branch", "-D", "runner/tidy"]);
+    home.ctl_in(&repo, &["start", "--isolated", "--yes", "--id", "tidy", "-m", "Do it.", "--wait"]).exits(0);
+    repo.git(&["rev-parse", "--verify", "--quiet", "refs/heads/runner/tidy"]);
+    has_died
+}
+
+#[test]
+fn row_119_daemon_that_dies_while_a_run_that_is_over_is_removed_gives_its_id_back() {
+    let every = sampled(11, 90);
+    let dead = (every.from..every.from + every.limit).step_by(every.step).filter(|at| remove_and_die(*at)).count();
+    assert!(dead > 0, "no removal was cut off");
 }

@@ -8,4 +8,4 @@ mod sweep;
 
 pub use self::reservation::{ReserveError, Reserved, reserve};
 pub use self::room::{bytes_below, free_bytes, short_of_room};
-pub use self::sweep::{Orphan, forsake, give_back, stillborn};
+pub use self::sweep::{Orphan, forget, forsake, give_back, stillborn};

@@ -4,8 +4,10 @@
 //! removed at the next start; nothing is where a record cannot be read, since it may be what belongs together.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+use runner_core::publish;
 
 use super::reservation::{Reserved, own};
 use crate::causes::in_one_line;
@@ -38,8 +40,12 @@ pub fn stillborn(vault: &Vault, workspaces: &Path) -> Vec<Orphan> {
     let is_empty = |file: &RepoFile| file.source.is_some() && file.runs.is_empty();
     let (empty, known): (Vec<_>, Vec<_>) = known.into_iter().partition(|(_, file)| is_empty(file));
     for (store, _) in empty {
-        if let Err(error) = fs::remove_dir_all(store.folder()) {
-            tracing::warn!(repo = store.id(), %error, "a workspace without a run stays registered");
+        if let Err(error) = store.remove() {
+            tracing::warn!(
+                repo = store.id(),
+                error = in_one_line(&error),
+                "a workspace without a run stays registered"
+            );
         }
     }
     let alive: BTreeSet<&str> =
@@ -61,7 +67,13 @@ fn orphans_of(store: &Store, file: &RepoFile, (alive, workspaces): (&BTreeSet<&s
     let path = file.path.as_path();
     let found = Trusted::of(store, path).repository().ok().flatten().map_or_else(|| Repository::discover(path), Ok);
     let reserved = found.and_then(|source| Ok((own(&source, store.key())?, source)));
-    let Ok((reserved, source)) = reserved else { return Vec::new() };
+    let (reserved, source) = match reserved {
+        Ok(found) => found,
+        Err(error) => {
+            tracing::warn!(source = %path.display(), error = in_one_line(&error), "what was left of its isolated runs stays");
+            return Vec::new();
+        }
+    };
     let folder = workspaces.join(repo_id(source.common_dir()));
     let left = reserved.into_iter().filter(|one| !alive.contains(one.nonce.as_str()));
     let owner = Owner::of(store.key());
@@ -75,6 +87,13 @@ fn orphans_of(store: &Store, file: &RepoFile, (alive, workspaces): (&BTreeSet<&s
 }
 
 impl Orphan {
+    /// Whether the workspace was taken out of its place, which is done once nothing of it is missing elsewhere: what is left of
+    /// the run is in its source. A disk that is not there has no folder around the place either.
+    fn is_put_aside(&self) -> bool {
+        let is_gone = self.place.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        is_gone && self.place.parent().is_some_and(Path::is_dir)
+    }
+
     /// Whether the run has, or may have, a branch in its source or in its workspace.
     fn has_begun(&self) -> bool {
         let branch = format!("runner/{}", self.reserved.run);
@@ -85,21 +104,34 @@ impl Orphan {
         is_published || self.place.symlink_metadata().is_ok() && has_branch(Repository::discover_alone(&self.place))
     }
 
-    /// Removes what was made for it, then gives the id back. What a run has begun in is somebody's work, whoever has lost
-    /// the record of it.
+    /// Removes what was made for it, then gives the id back: of a run that never came to be, or whose removal was cut off. What
+    /// a run has begun in is somebody's work, whoever has lost the record of it.
     pub fn remove(&self) {
-        if self.has_begun() {
+        if !self.is_put_aside() && self.has_begun() {
             let (run, place) = (&self.reserved.run, self.place.display());
             tracing::warn!(run, %place, "a workspace that no record tells of stays: its run had begun");
             return;
         }
-        if let Err(error) = forsake(&self.source, &self.reserved, (&self.place, &self.owner)) {
-            let run = &self.reserved.run;
-            tracing::warn!(run, error, "what was left of an isolated run that never came to be stays");
-        } else {
-            tracing::info!(run = self.reserved.run, "removed: an isolated run that never came to be");
+        let run = &self.reserved.run;
+        match forget(&self.source, &self.reserved, (&self.place, &self.owner)) {
+            Err(error) => tracing::warn!(run, error, "what was left of an isolated run without a record stays"),
+            Ok(()) => tracing::info!(run, "removed: what was left of an isolated run without a record"),
         }
     }
+}
+
+/// Removes the workspace of a run that is over, gives its id back, and takes away what kept its commits beside the branch. Where
+/// the branch is gone, that alone keeps what the run has made.
+pub fn forget(source: &Repository, reserved: &Reserved, at: (&Path, &Owner)) -> Result<(), String> {
+    forsake(source, reserved, at)?;
+    let told = |error: GitError| in_one_line(&error);
+    let keeper = publish::keeper(&reserved.run);
+    if let Some(tip) = source.branch(&format!("runner/{}", reserved.run)).map_err(told)?
+        && let Err(error) = source.drop_ref(&keeper, &tip)
+    {
+        tracing::warn!(keeper, error = in_one_line(&error), "a reference of a run that is gone stays");
+    }
+    Ok(())
 }
 
 /// Removes the workspace at `place`, then gives its id back: what fails half way is found again.

@@ -1,7 +1,8 @@
 //! Workspaces of runs that are over: measured, and removed once nothing in them is anywhere else missing.
 //!
-//! What is removed is removed in an order that a death leaves to the next try: records first, then the folder, then what is
-//! known of it, and the id last.
+//! What is removed is removed in an order that a death leaves to the next try: records first, the workspace out of its place,
+//! then what is known of it, the folder, and the id last. Where nothing is known of it any more, the next start goes on with an id
+//! whose workspace is out of its place (`isolation`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,6 @@ use runner_core::shell;
 use super::meant::summary;
 use super::{Api, blocking};
 use crate::admit::{self, git_error};
-use crate::causes::in_one_line;
 use crate::git::{Change, GitError, Repository};
 use crate::isolation::{self, Reserved};
 use crate::repo::layout::Layout;
@@ -266,16 +266,7 @@ impl Old {
     fn forget(&self) -> Result<(), Stays> {
         let reserved = Reserved { run: self.source.run.clone(), nonce: self.source.nonce.clone() };
         let source = self.source()?;
-        let forsaken = isolation::forsake(&source, &reserved, (self.place(), &self.owner()));
-        forsaken.map_err(|error| Stays::Failed(ErrorData::new(ErrorKind::Fault, error)))?;
-        let branch = source.branch(&format!("runner/{}", self.source.run))?;
-        let keeper = format!("refs/runner/at/{}", self.source.run);
-        // Where the branch is gone, this alone keeps what the run has made.
-        if let Some(at) = branch
-            && let Err(error) = source.drop_ref(&keeper, &at)
-        {
-            tracing::warn!(keeper, error = in_one_line(&error), "a reference of a run that is gone stays");
-        }
-        Ok(())
+        let forgotten = isolation::forget(&source, &reserved, (self.place(), &self.owner()));
+        forgotten.map_err(|error| Stays::Failed(ErrorData::new(ErrorKind::Fault, error)))
     }
 }
