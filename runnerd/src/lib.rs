@@ -10,6 +10,7 @@ pub mod containment_check;
 pub mod daemon;
 pub mod events;
 mod file_copy;
+mod folders;
 pub mod git;
 pub mod guard;
 pub mod hidden;

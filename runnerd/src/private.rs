@@ -16,6 +16,7 @@ use protocol::private::{self, FolderError};
 use protocol::shell;
 use serde::{Deserialize, Serialize};
 
+use crate::folders;
 use crate::repo::disk::RealDisk;
 use crate::repo::durable::{self, Access, DurableError};
 use crate::repo::kept::{Kept, KeptError, Note, Vault};
@@ -183,15 +184,7 @@ fn make(state: &Path) -> Result<Vault, PrivateError> {
 }
 
 fn remove(path: &Path) -> Result<(), PrivateError> {
-    let removed = match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(system("removing", path)(error)),
-        _ => Ok(()),
-    }
+    folders::remove(path).map_err(system("removing", path))
 }
 
 fn sealed(vault: &Vault) -> Kept<Sealed> {

@@ -12,7 +12,6 @@ mod left_tree;
 mod workspace;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use protocol::path::WirePath;
@@ -22,6 +21,7 @@ use runner_core::obstacle::Nature;
 use runner_core::run::RunRecord;
 use serde::{Deserialize, Serialize};
 
+use crate::folders;
 use crate::obstruction::{Obstructs, put_right, remedy_at};
 use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, Access, DurableError};
@@ -216,7 +216,7 @@ impl Store {
     /// Removes the folder. What says whose it is goes first: the rest of a removal that is cut off is nobody's.
     pub fn remove(&self) -> Result<(), StoreError> {
         durable::on(&self.disk).remove(&self.folder().join(REPO_FILE))?;
-        fs::remove_dir_all(self.folder()).map_err(|source| StoreError::Remove { path: self.folder(), source })
+        folders::remove(&self.folder()).map_err(|source| StoreError::Remove { path: self.folder(), source })
     }
 
     /// Removes a folder that nothing says whose it is: a life was killed before it had registered the repository, or while it
@@ -373,6 +373,8 @@ impl<D: Disk> Store<D> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::repo::disk::TEMPORARY;
 

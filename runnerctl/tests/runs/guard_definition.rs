@@ -1,7 +1,10 @@
 //! An agent that changes what the guard does: caught, told, and undone, as `[guard] on_change` says.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
 use protocol::words::RunStatus;
-use runner_testkit::Receipt;
+use runner_testkit::{Receipt, as_ordinary_user};
 
 use crate::audits::report;
 use crate::play::{Play, Row, Seen, sample};
@@ -259,6 +262,30 @@ fn a_change_is_put_back_before_the_guard_where_that_is_configured() {
     assert_eq!(play.record(1, "reverted/definition__ci.sh"), "true\n", "nothing is lost");
     assert_eq!(shown(&play), [""; 0], "what is committed is what was accepted");
     assert_eq!(play.repo.run_state("HEAD").reverted, ["checks/new", "ci.sh"]);
+}
+
+#[test]
+fn a_change_is_put_back_in_folders_that_the_session_has_closed() {
+    as_ordinary_user(|| {
+        let play = guarded("revert");
+        play.repo.write("checks/old", "old\n").commit("Checks");
+        play.script().step(
+            1,
+            "echo new > checks/old; mkdir checks/more; echo > checks/more/new; chmod 555 checks/more checks; answer done 'Done.'",
+        );
+        let seen = play.first(4);
+        assert_eq!(announced(&seen), "checks/more/new, checks/old");
+        assert_eq!(seen.receipt.trailer("Runner-Reverted"), Some("checks/more/new, checks/old"));
+        assert_eq!(play.repo.read("checks/old"), "old\n");
+        assert!(!play.repo.path().join("checks/more/new").exists());
+        assert_eq!(play.record(1, "reverted/definition__checks__old"), "new\n", "nothing is lost");
+        let mode = fs::metadata(play.repo.path().join("checks")).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o555);
+        for folder in ["checks", "checks/more"] {
+            let open = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(play.repo.path().join(folder), open).expect("it is there");
+        }
+    });
 }
 
 #[test]

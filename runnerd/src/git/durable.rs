@@ -12,6 +12,7 @@ use gix::zlib::Decompress;
 use gix::zlib::stream::inflate;
 
 use super::GitError;
+use crate::folders;
 use crate::temporary;
 
 /// Above this many new objects one flush of the whole file system costs less than one of each.
@@ -173,15 +174,7 @@ pub(super) fn replace_file(file: &Path, bytes: &[u8], mode: u32) -> io::Result<(
 
 /// Removes whatever has a name.
 pub(super) fn remove(path: &Path) -> Result<(), GitError> {
-    let removed = match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io("removing", path)(error)),
-        _ => Ok(()),
-    }
+    folders::remove(path).map_err(GitError::io("removing", path))
 }
 
 /// Flushes a file or folder. Tells whether there was one: objects may be packed, and so may references.

@@ -28,6 +28,7 @@ pub use self::squash::{Squash, squash};
 pub use self::train::{Prepared, Train, prepare};
 use crate::admit::git_error;
 use crate::causes::in_one_line;
+use crate::folders;
 use crate::git::{GitError, Id, Merger, NotAdvanced, Repository};
 use crate::process::Launcher;
 use crate::verify::VerifyError;
@@ -39,11 +40,8 @@ pub fn scratch(state: &Path) -> PathBuf {
 
 /// Removes what a daemon which was killed has left there.
 pub fn clear(state: &Path) {
-    match std::fs::remove_dir_all(scratch(state)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!(%error, "a folder of a landing is left");
-        }
-        _ => {}
+    if let Err(error) = folders::remove(&scratch(state)) {
+        tracing::warn!(%error, "a folder of a landing is left");
     }
 }
 

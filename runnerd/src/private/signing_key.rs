@@ -9,6 +9,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::folders;
+
 const FOLDER: &str = "signing";
 const KEY: &str = "key";
 
@@ -82,9 +84,7 @@ impl SigningKey {
             let path = path.to_owned();
             move |source| SigningKeyError::Io { doing, path, source }
         };
-        if unfinished.symlink_metadata().is_ok() {
-            fs::remove_dir_all(&unfinished).map_err(failed("removing", &unfinished))?;
-        }
+        folders::remove(&unfinished).map_err(failed("removing", &unfinished))?;
         DirBuilder::new().mode(0o700).create(&unfinished).map_err(failed("making", &unfinished))?;
         generate(&unfinished.join(KEY))?;
         fs::rename(&unfinished, &folder).map_err(failed("naming", &folder))?;

@@ -13,6 +13,7 @@ use runner_core::ids::check_id;
 
 use super::durable;
 use super::layout::Layout;
+use crate::folders;
 
 /// Begins the name of a folder that is being removed; no id begins with a dot.
 const GOING: &str = ".gc-";
@@ -132,10 +133,10 @@ impl Records {
         }
         let folder = to.path(Layout::ITERATIONS);
         fs::create_dir_all(&folder).map_err(failed("making", &folder))?;
-        match fs::rename(&from, &target) {
+        match folders::rename(&from, &target) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
                 let coming = folder.join(format!("{GOING}{run}"));
-                let _ = fs::remove_dir_all(&coming);
+                folders::remove(&coming).map_err(failed("removing", &coming))?;
                 fs::create_dir(&coming).map_err(failed("making", &coming))?;
                 copy_folder(&from, &coming, MAX_DEPTH, &mut Copied::default())?;
                 durable::sync_everything(&coming)
@@ -150,15 +151,15 @@ impl Records {
     /// Removes the records of a run. It may be begun anew meanwhile.
     pub fn remove(&self, run: &str) -> Result<(), RecordsError> {
         let (folder, going) = (self.folder.join(run), self.folder.join(format!("{GOING}{run}")));
-        fs::rename(&folder, &going).map_err(failed("removing", &folder))?;
-        fs::remove_dir_all(&going).map_err(failed("removing", &going))
+        folders::rename(&folder, &going).map_err(failed("removing", &folder))?;
+        folders::remove(&going).map_err(failed("removing", &going))
     }
 
     /// Removes what a removal that was interrupted has left.
     pub fn remove_leftovers(&self) -> Result<(), RecordsError> {
         for name in names_in(&self.folder)?.into_iter().filter(|name| name.starts_with(GOING)) {
             let path = self.folder.join(name);
-            fs::remove_dir_all(&path).map_err(failed("removing", &path))?;
+            folders::remove(&path).map_err(failed("removing", &path))?;
         }
         Ok(())
     }

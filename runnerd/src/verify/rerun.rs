@@ -5,7 +5,6 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::VerifyError;
 use crate::causes::in_one_line;
 use crate::config::{GuardConfig, RepoConfig};
+use crate::folders;
 use crate::git::{GitError, Id, Repository};
 use crate::guard::{self, Guard};
 use crate::process::{Launcher, Mark};
@@ -197,12 +197,7 @@ fn commit(pass: &AuditPass) -> Result<Id, VerifyError> {
 
 /// Removes a folder, if it is there.
 fn remove(own: &Path) -> Result<(), VerifyError> {
-    match fs::remove_dir_all(own) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(VerifyError::Folder { path: own.to_owned(), source: error })
-        }
-        _ => Ok(()),
-    }
+    folders::remove(own).map_err(|source| VerifyError::Folder { path: own.to_owned(), source })
 }
 
 fn finding(pass: &AuditPass, end: &GuardEnd) -> Option<AuditFinding> {

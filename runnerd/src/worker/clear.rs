@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::folders;
 use crate::git::{GitError, Repository};
 use crate::repo::layout::Layout;
 use crate::worker::context::{Obstacle, RunContext};
@@ -34,12 +35,7 @@ pub(crate) fn clear_for_file(file: &Path) -> Result<(), Obstacle> {
 
 /// Removes whatever stands at a path; no link is followed.
 pub(crate) fn remove(file: &Path) -> Result<(), Obstacle> {
-    match std::fs::symlink_metadata(file) {
-        Ok(found) if found.is_dir() => std::fs::remove_dir_all(file),
-        Ok(_) => std::fs::remove_file(file),
-        Err(_) => Ok(()),
-    }
-    .map_err(Obstacle::system("removing", file))
+    folders::remove(file).map_err(Obstacle::system("removing", file))
 }
 
 /// Removes what stands where a folder should be.

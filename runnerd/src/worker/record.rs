@@ -33,7 +33,7 @@ pub(crate) fn begin(context: &RunContext, task: &Task, tree: &str, prompt: Optio
     if folder.join("meta.json").exists() {
         set_aside(context, task.iter)?;
     } else if folder.exists() {
-        std::fs::remove_dir_all(&folder).map_err(Obstacle::system("clearing", &folder))?;
+        clear::remove(&folder)?;
     }
     make_folder(context, &folder)?;
     write(context, &folder.join("tree.before.json"), tree.as_bytes())?;

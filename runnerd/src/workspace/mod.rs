@@ -8,7 +8,6 @@ mod copy;
 mod error;
 mod foreign;
 mod owner;
-mod remove;
 
 use std::fs;
 use std::io;
@@ -20,8 +19,8 @@ pub use self::copy::Copied;
 pub use self::error::WorkspaceError;
 pub use self::foreign::foreign;
 pub use self::owner::Owner;
-pub use self::remove::remove;
 use crate::config::{DaemonConfig, Patterns};
+use crate::folders;
 use crate::git::{Id, Replica, Repository};
 use crate::repo::durable::{self, Access};
 
@@ -112,6 +111,11 @@ pub fn make(
             tracing::warn!(error = &error as &dyn std::error::Error, "what was begun of a workspace stays");
         }
     })
+}
+
+/// Removes a workspace, if there is one, whatever programs have made of it.
+pub fn remove(folder: &Path) -> Result<(), WorkspaceError> {
+    folders::remove(folder).map_err(WorkspaceError::io("removing", folder))
 }
 
 /// Copies what an order names of that which its source ignores to its place, where files of the source are laid out.

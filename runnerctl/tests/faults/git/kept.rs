@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use protocol::words::RunStatus;
 use runner_testkit::witness::verdicts;
-use runner_testkit::{PATIENCE, Repo};
+use runner_testkit::{PATIENCE, Repo, as_ordinary_user};
 
 use super::{one, reverted, stage, working};
 use crate::checks::{assert_explains, assert_survived};
@@ -111,6 +111,29 @@ fn row_96_modes_that_a_session_takes_away_are_given_back_and_named() {
         assert_eq!(mode.mode() & 0o700, 0o700, "{deed}");
         assert_survived(&home, &repo, &["mine\n"]);
     }
+}
+
+#[test]
+fn row_96_work_tree_is_put_back_though_a_session_has_closed_folders_of_it() {
+    as_ordinary_user(|| {
+        for mode in ["555", "000"] {
+            let (home, repo) = stage();
+            repo.write("kept/file.txt", "old\n").commit("A folder");
+            let _daemon = home.daemon();
+            let deed = "mkdir made; echo made > made/made.txt; echo changed > kept/file.txt";
+            one(&home, &repo, &format!("{deed}; git add -A; git commit -q --amend -m Mine; chmod {mode} kept made"));
+            assert_eq!(verdicts(&repo), ["Broken"], "{mode}");
+            fs::set_permissions(repo.path().join("kept"), Permissions::from_mode(0o755)).expect("it is there");
+            assert_eq!(repo.read("kept/file.txt"), "old\n", "{mode}");
+            assert_eq!(repo.git(&["status", "--porcelain"]), "", "{mode}");
+            assert_eq!(repo.git(&["ls-tree", "-r", "HEAD", "made"]), "", "{mode}: nothing of it is committed");
+            assert_survived(&home, &repo, &["mine\n", "made\n", "changed\n"]);
+            let made = repo.path().join("made");
+            if made.exists() {
+                fs::set_permissions(made, Permissions::from_mode(0o755)).expect("it is ours");
+            }
+        }
+    });
 }
 
 #[test]

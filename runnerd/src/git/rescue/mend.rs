@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use gix::bstr::ByteSlice as _;
 use gix::refs::FullName;
 
+use crate::folders;
 use crate::git::durable::replace_file;
 use crate::git::objects::checked;
 use crate::git::repository::engine::RefStore;
@@ -134,8 +135,7 @@ fn is_readable(file: &Path, symbolic: bool) -> Result<bool, GitError> {
 /// Removes what stands in the place of a reference's file.
 fn remove_other(file: &Path, is_garbled: bool) -> Result<(), GitError> {
     match file.symlink_metadata() {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(file),
-        Ok(_) if is_garbled => fs::remove_file(file),
+        Ok(found) if found.is_dir() || is_garbled => folders::remove(file),
         _ => Ok(()),
     }
     .map_err(GitError::io("removing", file))

@@ -6,12 +6,15 @@ pub(in crate::git) mod keep;
 pub(in crate::git) mod mend;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use gix::ObjectId;
 use gix::bstr::{BString, ByteSlice as _};
 
+use crate::folders::Opened;
 use crate::git::durable;
 use crate::git::index;
 use crate::git::objects::checked;
@@ -112,6 +115,8 @@ impl Repository {
     pub fn snapshot(&self, request: &SnapshotRequest<'_>) -> Result<Snapshot, GitError> {
         let repo = self.open()?;
         let head = self.head()?.commit();
+        // What is not seen is not kept, and what is restored may be in a folder that nobody may look into.
+        let _open = request.restoring.map(|to| self.open_ways_to(&to)).transpose()?;
         let mut kept = Collected::collect(&repo, self, request.hold_back, request.restoring)?;
         let signature = request.author.signature();
         let commit = gix::objs::Commit {
@@ -162,6 +167,8 @@ impl Repository {
             unstorable: kept.unstorable,
         };
         self.refuse_loss(&repo, &scene)?;
+        // Git leaves a file that it may not remove, and says nothing but that.
+        let _open = self.open_ways(scene.target.keys().chain(scene.present.keys()));
         let objects = self.common_dir().join("objects");
         scene.check_changed(&repo, &objects).map_err(GitError::library("reading what is restored", self.git_dir()))?;
 
@@ -191,6 +198,15 @@ impl Repository {
             })?;
         }
         Ok(Restored { removed, left })
+    }
+
+    /// Opens the folders of the work tree in which a commit has files.
+    fn open_ways_to(&self, commit: &Id) -> Result<Opened, GitError> {
+        Ok(self.open_ways(self.entries(commit, "")?.iter().map(|entry| &entry.path)))
+    }
+
+    fn open_ways<'p>(&self, paths: impl Iterator<Item = &'p Vec<u8>>) -> Opened {
+        Opened::ways(self.work_dir(), paths.map(|path| OsStr::from_bytes(path)))
     }
 
     /// Fails if a checkout of `target` would destroy what the rescue does not have.

@@ -18,6 +18,7 @@ use gix::bstr::{BString, ByteSlice as _};
 use runner_core::digest::{from_hex, to_hex};
 use serde::{Deserialize, Serialize};
 
+use crate::folders;
 use crate::git::durable::replace_file;
 use crate::git::file_state::{FileState, MAX_BYTES, look};
 use crate::git::index;
@@ -326,12 +327,7 @@ fn clear(path: &Path) -> Result<(), GitError> {
     {
         fs::remove_file(folder).map_err(GitError::io("removing", folder))?;
     }
-    match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(_) => Ok(()),
-    }
-    .map_err(GitError::io("removing", path))
+    folders::remove(path).map_err(GitError::io("removing", path))
 }
 
 /// Returns a path as text, another one for each.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::ByteSlice as _;
 
+use crate::folders::Opened;
 use crate::git::moment::{Moment, has_no_folders};
 use crate::git::path::display;
 use crate::git::{Change, ChangeKind, Fingerprint, GitError, Repository};
@@ -23,9 +24,7 @@ impl Repository {
     /// What was there `before` is not the session's: folders that nothing came into since are not listed.
     pub fn remove_pipes(&self, before: &Fingerprint) -> Result<Vec<String>, GitError> {
         let pipes = self.pipes(before.moment());
-        for pipe in &pipes {
-            fs::remove_file(pipe).map_err(GitError::io("removing", pipe))?;
-        }
+        self.remove_all(&pipes)?;
         Ok(pipes.iter().map(|pipe| self.name_of(pipe)).collect())
     }
 
@@ -33,14 +32,18 @@ impl Repository {
     /// file would wait. Tells whether there were any.
     pub fn remove_pipes_among(&self, changes: &[Change]) -> Result<bool, GitError> {
         let of_head = changes.iter().filter(|it| !matches!(it.kind, ChangeKind::Untracked | ChangeKind::Added));
-        let mut found = false;
-        for path in of_head.map(|change| self.file(change.path.as_bstr())) {
-            if path.symlink_metadata().is_ok_and(|found| is_endless(found.file_type())) {
-                fs::remove_file(&path).map_err(GitError::io("removing", &path))?;
-                found = true;
-            }
-        }
-        Ok(found)
+        let paths = of_head.map(|change| self.file(change.path.as_bstr()));
+        let is_pipe = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| is_endless(found.file_type()));
+        let pipes: Vec<PathBuf> = paths.filter(is_pipe).collect();
+        self.remove_all(&pipes)?;
+        Ok(!pipes.is_empty())
+    }
+
+    fn remove_all(&self, pipes: &[PathBuf]) -> Result<(), GitError> {
+        // Folders of git's own are open: they are given back first of all.
+        let in_tree = pipes.iter().filter_map(|pipe| pipe.strip_prefix(&self.work_dir).ok());
+        let _open = Opened::ways(&self.work_dir, in_tree);
+        pipes.iter().try_for_each(|pipe| fs::remove_file(pipe).map_err(GitError::io("removing", pipe)))
     }
 
     /// Returns the paths of the pipes that git would read, and of links to such.

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use runner_testkit::as_ordinary_user;
+
 use super::fixture::{ENGINES, Fixture, author, commit_with};
 use crate::git::repository::engine::Engine;
 use crate::git::{GitError, Head, HoldBack, Id, Restore, Restored, Snapshot, SnapshotRequest};
@@ -169,6 +171,35 @@ fn comes_back_through_an_ignored_folder_in_the_place_of_a_file() {
         f.git(&["rm", "--quiet", "--cached", "a.txt"]);
         f.remove("a.txt");
         f.write("a.txt/deep/x.log", "ignored, and in the way\n");
+    });
+}
+
+#[test]
+fn comes_back_though_folders_of_the_work_tree_were_closed() {
+    as_ordinary_user(|| {
+        for engine in ENGINES {
+            let (fixture, from) = session();
+            fixture.write("made/committed", "x");
+            fixture.commit_by_git("made");
+            fixture.write("dir/sub/d.txt", "changed\n");
+            fixture.remove("dir/sub/e.txt");
+            fixture.write("dir/new", "x");
+            fixture.write("made/new", "x");
+            for (folder, mode) in [("dir/sub", 0o000), ("dir", 0o555), ("made", 0o555)] {
+                fixture.chmod(folder, mode);
+            }
+            let rescue = snapshot(&fixture, engine, Some(from)).commit;
+            let restored = restore(&fixture, engine, from, rescue).unwrap();
+            assert_eq!(restored.left, Vec::<String>::new(), "{engine:?}");
+            assert_eq!(restored.removed, ["dir/new", "made/committed", "made/new"], "{engine:?}");
+            assert_eq!(fixture.read("dir/sub/d.txt"), "content of dir/sub/d.txt\n", "it is given back to be read");
+            assert_eq!(fixture.git(&["show", &format!("{rescue}:dir/sub/d.txt")]), "changed", "and was kept before");
+            assert_eq!(fixture.status(), "");
+            assert!(fs::write(fixture.path("dir/other"), "").is_err(), "its mode is what it was");
+            for folder in ["dir", "dir/sub"] {
+                fixture.chmod(folder, 0o755);
+            }
+        }
     });
 }
 

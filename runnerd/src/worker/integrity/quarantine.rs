@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::folders;
 use crate::repo::durable::{self, Access};
 use crate::worker::clear;
 use crate::worker::context::{Obstacle, RunContext};
@@ -29,7 +30,7 @@ impl<'a> Quarantine<'a> {
 
     /// Moves a file here that is too large to be copied: a copy would take the disk that a hole in it does not.
     pub(crate) fn take(&self, path: &str, file: &Path) -> Result<(), Obstacle> {
-        std::fs::rename(file, self.place(path)?).map_err(Obstacle::system("moving", file))
+        folders::rename(file, &self.place(path)?).map_err(Obstacle::system("moving", file))
     }
 
     fn place(&self, path: &str) -> Result<PathBuf, Obstacle> {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 
+use crate::folders;
 use crate::repo::disk::RealDisk;
 use crate::repo::durable;
 use crate::worker::clear;
@@ -21,7 +22,7 @@ const MAX_COPIED: u64 = 1 << 30;
 
 /// Moves a file, a link or a folder with all that is in it; nothing may stand at `to`.
 pub(crate) fn relocate(from: &Path, to: &Path) -> Result<(), Obstacle> {
-    match fs::rename(from, to) {
+    match folders::rename(from, to) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::CrossesDevices => across(from, to)?,
         Err(error) => return Err(Obstacle::system("moving", from)(error)),

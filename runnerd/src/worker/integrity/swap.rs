@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use runner_core::definition::{Definition, Departure};
 use serde::{Deserialize, Serialize};
 
+use crate::folders::Opened;
 use crate::git::{EntryKind, GitError, Id};
 use crate::repo::durable::{self, Access};
 use crate::repo::kept::{Kept, Note};
@@ -52,6 +53,7 @@ pub(crate) fn lay(
 ) -> Result<(), Obstacle> {
     let repository = context.repository()?;
     let files = files_of(context, accepted, departure)?;
+    let _open = open_ways(context, &departure.paths);
     let missing = |folder: &&str| std::fs::symlink_metadata(context.layout.path(folder)).is_err();
     let made: BTreeSet<&str> = files.keys().flat_map(|path| folders(path)).filter(missing).collect();
     let made = made.into_iter().map(str::to_owned).collect();
@@ -74,6 +76,7 @@ pub(crate) fn revert(
     accepted: &Definition,
     departure: &Departure,
 ) -> Result<(), Obstacle> {
+    let _open = open_ways(context, &departure.paths);
     for path in in_the_way(context, departure) {
         keep(context, iter, ("definition", &path))?;
     }
@@ -86,6 +89,7 @@ pub(crate) fn revert(
 pub(crate) fn back(context: &RunContext) -> Result<(), Obstacle> {
     let Some(swap) = list(context).read()? else { return Ok(()) };
     let folder = kept_in(context);
+    let _open = open_ways(context, swap.moved.iter().chain(swap.laid.keys()));
     for (number, path) in swap.moved.iter().enumerate() {
         let kept = folder.join(number.to_string());
         if !is_kept(&kept)? {
@@ -122,6 +126,7 @@ pub(crate) fn restore(context: &RunContext, commit: &Id, paths: &[String]) -> Re
             wanted.extend(entry.as_ref().and_then(form).map(|form| (path, form)));
         }
     }
+    let _open = open_ways(context, paths);
     for path in paths.iter().filter(|path| !wanted.contains_key(*path)) {
         // The change has removed it, and From has what stands there.
         remove(&context.layout.path(path))?;
@@ -199,6 +204,11 @@ fn put_one(file: &Path, DefinitionFile { kind, bytes }: &DefinitionFile) -> Resu
         std::fs::set_permissions(file, executable).map_err(Obstacle::system("making executable", file))?;
     }
     Ok(())
+}
+
+/// Opens the folders on the way to paths that a process has closed, for as long as something is done there.
+fn open_ways<'p>(context: &RunContext, paths: impl IntoIterator<Item = &'p String>) -> Opened {
+    Opened::ways(context.layout.root(), paths)
 }
 
 fn make_folders(context: &RunContext, path: &str) -> Result<(), Obstacle> {

@@ -2,7 +2,6 @@
 //! from what it is to review.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use protocol::words::Role;
 use runner_core::definition::notice;
@@ -15,6 +14,7 @@ use crate::git::{Id, Repository};
 use crate::repo::durable::{self, Access};
 use crate::repo::layout::Layout;
 use crate::repo::prompts::OVERRIDES;
+use crate::worker::clear;
 use crate::worker::context::{Obstacle, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::tampering;
@@ -38,7 +38,7 @@ pub(crate) fn brief(context: &RunContext, loaded: &Loaded, task: &Task) -> Resul
     let prompt = prompt::build(&input);
     let files = prompt::context_files(&input);
     let folder = context.layout.context();
-    clear(&folder)?;
+    clear::remove(&folder)?;
     durable::put_dir_below(context.layout.root(), Layout::CONTEXT, Access::Repository)?;
     for (name, text) in [
         ("goal.md", &files.goal),
@@ -122,13 +122,4 @@ impl Sources {
             budget_bytes: usize::try_from(loaded.config.prompt.budget_bytes).unwrap_or(usize::MAX),
         }
     }
-}
-
-fn clear(folder: &Path) -> Result<(), Obstacle> {
-    match std::fs::symlink_metadata(folder) {
-        Ok(found) if found.is_dir() => std::fs::remove_dir_all(folder),
-        Ok(_) => std::fs::remove_file(folder),
-        Err(_) => Ok(()),
-    }
-    .map_err(Obstacle::system("clearing", folder))
 }

@@ -1,0 +1,35 @@
+//! A piece of a test as an ordinary user: where the tests run as root, what others are denied would be allowed.
+
+use std::panic::resume_unwind;
+use std::thread;
+
+use rustix::process::{Gid, Uid, geteuid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+/// Who has nothing.
+const USER: u32 = 65534;
+
+/// Does something in a thread of its own, as an ordinary user; the programs that it starts are that user's too.
+///
+/// # Panics
+///
+/// Panics where `act` does, or if root cannot become somebody else.
+pub fn as_ordinary_user<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+    let done = thread::scope(|scope| {
+        let act = || {
+            if geteuid().is_root() {
+                become_ordinary().expect("root can become an ordinary user");
+            }
+            act()
+        };
+        scope.spawn(act).join()
+    });
+    done.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+fn become_ordinary() -> rustix::io::Result<()> {
+    let (user, group) = (Uid::from_raw(USER), Gid::from_raw(USER));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(group, group, group)?;
+    set_thread_res_uid(user, user, user)
+}
