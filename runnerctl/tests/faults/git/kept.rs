@@ -3,9 +3,11 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
+use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::witness::verdicts;
+use runner_testkit::witness::{note, verdicts};
 use runner_testkit::{PATIENCE, Repo, as_ordinary_user};
 
 use super::{one, reverted, stage, working};
@@ -134,6 +136,35 @@ fn row_96_work_tree_is_put_back_though_a_session_has_closed_folders_of_it() {
             }
         }
     });
+}
+
+#[test]
+fn row_96_what_cannot_be_put_back_is_waited_for_and_nothing_of_it_is_committed() {
+    let (home, repo) = stage();
+    repo.write("probe/file", "");
+    if !change_attributes(&repo, "+i", "probe") {
+        return note("folders cannot be made immutable here");
+    }
+    assert!(change_attributes(&repo, "-i", "probe"));
+    fs::remove_dir_all(repo.path().join("probe")).expect("it can be removed");
+    let _daemon = home.daemon();
+    let deed = "mkdir made; echo made > made/made.txt; git add -A; git commit -q --amend -m Mine; chattr +i made";
+    repo.script().step(1, &format!("echo mine > mine.txt\n{deed}\nanswer done 'Done.'"));
+    home.ctl_in(&repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
+    let tries = |run: &RunView| run.phase.as_ref().and_then(|phase| phase.obstacle.clone());
+    home.client().wait_until(repo.path(), |run| tries(run).is_some_and(|why| why.contains("made/made.txt")));
+    // The next tries fail as the first did, though the branch is where it belongs by then.
+    assert_eq!(verdicts(&repo), Vec::<String>::new());
+    assert!(change_attributes(&repo, "-i", "made"));
+    home.client().wait_until(repo.path(), |run| run.summary.state.is_terminal());
+    assert_eq!(verdicts(&repo), ["Broken"]);
+    assert!(!repo.path().join("made").exists());
+    assert_survived(&home, &repo, &["mine\n", "made\n"]);
+}
+
+fn change_attributes(repo: &Repo, how: &str, folder: &str) -> bool {
+    let changed = Command::new("chattr").args([how, folder]).current_dir(repo.path()).output();
+    changed.is_ok_and(|output| output.status.success())
 }
 
 #[test]

@@ -55,6 +55,15 @@ impl Note for Scenery {
     const VERSION: u32 = 1;
 }
 
+/// The commit that keeps what a process has left, while that is being put back.
+#[derive(Debug, Serialize, Deserialize)]
+struct Rescue(Id);
+
+impl Note for Rescue {
+    const KIND: &'static str = "rescue";
+    const VERSION: u32 = 1;
+}
+
 impl Note for Found {
     const KIND: &'static str = "found";
     const VERSION: u32 = 1;
@@ -291,30 +300,37 @@ impl Undo<'_> {
     fn rescue(&self) -> Result<(), Obstacle> {
         let (context, After { from, iter, phase, scenery, .. }) = (self.context, self.after);
         let Scenery { tip, files: to } = scenery.unwrap_or(Scenery { tip: from, files: from });
-        let is_in_order = match scenery {
-            Some(scenery) => {
-                let mut now = Found::default();
-                self.strayed(scenery, &mut now)?;
-                now.wrote.is_empty()
+        let (branch, hold_back) = (context.branch(), hold_back(self.loaded));
+        let begun = context.note::<Rescue>(iter, format_args!("{phase}-rescue"));
+        let rescue = match begun.read()? {
+            // That try moved the references first: that they are in order says nothing of the files.
+            Some(Rescue(kept)) => kept,
+            None if self.is_in_order()? => return Ok(()),
+            None => {
+                self.repository.mend(&branch, &tip, self.before.as_ref())?;
+                let kept = self.repository.snapshot(&SnapshotRequest {
+                    name: &self.rescue_ref()?,
+                    message: &format!("rescue: run {} iteration {iter:04}, {phase}", context.run),
+                    author: RunContext::identity(self.repository),
+                    hold_back: &hold_back,
+                    restoring: Some(to),
+                })?;
+                begun.write(&Rescue(kept.commit))?;
+                kept.commit
             }
-            None => self.astray(from)?.is_none(),
         };
-        if is_in_order {
-            return Ok(());
-        }
-        self.repository.mend(&context.branch(), &tip, self.before.as_ref())?;
-        let hold_back = hold_back(self.loaded);
-        let kept = self.repository.snapshot(&SnapshotRequest {
-            name: &self.rescue_ref()?,
-            message: &format!("rescue: run {} iteration {iter:04}, {phase}", context.run),
-            author: RunContext::identity(self.repository),
-            hold_back: &hold_back,
-            restoring: Some(to),
-        })?;
-        let (branch, rescue) = (context.branch(), kept.commit);
         self.repository.restore(&Restore { branch: &branch, to, tip, rescue, hold_back: &hold_back })?;
+        begun.remove()?;
         tracing::warn!(run = context.run, iter, %phase, %rescue, "kept and put back");
         Ok(())
+    }
+
+    /// Whether everything is where it would be put back to.
+    fn is_in_order(&self) -> Result<bool, Obstacle> {
+        let Some(scenery) = self.after.scenery else { return Ok(self.astray(self.after.from)?.is_none()) };
+        let mut now = Found::default();
+        self.strayed(scenery, &mut now)?;
+        Ok(now.wrote.is_empty())
     }
 
     /// Names the ref that keeps what was found; a reviewer may have more than one.
