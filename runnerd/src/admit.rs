@@ -95,6 +95,9 @@ pub fn git_error(error: &GitError) -> ErrorData {
         let remedy = error.remedy().unwrap_or_default();
         return lost.hint(format!("{remedy}, then: runnerctl resume; or: runnerctl cancel"));
     }
+    if let (GitError::NoRoom { .. }, Some(remedy)) = (error, error.remedy()) {
+        return ErrorData::new(ErrorKind::WrongState, error.to_string()).hint(remedy);
+    }
     if matches!(error, GitError::NotCaptured { .. }) {
         let held = ErrorData::new(ErrorKind::Held, in_one_line(error));
         return held.hint("put the file back as the daemon wrote it, then: runnerctl resume; or: runnerctl cancel");
@@ -160,6 +163,7 @@ pub fn start(
     }
     let commands = check_config(repository, &config, Passed { env: &params.env.0, offer: ground.offer })?;
     if !begun {
+        refuse_no_room_for(repository, &id)?;
         refuse_templates(&layout)?;
         // Which goal is at another base, is read when the run begins there.
         if new_goal.is_some() || params.base.is_none() {
@@ -318,6 +322,26 @@ fn refuse_protected(config: &RepoConfig, id: &str) -> Result<(), ErrorData> {
     }
     let message = format!("branch {branch} is protected by git.protected_branches");
     Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("choose another id with --id"))
+}
+
+/// Refuses a branch that leaves no room for that of a run which is to begin.
+fn refuse_no_room_for(repository: &Repository, id: &IdChoice) -> Result<(), ErrorData> {
+    match id {
+        IdChoice::Given(id) => refuse_no_room(repository, id),
+        // Then it gets another one.
+        IdChoice::Derived { stem, taken } if taken.contains(stem) => Ok(()),
+        IdChoice::Derived { stem, .. } => refuse_no_room(repository, stem),
+    }
+}
+
+fn refuse_no_room(repository: &Repository, id: &str) -> Result<(), ErrorData> {
+    repository.refuse_no_room(&format!("refs/heads/runner/{id}")).map_err(|error| git_error(&error))
+}
+
+/// Returns the ids that branches of runs have, or leave no room for.
+fn taken_ids(repository: &Repository) -> Result<BTreeSet<String>, ErrorData> {
+    let branches = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
+    Ok(branches.into_iter().filter_map(|(name, _)| name.split('/').nth(1).map(str::to_owned)).collect())
 }
 
 fn config_of_branch(repository: &Repository, run: &str) -> Result<RepoConfig, ErrorData> {

@@ -69,6 +69,8 @@ pub(crate) struct Seen {
     pub(crate) head: Option<String>,
     /// The commit of the branch that was asked for.
     pub(crate) branch: Option<String>,
+    /// A branch whose name leaves no room for that one: it is a folder on the way to it, or the other way round.
+    pub(crate) in_the_way: Option<String>,
 }
 
 impl Checkout {
@@ -118,10 +120,21 @@ impl Checkout {
     /// Asks a remote for its HEAD and one branch.
     pub(crate) async fn look(&self, remote: &Remote, branch: &str) -> Result<Seen, Failure> {
         let wanted = format!("refs/heads/{branch}");
-        let said = self.reading(remote, &["ls-remote", "--symref", remote.place(), "HEAD", &wanted]).await?;
+        let others = around(&wanted);
+        let asked = ["ls-remote", "--symref", remote.place(), "HEAD", &wanted].into_iter();
+        let said = self.reading(remote, &asked.chain(others.iter().map(String::as_str)).collect::<Vec<_>>()).await?;
         let told = said.fine("git", &format!("asking the remote {} what it has", remote.name));
         let told = told.map_err(|failure| failure.hint(format!("git ls-remote {}", remote.in_shell())))?;
         Ok(seen(&told, &wanted))
+    }
+
+    /// Returns what is known here of a branch of a remote, and asks nobody.
+    pub(crate) async fn recall(&self, remote: &str, branch: &str) -> Result<Seen, Failure> {
+        let wanted = format!("refs/heads/{branch}");
+        let format = "--format=%(objectname)%09%(refname)";
+        let tracked = format!("refs/remotes/{remote}/");
+        let told = self.done(&["for-each-ref", format, &tracked], "listing what was fetched").await?;
+        Ok(seen(&told.replace(&format!("\t{tracked}"), "\trefs/heads/"), &wanted))
     }
 
     /// Returns the commit that a revision names here.
@@ -205,6 +218,17 @@ fn after_push(complaint: &str, (remote, branch): (&str, &str)) -> String {
     format!("git push {remote} {branch}")
 }
 
+/// Returns patterns of the references that git cannot hold together with one.
+fn around(wanted: &str) -> Vec<String> {
+    let above = wanted.match_indices('/').skip(2).map(|(slash, _)| wanted[..slash].to_owned());
+    above.chain([format!("{wanted}/*")]).collect()
+}
+
+fn leaves_no_room(name: &str, wanted: &str) -> bool {
+    let is_below = |below: &str, above: &str| below.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'));
+    is_below(name, wanted) || is_below(wanted, name)
+}
+
 /// Reads what `ls-remote --symref` prints.
 fn seen(told: &str, wanted: &str) -> Seen {
     let mut seen = Seen::default();
@@ -213,6 +237,8 @@ fn seen(told: &str, wanted: &str) -> Seen {
             seen.head = target.strip_prefix("refs/heads/").map(str::to_owned);
         } else if name == wanted {
             seen.branch = Some(value.to_owned());
+        } else if leaves_no_room(name, wanted) {
+            seen.in_the_way = name.strip_prefix("refs/heads/").map(str::to_owned);
         }
     }
     seen
@@ -226,9 +252,20 @@ mod tests {
     fn a_branch_at_a_remote_is_told_by_its_whole_name() {
         let told =
             "ref: refs/heads/main\tHEAD\naa\tHEAD\nbb\trefs/heads/x/refs/heads/deliver/r\ncc\trefs/heads/deliver/r\n";
-        let expected = Seen { head: Some("main".into()), branch: Some("cc".into()) };
+        let expected = Seen { head: Some("main".into()), branch: Some("cc".into()), in_the_way: None };
         assert_eq!(seen(told, "refs/heads/deliver/r"), expected);
         assert_eq!(seen("", "refs/heads/deliver/r"), Seen::default());
+    }
+
+    #[test]
+    fn a_branch_that_leaves_no_room_for_another_is_told() {
+        let wanted = "refs/heads/deliver/r";
+        assert_eq!(around(wanted), ["refs/heads/deliver", "refs/heads/deliver/r/*"]);
+        for (name, is_told) in [("deliver", true), ("deliver/r/fix", true), ("deliver/rr", false), ("x/deliver", false)]
+        {
+            let in_the_way = seen(&format!("aa\trefs/heads/{name}\n"), wanted).in_the_way;
+            assert_eq!(in_the_way.as_deref(), is_told.then_some(name));
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use protocol::delivery::{DescribeParams, DescribeReply};
 use protocol::error::ExitStatus;
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, LandedCommit, RunLanding};
 use protocol::path::WirePath;
+use protocol::shell::words;
 use serde::Serialize;
 
 use super::address::Address;
@@ -117,6 +118,7 @@ impl Sending<'_> {
     pub(crate) async fn preview(&self) -> Result<Delivered, Failure> {
         Self::refuse_at_work(self.described)?;
         let (checkout, described) = (self.checkout(), self.described);
+        self.refuse_no_room(&checkout.recall(&described.remote, &described.branch).await?)?;
         let named = self.wanted.base.clone().or_else(|| described.base.clone());
         let tracked = |base: &str| format!("refs/remotes/{}/{base}", described.remote);
         let from = match &named {
@@ -152,6 +154,7 @@ impl Sending<'_> {
         let desk = Desk::make()?;
         let forge = Forge::find(&desk, &remote.address, &described.command).await?;
         let seen = checkout.look(&remote, branch).await?;
+        self.refuse_no_room(&seen)?;
         let (base, from) = self.base((&checkout, &remote), &seen).await?;
         let standing = forge.standing(&desk, branch).await?;
         self.refuse_closed(&forge, &standing)?;
@@ -206,6 +209,17 @@ impl Sending<'_> {
             Some(commit) => Ok((base.clone(), commit)),
             None => refused(format!("{name} has no branch {base}")),
         }
+    }
+
+    /// Refuses where the remote has a branch beside which git cannot hold the one that is to be pushed.
+    fn refuse_no_room(&self, seen: &Seen) -> Result<(), Failure> {
+        let Some(standing) = &seen.in_the_way else { return Ok(()) };
+        let DescribeReply { branch, remote, .. } = self.described;
+        let message = format!(
+            "the branch `{standing}` at {remote} is in the way of `{branch}`: git cannot hold both; nothing was landed or pushed"
+        );
+        let hint = format!("have it renamed or removed there, then: git fetch --prune {}", words([remote.as_str()]));
+        Err(Failure::new(ExitStatus::Refused, "wrong_state", message).hint(hint))
     }
 
     fn refuse_closed(&self, forge: &Forge, standing: &Standing) -> Result<(), Failure> {

@@ -8,6 +8,26 @@ use crate::fake::text;
 use crate::stage::{Stage, described, landed, open_request};
 
 #[test]
+fn a_branch_that_leaves_no_room_at_the_remote_refuses_before_anything_is_landed() {
+    for standing in ["deliver", "deliver/port/fix"] {
+        let stage = Stage::new();
+        stage.git_in("remote.git", &["branch", standing, "main"]);
+        stage.git_in("remote.git", &["pack-refs", "--all"]);
+        assert!(text(&stage.deliver(&["--dry-run", "--base", "main"])).contains("exit 0"), "nobody was asked yet");
+        let refused = text(&stage.deliver(&[]));
+        let said = format!("the branch `{standing}` at origin is in the way of `deliver/port`: git cannot hold both");
+        assert!(refused.contains(&said) && refused.contains("exit 6"), "{refused}");
+        stage.git(&["fetch", "-q", "origin"]);
+        let refused = text(&stage.deliver(&["--dry-run", "--base", "main"]));
+        assert!(refused.contains(&said) && refused.contains("git fetch --prune origin"), "{refused}");
+        assert_eq!(stage.daemon.asked("land.run").len(), 1, "the first preview alone");
+        stage.git_in("remote.git", &["branch", "-m", standing, "aside"]);
+        stage.git(&["fetch", "-q", "--prune", "origin"]);
+        assert!(text(&stage.deliver(&[])).contains("exit 0"));
+    }
+}
+
+#[test]
 fn nothing_is_pushed_where_it_could_not_be_offered() {
     let stage = Stage::new();
     stage.says("no-login", "");

@@ -57,6 +57,41 @@ fn a_git_that_is_too_old_is_refused_with_both_versions() {
 }
 
 #[test]
+fn a_branch_that_leaves_no_room_for_that_of_a_run_is_refused_and_renamed_by_what_is_said() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.script().always("touch work.txt; answer done 'Done.'");
+    let _daemon = home.daemon();
+    let place = Place::of(&home, &repo);
+    let start = ["start", "--wait", "--yes", "--id", "demo", "-m", "Do it."];
+    for (standing, is_packed) in [("runner", true), ("runner", false), ("runner/demo/x", true)] {
+        repo.git(&["branch", standing]);
+        if is_packed {
+            repo.git(&["pack-refs", "--all"]);
+        }
+        let before = repo.git(&["for-each-ref"]);
+        let said = format!("the branch `{standing}` is in the way of `runner/demo`");
+        refused(&place, &start, (6, "wrong_state", &said));
+        refused(&place, &[&start[..], &["--isolated"]].concat(), (6, "wrong_state", &said));
+        assert_eq!((repo.git(&["for-each-ref"]), place.branch()), (before, "main".to_owned()));
+        let hint = place.ctl(&[&start[..], &["--json"]].concat()).error()["hint"].to_string();
+        let command = hint.trim_matches('"').strip_prefix("rename it: ").expect("a command");
+        assert!(place.command("sh").args(["-c", command]).status().expect("sh runs").success(), "{command}");
+    }
+    place.ctl(&start).exits(0);
+    assert_eq!(place.branch(), "runner/demo");
+    place.assert_sound();
+    repo.git(&["branch", "runner/there/x"]);
+    refused(
+        &place,
+        &["fork", "--from", "demo/1", "--id", "there", "--yes"],
+        (6, "wrong_state", "the branch `runner/there/x` is in the way of `runner/there`"),
+    );
+    // No run has it.
+    repo.git(&["branch", "-D", "runner/there/x"]);
+}
+
+#[test]
 fn a_goal_that_nobody_has_written_is_refused_before_anything_is_begun() {
     let home = Home::new();
     let _daemon = home.daemon();

@@ -1,7 +1,5 @@
 //! What must hold before a fork is put into the queue: an iteration that left a commit, and an id that nobody has.
 
-use std::collections::BTreeSet;
-
 use protocol::command::{Command, Ways};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
@@ -10,8 +8,8 @@ use runner_core::ids::check_id;
 use runner_core::run::{Beginning, Start};
 
 use super::{
-    Commands, Ground, Passed, check_config, git_error, invalid_config, refuse_operation, refuse_other_case,
-    refuse_paths, refuse_pipes, refuse_protected,
+    Commands, Ground, Passed, check_config, git_error, invalid_config, refuse_no_room_for, refuse_operation,
+    refuse_other_case, refuse_paths, refuse_pipes, refuse_protected, taken_ids,
 };
 use crate::git::{Change, Id, Repository};
 use crate::worker::{self, IdChoice, StartOrder};
@@ -35,6 +33,7 @@ pub fn fork(
         refuse_changes(repository)?;
     }
     let id = choose_id(repository, params.id.as_deref(), from)?;
+    refuse_no_room_for(repository, &id)?;
     let config = worker::load_config(repository, from).map_err(|error| invalid_config(&error))?;
     if let IdChoice::Given(id) = &id {
         refuse_protected(&config, id)?;
@@ -76,9 +75,7 @@ fn refuse_changes(repository: &Repository) -> Result<(), ErrorData> {
 }
 
 fn choose_id(repository: &Repository, wanted: Option<&str>, from: Id) -> Result<IdChoice, ErrorData> {
-    let branches = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
-    let taken: BTreeSet<String> =
-        branches.into_iter().filter_map(|(name, _)| name.strip_prefix("runner/").map(str::to_owned)).collect();
+    let taken = taken_ids(repository)?;
     let Some(id) = wanted else { return Ok(IdChoice::Derived { stem: format!("run-{}", from.short(8)), taken }) };
     let refused = |kind, message: String| Err(ErrorData::new(kind, message).hint("choose another id with --id"));
     if let Err(error) = check_id(id) {
@@ -86,8 +83,9 @@ fn choose_id(repository: &Repository, wanted: Option<&str>, from: Id) -> Result<
     }
     refuse_other_case(repository, id)?;
     let branch = format!("runner/{id}");
-    let elsewhere = repository.remote_branch("origin", &branch).map_err(|error| git_error(&error))?;
-    if taken.contains(id) || elsewhere.is_some() {
+    let there = [repository.branch(&branch), repository.remote_branch("origin", &branch)];
+    let [here, elsewhere] = there.map(|tip| tip.map_err(|error| git_error(&error)));
+    if here?.is_some() || elsewhere?.is_some() {
         return refused(ErrorKind::WrongState, format!("run {id} already exists, and a fork is a new run"));
     }
     Ok(IdChoice::Given(id.to_owned()))

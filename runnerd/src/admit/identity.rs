@@ -1,8 +1,6 @@
 //! Which run a start is about: one that goes on, or a new one with an id of its own. Whether it may begin is asked of the
 //! rules; nothing is changed here.
 
-use std::collections::BTreeSet;
-
 use protocol::command::{Command, Ways};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::StartParams;
@@ -10,7 +8,7 @@ use runner_core::ids::check_id;
 use runner_core::run::{Refusal, Uncommitted, may_begin_again};
 use runner_core::select::{Selection, select};
 
-use super::{git_error, goal_of_work_tree, head_commit};
+use super::{git_error, goal_of_work_tree, head_commit, taken_ids};
 use crate::git::{GitError, Id, Repository};
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
@@ -62,9 +60,7 @@ pub(super) fn choose_id(
 
 /// Has the id made from the commit that is checked out.
 fn derived(repository: &Repository) -> Result<Meant, ErrorData> {
-    let branches = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
-    let taken: BTreeSet<String> =
-        branches.into_iter().filter_map(|(name, _)| name.strip_prefix("runner/").map(str::to_owned)).collect();
+    let taken = taken_ids(repository)?;
     let id = IdChoice::Derived { stem: format!("run-{}", head_commit(repository)?.short(8)), taken };
     Ok(Meant { id, begun: false, refusal: None })
 }

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::StartParams;
 use runner_core::ids::check_id;
-use runner_core::shell;
 
 use super::{
-    Commands, Ground, Passed, base_named, check_config, git_error, goal, head_commit, invalid_config, refuse_old_git,
+    Commands, Ground, Passed, base_named, check_config, git_error, goal, head_commit, invalid_config, refuse_no_room,
+    refuse_old_git,
     refuse_pipes, refuse_protected, refuse_template_faults, unwritten,
 };
 use crate::config::{self, RepoConfig};
@@ -51,7 +51,6 @@ pub fn isolated(
     (ground, live): (Ground<'_>, &BTreeSet<String>),
 ) -> Result<(Isolated, Commands), ErrorData> {
     refuse_old_git(repository)?;
-    refuse_in_the_way(repository)?;
     if !ground.is_at_work {
         refuse_pipes(repository)?;
     }
@@ -70,6 +69,7 @@ pub fn isolated(
     }
     let stem = stem(repository, params, meant.as_ref())?;
     refuse_protected(&config, &stem)?;
+    refuse_no_room(repository, &stem)?;
     let passed = Passed { env: &params.env.0, offer: ground.offer };
     let commands = check_config(repository, &config, passed)?;
     let written_here = commands.written_here && !ground.is_at_work && reader.is_of_head(Layout::CONFIG)?;
@@ -83,17 +83,6 @@ pub fn comes_along(repository: &Repository, base: Id, is_at_work: bool) -> Resul
     let taken = if is_at_work { Vec::new() } else { taken(repository)? };
     let config = Reader { repository, base, taken: &taken }.config(&Layout::new(repository.work_dir()))?;
     Ok((taken, config))
-}
-
-/// Refuses a branch that leaves no room for those of runs.
-fn refuse_in_the_way(repository: &Repository) -> Result<(), ErrorData> {
-    if repository.branch("runner").map_err(|error| git_error(&error))?.is_none() {
-        return Ok(());
-    }
-    let message = "a branch named runner is in the way of the branches runner/… of runs";
-    let place = shell::quoted(&repository.work_dir().display().to_string());
-    let hint = format!("give it another name: git -C {place} branch -m runner runner-old");
-    Err(ErrorData::new(ErrorKind::WrongState, message).hint(hint))
 }
 
 /// Returns the commit that was named, else HEAD as committed, unless that is on the branch of a run that goes on.

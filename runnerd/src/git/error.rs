@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use runner_core::obstacle::Nature;
+use runner_core::shell;
 
 use super::id::Id;
 use super::operation::Operation;
@@ -151,6 +152,18 @@ pub enum GitError {
         /// The work tree.
         path: PathBuf,
     },
+    /// Another reference leaves no room for one that is to be made.
+    #[error("{} is in the way of `{}`: git cannot hold both", called(standing), short(wanted))]
+    NoRoom {
+        /// The full name of the one that is there.
+        standing: String,
+        /// The full name of the one that is not made.
+        wanted: String,
+        /// The name that a branch which is there can be given.
+        free: Option<String>,
+        /// The work tree.
+        path: PathBuf,
+    },
     /// A branch is missing.
     #[error("no branch {name} in {path}")]
     NoBranch {
@@ -209,6 +222,24 @@ fn describe(id: Option<Id>) -> String {
     id.map_or_else(|| "nothing".to_owned(), |id| id.short(12))
 }
 
+fn short(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").unwrap_or(name)
+}
+
+fn called(name: &str) -> String {
+    let kind = if name.starts_with("refs/heads/") { "branch" } else { "reference" };
+    format!("the {kind} `{}`", short(name))
+}
+
+/// Returns what a person can do about a reference that is in the way.
+fn make_room(path: &Path, standing: &str, free: Option<&str>) -> String {
+    let (place, standing) = (path.display().to_string(), short(standing));
+    match free {
+        Some(free) => format!("rename it: {}", shell::words(["git", "-C", &place, "branch", "-m", standing, free])),
+        None => format!("look at it: {}", shell::words(["git", "-C", &place, "for-each-ref", standing])),
+    }
+}
+
 impl GitError {
     pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { doing, path: path.to_owned(), source }
@@ -250,6 +281,7 @@ impl Obstructs for GitError {
             | Self::OperationUnderWay { .. }
             | Self::Moved { .. }
             | Self::BranchExists { .. }
+            | Self::NoRoom { .. }
             | Self::NoBranch { .. }
             | Self::CannotStore { .. }
             | Self::Overwritten { .. }
@@ -272,6 +304,7 @@ impl Obstructs for GitError {
             }
             Self::CannotStore { remedy, .. } => Some(remedy.clone()),
             Self::Overwritten { file, path } => Some(format!("end what writes to {}", path.join(file).display())),
+            Self::NoRoom { standing, free, path, .. } => Some(make_room(path, standing, free.as_deref())),
             Self::NotCaptured { .. } => Some("put that file back as the daemon wrote it".to_owned()),
             Self::Program { command, path, .. } => {
                 Some(format!("put right what git {command} says, in {}", path.display()))

@@ -95,6 +95,9 @@ fn tip(site: &Site<'_>, train: &Train<'_>) -> Result<Option<Id>, LandError> {
         let hint = shell::words(["git", "branch", "--list"]);
         return Err(ErrorData::new(ErrorKind::NotFound, message).hint(hint).into());
     }
+    if tip.is_none() {
+        site.repository.refuse_no_room(&format!("refs/heads/{onto}"))?;
+    }
     Ok(tip)
 }
 

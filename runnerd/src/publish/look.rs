@@ -54,7 +54,8 @@ impl Publisher<'_> {
         let is_unsettled = note.as_ref().is_some_and(|note| branch == note.unsettled().map(|to| to.to_string()));
         let may_move = matches!(standing, Standing::Missing | Standing::Behind);
         let in_use = if may_move || is_unsettled { self.target.in_use(&name)? } else { None };
-        let in_the_way = if standing == Standing::Missing { self.in_the_way(&full, &there)? } else { None };
+        let in_the_way = if standing == Standing::Missing { self.target.in_the_way_of(&full)? } else { None };
+        let in_the_way = in_the_way.map(|name| name.trim_start_matches("refs/heads/").to_owned());
         let seen = Seen {
             at: kept,
             branch: standing,
@@ -106,13 +107,6 @@ impl Publisher<'_> {
         Ok(kept)
     }
 
-    /// Returns the name of a branch that leaves no room for the run's: `runner`, or one below it.
-    fn in_the_way(&self, full: &str, there: &BTreeMap<String, String>) -> Result<Option<String>, GitError> {
-        let below = there.keys().find(|name| name.starts_with(&format!("{full}/")));
-        let above = in_the_way_of_runs(&self.target)?;
-        Ok(below.and_then(|name| name.strip_prefix("refs/heads/")).map(str::to_owned).or(above))
-    }
-
     /// Returns the commit that the run was begun from, by what is committed; none where that cannot be read: then
     /// everything is sent.
     fn base(&self, tip: &Id) -> Result<Option<Id>, GitError> {
@@ -129,11 +123,6 @@ impl Look {
         let note = self.note.as_ref().filter(|note| self.branch == note.unsettled().map(|to| to.to_string()))?;
         self.in_use.as_ref().filter(|used| used.how == Use::CheckedOut).map(|_| note)
     }
-}
-
-/// Returns the branch that leaves no room for any branch `runner/…`.
-pub fn in_the_way_of_runs(repository: &Repository) -> Result<Option<String>, GitError> {
-    Ok(repository.branch("runner")?.map(|_| "runner".to_owned()))
 }
 
 /// Returns the last commit of a run that its source keeps: what was sent may be ahead of a branch that is in use.

@@ -18,7 +18,7 @@ use runner_core::publish::{self, Hold, Step, Told, Whole};
 
 pub use self::error::PublishError;
 use self::look::Look;
-pub use self::look::{in_the_way_of_runs, last_kept};
+pub use self::look::last_kept;
 pub use self::note::Published;
 use crate::git::{Captured, GitError, Id, Repository, Use};
 use crate::repo::kept::Kept;

@@ -49,6 +49,9 @@ impl Repository {
         let Advance { branch, old, new, message, by } = advance;
         let within = holder.unwrap_or(self);
         let name = format!("refs/heads/{branch}");
+        if old.is_none() {
+            self.refuse_no_room(&name)?;
+        }
         let order = match old {
             Some(old) => format!("update {name} {new} {old}\n"),
             None => format!("create {name} {new}\n"),

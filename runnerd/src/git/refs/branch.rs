@@ -23,6 +23,7 @@ impl Repository {
         if self.branch(name)?.is_some() {
             return Err(GitError::BranchExists { name: name.to_owned(), path: self.work_dir().to_owned() });
         }
+        self.refuse_no_room(&format!("refs/heads/{name}"))?;
         let head = self.head()?;
         let repo = self.open()?;
         if head.commit() != Some(*at) || self.ref_store(&repo) == RefStore::Program {

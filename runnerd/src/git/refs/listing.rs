@@ -83,6 +83,8 @@ impl Repository {
         if changes.is_empty() {
             return Ok(());
         }
+        let new = changes.iter().filter(|change| change.from.is_none());
+        new.map(|change| &change.name).try_for_each(|name| self.refuse_no_room(name))?;
         if let Some(foreign) = changes.iter().find(|change| !self.has_own_log(&change.name)) {
             let path = self.common_dir().join("logs").join(&foreign.name);
             return Err(GitError::Broken {

@@ -6,6 +6,7 @@ pub(in crate::git) mod branch;
 pub(in crate::git) mod in_use;
 pub(in crate::git) mod listing;
 mod reserved;
+mod room;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -192,7 +193,7 @@ impl Repository {
             return Ok(false);
         }
         let kept = self.keep(ref_name, id);
-        if matches!(kept, Err(GitError::Broken { .. })) {
+        if matches!(kept, Err(GitError::Broken { .. } | GitError::NoRoom { .. })) {
             durable::remove(&self.folder_of(ref_name).join(ref_name))?;
             return self.keep(ref_name, id).map(|()| true);
         }
@@ -238,7 +239,12 @@ impl Repository {
     pub(in crate::git) fn move_ref(&self, request: &Move<'_>) -> Result<(), GitError> {
         let repo = self.open()?;
         match self.ref_store(&repo) {
-            RefStore::Files => self.unlocked(|| self.move_in_files(&repo, std::slice::from_ref(request), true)),
+            RefStore::Files => {
+                if request.name != "HEAD" && !self.is_reference(request.name)? {
+                    self.refuse_no_room(request.name)?;
+                }
+                self.unlocked(|| self.move_in_files(&repo, std::slice::from_ref(request), true))
+            }
             RefStore::Program => self.move_by_program(request),
         }
     }
@@ -293,6 +299,7 @@ impl Repository {
             return Ok(());
         }
         let error = outcome.into_error("update-ref".to_owned(), self.work_dir().to_owned());
+        self.refuse_no_room(request.name)?;
         Err(self.moved(request).unwrap_or(error))
     }
 

@@ -5,7 +5,7 @@ use std::fs;
 use super::fixture::{ENGINES, Fixture};
 use crate::git::repository::engine::Engine;
 use crate::git::repository::handle::Sources;
-use crate::git::{GitError, Head, Operation, Repository};
+use crate::git::{GitError, Head, Operation, RefChange, Repository};
 use crate::obstruction::Obstructs as _;
 
 fn on(name: &str, fixture: &Fixture) -> Head {
@@ -389,4 +389,61 @@ fn references_are_all_there_while_somebody_packs_them() {
         }
     });
     assert_eq!(repository.moved_refs(&before).unwrap(), []);
+}
+
+#[test]
+fn reference_is_not_made_where_another_leaves_no_room_be_it_packed_or_not() {
+    for (standing, wanted) in [("runner", "runner/x"), ("runner/x/y", "runner/x")] {
+        for (is_packed, engine) in [(false, ENGINES[0]), (false, ENGINES[1]), (true, ENGINES[0]), (true, ENGINES[1])] {
+            let fixture = Fixture::new();
+            fixture.git(&["branch", standing]);
+            if is_packed {
+                fixture.git(&["pack-refs", "--all"]);
+            }
+            let (repository, before, head) = (fixture.by(engine), fixture.git(&["for-each-ref"]), fixture.head());
+            let change = RefChange { name: format!("refs/heads/{wanted}"), from: None, to: head };
+            let refusals = [
+                repository.start_branch(wanted, &head),
+                repository.keep(&change.name, &head),
+                repository.change_refs("test", std::slice::from_ref(&change)),
+            ];
+            for refusal in refusals {
+                let error = refusal.unwrap_err();
+                let said = format!("the branch `{standing}` is in the way of `{wanted}`: git cannot hold both");
+                assert_eq!(error.to_string(), said, "{engine:?}, packed: {is_packed}");
+                assert!(!error.passes());
+                let other = format!("{}-old", standing.replace('/', "-"));
+                let place = fixture.path("").canonicalize().unwrap();
+                let remedy = format!("rename it: git -C {} branch -m {standing} {other}", place.display());
+                assert_eq!(error.remedy(), Some(remedy));
+            }
+            assert_eq!(fixture.git(&["for-each-ref"]), before);
+            fixture.git(&["branch", "-m", standing, "aside"]);
+            repository.start_branch(wanted, &head).unwrap();
+            fixture.assert_sound();
+        }
+    }
+}
+
+#[test]
+fn branch_in_the_way_is_given_a_name_that_is_free() {
+    let fixture = Fixture::new();
+    fixture.git(&["branch", "runner"]);
+    fixture.git(&["branch", "runner-old/x"]);
+    fixture.git(&["branch", "runner-old-2"]);
+    let error = fixture.repository().refuse_no_room("refs/heads/runner/x").unwrap_err();
+    assert!(error.remedy().unwrap().ends_with(" branch -m runner runner-old-3"), "{error}");
+    fixture.repository().refuse_no_room("refs/heads/runners/x").unwrap();
+}
+
+#[test]
+fn what_is_no_branch_is_in_the_way_by_its_whole_name() {
+    let fixture = Fixture::new();
+    fixture.git(&["update-ref", "refs/runner/raw", "HEAD"]);
+    let error = fixture.repository().keep("refs/runner/raw/x/0001", &fixture.head()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the reference `refs/runner/raw` is in the way of `refs/runner/raw/x/0001`: git cannot hold both"
+    );
+    assert!(error.remedy().unwrap().ends_with(" for-each-ref refs/runner/raw"));
 }

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use super::fixture::Fixture;
-use crate::git::Id;
+use super::fixture::{Fixture, author};
+use crate::git::{Advance, GitError, Id, NotAdvanced};
 
 /// A commit, and one after it that adds files and changes one; the work tree has the files of the second, and HEAD is on
 /// the first, as an advance leaves it that was cut off.
@@ -18,6 +18,17 @@ fn cut_off() -> (Fixture, Id, Id) {
     let new = fixture.commit_by_git("new");
     fixture.git(&["update-ref", "refs/heads/main", &old.to_string()]);
     (fixture, old, new)
+}
+
+#[test]
+fn branch_that_an_advance_would_make_is_refused_where_another_leaves_no_room() {
+    let fixture = Fixture::new();
+    fixture.git(&["branch", "deliver"]);
+    fixture.git(&["pack-refs", "--all"]);
+    let by = author();
+    let advance = Advance { branch: "deliver/x", old: None, new: fixture.head(), message: "land", by: &by };
+    let error = fixture.repository().advance(&advance, None).unwrap_err();
+    assert!(matches!(error, NotAdvanced::Git(GitError::NoRoom { .. })), "{error}");
 }
 
 #[test]

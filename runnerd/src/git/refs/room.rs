@@ -1,0 +1,51 @@
+//! Whether there is room for a new reference: git holds no two of which one's name is a folder on the way to the other's,
+//! be they in files or packed. The library sees that of files alone, and says what the system says.
+
+use gix::refs::FullName;
+
+use super::HEADS;
+use crate::git::repository::engine::RefStore;
+use crate::git::{GitError, Repository};
+
+impl Repository {
+    /// Refuses a new reference, by its full name, for which another one leaves no room.
+    pub fn refuse_no_room(&self, name: &str) -> Result<(), GitError> {
+        let Some(standing) = self.in_the_way_of(name)? else { return Ok(()) };
+        let (wanted, path) = (name.to_owned(), self.work_dir().to_owned());
+        Err(GitError::NoRoom { free: self.free_name(&standing)?, standing, wanted, path })
+    }
+
+    /// Returns the full name of a reference that leaves no room for another one: above it, or below.
+    pub fn in_the_way_of(&self, name: &str) -> Result<Option<String>, GitError> {
+        for (slash, _) in name.match_indices('/').skip(1) {
+            if self.is_reference(&name[..slash])? {
+                return Ok(Some(name[..slash].to_owned()));
+            }
+        }
+        let below = format!("{name}/");
+        Ok(self.refs_of(&[name.to_owned()])?.into_keys().find(|found| found.starts_with(&below)))
+    }
+
+    pub(in crate::git) fn is_reference(&self, name: &str) -> Result<bool, GitError> {
+        let Ok(full) = FullName::try_from(name) else { return Ok(false) };
+        let repo = self.open()?;
+        if self.ref_store(&repo) == RefStore::Program {
+            return Ok(self.refs_of(&[name.to_owned()])?.contains_key(name));
+        }
+        let found = repo.try_find_reference(full.as_ref());
+        Ok(found.map_err(GitError::library("reading references", self.git_dir()))?.is_some())
+    }
+
+    /// Returns a name that a branch which is in the way can be given; none for what is no branch.
+    fn free_name(&self, standing: &str) -> Result<Option<String>, GitError> {
+        let Some(branch) = standing.strip_prefix(HEADS) else { return Ok(None) };
+        let first = format!("{}-old", branch.replace('/', "-"));
+        for free in std::iter::once(first.clone()).chain((2..).map(|number| format!("{first}-{number}"))) {
+            let name = format!("{HEADS}{free}");
+            if !self.is_reference(&name)? && self.in_the_way_of(&name)?.is_none() {
+                return Ok(Some(free));
+            }
+        }
+        Ok(None)
+    }
+}
