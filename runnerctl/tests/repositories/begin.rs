@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
 use crate::place::Place;
@@ -212,4 +213,71 @@ fn another_goal_after_a_completed_run_begins_a_new_one_and_the_same_goal_does_no
     home.run(&repo, &[]).exits(0);
     assert!(repo.script().prompt(3).contains("Do a third thing."));
     repo.assert_sound();
+}
+
+/// A bare repository as a clone makes it, with a work tree beside it that is on another branch than its HEAD.
+fn beside_a_bare_one<'a>(home: &'a Home, repo: &Repo) -> Place<'a> {
+    let place = Place::of(home, repo);
+    place.git(&["branch", "next"]);
+    place.git(&["clone", "-q", "--bare", ".", "../x/.bare"]);
+    let bare = Place { path: repo.path().with_file_name("x").join(".bare"), ..Place::of(home, repo) };
+    bare.git(&["worktree", "add", "-q", "../next", "next"]);
+    Place { path: repo.path().with_file_name("x").join("next"), ..Place::of(home, repo) }
+}
+
+#[test]
+fn a_branch_that_a_bare_repository_names_is_landed_on_and_checked_out() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    let place = beside_a_bare_one(&home, &repo);
+    place.ctl(&["start", "--wait", "--yes", "--id", "x", "-m", "Do it."]).exits(0);
+    place.ctl(&["land", "x", "--onto", "main"]).exits(0);
+    assert_eq!(place.git(&["ls-tree", "--name-only", "main", "work.txt"]), "work.txt");
+    place.ctl(&["start", "--wait", "--yes", "--isolated", "--base", "next", "--id", "y", "-m", "Do it."]).exits(0);
+    place.git(&["rev-parse", "runner/y"]);
+    place.assert_sound();
+}
+
+#[test]
+fn a_work_tree_whose_folder_was_removed_keeps_no_branch_from_a_run() {
+    let (home, repo) = home();
+    let _daemon = home.daemon();
+    let main = Place::of(&home, &repo);
+    main.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
+    let linked = Place { path: repo.path().with_file_name("linked"), ..Place::of(&home, &repo) };
+    linked.ctl(&["start", "--wait", "--yes", "--id", "x", "-m", "Do it."]).exits(0);
+    std::fs::remove_dir_all(&linked.path).expect("it can be removed");
+    main.ctl(&["start", "--wait", "--yes", "--id", "y", "-m", "Do it."]).exits(0);
+    main.git(&["worktree", "add", "-q", "../onto", "main"]);
+    std::fs::remove_dir_all(repo.path().with_file_name("onto")).expect("it can be removed");
+    main.ctl(&["land", "x", "--onto", "main"]).exits(0);
+    assert_eq!(main.git(&["ls-tree", "--name-only", "main", "work.txt"]), "work.txt");
+    main.assert_sound();
+}
+
+#[test]
+fn a_work_tree_that_is_moved_under_a_run_is_moved_back_by_what_is_said() {
+    let (home, repo) = home();
+    let gate = repo.script().gate("work");
+    // What it answers does not arrive.
+    repo.script().step(1, &format!("gate work; {WRITES}")).step(2, WRITES);
+    let _daemon = home.daemon();
+    let main = Place::of(&home, &repo);
+    main.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
+    let linked = Place { path: repo.path().with_file_name("linked"), ..Place::of(&home, &repo) };
+    linked.ctl(&["start", "--yes", "--id", "x", "-m", "Do it."]).exits(0);
+    gate.reached();
+    main.git(&["worktree", "move", "../linked", "../moved"]);
+    gate.open();
+    home.client().wait_until(repo.path(), |run| run.summary.state == RunStatus::Held);
+    let moved = Place { path: repo.path().with_file_name("moved"), ..Place::of(&home, &repo) };
+    let said = moved.ctl(&["status"]);
+    let told = said.facts();
+    let command = told.lines().find_map(|line| line.split_once("move it back: ")).expect("a command").1;
+    let command = command.split_once(", then: runnerctl resume").expect("the next one").0;
+    assert!(main.command("sh").args(["-c", command]).status().expect("sh runs").success(), "{command}");
+    linked.ctl(&["resume", "--wait"]).exits(0);
+    assert_eq!(linked.branch(), "runner/x");
+    assert!(linked.path.join("work.txt").is_file());
+    linked.assert_sound();
 }

@@ -231,7 +231,7 @@ fn renamed(branch: &str) -> String {
 pub enum Use {
     /// A work tree has it checked out, or comes back to it.
     InWorkTree,
-    /// So does one whose folder is not there.
+    /// So does one whose folder is not there, and that is locked.
     InLostWorkTree,
     /// Git is at work in a work tree, and may be checking it out.
     GitAtWork,
@@ -246,7 +246,7 @@ pub fn skipped(run: &str, how: Use, [source, work_tree]: [&str; 2]) -> StopReaso
         }
         Use::InLostWorkTree => StopReason::new(
             format!("runner/{run} is in use in {work_tree}, which is not there"),
-            format!("git -C {} worktree list", quoted(source)),
+            format!("git -C {0} worktree unlock {place} && git -C {0} worktree prune", quoted(source)),
         ),
         Use::GitAtWork => StopReason::new(format!("git is at work in {work_tree}"), format!("git -C {place} status")),
     }

@@ -9,6 +9,7 @@ use runner_core::shell;
 
 use super::id::Id;
 use super::operation::Operation;
+use super::refs::in_use::leave;
 use crate::obstruction::{Obstructs, nature_of_cause, remedy_at};
 
 /// An object that is not what its name says.
@@ -164,6 +165,26 @@ pub enum GitError {
         /// The work tree.
         path: PathBuf,
     },
+    /// Another work tree has a branch checked out, or comes back to it.
+    #[error("branch {branch} is in use in {}{}", path.display(), if path.exists() { "" } else { ", which is locked and not there" })]
+    InUse {
+        /// Its short name.
+        branch: String,
+        /// That work tree.
+        path: PathBuf,
+        /// The work tree that was to have it.
+        from: PathBuf,
+    },
+    /// A linked work tree has another place than when its repository was found.
+    #[error("the work tree {from} was moved to {to}")]
+    WorkTreeMoved {
+        /// Where it was.
+        from: PathBuf,
+        /// Where it is.
+        to: PathBuf,
+        /// The folder that it shares with others.
+        common: PathBuf,
+    },
     /// A branch is missing.
     #[error("no branch {name} in {path}")]
     NoBranch {
@@ -270,6 +291,7 @@ impl Obstructs for GitError {
             | Self::Gone { .. }
             | Self::Swapped { .. }
             | Self::Replaced { .. }
+            | Self::WorkTreeMoved { .. }
             | Self::FalseObject { .. } => Nature::Lost,
             Self::Locked { .. } | Self::TornObject { .. } | Self::Repacked { .. } => Nature::Passing,
             Self::Io { source, .. } => source.nature(),
@@ -282,6 +304,7 @@ impl Obstructs for GitError {
             | Self::Moved { .. }
             | Self::BranchExists { .. }
             | Self::NoRoom { .. }
+            | Self::InUse { .. }
             | Self::NoBranch { .. }
             | Self::CannotStore { .. }
             | Self::Overwritten { .. }
@@ -304,6 +327,11 @@ impl Obstructs for GitError {
             }
             Self::CannotStore { remedy, .. } => Some(remedy.clone()),
             Self::Overwritten { file, path } => Some(format!("end what writes to {}", path.join(file).display())),
+            Self::InUse { path, from, .. } => Some(leave(from, path)),
+            Self::WorkTreeMoved { from, to, common } => {
+                let [from, to, common] = [from, to, common].map(|path| path.display().to_string());
+                Some(format!("move it back: {}", shell::words(["git", "-C", &common, "worktree", "move", &to, &from])))
+            }
             Self::NoRoom { standing, free, path, .. } => Some(make_room(path, standing, free.as_deref())),
             Self::NotCaptured { .. } => Some("put that file back as the daemon wrote it".to_owned()),
             Self::Program { command, path, .. } => {

@@ -61,7 +61,7 @@ pub use objects::transfer::{Known, Reached};
 pub use objects::{CommitEntry, EntryKind};
 pub use operation::Operation;
 pub use refs::Head;
-pub use refs::in_use::{InUse, Use};
+pub use refs::in_use::{InUse, Use, leave};
 pub use refs::listing::RefChange;
 pub use replica::Replica;
 pub use repository::handle::Repository;

@@ -9,7 +9,7 @@ use runner_core::shell;
 use super::note::Begun;
 use crate::admit::git_error;
 use crate::causes::in_one_line;
-use crate::git::{Advance, GitError, Id, NotAdvanced, Occupied, Repository};
+use crate::git::{Advance, GitError, Id, NotAdvanced, Occupied, Repository, leave};
 use crate::repo::kept::{KeptError, Vault};
 use crate::store::{Store, StoreError};
 
@@ -123,6 +123,7 @@ fn way_out(occupied: &Occupied) -> String {
         shell::words(["git", "-C", &path].into_iter().chain(words.iter().copied()))
     };
     match occupied {
+        Occupied::InUse { path, from, .. } if !path.exists() => leave(from, path),
         Occupied::AtWork { path, .. } | Occupied::InUse { path, .. } | Occupied::Left { path, .. } => {
             git(path, &["status"])
         }

@@ -159,10 +159,9 @@ impl RunContext {
 
     /// Returns the repository, bound to the configuration that was captured when a person asked for the run.
     pub(crate) fn repository(&self) -> Result<Repository, GitError> {
-        if let Some(open) = self.last_load.repository(self.layout.root()) {
-            return Ok(open);
-        }
-        let found = Trusted::of(&self.store, self.layout.root()).bound()?;
+        let open = self.last_load.repository(self.layout.root());
+        let found = open.map_or_else(|| Trusted::of(&self.store, self.layout.root()).bound(), Ok)?;
+        found.refuse_moved_work_tree()?;
         self.last_load.keep(&found);
         Ok(found)
     }

@@ -172,7 +172,10 @@ fn a_branch_in_use_names_the_work_tree_and_how_to_leave_it() {
     });
     let expected = [
         ("runner/port is in use in /home/my code", "git -C '/home/my code' switch --detach"),
-        ("runner/port is in use in /home/my code, which is not there", "git -C /s worktree list"),
+        (
+            "runner/port is in use in /home/my code, which is not there",
+            "git -C /s worktree unlock '/home/my code' && git -C /s worktree prune",
+        ),
         ("git is at work in /home/my code", "git -C '/home/my code' status"),
     ];
     assert_eq!(said, expected.map(|(message, command)| (message.to_owned(), command.to_owned())));

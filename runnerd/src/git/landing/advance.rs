@@ -100,7 +100,7 @@ impl Repository {
         let users = self.users_of(branch)?;
         if let Some(other) = users.iter().find(|user| user.how != Use::CheckedOut || !is_holder(user.git_dir())) {
             let (branch, path) = ((*branch).to_owned(), other.work_tree.clone());
-            return Err(Occupied::InUse { branch, path }.into());
+            return Err(Occupied::InUse { branch, path, from: self.work_dir().to_owned() }.into());
         }
         match holder {
             Some(holder) if users.is_empty() => {

@@ -35,6 +35,8 @@ pub enum Occupied {
         branch: String,
         /// The work tree.
         path: PathBuf,
+        /// A work tree of the repository that is there.
+        from: PathBuf,
     },
     /// The work tree that had the branch checked out has left it meanwhile.
     #[error("{} has left {branch} meanwhile: nothing was moved", path.display())]

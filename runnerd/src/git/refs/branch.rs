@@ -8,6 +8,7 @@ use gix::date::parse::TimeBuf;
 use gix::refs::Target;
 use gix::refs::transaction::{PreviousValue, RefEdit};
 
+use super::in_use::InUse;
 use super::{Before, Head, Move, PACKED_PATIENCE, REF_PATIENCE, full_name};
 use crate::git::durable;
 use crate::git::repository::engine::RefStore;
@@ -49,8 +50,14 @@ impl Repository {
         };
         match self.head()? {
             Head::Branch { name: current, .. } if current == name => Ok(()),
-            head if head.commit() == Some(tip) && !self.is_checked_out_elsewhere(name) => self.point_head(name),
-            _ => self.check_out(&["--no-guess", name]),
+            head => {
+                self.refuse_in_use_elsewhere(name)?;
+                if head.commit() == Some(tip) {
+                    return self.point_head(name);
+                }
+                // Git takes work trees for users of the branch that are gone.
+                self.check_out(&["--ignore-other-worktrees", "--no-guess", name])
+            }
         }
     }
 
@@ -62,15 +69,12 @@ impl Repository {
         Git::new(self, "checkout").args(["--quiet", "--no-overwrite-ignore"]).args(what).arg("--").run().map(drop)
     }
 
-    /// Another work tree's HEAD on the branch makes git refuse it here; so leave the decision to git.
-    fn is_checked_out_elsewhere(&self, name: &str) -> bool {
-        let here = format!("ref: refs/heads/{name}");
-        let others = self.common_dir().join("worktrees").read_dir().into_iter().flatten().flatten();
-        others
-            .map(|entry| entry.path())
-            .chain([self.common_dir().to_owned()])
-            .filter(|folder| folder != self.git_dir())
-            .any(|folder| std::fs::read_to_string(folder.join("HEAD")).is_ok_and(|head| head.trim_end() == here))
+    fn refuse_in_use_elsewhere(&self, name: &str) -> Result<(), GitError> {
+        let other = self.users_of(name)?.into_iter().find(|user| user.git_dir() != self.git_dir());
+        other.map_or(Ok(()), |InUse { work_tree, .. }| {
+            let (branch, from) = (name.to_owned(), self.work_dir().to_owned());
+            Err(GitError::InUse { branch, path: work_tree, from })
+        })
     }
 
     /// Makes HEAD name the branch, with the entry in its reflog that a checkout leaves; nothing else changes.

@@ -5,6 +5,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use gix::config::{File, Source};
+use runner_core::shell;
+
 use super::HEADS;
 use crate::git::repository::engine::RefStore;
 use crate::git::repository::program::Git;
@@ -94,11 +97,14 @@ impl Repository {
         Ok(differing(one)? <= differing(other)?)
     }
 
-    /// Returns where all work trees are, with their own git folders, the first one first; some may be gone.
+    /// Returns where all work trees are, with their own git folders, the first one first.
+    ///
+    /// One whose folder is gone has nothing checked out, unless it was locked for coming back.
     pub(in crate::git) fn work_tree_places(&self) -> Result<Vec<(PathBuf, PathBuf)>, GitError> {
         let common = self.common_dir();
         let first = common.parent().filter(|_| common.ends_with(".git")).unwrap_or(common);
-        let mut all = vec![(first.to_owned(), common.to_owned())];
+        let first = (!is_bare(common)).then(|| (first.to_owned(), common.to_owned()));
+        let mut all: Vec<_> = first.into_iter().collect();
         let folder = common.join("worktrees");
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -108,8 +114,12 @@ impl Repository {
         for entry in entries {
             let git_dir = entry.map_err(GitError::io("listing", &folder))?.path();
             let link = read(&git_dir.join("gitdir"))?.unwrap_or_default();
-            let link = Path::new(link.trim_end()).parent().unwrap_or(&git_dir);
-            all.push((git_dir.join(link), git_dir));
+            let link = git_dir.join(link.trim_end());
+            if is_gone(&link) && git_dir.join("locked").symlink_metadata().is_err() {
+                continue;
+            }
+            let work_tree = link.parent().unwrap_or(&git_dir).to_owned();
+            all.push((work_tree, git_dir));
         }
         Ok(all)
     }
@@ -136,6 +146,33 @@ impl Repository {
         }
         Ok(false)
     }
+}
+
+/// Tells whether a repository has no first work tree: its HEAD says then what a clone begins with.
+///
+/// Its configuration may be a session's, and an index is what no bare repository has.
+fn is_bare(common: &Path) -> bool {
+    let says = |name: &str| {
+        let settings = File::from_path_no_includes(common.join(name), Source::Local).ok()?;
+        settings.boolean("core.bare").ok().flatten()
+    };
+    let is_said = says("config.worktree").or_else(|| says("config")) == Some(true);
+    is_said && is_gone(&common.join("index"))
+}
+
+fn is_gone(path: &Path) -> bool {
+    let found = path.symlink_metadata();
+    found.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+}
+
+/// Returns the commands after which a work tree uses its branch no more; `from` is another one of the repository.
+pub fn leave(from: &Path, work_tree: &Path) -> String {
+    let [from, place] = [from, work_tree].map(|path| path.display().to_string());
+    if is_gone(work_tree) {
+        let git = |words: &[&str]| shell::words(["git", "-C", &from, "worktree"].iter().chain(words).copied());
+        return format!("{} && {}", git(&["unlock", &place]), git(&["prune"]));
+    }
+    shell::words(["git", "-C", &place, "switch", "--detach"])
 }
 
 /// Tells whether something that is under way in a work tree will come back to the branch.

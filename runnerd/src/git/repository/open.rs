@@ -133,9 +133,27 @@ impl Repository {
             _ => self.git_dir.clone(),
         };
         if found == self.common_dir {
-            return Ok(());
+            return self.refuse_moved_work_tree();
         }
         Err(GitError::Replaced { path: self.work_dir.clone(), expected: self.common_dir.clone(), found })
+    }
+
+    /// Fails if `git worktree move` has given this work tree another place.
+    pub fn refuse_moved_work_tree(&self) -> Result<(), GitError> {
+        if self.git_dir == self.common_dir || self.work_dir.symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        // Where that is not known, whoever needs the work tree says that it is gone.
+        let Ok(link) = std::fs::read(self.git_dir.join("gitdir")) else { return Ok(()) };
+        let link = self.git_dir.join(OsStr::from_bytes(link.trim_ascii_end()));
+        match link.parent() {
+            Some(to) if link.is_file() && to != self.work_dir => Err(GitError::WorkTreeMoved {
+                from: self.work_dir.clone(),
+                to: to.canonicalize().unwrap_or_else(|_| to.to_owned()),
+                common: self.common_dir.clone(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the repository's own references, for a library that has opened the trusted folder.

@@ -5,7 +5,7 @@ use std::fs;
 use super::fixture::{ENGINES, Fixture};
 use crate::git::repository::engine::Engine;
 use crate::git::repository::handle::Sources;
-use crate::git::{GitError, Head, Operation, RefChange, Repository};
+use crate::git::{GitError, Head, Operation, RefChange, Repository, Use};
 use crate::obstruction::Obstructs as _;
 
 fn on(name: &str, fixture: &Fixture) -> Head {
@@ -446,4 +446,83 @@ fn what_is_no_branch_is_in_the_way_by_its_whole_name() {
         "the reference `refs/runner/raw` is in the way of `refs/runner/raw/x/0001`: git cannot hold both"
     );
     assert!(error.remedy().unwrap().ends_with(" for-each-ref refs/runner/raw"));
+}
+
+#[test]
+fn head_of_a_bare_repository_uses_no_branch() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.git(&["branch", "side"]);
+        fixture.git(&["clone", "--quiet", "--bare", ".", "../x/.bare"]);
+        let bare = fixture.folder().join("x/.bare");
+        fixture.git_in(&bare, &["worktree", "add", "--quiet", "../side", "side"]);
+        let tree = fixture.folder().join("x/side");
+        let fixture = fixture.at(tree);
+        let repository = fixture.by(engine);
+        assert_eq!(repository.in_use("main").unwrap(), None, "{engine:?}");
+        assert_eq!(repository.in_use("side").unwrap().unwrap().how, Use::CheckedOut, "{engine:?}");
+        repository.switch("main").unwrap();
+        assert_eq!(repository.in_use("main").unwrap().unwrap().work_tree, fixture.path("").canonicalize().unwrap());
+        // Where somebody works in it all the same.
+        fs::write(bare.join("index"), "").unwrap();
+        assert_eq!(repository.users_of("main").unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn work_tree_that_was_removed_uses_its_branch_only_where_it_is_locked() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.git(&["worktree", "add", "--quiet", "-b", "side", "../linked"]);
+        let (repository, linked) = (fixture.by(engine), fixture.folder().join("linked"));
+        let is_used = || repository.in_use("side").unwrap().is_some();
+        assert!(is_used());
+        fixture.git(&["worktree", "lock", "../linked"]);
+        fs::remove_dir_all(&linked).unwrap();
+        assert!(is_used());
+        let error = repository.switch("side").unwrap_err();
+        let said = format!("branch side is in use in {}, which is locked and not there", linked.display());
+        assert_eq!(error.to_string(), said);
+        let place = fixture.path("").canonicalize().unwrap();
+        let (place, linked) = (place.display(), linked.display());
+        let remedy = format!("git -C {place} worktree unlock {linked} && git -C {place} worktree prune");
+        assert_eq!(error.remedy().as_ref(), Some(&remedy));
+        fixture.git(&["worktree", "unlock", "../linked"]);
+        assert!(!is_used());
+        repository.switch("side").unwrap();
+        assert_eq!(repository.head().unwrap(), on("side", &fixture));
+        fixture.assert_sound();
+    }
+}
+
+#[test]
+fn branch_that_another_work_tree_has_is_not_switched_to() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        fixture.git(&["worktree", "add", "--quiet", "-b", "side", "../linked"]);
+        let error = fixture.by(engine).switch("side").unwrap_err();
+        let linked = fixture.folder().join("linked");
+        assert_eq!(error.to_string(), format!("branch side is in use in {}", linked.display()));
+        assert_eq!(error.remedy(), Some(format!("git -C {} switch --detach", linked.display())));
+        assert_eq!(fixture.repository().head().unwrap(), on("main", &fixture));
+    }
+}
+
+#[test]
+fn work_tree_that_was_moved_is_told_with_the_command_that_moves_it_back() {
+    let fixture = Fixture::new();
+    fixture.git(&["worktree", "add", "--quiet", "-b", "side", "../linked"]);
+    let common = fixture.path(".git").canonicalize().unwrap();
+    let (from, to) = (fixture.folder().join("linked"), fixture.folder().join("moved"));
+    let main = fixture.path("");
+    let fixture = fixture.at(&from);
+    let repository = fixture.repository();
+    fixture.git_in(&main, &["worktree", "move", "../linked", "../moved"]);
+    let error = repository.head().unwrap_err();
+    assert_eq!(error.to_string(), format!("the work tree {} was moved to {}", from.display(), to.display()));
+    let command = format!("git -C {} worktree move {} {}", common.display(), to.display(), from.display());
+    assert_eq!(error.remedy(), Some(format!("move it back: {command}")));
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    fixture.git_in(&main, &words);
+    assert_eq!(repository.head().unwrap(), on("side", &fixture));
 }
