@@ -124,11 +124,11 @@ pub struct RunSummary {
 pub struct PublishedView {
     /// A work tree of that repository.
     pub to: WirePath,
-    /// The commit that the branch names there; null where there is no such branch.
+    /// The commit that the branch names there; null where there is no such branch, or `behind` is null.
     pub tip: Option<String>,
-    /// Commits of the run that the branch does not have yet.
-    pub behind: u32,
-    /// Why it is behind, where that is so.
+    /// Commits of the run that the branch does not have yet; null where the last look at it has failed.
+    pub behind: Option<u32>,
+    /// Why it is behind, or why that is not known, where that is so.
     pub why: Option<StopReason>,
 }
 

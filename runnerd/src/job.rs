@@ -206,7 +206,7 @@ impl Job {
         if let Some(view) = &sent.view
             && let Some(why) = &view.why
         {
-            note(&format!("{}; commits that are not published: {}", why.message, view.behind));
+            note(&format!("{}; commits that are not published: {}", why.message, view.behind.unwrap_or_default()));
             return Ok(self.again(Some(later(self.options.max_wait.max(REMOTE_PAUSE)))));
         }
         if let Err(error) = claim::release(self) {

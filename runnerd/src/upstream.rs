@@ -226,7 +226,10 @@ impl Upstream {
     fn sent(&self, standing: &Standing, behind: u32, why: Option<StopReason>) -> Sent {
         let is_held = why.is_some() && standing.parted.is_some();
         let tip = standing.published.map(|tip| tip.to_string());
-        Sent { view: Some(PublishedView { to: WirePath(self.gate.shown().into()), tip, behind, why }), is_held }
+        Sent {
+            view: Some(PublishedView { to: WirePath(self.gate.shown().into()), tip, behind: Some(behind), why }),
+            is_held,
+        }
     }
 
     /// Returns what is kept of the run beside its branch and was not sent yet.

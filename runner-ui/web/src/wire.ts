@@ -458,16 +458,16 @@ export interface RunSummary {
  */
 export interface PublishedView {
   /**
-   * Commits of the run that the branch does not have yet.
+   * Commits of the run that the branch does not have yet; null where the last look at it has failed.
    */
-  behind: number;
+  behind?: number | null;
   /**
-   * The commit that the branch names there; null where there is no such branch.
+   * The commit that the branch names there; null where there is no such branch, or `behind` is null.
    */
   tip?: string | null;
   to: WirePath;
   /**
-   * Why it is behind, where that is so.
+   * Why it is behind, or why that is not known, where that is so.
    */
   why?: StopReason | null;
 }

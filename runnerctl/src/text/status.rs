@@ -214,10 +214,17 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
 
 /// Says how far the branch is behind and what lets it move, unless the run is held for that and has said so.
 fn behind_text(run: &RunView, published: &PublishedView) -> Option<String> {
-    let why = published.why.as_ref().filter(|why| run.summary.reason.as_ref() != Some(why))?;
-    let commits = if published.behind == 1 { "commit" } else { "commits" };
+    let place = match published.behind {
+        None => "not known".to_owned(),
+        Some(1) => "1 commit behind".to_owned(),
+        Some(behind) => format!("{behind} commits behind"),
+    };
+    let Some(why) = &published.why else { return (published.behind != Some(0)).then_some(place) };
+    if run.summary.reason.as_ref() == Some(why) {
+        return None;
+    }
     let command = why.command.as_ref().map(|command| format!("; {command}")).unwrap_or_default();
-    Some(format!("{} {commits} behind: {}{command}", published.behind, why.message))
+    Some(format!("{place}: {}{command}", why.message))
 }
 
 /// What is said of a guard whose files are not known.
@@ -445,8 +452,12 @@ mod tests {
     #[test]
     fn a_branch_that_is_behind_is_told_with_what_lets_it_move_and_once() {
         let why = protocol::view::StopReason::new("runner/x is in use in /home/me/proj", "git switch --detach");
-        let published =
-            PublishedView { to: samples::summary().path, tip: Some("1".repeat(40)), behind: 2, why: Some(why.clone()) };
+        let published = PublishedView {
+            to: samples::summary().path,
+            tip: Some("1".repeat(40)),
+            behind: Some(2),
+            why: Some(why.clone()),
+        };
         let mut run = samples::run();
         run.summary.published = Some(published.clone());
         let line = "published    2 commits behind: runner/x is in use in /home/me/proj; git switch --detach\n";
@@ -454,8 +465,14 @@ mod tests {
         assert!(text.contains(line), "{text}");
         run.summary.reason = Some(why);
         assert!(!plain(&run_detail(&run, &Screen::fixed())).contains("commits behind"), "its reason says it");
-        run.summary.published = Some(PublishedView { behind: 0, why: None, ..published });
-        assert!(!plain(&run_detail(&run, &Screen::fixed())).contains("published"));
+        let mut told = |behind, why| {
+            run.summary.published = Some(PublishedView { behind, why, ..published.clone() });
+            plain(&run_detail(&run, &Screen::fixed()))
+        };
+        assert!(!told(Some(0), None).contains("published"));
+        assert!(told(Some(1), None).contains("published    1 commit behind\n"), "it has been set back");
+        let failed = protocol::view::StopReason::new("reading /srv/x", "mount it");
+        assert!(told(None, Some(failed)).contains("published    not known: reading /srv/x; mount it\n"));
     }
 
     #[test]

@@ -43,6 +43,35 @@ fn configuration_and_goal_come_along_uncommitted() {
 }
 
 #[test]
+fn a_branch_that_is_set_back_or_deleted_after_the_run_is_told_so_when_somebody_asks() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    repo.script().always(WRITES);
+    let _daemon = home.daemon();
+    run(&home, &repo, "tidy").exits(0);
+    let published = |words: &[&str]| {
+        let status = home.ctl_in(&repo, &[&["status", "--json"], words].concat()).exits(0).json();
+        let of_list = status["isolated"][0]["published"].clone();
+        if of_list.is_null() { status["run"]["summary"]["published"].clone() } else { of_list }
+    };
+    assert_eq!(published(&[])["behind"], 0);
+    repo.git(&["branch", "--force", "runner/tidy", "runner/tidy~1"]);
+    for words in [&[][..], &["--run", "tidy"]] {
+        assert_eq!(published(words)["behind"], 1, "{words:?}");
+    }
+    repo.git(&["branch", "-D", "runner/tidy"]);
+    let gone = published(&[]);
+    assert!(gone["tip"].is_null() && gone["behind"] != 0 && gone["why"]["message"].is_string(), "{gone}");
+    let (away, place) = (repo.path().with_extension("away"), workspace(&home, &repo, "tidy"));
+    fs::rename(repo.path(), &away).expect("it can be moved");
+    let unknown =
+        home.ctl(&["status", "--json", &place.display().to_string()]).exits(0).json()["run"]["summary"]["published"]
+            .clone();
+    fs::rename(&away, repo.path()).expect("it can be moved back");
+    assert!(unknown["behind"].is_null() && unknown["why"]["message"].is_string(), "{unknown}");
+}
+
+#[test]
 fn a_branch_that_grows_is_no_base_and_one_in_the_way_is_told() {
     let home = Home::new();
     let repo = home.scripted("plain");

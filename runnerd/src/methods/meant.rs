@@ -13,7 +13,7 @@ use runner_core::shell;
 
 use super::{Api, blocking};
 use crate::admit::git_error;
-use crate::worker::Handle;
+use crate::worker::{Handle, Message};
 
 /// A run of a repository, in place or isolated.
 struct Candidate {
@@ -87,6 +87,9 @@ impl Api {
     /// Describes a repository with its isolated runs: beside its own run, or in the place of one, the only one that goes on.
     pub(super) async fn with_isolated(&self, path: &Path, view: StatusView) -> StatusView {
         let Some((_, workers)) = self.runs_around(path).await else { return view };
+        for worker in &workers {
+            look_again(worker).await;
+        }
         let isolated: Vec<RunSummary> = workers.iter().filter_map(summary).collect();
         let goes_on = |view: &StatusView| view.run.as_ref().is_some_and(|run| !run.summary.state.is_terminal());
         let views = workers.iter().map(super::super::worker::Handle::status);
@@ -97,6 +100,14 @@ impl Api {
         };
         StatusView { run, isolated, ..view }
     }
+}
+
+/// Has the worker of an isolated run that nobody drives look how far it is published: a person moves branches too.
+pub(super) async fn look_again(worker: &Handle) {
+    let Some(source) = worker.source.as_ref().filter(|_| !worker.is_driving()) else { return };
+    let run = source.run.clone();
+    // One that does not answer is shown as it was last seen.
+    let _ = worker.ask(|reply| Message::Describe { run, reply }).await;
 }
 
 /// Returns the run of a workspace, as it is in lists.

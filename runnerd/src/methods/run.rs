@@ -16,6 +16,7 @@ use protocol::request::{
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
+use super::meant::look_again;
 use super::{Api, blocking, branches, draining, isolated, listing};
 use crate::admit::{self, Commands, Ground, git_error};
 use crate::agent::Candidates;
@@ -102,7 +103,10 @@ impl RunApiServer for Api {
         let (path, is_of_all) = (params.path.clone(), params.run.is_none());
         let (repository, worker) = self.worker(params.path.as_path()).await?;
         let mut view = match params.run {
-            None => (*worker.status()).clone(),
+            None => {
+                look_again(&worker).await;
+                (*worker.status()).clone()
+            }
             Some(run) => worker.ask(|reply| Message::Describe { run, reply }).await?,
         };
         // Whose record cannot be read is known by where it was asked for.

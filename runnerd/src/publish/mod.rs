@@ -69,6 +69,13 @@ pub fn publish(store: &Store, workspace: &Repository, source: &Source) -> Result
     Publisher::new(store, workspace, source)?.run()
 }
 
+/// Looks how far the source is, and does nothing; none before the run has a commit.
+pub fn look(store: &Store, workspace: &Repository, source: &Source) -> Result<Option<PublishedView>, PublishError> {
+    let publisher = Publisher::new(store, workspace, source)?;
+    let Some(look) = publisher.look()? else { return Ok(None) };
+    publisher.view(publish::next(Some(&look.seen)), &look)
+}
+
 impl<'a> Publisher<'a> {
     /// Names the two repositories; nothing is done yet.
     pub fn new(store: &Store, workspace: &'a Repository, source: &'a Source) -> Result<Self, PublishError> {
@@ -137,18 +144,22 @@ impl<'a> Publisher<'a> {
 
     /// Tells what has come of it, where there is nothing more to do.
     fn end(&self, step: Step, look: &Look) -> Result<Publication, PublishError> {
-        let why = match step {
-            Step::Skip => Some(self.in_use(look)),
-            Step::Hold(hold) => Some(self.hold(hold, look)),
-            Step::NotBegun => return Ok(Publication::default()),
-            _ => None,
-        };
         if step == Step::UpToDate {
             self.remember(look)?;
         }
-        let view =
-            PublishedView { to: self.source.path.clone(), tip: look.branch.clone(), behind: self.behind(look)?, why };
-        Ok(Publication { view: Some(view), is_held: matches!(step, Step::Hold(_)) })
+        Ok(Publication { view: self.view(step, look)?, is_held: matches!(step, Step::Hold(_)) })
+    }
+
+    /// Tells how far the source is, and why it stays so where the next step is to do nothing.
+    fn view(&self, step: Step, look: &Look) -> Result<Option<PublishedView>, PublishError> {
+        let why = match step {
+            Step::Skip => Some(self.in_use(look)),
+            Step::Hold(hold) => Some(self.hold(hold, look)),
+            Step::NotBegun => return Ok(None),
+            _ => None,
+        };
+        let (tip, behind) = (look.branch.clone(), Some(self.behind(look)?));
+        Ok(Some(PublishedView { to: self.source.path.clone(), tip, behind, why }))
     }
 
     /// Returns how many commits of the run the branch lacks.

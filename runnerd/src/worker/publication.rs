@@ -14,8 +14,8 @@ use crate::causes::in_one_line;
 use crate::clock;
 use crate::git::{GitError, MovedRef, Repository};
 use crate::obstruction::{Obstructs as _, obstruction};
-use crate::publish::{Publication, PublishError, Published, publish};
-use crate::store::{RepoFile, Store};
+use crate::publish::{self, Publication, PublishError, Published};
+use crate::store::{RepoFile, Source, Store};
 use crate::upstream::{PUSH, Sent, Upstream};
 use crate::worker::queue::RepoQueue;
 use crate::worker::trusted::Trusted;
@@ -78,6 +78,28 @@ pub(crate) fn publish_again(queue: &mut RepoQueue) {
     publish_at_rest(queue);
 }
 
+/// Looks how far a run is published that nobody drives, for whoever asks: a person moves branches too. Nothing is done.
+pub(crate) fn look_again(queue: &mut RepoQueue) {
+    let Some(source) = queue.file.source.clone() else { return };
+    if queue.upstream.is_some() || !queue.is_at_rest() {
+        return;
+    }
+    let looked = block_in_place(|| publish::look(&queue.store, &repository(queue)?, &source));
+    let view = looked
+        .unwrap_or_else(|error| Some(PublishedView { why: Some(obstruction(&error).waiting()), ..unknown(&source) }));
+    let place = |view: &Option<PublishedView>| view.as_ref().map(|view| (view.tip.clone(), view.behind));
+    // Why the last try has failed is known from that alone.
+    let is_as_told = place(&view) == place(&queue.outlet.view) && view.as_ref().is_none_or(|view| view.why.is_none());
+    if !is_as_told && view != queue.outlet.view {
+        queue.outlet.view = view;
+        queue.show();
+    }
+}
+
+fn unknown(source: &Source) -> PublishedView {
+    PublishedView { to: source.path.clone(), tip: None, behind: None, why: None }
+}
+
 /// Returns what is in the way where the workspace of an isolated run is gone: whatever has met that first says less.
 pub(crate) fn workspace_gone(file: &RepoFile) -> Option<Obstruction> {
     let source = file.source.as_ref()?;
@@ -93,13 +115,13 @@ fn publish_now(queue: &mut RepoQueue) -> Result<Publication, PublishError> {
     let Some(source) = queue.file.source.clone() else { return Ok(Publication::default()) };
     let done = block_in_place(|| {
         let repository = repository(queue)?;
-        publish(&queue.store, &repository, &source)
+        publish::publish(&queue.store, &repository, &source)
     });
     let (view, is_looked_again) = match &done {
         Ok(publication) => (publication.view.clone(), publication.view.as_ref().is_some_and(|view| view.why.is_some())),
         Err(error) => {
-            let view = queue.outlet.view.take();
-            let view = view.unwrap_or(PublishedView { to: source.path, tip: None, behind: 0, why: None });
+            let view = block_in_place(|| publish::look(&queue.store, &repository(queue)?, &source));
+            let view = view.ok().flatten().unwrap_or_else(|| unknown(&source));
             // What does not pass by itself is met again by whoever goes on with the run.
             (Some(PublishedView { why: Some(obstruction(error).waiting()), ..view }), error.passes())
         }

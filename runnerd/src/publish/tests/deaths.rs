@@ -67,7 +67,7 @@ fn row_99_a_death_after_any_step_leaves_what_the_next_life_brings_to_its_end() {
                     pair.commit(&format!("{text}-{number}"));
                 }
                 let published = pair.publish();
-                assert_eq!((published.behind, published.why), (0, None), "{death:?}");
+                assert_eq!((published.behind, published.why), (Some(0), None), "{death:?}");
                 pair.assert_sound();
             }
         }

@@ -1,6 +1,6 @@
 //! What a person does to the branch in the source while the run goes on, and that what he is told then lets it go on.
 
-use super::super::last_kept;
+use super::super::{last_kept, look};
 use super::fixture::{Pair, git};
 use crate::git::Repository;
 
@@ -50,6 +50,24 @@ fn a_branch_that_was_set_back_is_moved_on_again() {
 }
 
 #[test]
+fn what_has_become_of_a_branch_is_seen_by_a_look_that_changes_nothing() {
+    let pair = Pair::new();
+    let first = pair.commit("one");
+    pair.publish();
+    let second = pair.commit("two");
+    pair.publish();
+    let look = || look(&pair.store, &pair.workspace, &pair.of).map(|view| view.expect("the run has commits"));
+    assert_eq!((look().unwrap().behind, look().unwrap().tip), (Some(0), Some(second)));
+    pair.source_git(&format!("branch --quiet --force runner/x {first}"));
+    assert_eq!((look().unwrap().behind, pair.branch()), (Some(1), first));
+    pair.source_git("branch --quiet -D runner/x");
+    let gone = look().unwrap();
+    assert!(gone.tip.is_none() && gone.why.is_some(), "{gone:?}");
+    std::fs::rename(pair.source(), pair.place("elsewhere")).unwrap();
+    assert!(look().is_err(), "what cannot be read is no branch that is as it was");
+}
+
+#[test]
 fn row_104_a_branch_that_was_deleted_holds_the_run_and_comes_back_with_all_that_it_had() {
     for keeper_too in [false, true] {
         let pair = Pair::new();
@@ -80,7 +98,7 @@ fn row_101_a_branch_that_is_checked_out_is_left_and_caught_up_with() {
     pair.commit("two");
     let tip = pair.commit("three");
     let published = pair.publish();
-    assert_eq!((published.tip.as_deref(), published.behind), (Some(first.as_str()), 2));
+    assert_eq!((published.tip.as_deref(), published.behind), (Some(first.as_str()), Some(2)));
     let why = published.why.unwrap();
     assert_eq!(why.message, format!("runner/x is in use in {}", pair.source().display()));
     assert_eq!(pair.source_git("status --porcelain"), "");
@@ -102,7 +120,7 @@ fn a_branch_is_in_use_wherever_a_work_tree_comes_back_to_it() {
     let linked = pair.place("linked");
     pair.source_git(&format!("worktree add --quiet {} runner/x", linked.display()));
     let is_left = |how: &str| {
-        assert_eq!((pair.publish().behind, pair.branch()), (1, first.clone()), "{how}");
+        assert_eq!((pair.publish().behind, pair.branch()), (Some(1), first.clone()), "{how}");
     };
     is_left("checked out in a linked work tree");
     let steps = ["-c", "sequence.editor=sed -i s/pick/edit/", "rebase", "--quiet", "-i", "HEAD~1"];
@@ -140,7 +158,7 @@ fn a_branch_that_is_checked_out_at_the_moment_of_its_move_goes_back() {
             publisher.note.write(&super::super::Published { from, to: look.tip, is_done: false }).unwrap();
             publisher.set_branch(from, look.tip).unwrap();
             assert_ne!(pair.source_git("status --porcelain"), "", "a commit of the run's looks taken back");
-            assert_eq!(pair.publish().behind, 1);
+            assert_eq!(pair.publish().behind, Some(1));
         } else {
             publisher.move_branch(&look).unwrap();
         }
@@ -163,7 +181,7 @@ fn a_branch_that_is_checked_out_after_its_move_stays() {
     assert_eq!(pair.publish().why, None);
     assert_eq!((pair.branch(), pair.source_git("status --porcelain")), (second.clone(), String::new()));
     pair.commit("three");
-    assert_eq!(pair.publish().behind, 1);
+    assert_eq!(pair.publish().behind, Some(1));
     assert_eq!((pair.branch(), pair.source_git("status --porcelain")), (second, String::new()));
 }
 

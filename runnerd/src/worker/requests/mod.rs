@@ -15,6 +15,7 @@ use runner_core::verdict::StopCause;
 
 pub(crate) use self::steer::answer_rechecked;
 use crate::worker::Message;
+use crate::worker::publication::look_again;
 use crate::worker::queue::RepoQueue;
 
 /// Answers a request; returns what it means for the live run.
@@ -51,6 +52,7 @@ pub(crate) fn handle(queue: &mut RepoQueue, message: Message) -> Option<StopCaus
             let _ = reply.send(queue.confirm(digest));
         }
         Message::Describe { run, reply } => {
+            look_again(queue);
             let _ = reply.send(queue.describe(&run));
         }
         Message::List { reply } => {
