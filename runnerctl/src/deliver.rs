@@ -7,6 +7,7 @@ pub(crate) mod address;
 pub(crate) mod body;
 pub(crate) mod checkout;
 pub(crate) mod comments;
+mod desk;
 pub(crate) mod forge;
 mod github;
 mod gitlab;

@@ -1,5 +1,6 @@
 //! What ends a command that has something to take away first: Ctrl-C, and what a service or a terminal that goes sends.
 
+use protocol::error::ExitStatus;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
@@ -27,5 +28,17 @@ impl Interrupts {
             _ = self.term.recv() => {}
             _ = self.hup.recv() => {}
         }
+    }
+}
+
+/// Does something unless it is interrupted: then it is dropped, and has taken away what is its own when this returns.
+pub(crate) async fn unless_interrupted<T>(
+    what: &str,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let mut stop = Interrupts::listen()?;
+    tokio::select! {
+        done = work => done,
+        () = stop.next() => Err(Failure::new(ExitStatus::Interrupted, "interrupted", format!("{what} was interrupted"))),
     }
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::commands::daemon::program as daemon_program;
 use crate::failure::Failure;
-use crate::interrupts::Interrupts;
+use crate::interrupts::unless_interrupted;
 use crate::invocation::Invocation;
 use crate::own_daemon::OwnDaemon;
 use crate::program::{Call, Said, Unstarted, run};
@@ -69,21 +69,18 @@ pub(crate) async fn within<T>(
         let message = format!("a remote is looked at from here, and not from {host}");
         return Err(Failure::usage(message).hint("leave --host and --all-hosts away"));
     }
-    let mut stop = Interrupts::listen()?;
-    let folder = tempfile::Builder::new().prefix("runnerd-").tempdir();
-    let mirror = Mirror { folder: folder.map_err(|error| Failure::io("making a folder for the branches", &error))? };
-    let asked = async {
+    unless_interrupted("the look", async {
+        let folder = tempfile::Builder::new().prefix("runnerd-").tempdir();
+        let folder = folder.map_err(|error| Failure::io("making a folder for the branches", &error))?;
+        let mirror = Mirror { folder };
         mirror.fill(invocation, wanted).await?;
         let own = OwnDaemon::start().await?;
         let inside = invocation.apart(own.socket().to_owned(), mirror.folder.path().to_owned());
         let answer = asked(&inside).await;
         own.stop(&inside).await?;
         answer
-    };
-    tokio::select! {
-        answer = asked => answer,
-        () = stop.next() => Err(Failure::new(ExitStatus::Interrupted, "interrupted", "the look was interrupted")),
-    }
+    })
+    .await
 }
 
 /// Returns the id of the run that is meant: the only one where none is named.

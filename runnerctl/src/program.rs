@@ -5,11 +5,15 @@ use std::io;
 use std::path::Path;
 use std::pin::pin;
 use std::process::{ExitStatus as Ended, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use protocol::error::ExitStatus;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use crate::failure::Failure;
@@ -113,10 +117,12 @@ pub(crate) async fn run(call: Call<'_>) -> Result<Said, Unstarted> {
     }
     command.stdin(if call.input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let mut child = match command.spawn() {
+    ends_with_us(&mut command);
+    let mut running = match command.spawn() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Unstarted::Missing),
-        child => child.map_err(failed)?,
+        child => Running(child.map_err(failed)?),
     };
+    let child = &mut running.0;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {
@@ -142,6 +148,41 @@ pub(crate) async fn run(call: Call<'_>) -> Result<Said, Unstarted> {
         complaint: complaint.text().unwrap_or_else(|error| error.to_string()),
     })
 }
+
+/// A program that is under way. Where nobody waits for its end any more it is asked to end, so that it ends what it has started,
+/// as git does with the `ssh` of a push; after a moment it is killed.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has been waited for has no number any more.
+        let Some(pid) = self.0.id().and_then(|pid| i32::try_from(pid).ok()) else { return };
+        let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        let begun = Instant::now();
+        while begun.elapsed() < HEARD_OUT && matches!(self.0.try_wait(), Ok(None)) {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Has the kernel ask the program to end where this one is killed, which can ask for nothing then. The thread that starts
+/// programs is the only one of the runtime, and lives as long as this program does.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the death signal is set between fork and exec")]
+fn ends_with_us(command: &mut Command) {
+    let parent = nix::unistd::getpid();
+    // SAFETY: it makes two system calls, and allocates nothing.
+    unsafe {
+        command.pre_exec(move || {
+            nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;
+            // It may have died before that line.
+            if nix::unistd::getppid() == parent { Ok(()) } else { Err(nix::errno::Errno::ESRCH.into()) }
+        });
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ends_with_us(_command: &mut Command) {}
 
 /// What was read of a stream.
 #[derive(Debug, Default)]

@@ -14,10 +14,14 @@ use crate::confirm::confirmed;
 use crate::deliver::hearing::{Hearing, hear};
 use crate::deliver::sending::{Sending, Wanted};
 use crate::failure::Failure;
+use crate::interrupts::unless_interrupted;
 use crate::invocation::Invocation;
 use crate::text::deliver::{delivered, feedback};
 use crate::text::safe::safe_lines;
 use crate::ui::Ui;
+
+/// What is told to have been interrupted.
+const DELIVERY: &str = "the delivery";
 
 const EXAMPLES: &str = "Examples:
   runnerctl deliver port                  push deliver/port, open a draft
@@ -102,7 +106,7 @@ pub(crate) async fn when_completed(invocation: &Invocation<'_>, path: WirePath, 
         yes: true,
     };
     let sending = Sending { ui: invocation.ui, connection: &connection, path, described: &described, wanted };
-    let sent = sending.send().await?;
+    let sent = unless_interrupted(DELIVERY, sending.send()).await?;
     invocation.ui.answer("deliver", &sent, |_| delivered(&sent))
 }
 
@@ -120,7 +124,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Resul
     let described = confirmed(ui, args.yes, request).await?;
     if args.feedback {
         let hearing = Hearing { add: args.add, anyone: args.anyone, dry_run: args.dry_run };
-        let (reply, left_out) = hear(&connection, (path, &described), hearing).await?;
+        let heard = hear(&connection, (path, &described), hearing);
+        let (reply, left_out) = unless_interrupted(DELIVERY, heard).await?;
         if args.dry_run && !ui.json {
             ui.note(&feedback(&reply, left_out));
             Ui::verbatim(&safe_lines(&reply.text))?;
@@ -132,7 +137,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Resul
     let DeliverArgs { base, form, ready, with_runner, unproven, yes, dry_run, .. } = args;
     let wanted = Wanted { base, form: land::form(form), with_runner, unproven, ready, yes };
     let sending = Sending { ui, connection: &connection, path, described: &described, wanted };
-    let sent = if dry_run { sending.preview().await? } else { sending.send().await? };
+    let sent = if dry_run { sending.preview().await? } else { unless_interrupted(DELIVERY, sending.send()).await? };
     ui.answer("deliver", &sent, |_| delivered(&sent))?;
     Ok(ExitStatus::Fine)
 }

@@ -1,31 +1,16 @@
 //! The forge at which a request to take a branch is opened: GitHub by `gh`, GitLab by `glab`, any other by a program of
 //! the person's, or by hand.
-//!
-//! Programs of forges work in an empty folder: what a repository's own git configuration says does not reach them.
-
-use std::ffi::OsString;
-use std::fs;
-use std::path::PathBuf;
 
 use protocol::delivery::FeedbackItem;
 use protocol::error::ExitStatus;
-use tempfile::TempDir;
 
 use super::address::Address;
+use super::desk::Desk;
 use super::github::GitHub;
 use super::gitlab::GitLab;
 use super::own::Own;
 use crate::failure::Failure;
-use crate::program::{self, Call, Said, Unstarted};
 
-/// What programs of forges are told: that nobody answers, and that nothing of their own is to be looked for.
-const UNATTENDED: &[(&str, &str)] = &[
-    ("GH_PROMPT_DISABLED", "1"),
-    ("GH_NO_UPDATE_NOTIFIER", "1"),
-    ("GLAB_CHECK_UPDATE", "false"),
-    ("NO_PROMPT", "1"),
-    ("NO_COLOR", "1"),
-];
 /// The forges whose programs may be asked about a host that is not known by its name.
 const PROGRAMS: [&str; 2] = ["gh", "glab"];
 
@@ -114,59 +99,6 @@ pub(crate) enum Forge {
         /// Why.
         why: String,
     },
-}
-
-/// Runs programs of forges.
-#[derive(Debug)]
-pub(crate) struct Desk {
-    folder: TempDir,
-}
-
-impl Desk {
-    /// Makes the empty folder.
-    pub(crate) fn make() -> Result<Self, Failure> {
-        let folder = tempfile::Builder::new().prefix("runnerctl-deliver-").tempdir();
-        Ok(Self { folder: folder.map_err(|error| Failure::io("making a temporary folder", &error))? })
-    }
-
-    /// Writes a description for a program to read.
-    pub(crate) fn file(&self, body: &str) -> Result<PathBuf, Failure> {
-        let path = self.folder.path().join("description.md");
-        fs::write(&path, body).map_err(|error| Failure::io(format!("writing {}", path.display()), &error))?;
-        Ok(path)
-    }
-
-    /// Runs a program to its end.
-    pub(crate) async fn run(&self, argv: Vec<OsString>, input: Vec<u8>) -> Result<Said, Unstarted> {
-        program::run(Call { argv, folder: self.folder.path(), env: UNATTENDED, input, tail: None }).await
-    }
-
-    /// Runs a program of a forge that prints a log, and returns the end of it; none where it has none to print.
-    pub(crate) async fn log<'a>(&self, argv: impl IntoIterator<Item = &'a str>, tail: usize) -> Option<String> {
-        let (argv, input) = (argv.into_iter().map(OsString::from).collect(), Vec::new());
-        let call = Call { argv, folder: self.folder.path(), env: UNATTENDED, input, tail: Some(tail) };
-        program::run(call).await.ok().filter(|said| said.ended.success()).map(|said| said.out)
-    }
-
-    /// Runs a program of a forge that is there.
-    pub(crate) async fn say<'a>(&self, argv: impl IntoIterator<Item = &'a str>) -> Result<Said, Failure> {
-        let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();
-        let name = argv.first().cloned().unwrap_or_default();
-        self.run(argv, Vec::new()).await.map_err(|error| match error {
-            Unstarted::Failed(failure) => failure,
-            Unstarted::Missing => Failure::new(ExitStatus::Error, "forge", format!("{} is gone", name.display())),
-        })
-    }
-
-    async fn has(&self, program: &str) -> bool {
-        !matches!(self.run(vec![program.into(), "--version".into()], Vec::new()).await, Err(Unstarted::Missing))
-    }
-
-    /// Whether a program of a forge has a login for a host.
-    async fn knows(&self, program: &str, host: &str) -> bool {
-        let argv = [program, "auth", "status", "--hostname", host].map(OsString::from).to_vec();
-        matches!(self.run(argv, Vec::new()).await, Ok(said) if said.ended.success())
-    }
 }
 
 impl Forge {

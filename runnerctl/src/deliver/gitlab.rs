@@ -4,7 +4,8 @@ use serde::Deserialize;
 
 use super::address::{Address, escaped};
 use super::comments::{self, gitlab as read};
-use super::forge::{Desk, Heard, Offer, Open, Renewal, Standing};
+use super::desk::Desk;
+use super::forge::{Heard, Offer, Open, Renewal, Standing};
 use super::logs;
 use crate::failure::Failure;
 

@@ -8,7 +8,8 @@ use protocol::path::WirePath;
 use protocol::request::AtRun;
 
 use super::checkout::Checkout;
-use super::forge::{Desk, Forge, Heard, Standing};
+use super::desk::Desk;
+use super::forge::{Forge, Heard, Standing};
 use super::sending::Sending;
 use crate::failure::Failure;
 

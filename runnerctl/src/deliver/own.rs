@@ -7,7 +7,8 @@ use std::ffi::OsString;
 use protocol::error::ExitStatus;
 use serde_json::json;
 
-use super::forge::{Desk, Offer};
+use super::desk::Desk;
+use super::forge::Offer;
 use crate::failure::Failure;
 use crate::program::Unstarted;
 

@@ -1,10 +1,13 @@
 //! The branch at the remote: what is pushed, and that commits of others stay.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::json;
 
 use crate::fake::text;
@@ -170,6 +173,40 @@ fn row_110_a_delivery_that_was_killed_before_its_request_is_brought_to_its_end()
     let output = stage.deliver(&[]);
     assert!(text(&output).contains("opened pull request: https://github.com/o/r/pull/5"), "{}", text(&output));
     assert_eq!(stage.at_remote(), stage.tip());
+}
+
+/// The folders that deliveries have made and not taken away.
+fn desks(stage: &Stage) -> Vec<PathBuf> {
+    let entries = fs::read_dir(stage.folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.filter(|path| path.display().to_string().contains("/runnerctl-deliver-")).collect()
+}
+
+#[test]
+fn a_push_ends_with_the_delivery_that_is_ended_and_its_folder_goes() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
+        let stage = Stage::new();
+        let gate = stage.path("forge/connection");
+        assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs").success());
+        // A remote that takes everything and says nothing, until its client is gone.
+        let hangs = "case $last in git-receive-pack*) exec 3> \"$FORGE/connection\"; echo >&3; exec cat > /dev/null ;; esac\nexec ";
+        stage.program("ssh", &SSH.replace("exec ", hangs));
+        let mut client = stage.client(&["--base", "main"]);
+        let mut client = client.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("runs");
+        let mut connection = BufReader::new(fs::File::open(&gate).expect("somebody writes"));
+        connection.read_line(&mut String::new()).expect("it is pushing");
+        kill(Pid::from_raw(i32::try_from(client.id()).expect("a number")), signal).expect("it is there");
+        client.wait().expect("is gone");
+        connection.read_to_end(&mut Vec::new()).expect("the push ends too");
+        assert_eq!(desks(&stage).len(), usize::from(signal == Signal::SIGKILL), "{signal}");
+        for desk in desks(&stage) {
+            let aged = Command::new("touch").args(["-d", "2 minutes ago"]).arg(desk).status().expect("touch runs");
+            assert!(aged.success());
+        }
+        stage.program("ssh", SSH);
+        let output = stage.deliver(&["--base", "main"]);
+        assert!(text(&output).contains("opened pull request"), "{}", text(&output));
+        assert_eq!((stage.at_remote(), desks(&stage)), (stage.tip(), Vec::new()), "{signal}");
+    }
 }
 
 #[test]
