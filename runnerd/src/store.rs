@@ -235,6 +235,11 @@ impl Store {
         self.remove()
     }
 
+    /// Returns the folder of the repository whose git folder this is.
+    pub fn of(&self, common_dir: &Path) -> Self {
+        Self::new(&self.vault, &repo_id(common_dir))
+    }
+
     /// Returns the folders of all repositories of this daemon.
     pub fn beside(&self) -> Result<Vec<Self>, StoreError> {
         Self::all(&self.vault)

@@ -72,6 +72,28 @@ fn a_branch_that_is_set_back_or_deleted_after_the_run_is_told_so_when_somebody_a
 }
 
 #[test]
+fn objects_that_lie_about_in_the_source_are_packed_unless_a_person_has_said_otherwise() {
+    for is_packed in [true, false] {
+        let home = Home::new();
+        let repo = home.scripted("plain");
+        for number in 0..2000 {
+            repo.write(&format!("many/{number}"), &number.to_string());
+        }
+        repo.commit("Many files");
+        if !is_packed {
+            repo.git(&["config", "gc.auto", "0"]);
+        }
+        repo.script().always(WRITES);
+        let _daemon = home.daemon();
+        run(&home, &repo, "tidy").exits(0);
+        let loose = repo.git(&["count-objects"]);
+        let loose: u32 = loose.split(' ').next().and_then(|count| count.parse().ok()).expect("a number");
+        assert_eq!(loose < 100, is_packed, "{loose}");
+        repo.assert_sound();
+    }
+}
+
+#[test]
 fn a_branch_that_grows_is_no_base_and_one_in_the_way_is_told() {
     let home = Home::new();
     let repo = home.scripted("plain");

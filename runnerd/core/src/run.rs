@@ -21,7 +21,7 @@ use protocol::command::{Command, Ways};
 use protocol::view::StopReason;
 
 pub use self::next::{
-    Next, Standing, ends_again, is_packed_after, next, on_resume, reason_after_change, resumed, role, role_reason,
+    Next, Standing, ends_again, is_to_be_packed, next, on_resume, reason_after_change, resumed, role, role_reason,
 };
 pub use self::queue::{Turn, Wanted, current, free_id, put, turn};
 pub use self::record::{Asked, Beginning, End, Preparation, ResumeOrder, RunRecord, Settled, State, Uncommitted};

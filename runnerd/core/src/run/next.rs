@@ -20,8 +20,8 @@ use crate::usage::{self, Spent};
 use crate::verdict::{FaultKind, StopCause, Task, Verdict};
 use crate::wait::Wait;
 
-/// Iterations after which git is asked to pack what they have left one by one.
-const PACKED_EVERY: u32 = 50;
+/// Objects in one of the 256 folders that single ones are kept in, from which on git is asked to pack all: some thousand then.
+const PACKED_FROM: usize = 4;
 /// Answers `decomposed` in a row that end a run.
 const MAX_DECOMPOSED_IN_ROW: u32 = 20;
 /// Deaths in a row on one node that end a run.
@@ -371,8 +371,8 @@ pub fn resumed(state: &RunState, more: u32) -> RunState {
     }
 }
 
-/// Tells whether git's objects are packed after an iteration: often enough that few lie about, seldom enough that it costs
-/// nothing.
-pub fn is_packed_after(iter: u32) -> bool {
-    iter.is_multiple_of(PACKED_EVERY)
+/// Tells whether git's objects are packed, by how many lie about in one of their 256 folders: often enough that few do, seldom
+/// enough that it costs nothing.
+pub fn is_to_be_packed(in_one_folder: usize) -> bool {
+    in_one_folder >= PACKED_FROM
 }

@@ -7,7 +7,7 @@ use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, RunStatus,
 use runner_core::approval::{Decision, Pending, PersonDecision, pending};
 use runner_core::fallback::{self, Outage};
 use runner_core::policy::{Kinds, Policy, ReviewBy};
-use runner_core::run::{Asked, Next, Standing, is_packed_after, next, on_resume, resumed, role};
+use runner_core::run::{Asked, Next, Standing, is_to_be_packed, next, on_resume, resumed, role};
 use runner_core::usage::Spent;
 use runner_core::verdict::{FaultKind, StopCause, Task, Verdict};
 
@@ -518,7 +518,7 @@ fn counters_are_reset_only_where_they_would_stop_a_run_that_had_ended() {
 }
 
 #[test]
-fn git_packs_after_every_fiftieth_iteration() {
-    let packed: Vec<u32> = (1..=200).filter(|iter| is_packed_after(*iter)).collect();
-    assert_eq!(packed, [50, 100, 150, 200]);
+fn git_packs_where_some_thousand_objects_lie_about() {
+    let packed: Vec<usize> = (0..=6).filter(|found| is_to_be_packed(*found)).collect();
+    assert_eq!(packed, [4, 5, 6]);
 }

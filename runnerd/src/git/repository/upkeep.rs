@@ -3,6 +3,8 @@
 //! Nothing is dropped, reachable or not: what is done looks at objects and at no reference.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::sync::Mutex;
 
 use super::program::Git;
 use crate::git::{GitError, Repository};
@@ -14,11 +16,32 @@ const LARGE_PACK: u64 = 64 << 20;
 /// Of git's maintenance those tasks that take no object away; `gc` would.
 const TASKS: [&str; 2] = ["--task=loose-objects", "--task=incremental-repack"];
 
+/// The folder of which single objects are counted, as git itself does for its estimate: names are spread evenly.
+const SAMPLE: &str = "objects/17";
+/// Held while something is packed: several runs have one source.
+static PACKING: Mutex<()> = Mutex::new(());
+
 impl Repository {
+    /// Returns how many objects lie about one by one in one of their 256 folders.
+    pub fn loose_in_one_folder(&self) -> Result<usize, GitError> {
+        let folder = self.common_dir().join(SAMPLE);
+        match fs::read_dir(&folder) {
+            Ok(listed) => Ok(listed.count()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(GitError::io("listing", &folder)(error)),
+        }
+    }
+
+    /// Tells whether nothing is to be packed here by itself, as a person has set: `gc.auto` is 0.
+    pub fn is_left_unpacked(&self) -> Result<bool, GitError> {
+        Ok(self.open()?.config_snapshot().integer("gc.auto") == Some(0))
+    }
+
     /// Lets git pack what lies about, and roll small packs up into larger ones.
     ///
-    /// Does nothing while somebody else's maintenance is under way.
+    /// Does nothing while something is packed already, or somebody else's maintenance is under way.
     pub fn pack_objects(&self) -> Result<(), GitError> {
+        let Ok(_turn) = PACKING.try_lock() else { return Ok(()) };
         if self.is_maintained()? {
             return Ok(());
         }

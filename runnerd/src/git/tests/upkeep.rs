@@ -33,6 +33,24 @@ fn grown() -> Fixture {
 }
 
 #[test]
+fn what_lies_about_is_estimated_by_one_folder_and_a_persons_setting_is_seen() {
+    let fixture = Fixture::new();
+    let repository = fixture.repository();
+    assert!(repository.loose_in_one_folder().unwrap() < 2);
+    for number in 0..2000 {
+        fixture.write(format!("many-{number}"), number.to_string());
+    }
+    fixture.git(&["add", "-A"]);
+    let found = repository.loose_in_one_folder().unwrap();
+    assert!((2..20).contains(&found), "{found}");
+    repository.pack_objects().unwrap();
+    assert_eq!(repository.loose_in_one_folder().unwrap(), 0);
+    assert!(!repository.is_left_unpacked().unwrap());
+    fixture.git(&["config", "gc.auto", "0"]);
+    assert!(fixture.repository().is_left_unpacked().unwrap());
+}
+
+#[test]
 fn objects_that_lie_about_become_a_pack_and_those_that_nothing_names_stay() {
     let fixture = grown();
     fixture.write("lost.txt", "named by nothing");

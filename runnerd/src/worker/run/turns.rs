@@ -16,6 +16,7 @@ use super::worker::{Means, Then, Worker};
 use super::{give_up, hooks, mailbox, prepare, recover};
 use crate::causes::in_one_line;
 use crate::clock;
+use crate::git::{GitError, Repository};
 use crate::obstruction::obstruction;
 use crate::store::{RepoFile, Store};
 use crate::worker::Handle;
@@ -28,6 +29,7 @@ use crate::worker::iteration::log::{Entries, JournalLog};
 use crate::worker::publication;
 use crate::worker::queue::{RepoQueue, Wires};
 use crate::worker::requests::{self, changes};
+use crate::worker::trusted::Trusted;
 use crate::worker::view::snapshot;
 
 /// Requests that may wait for a worker.
@@ -266,19 +268,33 @@ async fn iterate(worker: &mut Worker, id: &str) -> Result<Then, Failure> {
             let then = follow_up::settled(worker, id, settled).await?;
             worker.sweep_live();
             worker.close_journal();
-            keep_small(&context, task.iter);
+            keep_small(&worker.queue, &context);
             Ok(then)
         }
     }
 }
 
-/// Packs what the commits of many iterations have left one by one; the run goes on without where that fails.
-fn keep_small(context: &RunContext, iter: u32) {
-    if !run::is_packed_after(iter) {
-        return;
-    }
-    let packed = block_in_place(|| context.repository()?.pack_objects());
+/// Packs what the commits of many iterations have left one by one, also in the repository that they are published to; the run
+/// goes on without where that fails.
+fn keep_small(queue: &RepoQueue, context: &RunContext) {
+    let pack = |repository: &Repository| -> Result<(), GitError> {
+        match repository.loose_in_one_folder()? {
+            found if run::is_to_be_packed(found) && !repository.is_left_unpacked()? => repository.pack_objects(),
+            _ => Ok(()),
+        }
+    };
+    let packed: Result<(), GitError> = block_in_place(|| {
+        let repository = context.repository()?;
+        pack(&repository)?;
+        match &queue.file.source {
+            Some(source) => {
+                let store = queue.store.of(source.common_dir.as_path());
+                pack(&Trusted::of(&store, source.path.as_path()).bound()?)
+            }
+            None => Ok(()),
+        }
+    });
     if let Err(error) = packed {
-        tracing::warn!(run = context.run, iter, error = in_one_line(&error), "git's objects are not packed");
+        tracing::warn!(run = context.run, error = in_one_line(&error), "git's objects are not packed");
     }
 }
