@@ -236,6 +236,7 @@ impl Store {
     }
 
     /// Returns the folder of the repository whose git folder this is.
+    #[must_use]
     pub fn of(&self, common_dir: &Path) -> Self {
         Self::new(&self.vault, &repo_id(common_dir))
     }

@@ -24,7 +24,7 @@ const UNATTENDED: &[(&str, &str)] = &[
 /// What the folders are called.
 const PREFIX: &str = "runnerctl-deliver-";
 /// Time in which whoever has made a folder has it locked.
-const LOCKED_AFTER: Duration = Duration::from_secs(60);
+const LOCKED_AFTER: Duration = Duration::from_mins(1);
 
 /// Runs programs of forges.
 #[derive(Debug)]

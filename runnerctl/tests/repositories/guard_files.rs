@@ -102,6 +102,23 @@ fn an_ignored_guards_file_is_announced() {
 }
 
 #[test]
+fn a_guards_file_in_a_submodule_that_a_session_made_is_announced() {
+    for way in WAYS {
+        let home = Home::new();
+        let repo = guarded(&home, "both", "");
+        repo.script().step(
+            1,
+            "git init -q ci/aa; echo true > ci/aa/check.sh\n\
+             for place in ci/aa .; do git -C $place add -A; git -C $place commit -q -m Mine; done\n\
+             answer done 'Done.'",
+        );
+        let (receipt, _) = first(&home, &repo, way);
+        assert!(announced(&receipt).contains("ci/aa/check.sh"), "{way}: {}", announced(&receipt));
+        assert_eq!(receipt.verdict(), "RedGuard", "{way}");
+    }
+}
+
+#[test]
 fn guards_are_run_again_on_files_that_are_laid_out_by_accepted_rules() {
     let home = Home::new();
     let repo = guarded(&home, "both", "");

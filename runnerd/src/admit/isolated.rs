@@ -11,8 +11,7 @@ use runner_core::ids::check_id;
 
 use super::{
     Commands, Ground, Passed, base_named, check_config, git_error, goal, head_commit, invalid_config, refuse_no_room,
-    refuse_old_git,
-    refuse_pipes, refuse_protected, refuse_template_faults, unwritten,
+    refuse_old_git, refuse_pipes, refuse_protected, refuse_template_faults, unwritten,
 };
 use crate::config::{self, RepoConfig};
 use crate::git::{Change, Id, Repository};

@@ -113,9 +113,10 @@ impl Orphan {
             return;
         }
         let run = &self.reserved.run;
-        match forget(&self.source, &self.reserved, (&self.place, &self.owner)) {
-            Err(error) => tracing::warn!(run, error, "what was left of an isolated run without a record stays"),
-            Ok(()) => tracing::info!(run, "removed: what was left of an isolated run without a record"),
+        if let Err(error) = forget(&self.source, &self.reserved, (&self.place, &self.owner)) {
+            tracing::warn!(run, error, "what was left of an isolated run without a record stays");
+        } else {
+            tracing::info!(run, "removed: what was left of an isolated run without a record");
         }
     }
 }

@@ -613,10 +613,6 @@ const CASES: &[Case] = &[
         f.remove("parts/module");
         f.link("../dir", "parts/module");
     }),
-    ("submodule became a folder", with_module, |f| {
-        f.remove("parts/module");
-        f.write("parts/module/x", "x");
-    }),
     ("submodule removed by git", with_module, |f| {
         f.git(&["rm", "-q", "parts/module"]);
     }),

@@ -387,6 +387,27 @@ fn repository_that_becomes_a_submodule_is_held_back_no_longer() {
 }
 
 #[test]
+fn files_in_the_place_of_a_submodule_are_stored_as_files() {
+    for engine in ENGINES {
+        let fixture = Fixture::new();
+        let head = fixture.git(&["rev-parse", "HEAD"]);
+        // It was a folder of files, and its repository is gone.
+        for name in ["dir", "vendored"] {
+            fixture.git(&["rm", "-r", "--cached", "--quiet", "--ignore-unmatch", name]);
+            fixture.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},{name}")]);
+        }
+        fixture.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},empty")]);
+        fixture.git(&["commit", "--quiet", "-m", "submodules"]);
+        fixture.write("vendored/lib.txt", "theirs");
+        fs::create_dir(fixture.path("empty")).unwrap();
+        assert_eq!(held(&commit(&fixture.by(engine)).unwrap()), Vec::<&str>::new(), "{engine:?}");
+        let tree = fixture.git(&["ls-tree", "-r", "--name-only", "HEAD", "dir", "vendored", "empty"]);
+        assert_eq!(tree, "dir/c.txt\ndir/sub/d.txt\ndir/sub/e.txt\nempty\nvendored/lib.txt", "{engine:?}");
+        fixture.assert_sound();
+    }
+}
+
+#[test]
 fn file_that_somebody_committed_is_held_back_no_longer() {
     for engine in ENGINES {
         let fixture = Fixture::new();

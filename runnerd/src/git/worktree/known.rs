@@ -5,6 +5,9 @@
 //! An entry with the mark `UPTODATE` was read and settled: its file has changed if it looks otherwise. Any other is read.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use gix::ObjectId;
 use gix::bstr::{BStr, BString, ByteSlice as _};
@@ -124,6 +127,7 @@ impl<'a> Tracked<'a> {
         tracked.names = names::read(repo, paths, (&mut tracked.state, head), is_new)?;
         let never = paths.memory.lock().never.clone();
         tracked.names.disown(&tracked.state, &never);
+        tracked.disown_folders()?;
         tracked.keep_guarded();
         tracked.remove_missing();
         Ok(tracked)
@@ -144,6 +148,22 @@ impl<'a> Tracked<'a> {
         doubt(&mut state, &always);
         let names = Names { is_new, ..Names::default() };
         Ok(Self { paths, state, names, tree, removed: Vec::new() })
+    }
+
+    /// Takes out each submodule in whose place files stand and no repository: git passes over them, and they would be in no
+    /// commit. In the runner's folder there is none.
+    fn disown_folders(&mut self) -> Result<(), GitError> {
+        let submodules = self.state.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
+        for path in submodules.map(|entry| entry.path(&self.state)) {
+            let folder = self.paths.file(path);
+            let is_own = self.paths.owns(&[path.as_bytes(), b"/"].concat());
+            if is_own || holds_plain_files(&folder).map_err(GitError::io("looking at", &folder))? {
+                self.names.missing.push(path.to_owned());
+            }
+        }
+        self.names.missing.sort_unstable();
+        self.names.missing.dedup();
+        Ok(())
     }
 
     /// Has files that are not to be untracked be so still, where they are there.
@@ -234,6 +254,17 @@ impl Files {
         doubt(&mut self.state, &governed);
         Ok(self.state)
     }
+}
+
+/// Tells whether something stands in a folder that is no repository.
+fn holds_plain_files(folder: &Path) -> io::Result<bool> {
+    let is_folder = match folder.symlink_metadata() {
+        Ok(found) => found.is_dir(),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => false,
+        Err(error) => return Err(error),
+    };
+    let is_repository = || folder.join(".git").symlink_metadata().is_ok();
+    Ok(is_folder && !is_repository() && fs::read_dir(folder)?.next().transpose()?.is_some())
 }
 
 fn is_below(path: &BString, folder: &BString) -> bool {

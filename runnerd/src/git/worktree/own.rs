@@ -106,7 +106,9 @@ impl Own {
             };
             let is_known = state.entry_range(path.as_ref()).is_some();
             if kind.is_dir() {
-                let is_repository = path != root && file.join(".git").symlink_metadata().is_ok();
+                // The folder itself and those right below it are the runner's, whatever a session has made of them.
+                let is_made = path[root.len()..].find_iter(b"/").count() < 2;
+                let is_repository = !is_made && file.join(".git").symlink_metadata().is_ok();
                 if is_repository && !is_known {
                     // One that is held back is hidden from git too.
                     if !exclude::read(paths)?.contains([&path[..], b"/"].concat().as_bstr()) {

@@ -120,7 +120,7 @@ pub(crate) fn departure(context: &RunContext, repository: &Repository, loaded: &
     watch(repository, loaded)?;
     let Known { watched, guarded } = known(repository, loaded)?;
     let accepted = &guarded.accepted;
-    let paths = paths_in_work_tree(context, repository, &patterns(watched))?;
+    let paths = paths_in_work_tree(context, repository, loaded)?;
     let ignored = ignored::among(context, repository, known(repository, loaded)?, &paths)?;
     let mut standing = forms(context, repository, paths.difference(&ignored))?;
     if !repository.has_executable_bit()? {
@@ -250,20 +250,20 @@ pub(super) fn patterns(watched: &Watched) -> Patterns {
     Patterns::new(watched.globs.iter().cloned())
 }
 
-/// Returns the paths that these globs name and that may stand in the work tree. No link is followed, and submodules are left
-/// out.
+/// Returns the watched paths that may stand in the work tree. No link is followed, and submodules are left out: those of the
+/// commit that the run began from, for a session can commit any folder as one.
 pub(super) fn paths_in_work_tree(
     context: &RunContext,
     repository: &Repository,
-    patterns: &Patterns,
+    loaded: &Loaded,
 ) -> Result<BTreeSet<String>, Obstacle> {
+    let patterns = &patterns(&known(repository, loaded)?.watched);
+    let base = loaded.run_state.base.as_ref().and_then(|base| base.parse().ok()).unwrap_or(loaded.commit);
     let places: BTreeSet<Place> = patterns.places().into_iter().collect();
     // All other folders are below the root.
     let is_all = places.contains(&Place::Folder(String::new()));
-    let is_submodule = |folder: &str| {
-        let entry = repository.head()?.commit().map(|head| repository.entry(&head, folder)).transpose()?;
-        Ok(entry.flatten().is_some_and(|entry| entry.kind == EntryKind::Submodule))
-    };
+    let is_submodule =
+        |folder: &str| Ok(repository.entry(&base, folder)?.is_some_and(|entry| entry.kind == EntryKind::Submodule));
     context.last_load.with_listing(|listing| {
         let mut paths = BTreeSet::new();
         for place in places {

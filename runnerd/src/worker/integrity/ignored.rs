@@ -128,7 +128,7 @@ pub(crate) fn without_copy(context: &RunContext, departure: &Departure) -> Resul
 
 fn standing(context: &RunContext, repository: &Repository, loaded: &Loaded) -> Result<Definition, Obstacle> {
     let known = definition::known(repository, loaded)?;
-    let paths = definition::paths_in_work_tree(context, repository, &definition::patterns(&known.watched))?;
+    let paths = definition::paths_in_work_tree(context, repository, loaded)?;
     let mut standing = Definition::new();
     for path in among(context, repository, known, &paths)? {
         let found = std::fs::symlink_metadata(context.layout.path(&path));

@@ -72,7 +72,7 @@ impl Listing {
 }
 
 impl Folder {
-    /// Lists a folder; none where nobody may, or it is gone: the guard finds nothing there either.
+    /// Lists a folder; none where it is gone. What cannot be listed can be read by name all the same.
     fn list((absolute, path): (&Path, &str), found: &Metadata, patterns: &Patterns) -> Result<Option<Self>, Obstacle> {
         let changed = Timestamp::new(found.ctime(), i32::try_from(found.ctime_nsec()).unwrap_or(0)).ok();
         let is_settled = changed.is_some_and(|changed| clock::now().duration_since(changed) > SETTLED);
@@ -80,7 +80,7 @@ impl Folder {
             Self { stamp: is_settled.then(|| stamp(found)), is_repository: false, folders: vec![], files: vec![] };
         let entries = match std::fs::read_dir(absolute) {
             Ok(entries) => entries,
-            Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Obstacle::system("listing", absolute)(error)),
         };
         for entry in entries {
