@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const PROMISES: u32 = 15;
-const ROWS: u32 = 118;
+const ROWS: u32 = 119;
 /// Rows that are tests; the others say in the table why they are none.
-const FEWEST_TESTED: usize = 104;
+const FEWEST_TESTED: usize = 105;
 
 /// A line of the table.
 struct Line {
