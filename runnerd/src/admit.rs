@@ -203,7 +203,6 @@ pub fn go_on(
     env: &BTreeMap<String, String>,
     ground: Ground<'_>,
 ) -> Result<Commands, ErrorData> {
-    refuse_old_git(repository)?;
     if !ground.is_at_work {
         refuse_pipes(repository)?;
     }
