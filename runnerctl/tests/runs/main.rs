@@ -25,6 +25,7 @@ mod history;
 mod hooks;
 mod logs;
 mod other_rules;
+mod own_folder;
 mod plain;
 mod play;
 mod precedence;

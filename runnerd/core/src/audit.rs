@@ -73,6 +73,8 @@ pub struct Audit {
     ground: Ground,
     /// What people changed since the last iteration.
     since_iteration: NetDiff,
+    /// The mode of what a commit has put in the place of the runner's folder.
+    in_place_of_folder: Option<u32>,
     findings: Findings,
     /// Whether a commit could not be read.
     is_cut: bool,
@@ -144,6 +146,7 @@ impl Audit {
             since_base: None,
             ground,
             since_iteration: NetDiff::default(),
+            in_place_of_folder: None,
             findings,
             is_cut: false,
             absent: Absent::default(),
@@ -189,10 +192,14 @@ impl Audit {
             since_base.add(link.changes.iter().filter(|change| is_code(change)));
         }
         self.trees(&link.trees, matches!(part, Part::Runner { .. }));
-        if let Some(found) =
-            link.changes.iter().filter(|change| change.path == b".runner").find_map(|it| it.new.as_ref())
+        if let Some(change) = link.changes.iter().find(|change| change.path == b".runner") {
+            self.in_place_of_folder = change.new.as_ref().map(|found| found.mode);
+        }
+        // The receipt of a session puts right what the session has committed there.
+        if !matches!(part, Part::Agent { .. })
+            && let Some(mode) = self.in_place_of_folder.take()
         {
-            let found = format!("something else, with the mode {:o}", found.mode);
+            let found = format!("something else, with the mode {mode:o}");
             self.findings.violation(AuditRule::Valid, ".runner", ("a folder", &found));
         }
         let given = Given { link, reading };

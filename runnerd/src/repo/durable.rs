@@ -287,7 +287,8 @@ impl<D: Disk> Durable<'_, D> {
         match self.0.look(path) {
             Ok(Found { kind: Kind::Link, .. }) => Err(DurableError::Symlink { path: path.to_owned() }),
             Ok(Found { kind: Kind::File, mode, .. }) => Ok(match access {
-                Access::Repository => mode,
+                // What is written is data, whatever has been done to the file before.
+                Access::Repository => mode & !0o111,
                 Access::Private => file_mode(access),
             }),
             Ok(_) => Err(DurableError::WrongType { path: path.to_owned(), wanted: "file" }),
@@ -392,9 +393,9 @@ mod tests {
         let file = home.path().join("f");
         replace(&file, b"", Access::Repository).unwrap();
         assert_eq!(mode(&file), 0o644);
-        fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o775)).unwrap();
         replace(&file, b"", Access::Repository).unwrap();
-        assert_eq!(mode(&file), 0o755);
+        assert_eq!(mode(&file), 0o664, "nothing that is written there is a program");
         replace(&file, b"", Access::Private).unwrap();
         assert_eq!(mode(&file), 0o600);
         let folder = home.path().join("d/e");

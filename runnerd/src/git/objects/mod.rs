@@ -45,6 +45,11 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
+    /// Whether it is a file that can be executed.
+    pub fn is_executable(self) -> bool {
+        self == Self::Executable
+    }
+
     /// Returns git's mode.
     pub(in crate::git) fn mode(self) -> u32 {
         match self {

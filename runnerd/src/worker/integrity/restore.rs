@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use protocol::words::PhaseName;
@@ -188,6 +188,7 @@ impl Undo<'_> {
         };
         // Elsewhere than on From's line, files say nothing about what was done to them.
         if !is_elsewhere {
+            self.reset_modes()?;
             found.add(self.wrong_files()?.into_keys().map(|path| path.display().to_string()));
         }
         self.write(&found)?;
@@ -361,6 +362,35 @@ impl Undo<'_> {
         Ok(wrong)
     }
 
+    /// Gives the runner's files the executable bit that they have in From: a `chmod -R` over the work tree is no change
+    /// of theirs, and what is committed for them is checked with its mode.
+    fn reset_modes(&self) -> Result<(), Obstacle> {
+        if !self.repository.has_executable_bit()? {
+            return Ok(());
+        }
+        let entries = self.repository.entries(&self.after.from, Layout::FOLDER)?;
+        let kinds: BTreeMap<Vec<u8>, EntryKind> = entries.into_iter().map(|entry| (entry.path, entry.kind)).collect();
+        for path in present(self.context)? {
+            let name = &*path.to_string_lossy();
+            let is_checked = matches!(class(within(name)), Ownership::Runner | Ownership::AppendOnly);
+            let kind = match kinds.get(path.as_os_str().as_bytes()) {
+                Some(kind @ EntryKind::Executable) => *kind,
+                _ => EntryKind::File,
+            };
+            let file = self.context.layout.root().join(&path);
+            if !(is_checked || name == Layout::TREE)
+                || is_executable(&file)?.is_none_or(|is| is == kind.is_executable())
+            {
+                continue;
+            }
+            // A new file takes its place: this one may be a second name of somebody else's.
+            if let Standing::File(bytes) = standing(&file)? {
+                put_file(&file, kind, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Says what should stand at a path of From that is gone; an agent may remove what is its own.
     fn gone(&self, path: &str, entry: CommitEntry) -> Option<Right> {
         if path == Layout::TREE {
@@ -412,16 +442,15 @@ impl Undo<'_> {
         let file = self.context.layout.root().join(path);
         self.keep_aside(&path.to_string_lossy(), &file)?;
         remove(&file)?;
-        let bytes = match right {
+        let (kind, bytes) = match right {
             Right::Nothing => return Ok(()),
-            Right::Text(text) => text,
-            Right::From(entry) => self.repository.blob(&entry.id)?,
+            Right::Text(text) => (EntryKind::File, text),
+            Right::From(entry) => (entry.kind, self.repository.blob(&entry.id)?),
         };
         let folder = path.parent().unwrap_or(Path::new(""));
         clear_way(self.context, folder)?;
         durable::put_dir_below(self.context.layout.root(), folder, Access::Repository)?;
-        durable::replace(&file, &bytes, Access::Repository)?;
-        Ok(())
+        put_file(&file, kind, &bytes)
     }
 
     /// Keeps what stands there in the record of the iteration.
@@ -448,6 +477,26 @@ pub(crate) fn standing(file: &Path) -> Result<Standing, Obstacle> {
         Err(error) if is_absent(&error) => Ok(Standing::NoFile),
         Err(error) => Err(Obstacle::system("looking at", file)(error)),
     }
+}
+
+/// Whether a regular file has the executable bit; `None` where there is none.
+fn is_executable(file: &Path) -> Result<Option<bool>, Obstacle> {
+    match std::fs::symlink_metadata(file) {
+        Ok(found) if found.is_file() => Ok(Some(found.permissions().mode() & 0o100 != 0)),
+        Ok(_) => Ok(None),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(Obstacle::system("looking at", file)(error)),
+    }
+}
+
+/// Replaces a file by one of this kind.
+pub(crate) fn put_file(file: &Path, kind: EntryKind, bytes: &[u8]) -> Result<(), Obstacle> {
+    durable::replace(file, bytes, Access::Repository)?;
+    if kind.is_executable() {
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(file, executable).map_err(Obstacle::system("making executable", file))?;
+    }
+    Ok(())
 }
 
 /// Neither a link nor a pipe that took the file's place meanwhile is followed or waited for, and it may grow.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use runner_core::definition::{Definition, Departure};
@@ -24,6 +24,7 @@ use crate::worker::integrity::definition::{DefinitionFile, form, laid_out, rules
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::quarantine::Quarantine;
 use crate::worker::integrity::relocate::{relocate, sync_folder_of};
+use crate::worker::integrity::restore::put_file;
 
 /// What is out of its place for one run of the guard.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,12 +199,7 @@ fn put_one(file: &Path, DefinitionFile { kind, bytes }: &DefinitionFile) -> Resu
     if *kind == EntryKind::Symlink {
         return symlink(OsStr::from_bytes(bytes), file).map_err(Obstacle::system("linking", file));
     }
-    durable::replace(file, bytes, Access::Repository)?;
-    if *kind == EntryKind::Executable {
-        let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(file, executable).map_err(Obstacle::system("making executable", file))?;
-    }
-    Ok(())
+    put_file(file, *kind, bytes)
 }
 
 /// Opens the folders on the way to paths that a process has closed, for as long as something is done there.

@@ -1,0 +1,38 @@
+//! What a session does to the runner's own folder as a whole: the receipt puts it right, and `verify` takes the run for what it is.
+
+use crate::play::{Play, Row, sample};
+
+const ACCEPTED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
+
+/// Plays one session, and returns the modes of what its receipt has under `.runner`.
+fn modes_after(deed: &str) -> Vec<String> {
+    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    play.script().guard_always("echo green");
+    play.script().step(1, &format!("{deed}; echo new > a.txt; answer done 'Done.'"));
+    play.first(4).is(&ACCEPTED);
+    play.home.ctl_in(&play.repo, &["verify"]).exits(0);
+    let listed = play.repo.git(&["ls-tree", "-r", "HEAD", ".runner"]);
+    let mut modes: Vec<String> = listed.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    modes.sort();
+    modes.dedup();
+    modes
+}
+
+#[test]
+fn a_chmod_of_everything_changes_no_mode_of_the_runners_files() {
+    assert_eq!(modes_after("chmod -R 755 ."), ["100644"]);
+}
+
+#[test]
+fn a_link_that_a_session_commits_in_its_place_is_no_violation() {
+    let link = "l=$(printf /tmp | git hash-object -w --stdin); git rm -rq --cached .runner; \
+                git update-index --add --cacheinfo 120000,$l,.runner; git commit -qm mine";
+    assert_eq!(modes_after(link), ["100644"]);
+}
+
+#[test]
+fn a_submodule_that_a_session_commits_in_its_place_is_no_violation() {
+    let submodule = "h=$(git rev-parse HEAD); git rm -rq --cached .runner; \
+                     git update-index --add --cacheinfo 160000,$h,.runner; git commit -qm mine";
+    assert_eq!(modes_after(submodule), ["100644"]);
+}
