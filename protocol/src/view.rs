@@ -264,6 +264,21 @@ pub struct RunView {
     pub notes: Vec<String>,
     /// What a person has asked of its files and what is not committed yet, oldest first.
     pub changes: Vec<ChangeView>,
+    /// A command of git's that has not ended for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_wait: Option<GitWaitView>,
+}
+
+/// A command of git's that has not ended for a while: until it has, nothing else is done in the repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GitWaitView {
+    /// The subcommand.
+    pub command: String,
+    /// The program that git waits for, such as gpg or a filter; null where it waits for none.
+    pub program: Option<String>,
+    /// When it was started.
+    #[schemars(with = "String")]
+    pub since: Timestamp,
 }
 
 /// A request of a person's that waits for its commit.

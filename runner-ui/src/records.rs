@@ -178,6 +178,7 @@ impl Records {
             pending: None,
             notes: Vec::new(),
             changes: Vec::new(),
+            git_wait: None,
         })
     }
 

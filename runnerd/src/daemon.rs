@@ -18,6 +18,7 @@ use crate::causes::in_one_line;
 use crate::clock;
 use crate::config::DaemonConfig;
 use crate::events::Events;
+use crate::git::{self, Ender};
 use crate::isolation::{self, Orphan};
 use crate::landing;
 use crate::logging::Logging;
@@ -33,6 +34,8 @@ use crate::verify;
 use crate::worker::{Means, Slots};
 use crate::workspace::{self, Owner};
 
+/// How often programs of git's that give no answer are looked for while the work is ended.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Time to look at the registered repositories before clients are answered.
 const LOOK_AROUND: Duration = Duration::from_secs(2);
 
@@ -276,8 +279,15 @@ impl Up {
     async fn end_workers(&mut self) {
         self.shutdown.cancel();
         if !self.workers.is_finished() {
+            let no_answer = async {
+                loop {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                    git::end_waiting(|_| true, Ender::Shutdown);
+                }
+            };
             tokio::select! {
                 _ = &mut self.workers => {}
+                () = no_answer => {}
                 () = self.signals.next() => tracing::warn!("ending at once; the next start goes on from the journal"),
             }
         }

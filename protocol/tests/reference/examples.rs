@@ -429,6 +429,7 @@ fn views_of_runs() -> Vec<Example> {
         pending: None,
         notes: vec!["n1".into()],
         changes: vec![ChangeView { command: "note".into(), id: Some("n2".into()), text: "Keep the old table.".into() }],
+        git_wait: None,
     };
     let status = StatusView { repo: repo(vec![summary(RunStatus::Running)]), run: Some(run), isolated: Vec::new() };
     let queue = vec![summary(RunStatus::Running)];

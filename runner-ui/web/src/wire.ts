@@ -545,6 +545,10 @@ export interface RunView {
    */
   elapsed_ms: number;
   /**
+   * A command of git's that has not ended for a while.
+   */
+  git_wait?: GitWaitView | null;
+  /**
    * What is watched for the guard; null where the committed state cannot be read.
    */
   guard?: GuardFiles | null;
@@ -635,6 +639,23 @@ export interface ChangeView {
    * What is asked, in one line.
    */
   text: string;
+}
+/**
+ * A command of git's that has not ended for a while: until it has, nothing else is done in the repository.
+ */
+export interface GitWaitView {
+  /**
+   * The subcommand.
+   */
+  command: string;
+  /**
+   * The program that git waits for, such as gpg or a filter; null where it waits for none.
+   */
+  program?: string | null;
+  /**
+   * When it was started.
+   */
+  since: string;
 }
 /**
  * The files that say what the guard does, and are watched for changes.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use protocol::api::{DoctorApiClient as _, RunApiClient as _};
@@ -12,6 +13,7 @@ use protocol::error::ExitStatus;
 use protocol::reply::{StartReply, WorkspaceMade};
 use protocol::request::{AtPath, StartParams};
 use protocol::words::RunStatus;
+use tokio::time::timeout;
 
 use crate::args::Place;
 use crate::confirm::confirmed;
@@ -27,6 +29,8 @@ use crate::wait::wait;
 const NOT_TAKEN_SHOWN: usize = 5;
 /// The daemon's limit for a goal; a larger one is refused before it is sent.
 const GOAL_LIMIT: u64 = 64 * 1024;
+/// So long what the guard watches is waited for.
+const FACTS_WITHIN: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "Examples:
   runnerctl start                            the goal in .runner/GOAL.md
@@ -111,9 +115,9 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
     if let Some(made) = &reply.workspace {
         invocation.ui.note(&beside(made));
     }
-    if let Ok(RepositoryFacts { guard: Some(guard), .. }) =
-        connection.client().repository_facts(AtPath { path: path.clone() }).await
-    {
+    // A repository whose worker waits for git does not answer; the run is started all the same.
+    let facts = connection.client().repository_facts(AtPath { path: path.clone() });
+    if let Ok(Ok(RepositoryFacts { guard: Some(guard), .. })) = timeout(FACTS_WITHIN, facts).await {
         invocation.ui.note(&guard_files(&guard));
     }
     if args.wait {

@@ -132,6 +132,7 @@ pub(crate) fn run() -> RunView {
         pending: None,
         notes: Vec::new(),
         changes: Vec::new(),
+        git_wait: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use protocol::view::{DiskView, NodeRef, PhaseView, PublishedView, RunSummary, RunView, StatusView};
+use protocol::view::{DiskView, GitWaitView, NodeRef, PhaseView, PublishedView, RunSummary, RunView, StatusView};
 use protocol::words::{Containment, GuardOutcome, RunStatus};
 
 use super::iteration::lines;
@@ -71,12 +71,17 @@ pub(crate) fn now(run: &RunView, screen: &Screen) -> String {
         if phase.baseline {
             return format!("the guard on the base {elapsed}");
         }
-        return format!("{:04} {} {node} {elapsed}", run.iteration, phase.name);
+        let waits = run.git_wait.as_ref().map(|wait| format!(", waits for {}", git_wait_text(wait, screen)));
+        return format!("{:04} {} {node} {elapsed}{}", run.iteration, phase.name, waits.unwrap_or_default());
     }
     if run.summary.reason.is_none() {
         return match run.summary.state {
             RunStatus::Queued => "waiting for its turn".to_owned(),
-            RunStatus::Running => "begins".to_owned(),
+            RunStatus::Running => {
+                let waits =
+                    run.git_wait.as_ref().map(|wait| format!("begins, waits for {}", git_wait_text(wait, screen)));
+                waits.unwrap_or_else(|| "begins".to_owned())
+            }
             _ => String::new(),
         };
     }
@@ -159,6 +164,9 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
         if let Some(obstacle) = &phase.obstacle {
             facts.push(("obstacle", Cell::styled(BAD, obstacle)));
         }
+    }
+    if let Some(wait) = &run.git_wait {
+        facts.push(("waits for", Cell::styled(LOOK, &git_wait_text(wait, screen))));
     }
     if let Some(time) = run.wait_until {
         facts.push(("waits", format!("until {}", until(time, screen)).into()));
@@ -264,6 +272,15 @@ fn node_text(node: &NodeRef) -> String {
 
 fn attempts_text(node: &NodeRef) -> String {
     format!("{}/{} used", node.attempts, node.max_attempts)
+}
+
+/// Names what git waits for, else git itself.
+fn git_wait_text(wait: &GitWaitView, screen: &Screen) -> String {
+    let for_how_long = span(between(wait.since, screen.now));
+    match &wait.program {
+        Some(program) => format!("{program} (git {}), {for_how_long}", wait.command),
+        None => format!("git {}, {for_how_long}", wait.command),
+    }
 }
 
 fn pending_text(pending: protocol::view::PendingControl) -> &'static str {

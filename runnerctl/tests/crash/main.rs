@@ -8,3 +8,4 @@ mod journal;
 mod kills;
 mod queue;
 mod shutdown;
+mod unanswered;

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use runner_core::obstacle::Nature;
 use runner_core::shell;
@@ -10,6 +11,7 @@ use runner_core::shell;
 use super::id::Id;
 use super::operation::Operation;
 use super::refs::in_use::leave;
+use super::repository::at_work::Ender;
 use crate::obstruction::{Obstructs, nature_of_cause, remedy_at};
 
 /// An object that is not what its name says.
@@ -124,6 +126,22 @@ pub enum GitError {
         status: String,
         /// The end of what it wrote to its standard error.
         stderr: String,
+    },
+    /// The git program did not answer, and was ended.
+    #[error(
+        "git {command} in {} was ended after {} s{}: {by}", path.display(), after.as_secs(), waited_on(waited_for.as_deref())
+    )]
+    Ended {
+        /// The subcommand.
+        command: String,
+        /// The work tree.
+        path: PathBuf,
+        /// The program that it waited for.
+        waited_for: Option<String>,
+        /// For how long it had been at work.
+        after: Duration,
+        /// Who ended it, and why.
+        by: Ender,
     },
     /// A merge, rebase or the like has to be finished first.
     #[error("{operation} under way in {path}")]
@@ -243,6 +261,10 @@ fn describe(id: Option<Id>) -> String {
     id.map_or_else(|| "nothing".to_owned(), |id| id.short(12))
 }
 
+fn waited_on(program: Option<&str>) -> String {
+    program.map_or_else(String::new, |program| format!(" of waiting for {program}"))
+}
+
 fn short(name: &str) -> &str {
     name.strip_prefix("refs/heads/").unwrap_or(name)
 }
@@ -292,6 +314,8 @@ impl Obstructs for GitError {
             | Self::Swapped { .. }
             | Self::Replaced { .. }
             | Self::WorkTreeMoved { .. }
+            // It has had its time, or nobody wants it to have more.
+            | Self::Ended { .. }
             | Self::FalseObject { .. } => Nature::Lost,
             Self::Locked { .. } | Self::TornObject { .. } | Self::Repacked { .. } => Nature::Passing,
             Self::Io { source, .. } => source.nature(),
@@ -337,6 +361,12 @@ impl Obstructs for GitError {
             Self::Program { command, path, .. } => {
                 Some(format!("put right what git {command} says, in {}", path.display()))
             }
+            Self::Ended { command, path, waited_for, .. } => Some(match waited_for {
+                Some(program) => {
+                    format!("let {program} answer without a person, for git {command} in {}", path.display())
+                }
+                None => format!("see what git {command} waits for in {}", path.display()),
+            }),
             Self::Io { path, source, .. } => Some(remedy_at(path, source)),
             Self::Bare { .. }
             | Self::ForeignOwner { .. }

@@ -64,6 +64,7 @@ pub use refs::Head;
 pub use refs::in_use::{InUse, Use, leave};
 pub use refs::listing::RefChange;
 pub use replica::Replica;
+pub use repository::at_work::{Ender, GitWait, end_waiting, waits};
 pub use repository::handle::Repository;
 pub use repository::identity::Identity;
 pub use repository::trusted::Captured;

@@ -79,7 +79,7 @@ impl RunApiServer for Api {
     async fn pause(&self, params: PauseParams) -> RpcResult<ControlReply> {
         let path = self.place_meant((&params.path, params.run.as_deref()), "pause").await?;
         let (_, worker) = self.worker(path.as_path()).await?;
-        Ok(worker.ask(|reply| Message::Pause { run: params.run, now: params.now, reply }).await?)
+        Ok(worker.ask_or_tell(|reply| Message::Pause { run: params.run, now: params.now, reply }).await?)
     }
 
     async fn resume(&self, params: ResumeParams) -> RpcResult<ControlReply> {
@@ -95,7 +95,7 @@ impl RunApiServer for Api {
     async fn cancel(&self, params: AtRun) -> RpcResult<ControlReply> {
         let params = self.meant(params, "cancel").await?;
         let (_, worker) = self.worker(params.path.as_path()).await?;
-        Ok(worker.ask(|reply| Message::Cancel { run: params.run, reply }).await?)
+        Ok(worker.cancel(params.run).await?)
     }
 
     async fn status(&self, params: AtRun) -> RpcResult<StatusView> {

@@ -10,13 +10,15 @@
 //! knows nothing of JSON-RPC and sockets.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::hook::HookEvent;
 use protocol::reply::{ChangeReply, ControlReply, ReviewReply, StartReply, StepReply};
 use protocol::review::PendingReview;
-use protocol::view::{PendingControl, RunSummary, StatusView};
+use protocol::view::{GitWaitView, PendingControl, RunSummary, StatusView};
 use protocol::words::RunStatus;
 use runner_core::approval::Decision;
 use runner_core::change::Change;
@@ -25,7 +27,8 @@ use runner_core::run::{Refusal, Start};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::store::Source;
+use crate::git::{self, Ender};
+use crate::store::{Source, repo_id};
 
 mod caches;
 mod claim;
@@ -71,6 +74,9 @@ pub use self::trusted::Trusted;
 pub(crate) use self::view::iterations::Chain;
 pub use self::view::iterations::{add_durations, began_at, iterations, meta_in, receipts};
 pub use self::view::snapshot::{node_ref, summary};
+
+/// How often somebody who waits for the answer to a request looks at what it waits for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Answers a request.
 pub type Reply<T> = oneshot::Sender<Result<T, ErrorData>>;
@@ -238,7 +244,29 @@ pub struct Handle {
 impl Handle {
     /// Returns what is seen of the repository now.
     pub fn status(&self) -> Arc<StatusView> {
-        Arc::clone(&self.status.borrow())
+        let view = Arc::clone(&self.status.borrow());
+        match (self.git_wait(), &view.run) {
+            (Some(wait), Some(run)) if !run.summary.state.is_terminal() => {
+                let mut view = (*view).clone();
+                if let Some(run) = &mut view.run {
+                    run.git_wait = Some(wait);
+                }
+                Arc::new(view)
+            }
+            _ => view,
+        }
+    }
+
+    /// Returns the command of git's that the worker has waited for, if it has done so for long.
+    fn git_wait(&self) -> Option<GitWaitView> {
+        let wait = git::waits(|common_dir| self.is_of(common_dir))?;
+        Some(GitWaitView { command: wait.command, program: wait.program, since: wait.since })
+    }
+
+    /// Whether a git folder is the repository's, or that of the repository which its run is published to.
+    fn is_of(&self, common_dir: &Path) -> bool {
+        repo_id(common_dir) == self.id
+            || self.source.as_ref().is_some_and(|source| source.common_dir.as_path() == common_dir)
     }
 
     /// Whether a run of the repository is being driven.
@@ -270,6 +298,55 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         self.mailbox.send(request(reply)).await.map_err(|_| self.gone())?;
         answer.await.map_err(|_| self.gone())?
+    }
+
+    /// Sends a request to cancel a run, and ends what git waits for there until the run has ended.
+    pub async fn cancel(&self, run: Option<String>) -> Result<ControlReply, ErrorData> {
+        let cancelled = async {
+            let reply = self.ask(|reply| Message::Cancel { run, reply }).await;
+            (reply, self.status().run.as_ref().is_some_and(|run| run.pending == Some(PendingControl::Cancel)))
+        };
+        let mut cancelled = std::pin::pin!(cancelled);
+        let (reply, goes_on) = loop {
+            tokio::select! {
+                biased;
+                answer = cancelled.as_mut() => break answer,
+                () = tokio::time::sleep(LOOK_EVERY) => self.end_waiting_git(),
+            }
+        };
+        if goes_on {
+            let handle = self.clone();
+            tokio::spawn(async move {
+                let mut over = std::pin::pin!(handle.none_is_being_cancelled());
+                while tokio::time::timeout(LOOK_EVERY, over.as_mut()).await.is_err() {
+                    handle.end_waiting_git();
+                }
+            });
+        }
+        reply
+    }
+
+    fn end_waiting_git(&self) {
+        git::end_waiting(|common_dir| self.is_of(common_dir), Ender::Cancel);
+    }
+
+    /// Sends a request, and says what the worker waits for where that keeps it from answering. The request stands all the
+    /// same.
+    pub async fn ask_or_tell<T>(&self, request: impl FnOnce(Reply<T>) -> Message) -> Result<T, ErrorData> {
+        let mut answer = std::pin::pin!(self.ask(request));
+        loop {
+            tokio::select! {
+                biased;
+                answer = answer.as_mut() => return answer,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            if let Some(wait) = self.git_wait() {
+                let program = wait.program.map_or_else(String::new, |program| format!(", which waits for {program}"));
+                let message = format!("asked for; the run waits for git {}{program}", wait.command);
+                let hint = "it is heeded once that has ended; to end it and the run: runnerctl cancel";
+                return Err(ErrorData::new(ErrorKind::Fault, message).hint(hint));
+            }
+        }
     }
 
     /// Says why there is no answer: the worker has left, or has met a bug.

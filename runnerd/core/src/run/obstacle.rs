@@ -59,6 +59,7 @@ pub enum Nature {
     /// Everything else, like a missing right or a broken repository: tried a few times.
     Lasting,
     /// Something else stands in the place of the repository, or of what was written: trying again does not bring it back.
+    /// Or a program did not answer until it was ended: it does not answer the next time either.
     Lost,
 }
 

@@ -72,7 +72,7 @@ impl LockedRefs {
             pipe.read_to_string(&mut stderr).map_err(failed)?;
         }
         let status = self.child.wait().map_err(failed)?;
-        let outcome = Outcome { status, stdout: Vec::new(), stderr: stderr.trim_end().to_owned() };
+        let outcome = Outcome { status, stdout: Vec::new(), stderr: stderr.trim_end().to_owned(), ended: None };
         Ok(match obstacle(&outcome, &self.path) {
             Some(obstacle) => obstacle,
             None => outcome.into_error("update-ref".to_owned(), self.path.clone()),

@@ -1,5 +1,6 @@
 //! A repository: found, opened, bound to the configuration that counts, and asked through the library or the git program.
 
+pub(in crate::git) mod at_work;
 pub(in crate::git) mod capture;
 pub(in crate::git) mod engine;
 pub(in crate::git) mod exclude_block;

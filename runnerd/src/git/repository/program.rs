@@ -15,6 +15,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use super::at_work::{AtWork, Ended, Ender};
 use super::locked_refs::LockedRefs;
 use crate::git::{GitError, Repository};
 use crate::obstruction::Obstructs;
@@ -96,6 +97,8 @@ pub(in crate::git) struct Outcome {
     pub(in crate::git) status: ExitStatus,
     pub(in crate::git) stdout: Vec<u8>,
     pub(in crate::git) stderr: String,
+    /// Who ended it, where it did not end by itself.
+    pub(in crate::git) ended: Option<Ended>,
 }
 
 impl<'a> Git<'a> {
@@ -233,7 +236,7 @@ impl<'a> Git<'a> {
         repository.unlocked(|| {
             let command = &mut command.borrow_mut();
             self.files.lay_out(command).map_err(GitError::io("preparing git in", repository.work_dir()))?;
-            attempt(repository, command, input.clone())
+            attempt(repository, (&self.name, command), input.clone())
         })
     }
 }
@@ -265,23 +268,30 @@ impl Files {
 fn feed([mut from, mut to]: [Git<'_>; 2]) -> io::Result<[Outcome; 2]> {
     from.command.stdin(if from.input.is_empty() { Stdio::null() } else { Stdio::piped() });
     let mut first = from.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let first_at_work = AtWork::enter(&first, &from.name, from.repository.common_dir());
     to.command.stdin(first.stdout.take().map_or_else(Stdio::null, Stdio::from));
     let second = to.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let second = second.map(|child| (AtWork::enter(&child, &to.name, to.repository.common_dir()), child));
     // The end that it has is the only one: where it dies, the first hears of it.
     drop(to);
     thread::scope(|scope| {
-        let first = thread::Builder::new().spawn_scoped(scope, move || converse(first, from.input))?;
-        let second = second.and_then(|second| converse(second, Vec::new()));
+        let first = thread::Builder::new().spawn_scoped(scope, move || converse(first, first_at_work, from.input))?;
+        let second = second.and_then(|(at_work, child)| converse(child, at_work, Vec::new()));
         let first = first.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the runner died")));
         Ok([first?, second?])
     })
 }
 
 /// Runs a command once.
-fn attempt(repository: &Repository, command: &mut Command, input: Vec<u8>) -> Result<Outcome, GitError> {
+fn attempt(
+    repository: &Repository,
+    (name, command): (&str, &mut Command),
+    input: Vec<u8>,
+) -> Result<Outcome, GitError> {
     let path = repository.work_dir();
     let child = command.spawn().map_err(GitError::io("starting git in", path))?;
-    let outcome = converse(child, input).map_err(GitError::io("running git in", path))?;
+    let at_work = AtWork::enter(&child, name, repository.common_dir());
+    let outcome = converse(child, at_work, input).map_err(GitError::io("running git in", path))?;
     match obstacle(&outcome, path) {
         Some(error) => Err(error),
         None => Ok(outcome),
@@ -330,14 +340,16 @@ fn environment(repository: &Repository) -> Vec<(&'static str, OsString)> {
 }
 
 /// Feeds and drains the child while a watch ends its process group at the limit.
-fn converse(mut child: Child, input: Vec<u8>) -> io::Result<Outcome> {
+#[expect(clippy::needless_pass_by_value, reason = "it is at work until it has ended")]
+fn converse(mut child: Child, at_work: AtWork, input: Vec<u8>) -> io::Result<Outcome> {
     let pipes = Pipes { stdin: child.stdin.take(), stdout: child.stdout.take(), stderr: child.stderr.take() };
     let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
     let (over, watch) = mpsc::channel::<()>();
+    let at_work = &at_work;
     thread::scope(|scope| {
         let watching = thread::Builder::new().spawn_scoped(scope, move || {
             if watch.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let _ = killpg(group, Signal::SIGKILL);
+                at_work.end(Ender::Limit);
             }
         });
         let said = watching.and_then(|_| talk(scope, pipes, input));
@@ -349,7 +361,7 @@ fn converse(mut child: Child, input: Vec<u8>) -> io::Result<Outcome> {
         drop(over);
         let (stdout, stderr) = said?;
         let stderr = String::from_utf8_lossy(&stderr).trim_end().to_owned();
-        Ok(Outcome { status: status?, stdout, stderr })
+        Ok(Outcome { status: status?, stdout, stderr, ended: at_work.ended() })
     })
 }
 
@@ -391,6 +403,9 @@ fn tail(mut pipe: impl io::Read) -> io::Result<Vec<u8>> {
 pub(super) fn obstacle(outcome: &Outcome, path: &Path) -> Option<GitError> {
     if outcome.status.success() {
         return None;
+    }
+    if let Some(Ended { command, waited_for, after, by }) = outcome.ended.clone() {
+        return Some(GitError::Ended { command, path: path.to_owned(), waited_for, after, by });
     }
     if let Some(lock) = lock_in(&outcome.stderr) {
         return Some(GitError::Locked { path: lock });
@@ -436,15 +451,20 @@ mod tests {
             "fatal: fsync error on '/r/.git/objects/tmp': Input/output error",
             "fatal: cannot use /x as an exclude file: Too many open files",
         ] {
-            let outcome = Outcome { status: ExitStatus::from_raw(128 << 8), stdout: Vec::new(), stderr: said.into() };
+            let outcome = Outcome {
+                status: ExitStatus::from_raw(128 << 8),
+                stdout: Vec::new(),
+                stderr: said.into(),
+                ended: None,
+            };
             assert!(obstacle(&outcome, Path::new("/r")).is_some_and(|error| error.passes()), "{said}");
         }
     }
 
     #[test]
     fn complaints_of_the_store_are_told_from_those_of_a_file() {
-        let outcome =
-            |said: &str| Outcome { status: ExitStatus::from_raw(1 << 8), stdout: Vec::new(), stderr: said.to_owned() };
+        let status = ExitStatus::from_raw(1 << 8);
+        let outcome = |said: &str| Outcome { status, stdout: Vec::new(), stderr: said.to_owned(), ended: None };
         for said in [
             "error: insufficient permission for adding an object to repository database .git/objects\n\
              error: x: failed to insert into database\nerror: unable to index file 'x'",

@@ -175,15 +175,28 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
         if self.control.is_leaving() {
             return Ok(None);
         }
+        if let Some(cause) = self.heard_by_now(obstruction.nature).await {
+            return self.take(phase, Event::Stop(cause)).await;
+        }
         let Some(pause) = pause_before((obstruction.nature, self.control.is_cancelled()), tries) else {
             return Err(DriveError::Obstructed(obstruction));
         };
-        if let Some(cause) = self.heard.take() {
-            return self.take(phase, Event::Stop(cause)).await;
-        }
         match self.control.wait(pause).await {
             Some(cause) => self.take(phase, Event::Stop(cause)).await,
             None => Ok(Some(phase)),
+        }
+    }
+
+    /// Returns the stop that somebody has asked for. Whoever had a program ended that gave no answer has not been heard while
+    /// it was waited for: what they want decides what becomes of the phase.
+    async fn heard_by_now(&mut self, nature: Nature) -> Option<StopCause> {
+        if nature != Nature::Lost {
+            return self.heard.take();
+        }
+        tokio::select! {
+            biased;
+            cause = next_stop(&mut self.heard, self.control) => Some(cause),
+            () = std::future::ready(()) => None,
         }
     }
 }

@@ -94,6 +94,7 @@ pub(crate) fn blank(run: &RunRecord, containment: Containment) -> RunView {
         pending: None,
         notes: Vec::new(),
         changes: Vec::new(),
+        git_wait: None,
     }
 }
 

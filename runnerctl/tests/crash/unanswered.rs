@@ -1,0 +1,82 @@
+//! A program that git waits for and that never answers: it is named, and whoever ends the run or the daemon ends it too.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use protocol::view::GitWaitView;
+use protocol::words::RunStatus;
+use runner_testkit::{Daemon, Home, PATIENCE, Repo};
+
+/// Signs, unless there is a file that has it wait for ever.
+const GPG: &str = "#!/bin/sh
+cat > /dev/null
+[ ! -e \"$HOME/no-answer\" ] || sleep 600
+echo '[GNUPG:] SIG_CREATED ' >&2
+printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nx\\n-----END PGP SIGNATURE-----\\n'
+";
+/// So long cancel and the end of the daemon may take.
+const SOON: Duration = Duration::from_secs(8);
+
+/// Starts a run whose first commit is not signed, or the one of its first iteration; returns what is told of that.
+fn unanswered(home: &Home, is_first: bool) -> (Repo, Daemon, GitWaitView) {
+    let repo = home.scripted("one");
+    repo.configure(&repo.config().section("[git]\nsign = true\n"));
+    home.install("gpg", GPG);
+    let program = home.path().join("bin/gpg").display().to_string();
+    repo.git(&["config", "--global", "gpg.program", &program]);
+    let marker = home.path().join("no-answer");
+    let hang = format!("touch '{}'", marker.display());
+    repo.script().always(&format!("echo done > done.txt; {hang}; answer done 'It is done.'"));
+    if is_first {
+        fs::write(&marker, "").expect("a file can be written");
+    }
+    let daemon = home.daemon();
+    home.ctl_in(&repo, &["start", "--yes", "--id", "it", "-m", "Do it"]).exits(0);
+    let (client, began) = (home.client(), Instant::now());
+    // Nothing happens while it is waited for: no event says so.
+    let wait = loop {
+        match client.run(repo.path()).git_wait {
+            Some(wait) => break wait,
+            None => assert!(began.elapsed() < 2 * PATIENCE, "nothing is waited for"),
+        }
+    };
+    (repo, daemon, wait)
+}
+
+mod slow {
+    use super::*;
+
+    #[test]
+    fn a_program_that_gives_no_answer_is_named_and_ends_with_the_run() {
+        for is_first in [true, false] {
+            let mut home = Home::new();
+            if is_first {
+                // Of a run that was cancelled before its first commit there is a branch, and nothing on it.
+                home.has_a_forgery();
+            }
+            let (repo, _daemon, wait) = unanswered(&home, is_first);
+            assert_eq!((wait.command.as_str(), wait.program.as_deref()), ("commit-tree", Some("gpg")));
+            let told = home.ctl_in(&repo, &["status"]).exits(0).stdout.clone();
+            assert!(told.contains("waits for") && told.contains("gpg (git commit-tree), 1"), "{told}");
+            let paused = home.ctl_in(&repo, &["pause"]).exits(1).stderr.clone();
+            assert!(paused.contains("the run waits for git commit-tree, which waits for gpg"), "{paused}");
+            let began = Instant::now();
+            home.ctl_in(&repo, &["cancel"]).exits(0);
+            home.client().wait_for(repo.path(), RunStatus::Cancelled);
+            assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+        }
+    }
+
+    #[test]
+    fn a_program_that_gives_no_answer_ends_with_the_daemon_which_goes_on_at_the_next_start() {
+        let home = Home::new();
+        let (repo, daemon, _) = unanswered(&home, false);
+        let began = Instant::now();
+        assert!(daemon.stop().success());
+        assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+        fs::remove_file(home.path().join("no-answer")).expect("it is there");
+        let _daemon = home.daemon();
+        home.client().wait_for(repo.path(), RunStatus::Completed);
+        assert_eq!(repo.show("HEAD", "done.txt"), "done");
+    }
+}

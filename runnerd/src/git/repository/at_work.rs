@@ -1,0 +1,183 @@
+//! The git programs that are at work: what each of them waits for, and who ends one that never answers. It starts none.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use supervisor::table;
+
+use crate::clock::{now, since_boot};
+
+/// So long nothing is said of a program: most have ended by then.
+const SAID_AFTER: Duration = Duration::from_secs(10);
+/// So long a program may wait for another one where somebody wants the work to end.
+const ENDED_AFTER: Duration = Duration::from_secs(3);
+/// What git starts others with: whoever waits does not wait for these.
+const BETWEEN: [&str; 5] = ["git", "sh", "bash", "dash", "busybox"];
+
+static AT_WORK: Mutex<Vec<Arc<Program>>> = Mutex::new(Vec::new());
+
+/// Why a program was ended before it had answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ender {
+    /// It has used up its time.
+    Limit,
+    /// A person has cancelled the run.
+    Cancel,
+    /// The daemon ends.
+    Shutdown,
+}
+
+impl fmt::Display for Ender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Limit => "that is as long as one command of git may take",
+            Self::Cancel => "the run was cancelled",
+            Self::Shutdown => "the daemon was told to end",
+        })
+    }
+}
+
+/// A program that was ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::git) struct Ended {
+    /// The subcommand of git's.
+    pub(in crate::git) command: String,
+    /// What it waited for.
+    pub(in crate::git) waited_for: Option<String>,
+    /// For how long it had been at work.
+    pub(in crate::git) after: Duration,
+    /// Why.
+    pub(in crate::git) by: Ender,
+}
+
+/// A program of git's that has been at work for long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitWait {
+    /// The subcommand.
+    pub command: String,
+    /// The program that git waits for; none where git itself is at work.
+    pub program: Option<String>,
+    /// When it was started.
+    pub since: Timestamp,
+}
+
+/// One program at work.
+#[derive(Debug)]
+struct Program {
+    group: Pid,
+    command: String,
+    common_dir: PathBuf,
+    since: Timestamp,
+    began: Duration,
+    ended: OnceLock<Ended>,
+}
+
+/// Has a program among those at work, until it is dropped.
+#[derive(Debug)]
+pub(super) struct AtWork(Arc<Program>);
+
+impl AtWork {
+    /// Enters a child that leads a process group.
+    pub(super) fn enter(child: &Child, command: &str, common_dir: &Path) -> Self {
+        let program = Arc::new(Program {
+            // No system gives a larger number.
+            group: Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)),
+            command: command.to_owned(),
+            common_dir: common_dir.to_owned(),
+            since: now(),
+            began: since_boot(),
+            ended: OnceLock::new(),
+        });
+        all().push(Arc::clone(&program));
+        Self(program)
+    }
+
+    /// Ends it, with everything that it has started.
+    pub(super) fn end(&self, by: Ender) {
+        self.0.end(by);
+    }
+
+    /// Returns why it was ended, where it was.
+    pub(super) fn ended(&self) -> Option<Ended> {
+        self.0.ended.get().cloned()
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        all().retain(|program| !Arc::ptr_eq(program, &self.0));
+    }
+}
+
+impl Program {
+    fn age(&self) -> Duration {
+        since_boot().saturating_sub(self.began)
+    }
+
+    fn end(&self, by: Ender) {
+        let below = below(self.group.as_raw());
+        let ended = Ended { command: self.command.clone(), waited_for: waited_for(&below), after: self.age(), by };
+        if self.ended.set(ended).is_err() {
+            return;
+        }
+        let _ = killpg(self.group, Signal::SIGKILL);
+        // One that has left the group would keep the pipes open that are read to their end.
+        for pid in below {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+}
+
+/// Returns the program that has been at work for longest in one of these repositories, if that is long.
+pub fn waits(is_of: impl Fn(&Path) -> bool) -> Option<GitWait> {
+    let long = |program: &&Arc<Program>| program.age() >= SAID_AFTER && is_of(&program.common_dir);
+    let oldest = all().iter().filter(long).max_by_key(|program| program.age()).cloned()?;
+    let program = waited_for(&below(oldest.group.as_raw()));
+    Some(GitWait { command: oldest.command.clone(), program, since: oldest.since })
+}
+
+/// Ends the programs that wait for another one in these repositories, and have done so for a while. Those that are at work
+/// themselves come to their end.
+pub fn end_waiting(is_of: impl Fn(&Path) -> bool, by: Ender) {
+    let slow: Vec<Arc<Program>> = {
+        let long = |program: &&Arc<Program>| program.age() >= ENDED_AFTER && is_of(&program.common_dir);
+        all().iter().filter(long).cloned().collect()
+    };
+    for program in slow.iter().filter(|program| waited_for(&below(program.group.as_raw())).is_some()) {
+        program.end(by);
+    }
+}
+
+fn all() -> MutexGuard<'static, Vec<Arc<Program>>> {
+    AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the numbers of the processes below one, nearest first.
+fn below(of: i32) -> Vec<i32> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for entry in table::entries().into_iter().flatten().filter(|entry| !entry.is_zombie) {
+        children.entry(entry.parent).or_default().push(entry.pid);
+    }
+    let mut found = children.remove(&of).unwrap_or_default();
+    let mut at = 0;
+    while let Some(pid) = found.get(at) {
+        found.extend(children.remove(pid).unwrap_or_default());
+        at += 1;
+    }
+    found
+}
+
+/// Returns the name of the first that is there for more than to start another one.
+fn waited_for(below: &[i32]) -> Option<String> {
+    let names =
+        || below.iter().filter_map(|pid| table::read_text(pid, "comm").ok()).map(|name| name.trim_end().to_owned());
+    let other = names().find(|name| !BETWEEN.contains(&name.as_str()));
+    other.or_else(|| names().find(|name| name != "git"))
+}
