@@ -4,7 +4,7 @@
 //! Knows nothing of folders, and flushes nothing.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
@@ -24,11 +24,58 @@ pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<u64> {
     }
     let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
     if share_blocks(&old, &new).is_err() {
-        io::copy(&mut &old, &mut &new)?;
+        copy_data(&old, &new, found.len())?;
     }
     new.set_permissions(Permissions::from_mode(found.mode() & MODE))?;
     new.set_modified(found.modified()?)?;
     Ok(found.len())
+}
+
+/// Copies what a file holds, and leaves holes where it has some: a sparse file takes no more room than before.
+fn copy_data(mut from: &File, mut to: &File, len: u64) -> io::Result<()> {
+    let mut at = 0;
+    while let Some(Data { start, end }) = next_data(from, at, len)? {
+        from.seek(SeekFrom::Start(start))?;
+        to.seek(SeekFrom::Start(start))?;
+        let copied = io::copy(&mut from.take(end - start), &mut to)?;
+        // Somebody has cut it off meanwhile: the copy ends there too.
+        if copied < end - start {
+            return to.set_len(start + copied);
+        }
+        at = end;
+    }
+    to.set_len(len)
+}
+
+/// A part of a file that is no hole.
+struct Data {
+    start: u64,
+    end: u64,
+}
+
+/// Returns the first such part from a place on; one that is all of the rest where the file system does not tell.
+#[cfg(target_os = "linux")]
+fn next_data(file: &File, at: u64, len: u64) -> io::Result<Option<Data>> {
+    use rustix::fs::{SeekFrom, seek};
+    use rustix::io::Errno;
+
+    if at >= len {
+        return Ok(None);
+    }
+    let start = match seek(file, SeekFrom::Data(at)) {
+        Ok(start) if start < len => start,
+        Ok(_) | Err(Errno::NXIO) => return Ok(None),
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Some(Data { start: at, end: len })),
+        Err(error) => return Err(error.into()),
+    };
+    let end = seek(file, SeekFrom::Hole(start))?.min(len);
+    Ok(Some(Data { start, end }))
+}
+
+#[cfg(not(target_os = "linux"))]
+#[expect(clippy::unnecessary_wraps, reason = "it fails elsewhere")]
+fn next_data(_file: &File, at: u64, len: u64) -> io::Result<Option<Data>> {
+    Ok((at < len).then_some(Data { start: at, end: len }))
 }
 
 #[cfg(target_os = "linux")]
@@ -44,6 +91,7 @@ fn share_blocks(_from: &File, _to: &File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::FileExt as _;
 
     use super::*;
 
@@ -61,6 +109,28 @@ mod tests {
         assert_ne!(old.ino(), new.ino());
         fs::write(&to, "other").unwrap();
         assert_eq!(fs::read_to_string(&from).unwrap(), "bytes");
+    }
+
+    #[test]
+    fn holes_stay_holes_and_all_else_is_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let file = File::create(&from).unwrap();
+        file.write_all_at(b"start", 0).unwrap();
+        file.write_all_at(b"middle", 32 << 20).unwrap();
+        file.set_len(64 << 20).unwrap();
+        let new = File::create(&to).unwrap();
+        copy_data(&File::open(&from).unwrap(), &new, 64 << 20).unwrap();
+        assert_eq!(fs::read(&from).unwrap(), fs::read(&to).unwrap());
+        let taken = |path: &Path| fs::metadata(path).unwrap().blocks();
+        // Where the file system has no holes, neither file has any.
+        assert!(taken(&to) <= taken(&from), "{} blocks, and {}", taken(&to), taken(&from));
+        for empty in [0, 1 << 20] {
+            let (hole, copied) = (File::create(&from).unwrap(), File::create(&to).unwrap());
+            hole.set_len(empty).unwrap();
+            copy_data(&File::open(&from).unwrap(), &copied, empty).unwrap();
+            assert_eq!(fs::metadata(&to).unwrap().len(), empty);
+        }
     }
 
     #[test]
