@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use protocol::view::RunView;
 use protocol::words::RunStatus;
 use runner_testkit::Home;
 
@@ -69,6 +70,27 @@ fn a_branch_that_is_set_back_or_deleted_after_the_run_is_told_so_when_somebody_a
             .clone();
     fs::rename(&away, repo.path()).expect("it can be moved back");
     assert!(unknown["behind"].is_null() && unknown["why"]["message"].is_string(), "{unknown}");
+}
+
+#[test]
+fn a_run_that_ends_while_its_source_is_away_is_published_once_somebody_asks_and_that_is_back() {
+    let home = Home::new();
+    let repo = home.scripted("plain");
+    let gate = repo.script().gate("session");
+    repo.script().always(&format!("gate session; {WRITES}"));
+    let _daemon = home.daemon();
+    start(&home, &repo, "tidy", &[]);
+    gate.reached();
+    let (away, place) = (repo.path().with_extension("away"), workspace(&home, &repo, "tidy"));
+    fs::rename(repo.path(), &away).expect("it can be moved");
+    gate.open();
+    let (client, behind) = (home.client(), |run: &RunView| run.summary.published.as_ref().map(|seen| seen.behind));
+    let run = client.wait_for(&place, RunStatus::Completed);
+    assert_ne!(behind(&run), Some(Some(0)));
+    fs::rename(&away, repo.path()).expect("it can be moved back");
+    home.ctl_in(&repo, &["status"]).exits(0);
+    client.wait_until(&place, |run| behind(run) == Some(Some(0)));
+    assert_eq!(repo.git(&["show", "runner/tidy:work.txt"]), "work");
 }
 
 #[test]

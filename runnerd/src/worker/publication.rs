@@ -23,6 +23,8 @@ use crate::worker::unready::Unready;
 
 /// Pause before a branch that could not be moved is looked at again.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+/// The same where it is not known to pass by itself: a source that was away is back some day.
+const LOOK_AGAIN_LATER: SignedDuration = SignedDuration::from_secs(60);
 /// What the branches of runs are called.
 const RUNS: &str = "refs/heads/runner/";
 
@@ -90,6 +92,11 @@ pub(crate) fn look_again(queue: &mut RepoQueue) {
     let place = |view: &Option<PublishedView>| view.as_ref().map(|view| (view.tip.clone(), view.behind));
     // Why the last try has failed is known from that alone.
     let is_as_told = place(&view) == place(&queue.outlet.view) && view.as_ref().is_none_or(|view| view.why.is_none());
+    // What was in the way is not any more, such as a source that was away: nobody has to wait for the next try.
+    let now = clock::now();
+    if !is_as_told && queue.outlet.again.is_some() && view.as_ref().is_some_and(|view| view.why.is_none()) {
+        queue.outlet.again = Some(Wait { since: now, until: now });
+    }
     if !is_as_told && view != queue.outlet.view {
         queue.outlet.view = view;
         queue.show();
@@ -117,17 +124,20 @@ fn publish_now(queue: &mut RepoQueue) -> Result<Publication, PublishError> {
         let repository = repository(queue)?;
         publish::publish(&queue.store, &repository, &source)
     });
-    let (view, is_looked_again) = match &done {
-        Ok(publication) => (publication.view.clone(), publication.view.as_ref().is_some_and(|view| view.why.is_some())),
+    let (view, pause) = match &done {
+        Ok(publication) => {
+            let is_behind = publication.view.as_ref().is_some_and(|view| view.why.is_some());
+            (publication.view.clone(), is_behind.then_some(LOOK_AGAIN))
+        }
         Err(error) => {
             let view = block_in_place(|| publish::look(&queue.store, &repository(queue)?, &source));
             let view = view.ok().flatten().unwrap_or_else(|| unknown(&source));
-            // What does not pass by itself is met again by whoever goes on with the run.
-            (Some(PublishedView { why: Some(obstruction(error).waiting()), ..view }), error.passes())
+            let pause = if error.passes() { LOOK_AGAIN } else { LOOK_AGAIN_LATER };
+            (Some(PublishedView { why: Some(obstruction(error).waiting()), ..view }), Some(pause))
         }
     };
     let now = clock::now();
-    let again = is_looked_again.then(|| Wait { since: now, until: now + LOOK_AGAIN });
+    let again = pause.map(|pause| Wait { since: now, until: now + pause });
     queue.outlet = Outlet { view, again };
     queue.show();
     done
