@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 use protocol::state::{Feedback, RunState};
 use protocol::words::Role;
-use runner_core::prompt::{self, Memory, PromptInput};
+use runner_core::prompt::{self, MemoryFiles, PromptInput};
 use runner_testkit::{Home, binary};
 
 use crate::report::Report;
@@ -27,7 +27,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 /// What is done with the counts.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CountsArgs {
     /// Writes the counts into the file that they are compared with.
     #[arg(long)]
     renew: bool,
@@ -36,12 +36,12 @@ pub(crate) struct Args {
     client: Option<PathBuf>,
     /// Does one piece of work and nothing else: for callgrind.
     #[arg(long, hide = true)]
-    work: Option<Piece>,
+    work: Option<CountedWork>,
 }
 
 /// Work of the pure core, each in a function of its own that callgrind is told to count.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Piece {
+enum CountedWork {
     /// A task tree read, validated, advanced and written.
     Tree,
     /// The prompt of a leaf of that tree.
@@ -49,7 +49,7 @@ enum Piece {
 }
 
 /// Counts everything, and compares or writes.
-pub(crate) fn measure(args: &Args, report: &mut Report) -> anyhow::Result<()> {
+pub(crate) fn measure(args: &CountsArgs, report: &mut Report) -> anyhow::Result<()> {
     if let Some(piece) = args.work {
         piece.work();
         return Ok(());
@@ -63,8 +63,8 @@ pub(crate) fn measure(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     }
     let folder = tempfile::tempdir()?;
     let counts = BTreeMap::from([
-        ("runner_core: task tree of 2,000 nodes".to_owned(), Piece::Tree.count(folder.path())?),
-        ("runner_core: prompt of its next leaf".to_owned(), Piece::Prompt.count(folder.path())?),
+        ("runner_core: task tree of 2,000 nodes".to_owned(), CountedWork::Tree.count(folder.path())?),
+        ("runner_core: prompt of its next leaf".to_owned(), CountedWork::Prompt.count(folder.path())?),
         ("runnerctl: status, whole process".to_owned(), status(folder.path())?),
         ("runnerctl: --version, whole process".to_owned(), version(folder.path())?),
     ]);
@@ -109,7 +109,7 @@ fn change(now: u64, before: u64) -> f64 {
     (now as f64 / before as f64 - 1.0) * 100.0
 }
 
-impl Piece {
+impl CountedWork {
     fn work(self) {
         match self {
             Self::Tree => drop(tree::step(&tree::canonical_text(NODES))),
@@ -145,19 +145,19 @@ fn leafs_prompt(tree: &protocol::tree::TaskTree) -> String {
         guard_notice: None,
         guard_command: &["just".to_owned(), "ci".to_owned()],
         progress: &"- part-1: Part 1 is done.\n".repeat(1_000),
-        memory: Memory { guardrails: &"- Mind the gap.\n".repeat(500), ..Memory::default() },
+        memory: MemoryFiles { guardrails: &"- Mind the gap.\n".repeat(500), ..MemoryFiles::default() },
         node_context: None,
         overrides: &BTreeMap::new(),
         review: None,
         budget_bytes: 40 * 1024,
     };
-    prompt::build(&input).text
+    prompt::build_prompt(&input).text
 }
 
 /// Counts a whole `runnerctl status` of a repository that does nothing.
 fn status(folder: &Path) -> anyhow::Result<u64> {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--queue-only", "--yes", "--id", "it", "-m", "Do it"]).exits(0);
     let out = folder.join("status");

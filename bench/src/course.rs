@@ -14,9 +14,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Commits goal, tree and configuration of a run that stops after so many iterations.
 pub(crate) fn plan(repo: &Repo, iterations: u32, tree: &TaskTree) {
-    let config = repo.config().guarded_by(&["true"]).top(&format!("max_iterations = {iterations}"));
+    let config = repo.config().guard_command(&["true"]).top(&format!("max_iterations = {iterations}"));
     repo.write(".runner/GOAL.md", "# Do every part\n");
-    repo.configure(&config).plant(tree);
+    repo.commit_config(&config).commit_tree(tree);
 }
 
 /// Starts the run, and waits until it has used up its iterations.

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use protocol::words::RunStatus;
-use runner_testkit::{Daemon, Home, Random, Repo};
+use runner_testkit::{Daemon, Home, RandomSource, Repo};
 
-use crate::report::{Group, Report, progress};
+use crate::report::{FigureGroup, Report, progress};
 use crate::samples::{Samples, short};
 use crate::watched::{kill, shims, wait_until};
 
@@ -31,7 +31,7 @@ answer done 'One part is done.'
 
 /// How much is killed.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CrashesArgs {
     /// Kills, of daemons, shims, or both at once.
     #[arg(long, default_value_t = 1000)]
     kills: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     seed: u64,
 }
 
-impl Default for Args {
+impl Default for CrashesArgs {
     fn default() -> Self {
         Self { kills: 1000, seed: 1 }
     }
@@ -48,7 +48,7 @@ impl Default for Args {
 
 /// What was counted on the way.
 #[derive(Debug, Default)]
-struct Counts {
+struct CrashCounts {
     daemons: u32,
     shims: u32,
     orphans: usize,
@@ -58,12 +58,12 @@ struct Counts {
 }
 
 /// Kills at random, lets the run come to its end, and looks at what is left.
-pub(crate) fn measure(args: &Args, report: &mut Report) {
+pub(crate) fn measure(args: &CrashesArgs, report: &mut Report) {
     let home = Home::new();
     let repo = long_run(&home, args.kills);
     let mut daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--id", "long", "-m", "Do it"]).exits(0);
-    let (mut random, mut counts) = (Random::new(args.seed), Counts::default());
+    let (mut random, mut counts) = (RandomSource::new(args.seed), CrashCounts::default());
     for number in 1..=args.kills {
         std::thread::sleep(Duration::from_millis(random.below(600)));
         if number % 100 == 0 {
@@ -96,7 +96,7 @@ fn kill_shims(home: &Home) -> u32 {
 }
 
 /// Kills the daemon, starts the next one, and waits until it is at work again.
-fn restart(home: &Home, repo: &Repo, daemon: Daemon, counts: &mut Counts) -> Daemon {
+fn restart(home: &Home, repo: &Repo, daemon: Daemon, counts: &mut CrashCounts) -> Daemon {
     let killed_at = Instant::now();
     daemon.kill();
     counts.daemons += 1;
@@ -137,8 +137,8 @@ fn come_to_an_end(home: &Home, repo: &Repo) -> String {
     }
 }
 
-impl Counts {
-    fn tell(self, group: &mut Group<'_>) {
+impl CrashCounts {
+    fn tell(self, group: &mut FigureGroup<'_>) {
         group.add("daemons killed", self.daemons.to_string());
         group.add("shims killed", self.shims.to_string());
         group.add_zero("orphans", self.orphans);
@@ -151,7 +151,7 @@ impl Counts {
 }
 
 /// Compares the branch with what the sessions themselves have witnessed.
-fn tell_branch(repo: &Repo, end: &str, group: &mut Group<'_>) {
+fn tell_branch(repo: &Repo, end: &str, group: &mut FigureGroup<'_>) {
     let log = repo.show("HEAD", "log.txt");
     let times = |session: &str| log.lines().filter(|line| line.strip_prefix("session ") == Some(session)).count();
     let witness = fs::read_to_string(repo.script().folder().join("wrote")).unwrap_or_default();
@@ -183,8 +183,8 @@ fn long_run(home: &Home, kills: u32) -> Repo {
     let repo = home.repo("long");
     repo.write(".runner/GOAL.md", "# Do every part\n");
     let limits = ["max_iterations = 1000000", "max_consecutive_faults = 1000"];
-    repo.configure(&limits.iter().fold(repo.config(), |config, line| config.top(line)));
-    repo.plant(&TaskTree {
+    repo.commit_config(&limits.iter().fold(repo.config(), |config, line| config.top(line)));
+    repo.commit_tree(&TaskTree {
         version: TREE_VERSION,
         root: Node { children: (1..=kills.max(1)).map(leaf).collect(), ..leaf(0) },
     });

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use protocol::api::RunApiClient as _;
-use runner_testkit::{Crowd, Daemon, Home, Repo};
+use runner_testkit::{IdleConnections, Daemon, Home, Repo};
 
 use crate::report::{Report, progress};
 use crate::samples::Samples;
@@ -22,7 +22,7 @@ const REQUESTS_AMONG_THEM: u32 = 1_000;
 
 /// How large the crowd is.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CrowdArgs {
     /// Repositories that are registered, none of which does anything.
     #[arg(long, default_value_t = 100)]
     repositories: u32,
@@ -37,14 +37,14 @@ pub(crate) struct Args {
     idle_secs: u64,
 }
 
-impl Default for Args {
+impl Default for CrowdArgs {
     fn default() -> Self {
         Self { repositories: 100, rounds: 100, requests: 5_000, idle_secs: 60 }
     }
 }
 
 /// Registers the repositories, and measures daemon and client.
-pub(crate) fn measure(args: &Args, report: &mut Report) {
+pub(crate) fn measure(args: &CrowdArgs, report: &mut Report) {
     progress(&format!("crowd: registering {} repositories", args.repositories));
     let home = Home::new();
     let repos = register(&home, args.repositories);
@@ -58,7 +58,7 @@ pub(crate) fn measure(args: &Args, report: &mut Report) {
 
 /// Registers repositories, each with a run that is paused, and returns their work trees.
 pub(crate) fn register(home: &Home, count: u32) -> Vec<PathBuf> {
-    let first = home.scripted("repo");
+    let first = home.scripted_repo("repo");
     let folder = |number: u32| home.path().join(format!("repos/repo{number}"));
     let copy = |number: u32| {
         let status = Command::new("cp").arg("-r").arg(first.path()).arg(folder(number)).status();
@@ -74,7 +74,7 @@ pub(crate) fn register(home: &Home, count: u32) -> Vec<PathBuf> {
     repos
 }
 
-fn idle(args: &Args, daemon: &Daemon, report: &mut Report) {
+fn idle(args: &CrowdArgs, daemon: &Daemon, report: &mut Report) {
     let mut group = report.group(format!("idle daemon, {} repositories", args.repositories));
     // What is done after the start is over when nothing was done for a second.
     let mut before = switches(daemon.pid());
@@ -111,7 +111,7 @@ fn switches(pid: i32) -> u64 {
     threads(pid).into_iter().filter_map(of).sum()
 }
 
-fn requests(args: &Args, home: &Home, repo: &Path, report: &mut Report) {
+fn requests(args: &CrowdArgs, home: &Home, repo: &Path, report: &mut Report) {
     let client = home.client();
     let (mut one, mut all) = (Samples::default(), Samples::default());
     for _ in 0..args.requests {
@@ -125,7 +125,7 @@ fn requests(args: &Args, home: &Home, repo: &Path, report: &mut Report) {
     group.add_times("status of all", &all);
 }
 
-fn processes(args: &Args, home: &Home, report: &mut Report) {
+fn processes(args: &CrowdArgs, home: &Home, report: &mut Report) {
     progress("crowd: starting processes");
     let empty = home.repo("empty");
     empty.git(&["checkout", "-q", "--orphan", "empty"]);
@@ -170,7 +170,7 @@ fn succeeds(mut command: Command) {
 fn connections(home: &Home, (daemon, repo): (&Daemon, &Path), report: &mut Report) {
     let before = resident_mib(daemon.pid());
     allow_descriptors();
-    let crowd = Crowd::open(&home.socket(), CONNECTIONS);
+    let crowd = IdleConnections::open(&home.socket(), CONNECTIONS);
     let with = resident_mib(daemon.pid());
     let (client, mut status) = (home.client(), Samples::default());
     for _ in 0..REQUESTS_AMONG_THEM {

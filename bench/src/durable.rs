@@ -5,10 +5,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use runner_testkit::{Afflicted, Fault, Home};
+use runner_testkit::{FaultyDaemon, SystemFault, Home};
 
 use crate::course;
-use crate::fixture::{self, Place};
+use crate::fixture::{self, DiskKind};
 use crate::report::Report;
 use crate::samples::Samples;
 
@@ -21,7 +21,7 @@ const LEAVES: u32 = 10;
 const CALLS: &str = "fsync,fdatasync,syncfs,sync";
 
 /// Measures a write as the product makes them, and counts the calls that wait for the disk.
-pub(crate) fn measure(place: Place, report: &mut Report) {
+pub(crate) fn measure(place: DiskKind, report: &mut Report) {
     let mut group = report.group(format!("durable writes, {}", place.name()));
     let folder = tempfile::tempdir_in(place.folder()).expect("a folder can be made");
     let (mut plain, mut durable) = (Samples::default(), Samples::default());
@@ -55,7 +55,7 @@ fn write(folder: &Path, is_durable: bool) {
 }
 
 /// Returns how often the daemon itself makes each call in an iteration; nothing without strace.
-fn calls(place: Place) -> Option<Vec<(String, f64)>> {
+fn calls(place: DiskKind) -> Option<Vec<(String, f64)>> {
     Command::new("strace").arg("-V").output().ok()?;
     let [short, long] = ITERATIONS.map(|iterations| trace(place, iterations));
     let more = f64::from(ITERATIONS[1] - ITERATIONS[0]);
@@ -64,12 +64,12 @@ fn calls(place: Place) -> Option<Vec<(String, f64)>> {
 }
 
 /// Returns the calls of the daemon itself in a whole run.
-fn trace(place: Place, iterations: u32) -> String {
-    let home = Home::under(&place.folder());
+fn trace(place: DiskKind, iterations: u32) -> String {
+    let home = Home::new_in(&place.folder());
     let repo = fixture::repository(&home, "one", 10);
     course::plan(&repo, iterations, &fixture::tree(LEAVES));
     // A delay of a microsecond: every call is seen, and what the daemon starts is let go.
-    let observed = Afflicted::start(&home, &Fault::new(CALLS, "delay_enter=1"));
+    let observed = FaultyDaemon::start(&home, &SystemFault::new(CALLS, "delay_enter=1"));
     course::begin(&home, &repo);
     observed.stop();
     fs::read_to_string(home.path().join("strace.log")).expect("strace has left what it saw")

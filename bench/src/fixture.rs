@@ -14,14 +14,14 @@ pub(crate) const CHANGED: u32 = 5;
 
 /// A kind of disk that a home can be on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Place {
+pub(crate) enum DiskKind {
     /// Memory: what is written durably costs nothing.
     Memory,
     /// The disk of temporary files.
     Disk,
 }
 
-impl Place {
+impl DiskKind {
     /// Returns the folder for homes.
     pub(crate) fn folder(self) -> PathBuf {
         match self {
@@ -83,7 +83,7 @@ fn import(repo: &Repo, home: &Home, files: u32) {
 /// Runs the scripted agent of a repository with nothing around it.
 pub(crate) fn session_bare(home: &Home, repo: &Repo) {
     let answer = home.path().join("tmp/answer");
-    let mut agent = Command::new(home.path().join("bin").join(repo.script().agent()));
+    let mut agent = Command::new(home.path().join("bin").join(repo.script().agent_program()));
     agent.env_clear().envs(home.env().iter().cloned()).env("RUNNER_OUTPUT", &answer).current_dir(repo.path());
     assert!(agent.stdin(Stdio::null()).status().expect("the agent can be started").success(), "the agent fails");
     fs::remove_file(answer).expect("the agent has answered");

@@ -14,7 +14,7 @@ const MIB: u64 = 1 << 20;
 
 /// How much output.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct FloodArgs {
     /// Mebibytes that the agent prints.
     #[arg(long, default_value_t = 10 * 1024)]
     mib: u64,
@@ -23,14 +23,14 @@ pub(crate) struct Args {
     rounds: u32,
 }
 
-impl Default for Args {
+impl Default for FloodArgs {
     fn default() -> Self {
         Self { mib: 10 * 1024, rounds: 3 }
     }
 }
 
 /// Measures both, alternating.
-pub(crate) fn measure(args: &Args, report: &mut Report) {
+pub(crate) fn measure(args: &FloodArgs, report: &mut Report) {
     let bytes = args.mib * MIB;
     let (mut floor, mut ours, mut peak) = (Samples::default(), Samples::default(), 0.0_f64);
     for round in 1..=args.rounds {
@@ -57,7 +57,7 @@ fn pipe(bytes: u64) {
 /// Runs one session that prints so much, and returns the time of its phase and the daemon's peak memory.
 fn run(bytes: u64) -> (Duration, f64) {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     repo.script().always(&format!("echo work > work.txt; head -c {bytes} /dev/zero; answer done 'Printed.'"));
     let daemon = home.daemon();
     home.run(&repo, &["--id", "it", "-m", "Do it"]).exits(0);

@@ -9,8 +9,8 @@ use protocol::api::EventApiClient as _;
 use protocol::request::Subscription;
 use runner_testkit::{Client, Daemon, Home, Repo};
 
-use crate::fixture::{self, Place};
-use crate::phases::{self, Iteration};
+use crate::fixture::{self, DiskKind};
+use crate::phases::{self, IterationPhases};
 use crate::report::{Report, progress};
 use crate::samples::Samples;
 use crate::watched::resident_mib;
@@ -22,7 +22,7 @@ const FILES: u32 = 10;
 
 /// How far it goes.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GrowthArgs {
     /// Iterations on the branch.
     #[arg(long, value_delimiter = ',', default_values_t = [100, 1_000, 2_000])]
     iterations: Vec<u32>,
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 }
 
 /// Measures all of it, on tmpfs.
-pub(crate) fn measure(args: &Args, report: &mut Report) {
+pub(crate) fn measure(args: &GrowthArgs, report: &mut Report) {
     let grown =
         [("repositories", &args.repositories), ("subscribers", &args.subscribers), ("MiB of output", &args.output)];
     for (what, sizes) in grown {
@@ -54,7 +54,7 @@ pub(crate) fn measure(args: &Args, report: &mut Report) {
 
 /// Measures a few iterations with so much of something.
 fn with(what: &str, size: u32) -> Samples {
-    let home = Home::under(&Place::Memory.folder());
+    let home = Home::new_in(&DiskKind::Memory.folder());
     let repo = fixture::repository(&home, "one", FILES);
     if what == "MiB of output" {
         repo.script().always(&format!("head -c {} /dev/zero\nanswer done 'Printed.'", u64::from(size) << 20));
@@ -78,19 +78,19 @@ fn listening(home: &Home) -> (Client, impl Sized + use<>) {
 }
 
 /// Returns the last iterations.
-fn last(repo: &Repo) -> Vec<Iteration> {
+fn last(repo: &Repo) -> Vec<IterationPhases> {
     let mut all = phases::iterations(repo, course::RUN);
     all.split_off(all.len().saturating_sub(WINDOW as usize))
 }
 
 /// Returns their overhead.
-fn overhead(iterations: &[Iteration]) -> Samples {
-    iterations.iter().map(Iteration::between).collect()
+fn overhead(iterations: &[IterationPhases]) -> Samples {
+    iterations.iter().map(IterationPhases::between).collect()
 }
 
 /// Drives one run further and further, and tells what it costs and leaves.
 fn long_run(sizes: &[u32], report: &mut Report) {
-    let home = Home::under(&Place::Memory.folder());
+    let home = Home::new_in(&DiskKind::Memory.folder());
     let repo = fixture::repository(&home, "one", FILES);
     let leaves = sizes.iter().max().copied().unwrap_or_default() + 1;
     course::plan(&repo, WINDOW, &fixture::flat_tree(leaves, 3));

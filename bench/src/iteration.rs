@@ -8,9 +8,9 @@ use std::time::Duration;
 use protocol::words::PhaseName;
 use runner_testkit::{Home, Repo};
 
-use crate::fixture::{self, Place};
-use crate::phases::{self, Iteration};
-use crate::report::{Group, Report, progress};
+use crate::fixture::{self, DiskKind};
+use crate::phases::{self, IterationPhases};
+use crate::report::{FigureGroup, Report, progress};
 use crate::samples::Samples;
 use crate::{course, durable};
 
@@ -23,7 +23,7 @@ const MANY: u32 = 1_000;
 
 /// How much is measured.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct IterationArgs {
     /// Tracked files of the repositories.
     #[arg(long, value_delimiter = ',', default_values_t = [10, 10_000, 100_000])]
     files: Vec<u32>,
@@ -38,29 +38,29 @@ pub(crate) struct Args {
     iterations: u32,
     /// Only on one kind of disk.
     #[arg(long)]
-    place: Option<Place>,
+    place: Option<DiskKind>,
 }
 
-impl Default for Args {
+impl Default for IterationArgs {
     fn default() -> Self {
         Self { files: vec![10, 10_000, 100_000], nodes: vec![20_000], rounds: 6, iterations: 5, place: None }
     }
 }
 
 /// Measures every size on every kind of disk.
-pub(crate) fn measure(args: &Args, report: &mut Report) {
-    for place in [Place::Memory, Place::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place)) {
+pub(crate) fn measure(args: &IterationArgs, report: &mut Report) {
+    for place in [DiskKind::Memory, DiskKind::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place)) {
         for files in &args.files {
-            turns(args, Size { place, files: *files, nodes: 2 * args.leaves() }, report);
+            turns(args, RepoSize { place, files: *files, nodes: 2 * args.leaves() }, report);
         }
         for nodes in &args.nodes {
-            turns(args, Size { place, files: FEW, nodes: *nodes }, report);
+            turns(args, RepoSize { place, files: FEW, nodes: *nodes }, report);
         }
         durable::measure(place, report);
     }
 }
 
-impl Args {
+impl IterationArgs {
     /// Leaves that are passed on the way, the turn before the first included, and one that stays.
     fn leaves(&self) -> u32 {
         (self.rounds + 1) * self.iterations + 1
@@ -68,33 +68,33 @@ impl Args {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Size {
-    place: Place,
+struct RepoSize {
+    place: DiskKind,
     files: u32,
     nodes: u32,
 }
 
 /// What was measured with one size.
 #[derive(Debug, Default)]
-struct Times {
-    iterations: Vec<Iteration>,
+struct IterationTimes {
+    iterations: Vec<IterationPhases>,
     git: Samples,
     agent: Samples,
     guard: Samples,
 }
 
-fn turns(args: &Args, size: Size, report: &mut Report) {
-    let Size { place, files, nodes } = size;
+fn turns(args: &IterationArgs, size: RepoSize, report: &mut Report) {
+    let RepoSize { place, files, nodes } = size;
     progress(&format!("iteration: {files} files, {nodes} nodes, {}", place.name()));
-    let home = Home::under(&place.folder());
+    let home = Home::new_in(&place.folder());
     let [ours, theirs] = ["ours", "theirs"].map(|name| fixture::repository(&home, name, files));
     for repo in [&ours, &theirs] {
         course::plan(repo, args.iterations, &fixture::tree(nodes));
     }
     let _daemon = home.daemon();
     course::begin(&home, &ours);
-    let mut times = Times::default();
-    git_alone(&home, &theirs, &mut Times::default());
+    let mut times = IterationTimes::default();
+    git_alone(&home, &theirs, &mut IterationTimes::default());
     for _ in 0..args.rounds {
         course::go_on(&home, &ours, args.iterations);
         for _ in 0..args.iterations {
@@ -107,7 +107,7 @@ fn turns(args: &Args, size: Size, report: &mut Report) {
 }
 
 /// Lets a session change files, and git look twice and commit them.
-fn git_alone(home: &Home, repo: &Repo, times: &mut Times) {
+fn git_alone(home: &Home, repo: &Repo, times: &mut IterationTimes) {
     times.agent.time(|| fixture::session_bare(home, repo));
     times.guard.time(|| Command::new("true").status().expect("`true` can be started"));
     times.git.time(|| {
@@ -118,11 +118,11 @@ fn git_alone(home: &Home, repo: &Repo, times: &mut Times) {
     });
 }
 
-fn tell(times: &Times, Size { place, files, nodes }: Size, report: &mut Report) {
+fn tell(times: &IterationTimes, RepoSize { place, files, nodes }: RepoSize, report: &mut Report) {
     let mut group = report.group(format!("iteration, {files} files, {nodes} nodes, {}", place.name()));
     let programs = times.agent.median() + times.guard.median();
-    let between: Samples = times.iterations.iter().map(Iteration::between).collect();
-    let all = times.iterations.iter().map(Iteration::whole).collect::<Samples>().less(programs);
+    let between: Samples = times.iterations.iter().map(IterationPhases::between).collect();
+    let all = times.iterations.iter().map(IterationPhases::whole).collect::<Samples>().less(programs);
     for (what, overhead) in [("phases without a program", &between), ("all but agent's and guard's own time", &all)] {
         if files == FEW && nodes < MANY {
             group.add_bounded(what, overhead, (50, SMALL));
@@ -137,7 +137,7 @@ fn tell(times: &Times, Size { place, files, nodes }: Size, report: &mut Report) 
     breakdown(times, &mut group);
 }
 
-fn breakdown(times: &Times, group: &mut Group<'_>) {
+fn breakdown(times: &IterationTimes, group: &mut FigureGroup<'_>) {
     let of = |phase: &str| times.iterations.iter().map(|iteration| iteration.phase(phase)).collect::<Samples>();
     phases::add_parts(&times.iterations, group);
     for (phase, bare) in [(PhaseName::Work, &times.agent), (PhaseName::Guard, &times.guard)] {

@@ -24,20 +24,20 @@ const READY: Duration = Duration::from_secs(30);
 
 /// How often each case is measured.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct KillsArgs {
     /// Measurements of each case at each level.
     #[arg(long, default_value_t = 5)]
     rounds: u32,
 }
 
-impl Default for Args {
+impl Default for KillsArgs {
     fn default() -> Self {
         Self { rounds: 5 }
     }
 }
 
 /// A program that behaves badly.
-struct Case {
+struct KillCase {
     name: &'static str,
     /// Its call.
     call: &'static str,
@@ -45,20 +45,20 @@ struct Case {
     ready: usize,
 }
 
-const CASES: [Case; 9] = [
-    Case { name: "ignores SIGTERM", call: "ignores-term", ready: 1 },
-    Case { name: "double fork and setsid", call: "hides", ready: 2 },
-    Case { name: "the same, environment cleared", call: "hides scrub", ready: 2 },
-    Case { name: "the same, not dumpable", call: "hides scrub nondump", ready: 2 },
-    Case { name: "holds the output", call: "hides keepfds", ready: 2 },
-    Case { name: "stopped", call: "stopped", ready: 2 },
-    Case { name: "groups of their own", call: "own-groups", ready: 6 },
-    Case { name: "nested subreaper", call: "nested-subreaper", ready: 3 },
-    Case { name: "comet, 20 lines", call: "comet 20 \"$kit/files/comet\"", ready: 1 },
+const CASES: [KillCase; 9] = [
+    KillCase { name: "ignores SIGTERM", call: "ignores-term", ready: 1 },
+    KillCase { name: "double fork and setsid", call: "hides", ready: 2 },
+    KillCase { name: "the same, environment cleared", call: "hides scrub", ready: 2 },
+    KillCase { name: "the same, not dumpable", call: "hides scrub nondump", ready: 2 },
+    KillCase { name: "holds the output", call: "hides keepfds", ready: 2 },
+    KillCase { name: "stopped", call: "stopped", ready: 2 },
+    KillCase { name: "groups of their own", call: "own-groups", ready: 6 },
+    KillCase { name: "nested subreaper", call: "nested-subreaper", ready: 3 },
+    KillCase { name: "comet, 20 lines", call: "comet 20 \"$kit/files/comet\"", ready: 1 },
 ];
 
 /// Measures all cases at all levels that the machine offers.
-pub(crate) fn measure(args: &Args, report: &mut Report) {
+pub(crate) fn measure(args: &KillsArgs, report: &mut Report) {
     for case in &CASES {
         let leaks = if leaks_bare(case) { "leaks" } else { "does not leak: it is its leader alone" };
         report.group("control: only the leader is killed").add(case.name, leaks);
@@ -68,7 +68,7 @@ pub(crate) fn measure(args: &Args, report: &mut Report) {
         progress(&format!("kills: level {level}"));
         for case in &CASES {
             let times: Vec<_> = (0..args.rounds).map(|_| with_daemon(case, level)).collect();
-            let Ok(times) = times.into_iter().collect::<Result<Vec<_>, NotOffered>>() else {
+            let Ok(times) = times.into_iter().collect::<Result<Vec<_>, LevelNotOffered>>() else {
                 group.add(format!("{level}"), "not offered by this machine");
                 break;
             };
@@ -82,20 +82,20 @@ pub(crate) fn measure(args: &Args, report: &mut Report) {
 
 /// The machine does not offer the level.
 #[derive(Debug)]
-struct NotOffered;
+struct LevelNotOffered;
 
 /// Kills the daemon while the program runs; none if something lives on.
-fn with_daemon(case: &Case, level: Containment) -> Result<Option<Duration>, NotOffered> {
+fn with_daemon(case: &KillCase, level: Containment) -> Result<Option<Duration>, LevelNotOffered> {
     let home = Home::new();
     let settings = home.path().join("config/runnerd");
     fs::create_dir_all(&settings).expect("a folder can be made");
     fs::write(settings.join("config.toml"), format!("containment = \"{level}\"\n")).expect("a file can be written");
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let lock = prepare(&repo, case);
     let daemon = home.daemon();
     let client = home.client();
     if client.wait(client.rpc().info()).expect("the daemon says what it is").containment != level {
-        return Err(NotOffered);
+        return Err(LevelNotOffered);
     }
     home.ctl_in(&repo, &["start", "--yes", "--id", "it", "-m", "Do it"]).exits(0);
     let log = repo.path().join(".runner/iterations/it/0001/executor.log");
@@ -107,9 +107,9 @@ fn with_daemon(case: &Case, level: Containment) -> Result<Option<Duration>, NotO
 }
 
 /// Starts the program with nothing around it, kills its leader alone, and returns whether something lives on.
-fn leaks_bare(case: &Case) -> bool {
+fn leaks_bare(case: &KillCase) -> bool {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let lock = prepare(&repo, case);
     let log = home.path().join("bare.log");
     let output = fs::File::create(&log).expect("a file can be made");
@@ -130,13 +130,13 @@ fn leaks_bare(case: &Case) -> bool {
     leaks
 }
 
-fn prepare(repo: &Repo, case: &Case) -> PathBuf {
+fn prepare(repo: &Repo, case: &KillCase) -> PathBuf {
     repo.script().file("alive", "").file("comet", "");
     repo.script().always(&call(case));
     repo.script().folder().join("files/alive")
 }
 
-fn call(case: &Case) -> String {
+fn call(case: &KillCase) -> String {
     format!("{HOLD}exec python3 {} {}", agents().display(), case.call)
 }
 

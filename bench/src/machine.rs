@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// A machine at the moment of measuring.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Machine {
+pub(crate) struct MachineInfo {
     /// Release of the kernel.
     kernel: String,
     /// Name of the processor.
@@ -27,7 +27,7 @@ pub(crate) struct Machine {
 }
 
 /// Describes this machine.
-pub(crate) fn describe() -> Machine {
+pub(crate) fn describe() -> MachineInfo {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let first_word = |path: &str| text(path).split_whitespace().next().unwrap_or("unknown").to_owned();
     let processor = text("/proc/cpuinfo")
@@ -35,7 +35,7 @@ pub(crate) fn describe() -> Machine {
         .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
         .map_or("unknown".to_owned(), |(_, name)| name.to_owned());
     let git = Command::new("git").arg("--version").output();
-    Machine {
+    MachineInfo {
         kernel: first_word("/proc/sys/kernel/osrelease"),
         processor,
         cores: thread::available_parallelism().map_or(1, usize::from),
@@ -46,7 +46,7 @@ pub(crate) fn describe() -> Machine {
     }
 }
 
-impl fmt::Display for Machine {
+impl fmt::Display for MachineInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kernel, processor, cores, load, git, version, profile } = self;
         write!(f, "runnerd {version} ({profile}), Linux {kernel}, {cores} × {processor}, load {load}, {git}")

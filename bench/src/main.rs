@@ -34,9 +34,9 @@ use crate::report::Report;
 /// Measures the product.
 #[derive(Debug, Parser)]
 #[command(name = "runner-bench", version)]
-struct Args {
+struct BenchArgs {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<Measurement>,
     /// Prints one JSON object instead of tables.
     #[arg(long, global = true)]
     json: bool,
@@ -44,38 +44,38 @@ struct Args {
 
 /// One measurement; without one, all that have a budget.
 #[derive(Debug, Clone, Subcommand)]
-enum What {
+enum Measurement {
     /// Overhead of an iteration, phase by phase, against git's own time, and what durable writes cost.
-    Iteration(iteration::Args),
+    Iteration(iteration::IterationArgs),
     /// The rules on large task trees.
-    Tree(tree::Args),
+    Tree(tree::TreeArgs),
     /// A daemon with many repositories: `status`, memory, wake-ups.
-    Crowd(crowd::Args),
+    Crowd(crowd::CrowdArgs),
     /// Time from `cancel` and `pause --now` to the end of every process.
-    Stop(stop::Args),
+    Stop(stop::StopArgs),
     /// Speed of taking output and the daemon's memory, against `cat > /dev/null`.
-    Flood(flood::Args),
+    Flood(flood::FloodArgs),
     /// `runnerctl verify` against `git log --stat`.
-    Verify(verify::Args),
+    Verify(verify::VerifyArgs),
     /// Making a workspace, against `git worktree add` and a copy of the packs.
-    Workspace(workspace::Args),
+    Workspace(workspace::WorkspaceArgs),
     /// Publishing a commit of an isolated run, against `git push`.
-    Publish(publish::Args),
+    Publish(publish::PublishArgs),
     /// Overhead against what grows: iterations, repositories, subscribers, output; and what is kept for ever.
-    Growth(growth::Args),
+    Growth(growth::GrowthArgs),
     /// How many runs one git server carries: costs that are measured here, in virtual time.
-    Scale(scale::Args),
+    Scale(scale::ScaleArgs),
     /// Instructions of the rules and of `runnerctl status`, against what is checked in; needs valgrind.
-    Counts(counts::Args),
+    Counts(counts::CountsArgs),
     /// Time from the death of the daemon to the death of all that it had started, for each case and level.
-    Kills(kills::Args),
+    Kills(kills::KillsArgs),
     /// Random kills of daemon and shims over a long run: what is lost, doubled, left alive, and when the run goes on.
-    Crashes(crashes::Args),
+    Crashes(crashes::CrashesArgs),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    let args = Args::parse();
-    let wanted = args.what.map_or_else(What::with_a_budget, |what| vec![what]);
+    let args = BenchArgs::parse();
+    let wanted = args.what.map_or_else(Measurement::with_a_budget, |what| vec![what]);
     let mut report = Report::new(machine::describe(), args.json);
     for what in wanted {
         what.measure(&mut report)?;
@@ -84,17 +84,17 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-impl What {
+impl Measurement {
     fn with_a_budget() -> Vec<Self> {
         vec![
-            Self::Iteration(iteration::Args::default()),
-            Self::Tree(tree::Args::default()),
-            Self::Crowd(crowd::Args::default()),
-            Self::Stop(stop::Args::default()),
-            Self::Flood(flood::Args::default()),
-            Self::Verify(verify::Args::default()),
-            Self::Workspace(workspace::Args::default()),
-            Self::Publish(publish::Args::default()),
+            Self::Iteration(iteration::IterationArgs::default()),
+            Self::Tree(tree::TreeArgs::default()),
+            Self::Crowd(crowd::CrowdArgs::default()),
+            Self::Stop(stop::StopArgs::default()),
+            Self::Flood(flood::FloodArgs::default()),
+            Self::Verify(verify::VerifyArgs::default()),
+            Self::Workspace(workspace::WorkspaceArgs::default()),
+            Self::Publish(publish::PublishArgs::default()),
         ]
     }
 

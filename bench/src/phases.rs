@@ -6,7 +6,7 @@ use protocol::event::{Event, EventKind};
 use protocol::words::PhaseName;
 use runner_testkit::Repo;
 
-use crate::report::Group;
+use crate::report::FigureGroup;
 use crate::samples::Samples;
 
 /// What comes after a phase that the product names: the end of an iteration, until the next one is opened.
@@ -14,11 +14,11 @@ const AFTER: &str = "after";
 
 /// The times of one iteration, in the order of its phases.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Iteration {
+pub(crate) struct IterationPhases {
     phases: Vec<(String, Duration)>,
 }
 
-impl Iteration {
+impl IterationPhases {
     /// Returns the time of a phase; zero if it was not entered.
     pub(crate) fn phase(&self, name: &str) -> Duration {
         self.phases.iter().filter(|(phase, _)| phase == name).map(|(_, time)| *time).sum()
@@ -37,7 +37,7 @@ impl Iteration {
 }
 
 /// Tells how long each phase took in which no agent, guard or reviewer runs.
-pub(crate) fn add_parts(iterations: &[Iteration], group: &mut Group<'_>) {
+pub(crate) fn add_parts(iterations: &[IterationPhases], group: &mut FigureGroup<'_>) {
     let of = |phase: &str| iterations.iter().map(|iteration| iteration.phase(phase)).collect::<Samples>();
     for phase in [PhaseName::Open, PhaseName::Brief, PhaseName::Inspect, PhaseName::Settle] {
         let phase = phase.to_string();
@@ -51,10 +51,10 @@ pub(crate) fn add_parts(iterations: &[Iteration], group: &mut Group<'_>) {
 /// # Panics
 ///
 /// Panics if the run has no events.
-pub(crate) fn iterations(repo: &Repo, run: &str) -> Vec<Iteration> {
+pub(crate) fn iterations(repo: &Repo, run: &str) -> Vec<IterationPhases> {
     let text = repo.read(&format!(".runner/iterations/{run}/events.jsonl"));
     let events = text.lines().map(|line| serde_json::from_str::<Event>(line).expect("the run's events can be read"));
-    let (mut all, mut live, mut since) = (Vec::new(), Iteration::default(), None);
+    let (mut all, mut live, mut since) = (Vec::new(), IterationPhases::default(), None);
     for event in events {
         let next = match &event.kind {
             EventKind::Phase { phase, .. } => Some(phase.to_string()),

@@ -12,14 +12,14 @@ use protocol::path::WirePath;
 use runner_testkit::{Home, Repo};
 use runnerd::config::Patterns;
 use runnerd::git::Repository;
-use runnerd::publish::publish;
-use runnerd::repo::kept::Vault;
-use runnerd::repo::seal::Key;
-use runnerd::store::{Source, Store};
-use runnerd::workspace::{self, Order, Owner};
+use runnerd::publish::publish_run;
+use runnerd::repo::kept::StateDir;
+use runnerd::repo::seal::SealKey;
+use runnerd::store::{SourceRepo, RepoStore};
+use runnerd::workspace::{self, WorkspaceOptions, WorkspaceOwner};
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{self, Place};
+use crate::fixture::{self, DiskKind};
 use crate::report::{Report, progress};
 use crate::samples::Samples;
 
@@ -29,7 +29,7 @@ const BRANCH: &str = "runner/bench";
 
 /// What is published, and where to.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct PublishArgs {
     /// Tracked files of the repositories.
     #[arg(long, value_delimiter = ',', default_values_t = [10, 10_000, 100_000])]
     files: Vec<u32>,
@@ -38,21 +38,21 @@ pub(crate) struct Args {
     rounds: u32,
     /// Only on one kind of disk.
     #[arg(long)]
-    place: Option<Place>,
+    place: Option<DiskKind>,
 }
 
-impl Default for Args {
+impl Default for PublishArgs {
     fn default() -> Self {
         Self { files: vec![10, 10_000, 100_000], rounds: 20, place: None }
     }
 }
 
 /// Measures every size on every kind of disk.
-pub(crate) fn measure(args: &Args, report: &mut Report) {
-    for place in [Place::Memory, Place::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place)) {
+pub(crate) fn measure(args: &PublishArgs, report: &mut Report) {
+    for place in [DiskKind::Memory, DiskKind::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place)) {
         for files in &args.files {
             progress(&format!("publish: {files} files, {}", place.name()));
-            let scene = Scene::new(place, *files);
+            let scene = PublishSetup::new(place, *files);
             let times = scene.turns(args.rounds);
             tell(&times, (*files, place), report);
         }
@@ -61,7 +61,7 @@ pub(crate) fn measure(args: &Args, report: &mut Report) {
 
 /// What was measured.
 #[derive(Debug, Default)]
-struct Times {
+struct PublishTimes {
     processor: Samples,
     wall: Samples,
     push_processor: Samples,
@@ -69,35 +69,35 @@ struct Times {
 }
 
 /// A repository, a workspace of it, and another one like it that is pushed to.
-struct Scene {
+struct PublishSetup {
     repo: Repo,
     workspace: Repository,
     pushed_to: PathBuf,
-    store: Store,
-    source: Source,
+    store: RepoStore,
+    source: SourceRepo,
     home: Home,
 }
 
-impl Scene {
-    fn new(place: Place, files: u32) -> Self {
-        let mut home = Home::under(&place.folder());
+impl PublishSetup {
+    fn new(place: DiskKind, files: u32) -> Self {
+        let mut home = Home::new_in(&place.folder());
         // Commits that no run has made.
-        home.has_a_forgery();
+        home.expect_forgery();
         let repo = fixture::repository(&home, "source", files);
         let found = Repository::discover(repo.path()).expect("the repository is found");
-        let captured = found.capture(&home.path().join("captured")).expect("its configuration can be captured");
+        let captured = found.pin_config(&home.path().join("captured")).expect("its configuration can be captured");
         let base = captured.head().expect("it has a HEAD").commit().expect("it has a commit");
-        let key = Key::random().expect("a key can be made");
+        let key = SealKey::random().expect("a key can be made");
         let (copy, place) = (Patterns::default(), home.path().join("workspace"));
-        let order = Order { source: &captured, place: &place, base, copy: &copy };
-        workspace::make((&order, &Owner::of(&key)), &|_| (), &CancellationToken::new())
+        let order = WorkspaceOptions { source: &captured, target_dir: &place, base, copy: &copy };
+        workspace::create_workspace((&order, &WorkspaceOwner::from_key(&key)), &|_| (), &CancellationToken::new())
             .expect("a workspace can be made");
         let found = Repository::discover(&place).expect("the workspace is found");
-        let workspace = found.capture(&home.path().join("captured-too")).expect("its configuration can be captured");
-        let vault = Vault::new(home.path().join("private"), key);
-        let store = Store::new(&vault, "0123456789ab");
+        let workspace = found.pin_config(&home.path().join("captured-too")).expect("its configuration can be captured");
+        let vault = StateDir::new(home.path().join("private"), key);
+        let store = RepoStore::new(&vault, "0123456789ab");
         store.create().expect("a folder for notes can be made");
-        let source = Source {
+        let source = SourceRepo {
             common_dir: WirePath(repo.path().join(".git")),
             path: WirePath(repo.path().to_owned()),
             run: "bench".to_owned(),
@@ -125,16 +125,16 @@ impl Scene {
     }
 
     /// Publishes one commit after the other, and pushes each; the first does not count.
-    fn turns(&self, rounds: u32) -> Times {
-        self.turn(&mut Times::default(), 0);
-        let mut times = Times::default();
+    fn turns(&self, rounds: u32) -> PublishTimes {
+        self.turn(&mut PublishTimes::default(), 0);
+        let mut times = PublishTimes::default();
         for round in 1..=rounds {
             self.turn(&mut times, round);
         }
         times
     }
 
-    fn turn(&self, times: &mut Times, round: u32) {
+    fn turn(&self, times: &mut PublishTimes, round: u32) {
         for number in 0..fixture::CHANGED {
             let file = self.workspace.work_dir().join(format!("changed{number}"));
             fs::write(file, format!("{number} in round {round}\n")).expect("a file can be written");
@@ -142,7 +142,7 @@ impl Scene {
         self.git(&["add", "-A"]);
         self.git(&["commit", "--quiet", "-m", "A part is done"]);
         let before = used();
-        let published = times.wall.time(|| publish(&self.store, &self.workspace, &self.source));
+        let published = times.wall.time(|| publish_run(&self.store, &self.workspace, &self.source));
         times.processor.add(used().saturating_sub(before));
         let published = published.expect("it can be published").view.expect("there is a commit");
         assert_eq!(published.tip, Some(self.repo.git(&["rev-parse", BRANCH])));
@@ -166,7 +166,7 @@ pub(crate) fn used() -> Duration {
     of(UsageWho::RUSAGE_SELF) + of(UsageWho::RUSAGE_CHILDREN)
 }
 
-fn tell(times: &Times, (files, place): (u32, Place), report: &mut Report) {
+fn tell(times: &PublishTimes, (files, place): (u32, DiskKind), report: &mut Report) {
     let mut group = report.group(format!("publish, {files} files, {}", place.name()));
     if files == BUDGET_FILES {
         group.add_bounded("processor time of a commit", &times.processor, (50, BUDGET));

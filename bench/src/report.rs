@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::machine::Machine;
+use crate::machine::MachineInfo;
 use crate::samples::{Samples, short};
 
 /// Everything that was measured.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     schema: &'static str,
-    machine: Machine,
+    machine: MachineInfo,
     figures: Vec<Figure>,
     #[serde(skip)]
     as_json: bool,
@@ -44,24 +44,24 @@ pub(crate) struct Figure {
 
 /// A group of figures, to which lines are added.
 #[derive(Debug)]
-pub(crate) struct Group<'a> {
+pub(crate) struct FigureGroup<'a> {
     report: &'a mut Report,
     name: String,
 }
 
 impl Report {
     /// Begins an empty report.
-    pub(crate) fn new(machine: Machine, as_json: bool) -> Self {
+    pub(crate) fn new(machine: MachineInfo, as_json: bool) -> Self {
         let report = Self { schema: "runner-bench-1", machine, figures: Vec::new(), as_json };
         report.say(&report.machine.to_string());
         report
     }
 
     /// Begins a group.
-    pub(crate) fn group(&mut self, name: impl Into<String>) -> Group<'_> {
+    pub(crate) fn group(&mut self, name: impl Into<String>) -> FigureGroup<'_> {
         let name = name.into();
         self.say(&format!("\n{name}"));
-        Group { report: self, name }
+        FigureGroup { report: self, name }
     }
 
     /// Returns whether every count that has to be 0 is.
@@ -83,7 +83,7 @@ impl Report {
     }
 }
 
-impl Group<'_> {
+impl FigureGroup<'_> {
     /// Adds a figure that is what it is.
     pub(crate) fn add(&mut self, what: impl Into<String>, result: impl Into<String>) {
         self.push(what, result, |_| {});

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use self::costs::CLONED_MIB;
-use crate::report::{Group, Report, progress};
+use crate::report::{FigureGroup, Report, progress};
 use crate::samples::{Samples, short};
 
 /// What an engine gives a job after SIGTERM by default, and what `submit` asks of Slurm.
@@ -27,7 +27,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// What is played.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ScaleArgs {
     /// Runs that are driven at once.
     #[arg(long, value_delimiter = ',', default_values_t = [500, 2_000, 10_000])]
     runs: Vec<u32>,
@@ -52,7 +52,7 @@ pub(crate) struct Args {
 }
 
 /// Measures, plays and tells.
-pub(crate) fn measure(args: &Args, report: &mut Report) -> anyhow::Result<()> {
+pub(crate) fn measure(args: &ScaleArgs, report: &mut Report) -> anyhow::Result<()> {
     ensure!(args.cores > 0 && args.session > 0, "a server has a core at least, and a session takes time");
     let folder = tempfile::tempdir()?;
     progress("scale: what a clone costs");
@@ -69,15 +69,15 @@ pub(crate) fn measure(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     for (refs, push) in pushes {
         for runs in &args.runs {
             let mut group = report.group(format!("scale: {runs} runs at once, {refs} references"));
-            Played { args, runs: *runs, push, clone }.tell(&mut group);
+            ServerSimulation { args, runs: *runs, push, clone }.tell(&mut group);
         }
     }
     Ok(())
 }
 
 /// One number of runs on one server.
-struct Played<'a> {
-    args: &'a Args,
+struct ServerSimulation<'a> {
+    args: &'a ScaleArgs,
     runs: u32,
     /// Processor time of a push, with its connection.
     push: Duration,
@@ -85,8 +85,8 @@ struct Played<'a> {
     clone: Duration,
 }
 
-impl Played<'_> {
-    fn tell(&self, group: &mut Group<'_>) {
+impl ServerSimulation<'_> {
+    fn tell(&self, group: &mut FigureGroup<'_>) {
         let sessions = self.sessions();
         let a_second = f64::from(count(&sessions)) / PLAYED.as_secs_f64();
         group.add("pushes a second", format!("{a_second:.1}"));
@@ -132,7 +132,7 @@ impl Played<'_> {
     }
 
     /// Has the server do what arrives, each in its turn.
-    fn served(&self, mut arrivals: Vec<Duration>, cost: Duration) -> Served {
+    fn served(&self, mut arrivals: Vec<Duration>, cost: Duration) -> SimulationResult {
         arrivals.sort();
         let mut cores: BinaryHeap<_> = (0..self.args.cores).map(|_| Reverse(Duration::ZERO)).collect();
         let mut ends = Vec::new();
@@ -142,12 +142,12 @@ impl Played<'_> {
             cores.extend(ends.last().copied().map(Reverse));
         }
         let times = ends.iter().zip(&arrivals).map(|(end, arrival)| end.saturating_sub(*arrival)).collect();
-        Served { times, ends }
+        SimulationResult { times, ends }
     }
 }
 
 /// What has come of it.
-struct Served {
+struct SimulationResult {
     /// From arrival to end.
     times: Samples,
     /// When each was done.
@@ -168,16 +168,16 @@ fn count<T>(all: &[T]) -> u32 {
 mod tests {
     use super::*;
 
-    fn played(runs: u32) -> Args {
+    fn played(runs: u32) -> ScaleArgs {
         let (cores, session) = (2, 60);
-        Args { runs: vec![runs], refs: vec![10], cores, session, clone: 1, connection: 0, seed: 1 }
+        ScaleArgs { runs: vec![runs], refs: vec![10], cores, session, clone: 1, connection: 0, seed: 1 }
     }
 
     #[test]
     fn what_arrives_together_is_done_by_as_many_as_there_are_cores() {
         let args = played(5);
         let cost = Duration::from_secs(1);
-        let played = Played { args: &args, runs: 5, push: cost, clone: cost };
+        let played = ServerSimulation { args: &args, runs: 5, push: cost, clone: cost };
         let served = played.served(vec![Duration::ZERO; 5], cost);
         assert_eq!(served.ends.iter().map(Duration::as_secs).collect::<Vec<_>>(), [1, 1, 2, 2, 3]);
         assert_eq!(served.times.at(100), Duration::from_secs(3));
@@ -187,7 +187,7 @@ mod tests {
     fn the_same_seed_is_the_same_day_and_half_of_the_sessions_are_short() {
         let args = played(400);
         let cost = Duration::from_millis(1);
-        let played = Played { args: &args, runs: 400, push: cost, clone: cost };
+        let played = ServerSimulation { args: &args, runs: 400, push: cost, clone: cost };
         let sessions = played.sessions();
         assert_eq!(sessions, played.sessions());
         // The mean of such lengths is e^½ of the one in the middle.

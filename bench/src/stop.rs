@@ -16,25 +16,25 @@ const WORDS: [(&[&str], RunStatus); 2] =
 
 /// How often it is measured.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct StopArgs {
     /// Times that each is measured.
     #[arg(long, default_value_t = 20)]
     rounds: u32,
 }
 
-impl Default for Args {
+impl Default for StopArgs {
     fn default() -> Self {
         Self { rounds: 20 }
     }
 }
 
 /// Measures each word, the start of `runnerctl` included.
-pub(crate) fn measure(args: &Args, report: &mut Report) {
+pub(crate) fn measure(args: &StopArgs, report: &mut Report) {
     progress("stop: cancel and pause --now");
     let mut group = report.group("from a word to all processes of the iteration gone");
     for (word, state) in WORDS {
         let home = Home::new();
-        let repo = home.scripted("one");
+        let repo = home.scripted_repo("one");
         repo.script().always(&format!("{HOLD}gate session"));
         let (gate, alive) = (repo.script().gate("session"), repo.script().folder().join("files/alive"));
         repo.script().file("alive", "");
@@ -43,7 +43,7 @@ pub(crate) fn measure(args: &Args, report: &mut Report) {
         let mut times = Samples::default();
         for round in 0..args.rounds {
             home.ctl_in(&repo, &["start", "--yes", "--id", &format!("run{round}"), "-m", "Do it"]).exits(0);
-            gate.reached();
+            gate.wait_reached();
             let died = times.time(|| {
                 home.ctl_in(&repo, word).exits(0);
                 time_to_death(&alive, PATIENCE).expect("the lock can be looked at")

@@ -4,11 +4,11 @@ use std::fs;
 use std::hint::black_box;
 use std::time::Duration;
 
-use runner_core::select::{Selection, select};
+use runner_core::select::{LeafSelection, select};
 use runner_core::{tree, validate};
 use serde::Serialize as _;
 
-use crate::fixture::{self, Place};
+use crate::fixture::{self, DiskKind};
 use crate::report::Report;
 use crate::samples::Samples;
 
@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_millis(50);
 
 /// How large the trees are.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TreeArgs {
     /// Nodes of the trees.
     #[arg(long, value_delimiter = ',', default_values_t = [200, 2_000, 20_000])]
     nodes: Vec<u32>,
@@ -27,17 +27,17 @@ pub(crate) struct Args {
     rounds: u32,
 }
 
-impl Default for Args {
+impl Default for TreeArgs {
     fn default() -> Self {
         Self { nodes: vec![200, 2_000, BUDGETED], rounds: 40 }
     }
 }
 
 /// Measures every size, in turns with a parser that checks nothing.
-pub(crate) fn measure(args: &Args, report: &mut Report) {
+pub(crate) fn measure(args: &TreeArgs, report: &mut Report) {
     for nodes in &args.nodes {
         let text = canonical_text(*nodes);
-        let folder = tempfile::tempdir_in(Place::Memory.folder()).expect("a folder can be made");
+        let folder = tempfile::tempdir_in(DiskKind::Memory.folder()).expect("a folder can be made");
         let path = folder.path().join("tree.json");
         let (mut parsed, mut ours) = (Samples::default(), Samples::default());
         for _ in 0..args.rounds {
@@ -69,7 +69,7 @@ pub(crate) fn canonical_text(nodes: u32) -> String {
 #[inline(never)]
 pub(crate) fn step(text: &str) -> String {
     let mut tree = validate::load(text.as_bytes()).expect("the tree is valid");
-    let Selection::Open(leaf) = select(&tree) else { panic!("the tree has an open leaf") };
+    let LeafSelection::Open(leaf) = select(&tree) else { panic!("the tree has an open leaf") };
     let id = leaf.id.clone();
     tree::find_mut(&mut tree, &id).expect("what was selected is there").passes = true;
     tree::derive_passes(&mut tree);

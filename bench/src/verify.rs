@@ -10,7 +10,7 @@ use crate::samples::Samples;
 
 /// How long a branch is audited.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct VerifyArgs {
     /// Iterations of the branch.
     #[arg(long, default_value_t = 1_000)]
     iterations: u32,
@@ -22,14 +22,14 @@ pub(crate) struct Args {
     rounds: u32,
 }
 
-impl Default for Args {
+impl Default for VerifyArgs {
     fn default() -> Self {
         Self { iterations: 1_000, leaves: 50, rounds: 5 }
     }
 }
 
 /// Has the branch made, and measures both in turns.
-pub(crate) fn measure(args: &Args, report: &mut Report) {
+pub(crate) fn measure(args: &VerifyArgs, report: &mut Report) {
     progress(&format!("verify: making {} iterations", args.iterations));
     let home = Home::new();
     let repo = long_branch(&home, args);
@@ -48,12 +48,12 @@ pub(crate) fn measure(args: &Args, report: &mut Report) {
     group.add_ratio("runnerctl verify against git log --stat", (&audit, &log), 2.0);
 }
 
-fn long_branch(home: &Home, args: &Args) -> Repo {
+fn long_branch(home: &Home, args: &VerifyArgs) -> Repo {
     let repo = home.repo("one");
     let limits = format!("max_iterations = {}\nstall_after = 1000000", args.iterations);
     repo.write(".runner/GOAL.md", "# Reach the goal\n");
-    repo.configure(&repo.config().top(&limits));
-    repo.plant(&fixture::flat_tree(args.leaves, args.iterations.saturating_add(10)));
+    repo.commit_config(&repo.config().top(&limits));
+    repo.commit_tree(&fixture::flat_tree(args.leaves, args.iterations.saturating_add(10)));
     repo.script().always("echo $n > \"file$((n % 20))\"\nanswer retry \"Try $n was not enough.\"");
     repo
 }

@@ -11,11 +11,11 @@ use std::process::{Command, Stdio};
 use runner_testkit::{Home, Repo};
 use runnerd::config::Patterns;
 use runnerd::git::Repository;
-use runnerd::repo::seal::Key;
-use runnerd::workspace::{self, Order, Owner};
+use runnerd::repo::seal::SealKey;
+use runnerd::workspace::{self, WorkspaceOptions, WorkspaceOwner};
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{self, Place};
+use crate::fixture::{self, DiskKind};
 use crate::report::{Report, progress};
 use crate::samples::Samples;
 
@@ -26,7 +26,7 @@ const COPIED: f64 = 1.2;
 
 /// From what workspaces are made.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WorkspaceArgs {
     /// Tracked files of the repositories.
     #[arg(long, value_delimiter = ',', default_values_t = [10, 10_000])]
     files: Vec<u32>,
@@ -41,24 +41,24 @@ pub(crate) struct Args {
     rounds: u32,
     /// Only on one kind of disk.
     #[arg(long)]
-    place: Option<Place>,
+    place: Option<DiskKind>,
 }
 
-impl Default for Args {
+impl Default for WorkspaceArgs {
     fn default() -> Self {
         Self { files: vec![10, 10_000], history_mib: 200, loose: vec![0, 1_000], rounds: 7, place: None }
     }
 }
 
 /// Measures every size on every kind of disk.
-pub(crate) fn measure(args: &Args, report: &mut Report) {
-    for place in [Place::Memory, Place::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place)) {
+pub(crate) fn measure(args: &WorkspaceArgs, report: &mut Report) {
+    for place in [DiskKind::Memory, DiskKind::Disk].into_iter().filter(|place| args.place.is_none_or(|only| only == *place)) {
         for (files, loose) in args.files.iter().flat_map(|files| args.loose.iter().map(move |loose| (*files, *loose))) {
             let what = format!("workspace, {files} files, {loose} loose objects");
             progress(&format!("{what}, {}", place.name()));
-            let scene = Scene::new(place, (files, loose), args.history_mib);
+            let scene = WorkspaceSetup::new(place, (files, loose), args.history_mib);
             let name = format!("{what}, {} MiB of packs, {}", scene.packs_mib(), place.name());
-            let budgets = Budgets { are_due: loose == 0, shares_blocks: scene.shares_blocks() };
+            let budgets = WorkspaceBudgets { are_due: loose == 0, shares_blocks: scene.shares_blocks() };
             tell(&scene.turns(args.rounds), (budgets, name), report);
         }
     }
@@ -66,14 +66,14 @@ pub(crate) fn measure(args: &Args, report: &mut Report) {
 
 /// Which budgets there are.
 #[derive(Debug, Clone, Copy)]
-struct Budgets {
+struct WorkspaceBudgets {
     are_due: bool,
     shares_blocks: bool,
 }
 
 /// What was measured.
 #[derive(Debug, Default)]
-struct Times {
+struct WorkspaceTimes {
     workspace: Samples,
     flushed: Samples,
     work_tree: Samples,
@@ -82,15 +82,15 @@ struct Times {
 }
 
 /// A repository, and the folder in which workspaces of it are made.
-struct Scene {
+struct WorkspaceSetup {
     home: Home,
     repo: Repo,
     place: PathBuf,
 }
 
-impl Scene {
-    fn new(place: Place, (files, loose): (u32, u32), history_mib: u32) -> Self {
-        let home = Home::under(&place.folder());
+impl WorkspaceSetup {
+    fn new(place: DiskKind, (files, loose): (u32, u32), history_mib: u32) -> Self {
+        let home = Home::new_in(&place.folder());
         let repo = fixture::repository(&home, "source", files);
         add_history(&home, &repo, history_mib);
         if loose > 0 {
@@ -118,16 +118,16 @@ impl Scene {
     }
 
     /// Measures each in turns, after one turn that does not count.
-    fn turns(&self, rounds: u32) -> Times {
-        self.turn(&mut Times::default());
-        let mut times = Times::default();
+    fn turns(&self, rounds: u32) -> WorkspaceTimes {
+        self.turn(&mut WorkspaceTimes::default());
+        let mut times = WorkspaceTimes::default();
         for _ in 0..rounds {
             self.turn(&mut times);
         }
         times
     }
 
-    fn turn(&self, times: &mut Times) {
+    fn turn(&self, times: &mut WorkspaceTimes) {
         let (mut work_tree, mut copy) = (Samples::default(), Samples::default());
         let tree = self.place.join("tree");
         let at = tree.display().to_string();
@@ -144,26 +144,26 @@ impl Scene {
     }
 
     /// Has a workspace made; what it takes until its files are there is told apart from what it takes to be on the disk.
-    fn make(&self, times: &mut Times) {
+    fn make(&self, times: &mut WorkspaceTimes) {
         let captured = self.home.path().join("captured");
         let found = Repository::discover(self.repo.path()).expect("the repository is found");
-        let source = found.capture(&captured).expect("its configuration can be captured");
+        let source = found.pin_config(&captured).expect("its configuration can be captured");
         let base = source.head().expect("it has a HEAD").commit().expect("it has a commit");
         let (copy, place) = (Patterns::default(), self.place.join("workspace"));
-        let order = Order { source: &source, place: &place, base, copy: &copy };
-        let owner = Owner::of(&Key::random().expect("a key can be made"));
+        let order = WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy };
+        let owner = WorkspaceOwner::from_key(&SealKey::random().expect("a key can be made"));
         settle();
         let began = std::time::Instant::now();
         let laid_out = std::cell::Cell::new(std::time::Duration::ZERO);
         let progress = |step| {
-            if step == workspace::Progress::Flushing {
+            if step == workspace::WorkspaceProgress::Flushing {
                 laid_out.set(began.elapsed());
             }
         };
-        workspace::make((&order, &owner), &progress, &CancellationToken::new()).expect("a workspace can be made");
+        workspace::create_workspace((&order, &owner), &progress, &CancellationToken::new()).expect("a workspace can be made");
         times.flushed.add(began.elapsed());
         times.workspace.add(laid_out.get());
-        workspace::remove(&place).expect("a workspace can be removed");
+        workspace::remove_workspace(&place).expect("a workspace can be removed");
     }
 }
 
@@ -204,7 +204,7 @@ fn add_loose(repo: &Repo, count: u32) {
     fs::remove_dir_all(Path::new(&folder)).expect("a folder can be removed");
 }
 
-fn tell(times: &Times, (budgets, name): (Budgets, String), report: &mut Report) {
+fn tell(times: &WorkspaceTimes, (budgets, name): (WorkspaceBudgets, String), report: &mut Report) {
     let mut group = report.group(name);
     group.add_times("workspace, laid out", &times.workspace);
     group.add_times("workspace, on the disk", &times.flushed);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::plan::Changes;
+use crate::plan::CaseOverrides;
 
 const CODES: &str = "Exit codes: 0 fine, every run came out as its case expects; 1 an error; 2 the command line or a case \
 is wrong; 4 the budget was spent before all runs had begun; 9 a run came out otherwise than expected; 130 interrupted.";
@@ -14,15 +14,15 @@ is wrong; 4 the budget was spent before all runs had begun; 9 a run came out oth
 #[command(name = "runner-eval", version, arg_required_else_help = true, after_help = CODES)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalOptions,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: EvalCommand,
 }
 
 /// Options that hold for every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for every command")]
-pub(crate) struct Global {
+pub(crate) struct GlobalOptions {
     /// Answer with one JSON object
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Global {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum EvalCommand {
     /// List the cases: agent, what is expected, results so far, and what this machine lacks
     List,
     Run(RunArgs),
@@ -96,7 +96,7 @@ pub(crate) struct RunArgs {
     pub(crate) model: Option<String>,
     /// Run each case with this agent, and with those of further variants; LABEL is what `compare` calls its runs
     #[arg(long = "variant", value_name = "[LABEL=]KIND[:MODEL]", conflicts_with_all = ["executor", "model", "label"])]
-    pub(crate) variants: Vec<Changes>,
+    pub(crate) variants: Vec<CaseOverrides>,
     /// A folder with prompt templates: `worker.md`, `planner.md`, `repair.md`, `reviewer.md`
     #[arg(long, value_name = "DIR")]
     pub(crate) templates: Option<PathBuf>,
@@ -160,7 +160,7 @@ pub(crate) struct ReportArgs {
     pub(crate) cases: Vec<String>,
     /// One row per case and value of this
     #[arg(long, value_name = "KEY")]
-    pub(crate) by: Option<crate::report::By>,
+    pub(crate) by: Option<crate::report::GroupBy>,
     /// How likely one of K runs comes out as expected (pass@k)
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) pass_at: Option<u64>,

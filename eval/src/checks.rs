@@ -10,10 +10,10 @@ use protocol::state::UsageTotal;
 use protocol::words::RunStatus;
 use tokio_util::sync::CancellationToken;
 
-use crate::case::{Ceilings, Check, Rule};
-use crate::digest::{copy, files};
-use crate::fault::Fault;
-use crate::hold::{Captured, Ended, Held, Wanted};
+use crate::case::{RunLimits, CaseCheck, CheckRule};
+use crate::digest::{copy_entry, list_files};
+use crate::fault::EvalError;
+use crate::hold::{CapturedOutput, ProcessEnd, ManagedProcess, ProcessSpec};
 use crate::results::{CheckResult, RunFacts};
 
 /// Bytes of a file that a pattern is looked for in.
@@ -21,7 +21,7 @@ const MATCH_BYTES: u64 = 8 << 20;
 
 /// What checks look at.
 #[derive(Debug)]
-pub(crate) struct Scene<'a> {
+pub(crate) struct CheckContext<'a> {
     /// The work tree.
     pub(crate) folder: &'a Path,
     pub(crate) env: &'a BTreeMap<String, String>,
@@ -32,13 +32,13 @@ pub(crate) struct Scene<'a> {
 }
 
 /// Performs checks in order; ends early where somebody interrupts.
-pub(crate) async fn perform(checks: &[Check], scene: &Scene<'_>) -> Result<Vec<CheckResult>, Fault> {
+pub(crate) async fn perform_checks(checks: &[CaseCheck], scene: &CheckContext<'_>) -> Result<Vec<CheckResult>, EvalError> {
     let mut results = Vec::new();
     for check in checks {
         let began = Instant::now();
-        let seen = scene.look(&check.rule).await;
+        let seen = scene.perform_check(&check.rule).await;
         if scene.stop.is_cancelled() {
-            return Err(Fault::interrupted());
+            return Err(EvalError::interrupted());
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         results.push(CheckResult {
@@ -55,47 +55,47 @@ pub(crate) async fn perform(checks: &[Check], scene: &Scene<'_>) -> Result<Vec<C
 }
 
 /// What was seen of one check; no fault: it holds.
-struct Seen {
+struct CheckObservation {
     fault: Option<String>,
-    output: Option<Captured>,
+    output: Option<CapturedOutput>,
 }
 
-impl Seen {
-    fn of(result: Result<(), String>) -> Self {
+impl CheckObservation {
+    fn from_result(result: Result<(), String>) -> Self {
         Self { fault: result.err(), output: None }
     }
 }
 
-impl Scene<'_> {
-    async fn look(&self, rule: &Rule) -> Seen {
+impl CheckContext<'_> {
+    async fn perform_check(&self, rule: &CheckRule) -> CheckObservation {
         match rule {
-            Rule::FileExists { path } => Seen::of(self.exists(path)),
-            Rule::FileMatches { path, pattern } => Seen::of(self.matches(path, pattern)),
-            Rule::CommandSucceeds { cmd, seconds, overlay } => {
-                let laid = overlay.as_deref().map_or(Ok(()), |overlay| lay_over(overlay, self.folder));
+            CheckRule::FileExists { path } => CheckObservation::from_result(self.check_exists(path)),
+            CheckRule::FileMatches { path, pattern } => CheckObservation::from_result(self.check_matches(path, pattern)),
+            CheckRule::CommandSucceeds { cmd, seconds, overlay } => {
+                let laid = overlay.as_deref().map_or(Ok(()), |overlay| overlay_files(overlay, self.folder));
                 match laid {
-                    Ok(()) => self.succeeds(cmd, Duration::from_secs(*seconds)).await,
-                    Err(fault) => Seen::of(Err(fault.to_string())),
+                    Ok(()) => self.check_command(cmd, Duration::from_secs(*seconds)).await,
+                    Err(fault) => CheckObservation::from_result(Err(fault.to_string())),
                 }
             }
-            Rule::RunnerCompleted => {
+            CheckRule::RunnerCompleted => {
                 let state = &self.facts.state;
-                Seen::of(if state == RunStatus::Completed.as_str() {
+                CheckObservation::from_result(if state == RunStatus::Completed.as_str() {
                     Ok(())
                 } else {
                     Err(format!("the run is {state}"))
                 })
             }
-            Rule::BranchVerifies => Seen::of(self.audit.clone()),
-            Rule::AtMost(ceilings) => Seen::of(at_most(ceilings, self.facts)),
+            CheckRule::BranchVerifies => CheckObservation::from_result(self.audit.clone()),
+            CheckRule::AtMost(ceilings) => CheckObservation::from_result(check_limits(ceilings, self.facts)),
         }
     }
 
-    fn exists(&self, path: &str) -> Result<(), String> {
+    fn check_exists(&self, path: &str) -> Result<(), String> {
         if self.folder.join(path).exists() { Ok(()) } else { Err(format!("there is no {path}")) }
     }
 
-    fn matches(&self, path: &str, pattern: &str) -> Result<(), String> {
+    fn check_matches(&self, path: &str, pattern: &str) -> Result<(), String> {
         let file = self.folder.join(path);
         // What is no file might never end.
         if !file.is_file() {
@@ -109,9 +109,9 @@ impl Scene<'_> {
         if pattern.is_match(&bytes) { Ok(()) } else { Err(format!("nothing in {path} matches")) }
     }
 
-    async fn succeeds(&self, cmd: &[String], limit: Duration) -> Seen {
+    async fn check_command(&self, cmd: &[String], limit: Duration) -> CheckObservation {
         let (program, arguments) = cmd.split_first().expect("BUG: a command without a program is refused before");
-        let wanted = Wanted {
+        let wanted = ProcessSpec {
             program: program.into(),
             arguments: arguments.iter().map(Into::into).collect(),
             folder: self.folder,
@@ -119,25 +119,25 @@ impl Scene<'_> {
             grace: Duration::ZERO,
             walled: true,
         };
-        let captured = match Held::start(&wanted) {
-            Ok(held) => held.capture(limit, self.stop).await,
-            Err(fault) => return Seen::of(Err(fault.to_string())),
+        let captured = match ManagedProcess::start(&wanted) {
+            Ok(held) => held.capture_output(limit, self.stop).await,
+            Err(fault) => return CheckObservation::from_result(Err(fault.to_string())),
         };
         let fault = match captured.ended {
-            Ended::Exited(0) => None,
-            Ended::Exited(code) => Some(format!("exit code {code}")),
-            Ended::TimedOut => Some(format!("ended after {} s", limit.as_secs())),
-            Ended::Stopped => Some("interrupted".into()),
-            Ended::KeeperLost => Some("it killed its supervisor, and was ended".into()),
+            ProcessEnd::Exited(0) => None,
+            ProcessEnd::Exited(code) => Some(format!("exit code {code}")),
+            ProcessEnd::TimedOut => Some(format!("ended after {} s", limit.as_secs())),
+            ProcessEnd::Stopped => Some("interrupted".into()),
+            ProcessEnd::KeeperLost => Some("it killed its supervisor, and was ended".into()),
         };
-        Seen { fault, output: Some(captured) }
+        CheckObservation { fault, output: Some(captured) }
     }
 }
 
 /// Puts the files of a folder in the place of what a run has left there. No link is followed: a session may have made one that
 /// leads out of the work tree.
-fn lay_over(overlay: &Path, folder: &Path) -> Result<(), Fault> {
-    for file in files(overlay)? {
+fn overlay_files(overlay: &Path, folder: &Path) -> Result<(), EvalError> {
+    for file in list_files(overlay)? {
         let below = file.strip_prefix(overlay).unwrap_or(&file);
         let mut at = folder.to_owned();
         let parts: Vec<_> = below.components().collect();
@@ -151,17 +151,17 @@ fn lay_over(overlay: &Path, folder: &Path) -> Result<(), Fault> {
                 None => Ok(()),
             };
             let made = cleared.and_then(|()| match (left, found) {
-                (0, _) => copy(&file, &at),
+                (0, _) => copy_entry(&file, &at),
                 (_, Some(true)) => Ok(()),
                 _ => fs::create_dir(&at),
             });
-            made.map_err(|error| Fault::file("laying over", &at, &error))?;
+            made.map_err(|error| EvalError::file("laying over", &at, &error))?;
         }
     }
     Ok(())
 }
 
-fn at_most(ceilings: &Ceilings, facts: &RunFacts) -> Result<(), String> {
+fn check_limits(ceilings: &RunLimits, facts: &RunFacts) -> Result<(), String> {
     let within = |ceiling: Option<u64>, found: u64, what: &str| match ceiling {
         Some(most) if found > most => Err(format!("{found} {what}, at most {most}")),
         _ => Ok(()),
@@ -170,7 +170,7 @@ fn at_most(ceilings: &Ceilings, facts: &RunFacts) -> Result<(), String> {
     within(ceilings.attempts, facts.attempts, "attempts")?;
     within(ceilings.seconds, facts.wall_ms.div_ceil(1000), "seconds")?;
     if let Some(most) = ceilings.tokens {
-        within(Some(most), tokens(&facts.usage)?, "tokens")?;
+        within(Some(most), total_tokens(&facts.usage)?, "tokens")?;
     }
     let Some(most) = ceilings.cost_usd else { return Ok(()) };
     match facts.usage.cost_micro_usd {
@@ -183,7 +183,7 @@ fn at_most(ceilings: &Ceilings, facts: &RunFacts) -> Result<(), String> {
     }
 }
 
-fn tokens(usage: &UsageTotal) -> Result<u64, String> {
+fn total_tokens(usage: &UsageTotal) -> Result<u64, String> {
     if usage.tokens_unknown > 0 {
         return Err(format!("the tokens of {} sessions are not known", usage.tokens_unknown));
     }
@@ -205,34 +205,34 @@ mod tests {
     #[test]
     fn a_ceiling_names_what_was_found() {
         let facts = facts(5, 2);
-        let at = |ceilings: Ceilings| at_most(&ceilings, &facts);
-        assert_eq!(at(Ceilings { iterations: Some(5), attempts: Some(2), ..Ceilings::default() }), Ok(()));
-        assert_eq!(at(Ceilings { iterations: Some(4), ..Ceilings::default() }), Err("5 iterations, at most 4".into()));
-        assert_eq!(at(Ceilings { attempts: Some(1), ..Ceilings::default() }), Err("2 attempts, at most 1".into()));
+        let at = |ceilings: RunLimits| check_limits(&ceilings, &facts);
+        assert_eq!(at(RunLimits { iterations: Some(5), attempts: Some(2), ..RunLimits::default() }), Ok(()));
+        assert_eq!(at(RunLimits { iterations: Some(4), ..RunLimits::default() }), Err("5 iterations, at most 4".into()));
+        assert_eq!(at(RunLimits { attempts: Some(1), ..RunLimits::default() }), Err("2 attempts, at most 1".into()));
     }
 
     #[test]
     fn tokens_count_where_all_sessions_have_told_them() {
         let mut facts = facts(1, 1);
-        let most = Ceilings { tokens: Some(100), ..Ceilings::default() };
-        assert_eq!(at_most(&most, &facts), Err("the number of tokens is not known".into()));
+        let most = RunLimits { tokens: Some(100), ..RunLimits::default() };
+        assert_eq!(check_limits(&most, &facts), Err("the number of tokens is not known".into()));
         (facts.usage.input_tokens, facts.usage.cached_tokens, facts.usage.output_tokens) =
             (Some(60), Some(30), Some(10));
-        assert_eq!(at_most(&most, &facts), Ok(()));
+        assert_eq!(check_limits(&most, &facts), Ok(()));
         facts.usage.output_tokens = Some(11);
-        assert_eq!(at_most(&most, &facts), Err("101 tokens, at most 100".into()));
+        assert_eq!(check_limits(&most, &facts), Err("101 tokens, at most 100".into()));
         facts.usage.tokens_unknown = 2;
-        assert_eq!(at_most(&most, &facts), Err("the tokens of 2 sessions are not known".into()));
+        assert_eq!(check_limits(&most, &facts), Err("the tokens of 2 sessions are not known".into()));
     }
 
     #[test]
     fn a_cost_that_is_not_known_is_never_within_a_ceiling() {
         let mut facts = facts(1, 1);
-        let most = Ceilings { cost_usd: Some(1.0), ..Ceilings::default() };
-        assert_eq!(at_most(&most, &facts), Err("the cost is not known".into()));
+        let most = RunLimits { cost_usd: Some(1.0), ..RunLimits::default() };
+        assert_eq!(check_limits(&most, &facts), Err("the cost is not known".into()));
         facts.usage.cost_micro_usd = Some(500_000);
-        assert_eq!(at_most(&most, &facts), Ok(()));
+        assert_eq!(check_limits(&most, &facts), Ok(()));
         facts.usage.cost_unknown = 1;
-        assert!(at_most(&most, &facts).is_err());
+        assert!(check_limits(&most, &facts).is_err());
     }
 }

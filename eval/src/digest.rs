@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::fault::Fault;
+use crate::fault::EvalError;
 
 /// A SHA-256 over named pieces, each with its length, so that nothing can pass for something else.
-pub(crate) struct Digest(Sha256);
+pub(crate) struct InputDigest(Sha256);
 
-impl Digest {
+impl InputDigest {
     pub(crate) fn new() -> Self {
         Self(Sha256::new())
     }
@@ -25,10 +25,10 @@ impl Digest {
     }
 
     /// Adds every file of a folder, by path.
-    pub(crate) fn add_folder(&mut self, folder: &Path) -> Result<(), Fault> {
-        for path in files(folder)? {
+    pub(crate) fn add_folder(&mut self, folder: &Path) -> Result<(), EvalError> {
+        for path in list_files(folder)? {
             let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
-            let failed = |error: io::Error| Fault::file("reading", &path, &error);
+            let failed = |error: io::Error| EvalError::file("reading", &path, &error);
             if path.is_symlink() {
                 let target = fs::read_link(&path).map_err(failed)?;
                 self.add(&format!("link {name}"), target.as_os_str().as_bytes());
@@ -40,20 +40,20 @@ impl Digest {
     }
 
     pub(crate) fn finish(self) -> String {
-        hex(&self.0.finalize())
+        to_hex(&self.0.finalize())
     }
 }
 
 /// Returns the digest of a folder.
-pub(crate) fn of_folder(folder: &Path) -> Result<String, Fault> {
-    let mut digest = Digest::new();
+pub(crate) fn digest_folder(folder: &Path) -> Result<String, EvalError> {
+    let mut digest = InputDigest::new();
     digest.add_folder(folder)?;
     Ok(digest.finish())
 }
 
 /// Returns the SHA-256 of a file as it is.
-pub(crate) fn of_file(path: &Path) -> Result<String, Fault> {
-    let failed = |error: &io::Error| Fault::file("reading", path, error);
+pub(crate) fn digest_file(path: &Path) -> Result<String, EvalError> {
+    let failed = |error: &io::Error| EvalError::file("reading", path, error);
     let mut hasher = Sha256::new();
     let mut file = File::open(path).map_err(|error| failed(&error))?;
     let mut piece = vec![0; 256 * 1024];
@@ -63,15 +63,15 @@ pub(crate) fn of_file(path: &Path) -> Result<String, Fault> {
             length => hasher.update(&piece[..length]),
         }
     }
-    Ok(hex(&hasher.finalize()))
+    Ok(to_hex(&hasher.finalize()))
 }
 
 /// Returns the files and links below a folder in the order of their paths; links are not followed.
-pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
+pub(crate) fn list_files(folder: &Path) -> Result<Vec<PathBuf>, EvalError> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        let failed = |error: io::Error| Fault::file("reading the folder", &folder, &error);
+        let failed = |error: io::Error| EvalError::file("reading the folder", &folder, &error);
         for entry in fs::read_dir(&folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let kind = entry.file_type().map_err(failed)?;
@@ -87,7 +87,7 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
 }
 
 /// Copies a file, with what says who may execute it, or a link as it is. Nothing is there yet.
-pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn copy_entry(from: &Path, to: &Path) -> io::Result<()> {
     if from.is_symlink() {
         fs::read_link(from).and_then(|target| symlink(target, to))
     } else {
@@ -95,7 +95,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

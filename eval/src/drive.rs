@@ -13,10 +13,10 @@ use protocol::words::RunStatus;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::fault::Fault;
-use crate::lab::{Daemon, Repository};
-use crate::outcome::End;
-use crate::progress::Progress;
+use crate::fault::EvalError;
+use crate::lab::{SandboxDaemon, SandboxRepository};
+use crate::outcome::RunEnd;
+use crate::progress::RunProgress;
 
 /// Time for a run that is cancelled to come to rest.
 const REST_WITHIN: Duration = Duration::from_secs(20);
@@ -27,22 +27,22 @@ const ASK_AGAIN: Duration = Duration::from_secs(30);
 
 /// What is to be run.
 #[derive(Debug)]
-pub(crate) struct Order<'a> {
-    pub(crate) repository: &'a Repository,
+pub(crate) struct RunRequest<'a> {
+    pub(crate) repository: &'a SandboxRepository,
     /// Id of the run.
     pub(crate) run: &'a str,
     /// The file that holds the goal.
     pub(crate) goal: &'a Path,
     pub(crate) keep_tree: bool,
     pub(crate) limit: Duration,
-    pub(crate) progress: &'a Progress,
+    pub(crate) progress: &'a RunProgress,
     pub(crate) stop: &'a CancellationToken,
 }
 
 /// How a run went.
 #[derive(Debug)]
-pub(crate) struct Driven {
-    pub(crate) end: End,
+pub(crate) struct RunResult {
+    pub(crate) end: RunEnd,
     /// The last that was seen of it.
     pub(crate) view: Option<RunView>,
     pub(crate) iterations: Vec<IterationView>,
@@ -51,46 +51,46 @@ pub(crate) struct Driven {
 }
 
 /// Starts a run and follows it; a refused start is an end, too.
-pub(crate) async fn drive(daemon: &mut Daemon, order: &Order<'_>) -> Driven {
+pub(crate) async fn drive_run(daemon: &mut SandboxDaemon, order: &RunRequest<'_>) -> RunResult {
     let began = Instant::now();
-    let mut driven = Driven { end: End::Interrupted, view: None, iterations: Vec::new(), wall: Duration::ZERO };
-    driven.end = match follow(daemon, order, &mut driven.view).await {
+    let mut driven = RunResult { end: RunEnd::Interrupted, view: None, iterations: Vec::new(), wall: Duration::ZERO };
+    driven.end = match follow_run(daemon, order, &mut driven.view).await {
         Ok(end) => end,
-        Err(_) if order.stop.is_cancelled() => End::Interrupted,
-        Err(fault) => End::Broken(why(daemon, &fault).await),
+        Err(_) if order.stop.is_cancelled() => RunEnd::Interrupted,
+        Err(fault) => RunEnd::Broken(describe_failure(daemon, &fault).await),
     };
     driven.wall = began.elapsed();
-    if matches!(driven.end, End::OutOfTime(_) | End::Interrupted) {
-        rest(daemon, order, &mut driven.view).await;
+    if matches!(driven.end, RunEnd::OutOfTime(_) | RunEnd::Interrupted) {
+        cancel_and_wait(daemon, order, &mut driven.view).await;
     }
     if driven.view.is_some() {
-        let listed = IterationApiClient::list(daemon.connection().client(), at(order));
+        let listed = IterationApiClient::list(daemon.connection().client(), run_params(order));
         driven.iterations = timeout(DEATH_WITHIN, listed).await.ok().and_then(Result::ok).unwrap_or_default();
     }
     driven
 }
 
-async fn follow(daemon: &mut Daemon, order: &Order<'_>, last: &mut Option<RunView>) -> Result<End, Fault> {
-    let mut events = subscribe(daemon).await?;
-    start(order).await?;
+async fn follow_run(daemon: &mut SandboxDaemon, order: &RunRequest<'_>, last: &mut Option<RunView>) -> Result<RunEnd, EvalError> {
+    let mut events = subscribe_events(daemon).await?;
+    start_run(order).await?;
     let deadline = Instant::now() + order.limit;
     let mut is_news = false;
     loop {
         if is_news {
-            *last = daemon.connection().client().status(at(order)).await?.run;
-            if let Some(end) = last.as_ref().and_then(end_of) {
+            *last = daemon.connection().client().status(run_params(order)).await?.run;
+            if let Some(end) = last.as_ref().and_then(find_run_end) {
                 return Ok(end);
             }
         }
         is_news = tokio::select! {
             biased;
-            () = order.stop.cancelled() => return Ok(End::Interrupted),
-            why = daemon.died() => return Ok(End::Broken(why)),
-            () = tokio::time::sleep_until(deadline) => return Ok(End::OutOfTime(order.limit.as_secs())),
+            () = order.stop.cancelled() => return Ok(RunEnd::Interrupted),
+            why = daemon.wait_for_death() => return Ok(RunEnd::Broken(why)),
+            () = tokio::time::sleep_until(deadline) => return Ok(RunEnd::OutOfTime(order.limit.as_secs())),
             event = events.next() => if let Some(event) = event {
-                is_news_of(event, order.progress)
+                report_event(event, order.progress)
             } else {
-                events = subscribe(daemon).await?;
+                events = subscribe_events(daemon).await?;
                 true
             },
             () = tokio::time::sleep(ASK_AGAIN) => true,
@@ -99,18 +99,18 @@ async fn follow(daemon: &mut Daemon, order: &Order<'_>, last: &mut Option<RunVie
 }
 
 /// Tells an event, and whether the state may be another one after it; a later daemon may have kinds that cannot be read.
-fn is_news_of(event: Result<Event, serde_json::Error>, progress: &Progress) -> bool {
+fn report_event(event: Result<Event, serde_json::Error>, progress: &RunProgress) -> bool {
     let Ok(event) = event else { return false };
-    progress.event(&event);
+    progress.report_event(&event);
     matches!(event.kind, EventKind::RunState { .. } | EventKind::Lagged | EventKind::Stopping)
 }
 
-async fn subscribe(daemon: &Daemon) -> Result<Stream<Event>, Fault> {
+async fn subscribe_events(daemon: &SandboxDaemon) -> Result<Stream<Event>, EvalError> {
     let wanted = Subscription { path: None, since: None, output: false };
     Ok(daemon.connection().client().subscribe_events(wanted).await?)
 }
 
-async fn start(order: &Order<'_>) -> Result<(), Fault> {
+async fn start_run(order: &RunRequest<'_>) -> Result<(), EvalError> {
     let goal = order.goal.display().to_string();
     let mut words = vec!["--no-spawn", "start", "--yes", "--id", order.run, "--goal", &goal];
     if order.keep_tree {
@@ -120,26 +120,26 @@ async fn start(order: &Order<'_>) -> Result<(), Fault> {
 }
 
 /// Returns how a run has ended, if it goes no further by itself.
-fn end_of(run: &RunView) -> Option<End> {
+fn find_run_end(run: &RunView) -> Option<RunEnd> {
     let state = run.summary.state;
     let waits_for_somebody = state == RunStatus::Waiting && run.wait_until.is_none() && run.phase.is_none();
     let is_over = state.is_terminal() || matches!(state, RunStatus::Held | RunStatus::Paused) || waits_for_somebody;
     let reason = run.summary.reason.as_ref().map(|reason| reason.message.clone());
-    is_over.then_some(End::Run(state, reason))
+    is_over.then_some(RunEnd::Run(state, reason))
 }
 
 /// Cancels the run, and waits until nothing of it goes on.
-async fn rest(daemon: &mut Daemon, order: &Order<'_>, last: &mut Option<RunView>) {
+async fn cancel_and_wait(daemon: &mut SandboxDaemon, order: &RunRequest<'_>, last: &mut Option<RunView>) {
     let come_to_rest = async {
         let client = daemon.connection().client();
-        let mut events = subscribe(daemon).await?;
-        client.cancel(at(order)).await?;
+        let mut events = subscribe_events(daemon).await?;
+        client.cancel(run_params(order)).await?;
         loop {
-            let run = client.status(at(order)).await?.run;
+            let run = client.status(run_params(order)).await?.run;
             let is_over = run.as_ref().is_none_or(|run| run.summary.state.is_terminal());
             *last = run.or(last.take());
             if is_over {
-                return Ok::<(), Fault>(());
+                return Ok::<(), EvalError>(());
             }
             if events.next().await.is_none() {
                 return Ok(());
@@ -151,13 +151,13 @@ async fn rest(daemon: &mut Daemon, order: &Order<'_>, last: &mut Option<RunView>
 }
 
 /// A daemon that has stopped to answer has died, or is about to.
-async fn why(daemon: &mut Daemon, fault: &Fault) -> String {
-    match timeout(DEATH_WITHIN, daemon.died()).await {
+async fn describe_failure(daemon: &mut SandboxDaemon, fault: &EvalError) -> String {
+    match timeout(DEATH_WITHIN, daemon.wait_for_death()).await {
         Ok(death) => death,
         Err(_) => fault.to_string(),
     }
 }
 
-fn at(order: &Order<'_>) -> AtRun {
+fn run_params(order: &RunRequest<'_>) -> AtRun {
     AtRun { path: WirePath::from(order.repository.folder()), run: Some(order.run.to_owned()) }
 }

@@ -12,14 +12,14 @@ use serde_json::json;
 
 /// What ends a command, or a run, without an answer.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct EvalError {
     status: ExitStatus,
     message: String,
     causes: Vec<String>,
     hint: Option<String>,
 }
 
-impl Fault {
+impl EvalError {
     /// Builds a fault of the surroundings.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { status: ExitStatus::Error, message: message.into(), causes: Vec::new(), hint: None }
@@ -83,20 +83,20 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for EvalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         self.causes.iter().try_for_each(|cause| write!(f, ": {cause}"))
     }
 }
 
-impl From<ConnectError> for Fault {
+impl From<ConnectError> for EvalError {
     fn from(error: ConnectError) -> Self {
         Self::new("reaching the daemon of the run").caused_by(&error)
     }
 }
 
-impl From<jsonrpsee::core::client::Error> for Fault {
+impl From<jsonrpsee::core::client::Error> for EvalError {
     fn from(error: jsonrpsee::core::client::Error) -> Self {
         Self::new("asking the daemon of the run").caused_by(&CallError::from(error))
     }

@@ -18,12 +18,12 @@ use serde::Serialize;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use self::entry::Entry;
-use crate::args::{Global, ImportArgs};
+use self::entry::TaskEntry;
+use crate::args::{GlobalOptions, ImportArgs};
 use crate::case::{is_id, parse};
-use crate::commands::{answer, watch_signals};
-use crate::fault::Fault;
-use crate::hold::{Ended, Held, Wanted};
+use crate::commands::{print_answer, watch_signals};
+use crate::fault::EvalError;
+use crate::hold::{ProcessEnd, ManagedProcess, ProcessSpec};
 use crate::results::write_durably;
 
 /// A git that takes longer is hung.
@@ -35,7 +35,7 @@ const LISTED: usize = 32 * 1024;
 /// The answer of `import`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "EvalImported")]
-pub(crate) struct Imported {
+pub(crate) struct ImportReply {
     /// `runner/eval-imported.v1`.
     pub(crate) schema: &'static str,
     /// The folder of cases.
@@ -45,118 +45,118 @@ pub(crate) struct Imported {
 }
 
 /// Runs the command.
-pub(crate) async fn run(global: &Global, args: &ImportArgs) -> Result<ExitStatus, Fault> {
-    let text = fs::read_to_string(&args.list).map_err(|error| Fault::file("reading", &args.list, &error))?;
-    fs::create_dir_all(&args.to).map_err(|error| Fault::file("making", &args.to, &error))?;
+pub(crate) async fn run(global: &GlobalOptions, args: &ImportArgs) -> Result<ExitStatus, EvalError> {
+    let text = fs::read_to_string(&args.list).map_err(|error| EvalError::file("reading", &args.list, &error))?;
+    fs::create_dir_all(&args.to).map_err(|error| EvalError::file("making", &args.to, &error))?;
     let stop = CancellationToken::new();
     watch_signals(&stop)?;
-    let importer = Importer { args, stop };
+    let importer = TaskImporter { args, stop };
     let mut cases = Vec::new();
     for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
-        let at = |why: String| Fault::usage(format!("{}:{number}: {why}", args.list.display()));
-        let entry: Entry = serde_json::from_str(line).map_err(|error| at(error.to_string()))?;
+        let at = |why: String| EvalError::usage(format!("{}:{number}: {why}", args.list.display()));
+        let entry: TaskEntry = serde_json::from_str(line).map_err(|error| at(error.to_string()))?;
         if !global.quiet {
             // Nobody can be told that standard error is closed.
             let _ = writeln!(anstream::stderr().lock(), "{}", entry.case_id());
         }
-        cases.push(importer.import(&entry).await.map_err(|failed| match failed {
-            _ if importer.stop.is_cancelled() => Fault::interrupted(),
-            Failed::Line(why) => at(why),
-            Failed::Else(fault) => fault,
+        cases.push(importer.import_task(&entry).await.map_err(|failed| match failed {
+            _ if importer.stop.is_cancelled() => EvalError::interrupted(),
+            ImportFailure::Line(why) => at(why),
+            ImportFailure::Else(fault) => fault,
         })?);
     }
     let folder = args.to.display().to_string();
     let count = if cases.len() == 1 { "1 case".to_owned() } else { format!("{} cases", cases.len()) };
     let text = format!("{count} in {folder}; next: runner-eval --cases {} list\n", shell::words([folder.as_str()]));
-    answer(global, &Imported { schema: "runner/eval-imported.v1", folder, cases }, || text)?;
+    print_answer(global, &ImportReply { schema: "runner/eval-imported.v1", folder, cases }, || text)?;
     Ok(ExitStatus::Fine)
 }
 
 /// Why a case was not made.
-enum Failed {
+enum ImportFailure {
     /// What the line says.
     Line(String),
     /// Anything else.
-    Else(Fault),
+    Else(EvalError),
 }
 
-impl From<Fault> for Failed {
-    fn from(fault: Fault) -> Self {
+impl From<EvalError> for ImportFailure {
+    fn from(fault: EvalError) -> Self {
         Self::Else(fault)
     }
 }
 
-struct Importer<'a> {
+struct TaskImporter<'a> {
     args: &'a ImportArgs,
     stop: CancellationToken,
 }
 
-impl Importer<'_> {
+impl TaskImporter<'_> {
     /// Makes a case of a line, whole or not at all; returns its id.
-    async fn import(&self, entry: &Entry) -> Result<String, Failed> {
+    async fn import_task(&self, entry: &TaskEntry) -> Result<String, ImportFailure> {
         let id = entry.case_id();
         let file = self.args.to.join(format!("{id}.toml"));
         if !is_id(&id) {
-            return Err(Failed::Line(format!("`{}` makes no id of a case", entry.id)));
+            return Err(ImportFailure::Line(format!("`{}` makes no id of a case", entry.id)));
         }
         if file.exists() {
-            return Err(Failed::Line(format!("{} is there already", file.display())));
+            return Err(ImportFailure::Line(format!("{} is there already", file.display())));
         }
         let unfinished = tempfile::Builder::new().prefix(".import-").tempdir_in(&self.args.to);
-        let unfinished = unfinished.map_err(|error| Fault::file("making a folder in", &self.args.to, &error))?;
-        self.files(entry, &unfinished).await?;
+        let unfinished = unfinished.map_err(|error| EvalError::file("making a folder in", &self.args.to, &error))?;
+        self.write_files(entry, &unfinished).await?;
         let has_tests = !entry.test_patch.trim().is_empty();
-        let text = self.text(entry, &id, has_tests).map_err(Failed::Line)?;
+        let text = self.render_case(entry, &id, has_tests).map_err(ImportFailure::Line)?;
         let folder = self.args.to.join(&id);
-        fs::rename(unfinished.path(), &folder).map_err(|error| Fault::file("naming", &folder, &error))?;
+        fs::rename(unfinished.path(), &folder).map_err(|error| EvalError::file("naming", &folder, &error))?;
         // What a person could not have written either is not left behind.
         let made = parse(&text, &file).and_then(|_| write_durably(&file, text.as_bytes()));
         if made.is_err() {
             let _ = fs::remove_dir_all(&folder);
         }
-        made.map_err(|fault| Failed::Line(fault.to_string()))?;
+        made.map_err(|fault| ImportFailure::Line(fault.to_string()))?;
         Ok(id)
     }
 
     /// Writes the files of the base into `template`, and those that the patch of tests changes into `tests`.
-    async fn files(&self, entry: &Entry, into: &TempDir) -> Result<(), Failed> {
+    async fn write_files(&self, entry: &TaskEntry, into: &TempDir) -> Result<(), ImportFailure> {
         let [template, tests] = ["template", "tests"].map(|name| into.path().join(name));
         for folder in [&template, &tests] {
-            fs::create_dir(folder).map_err(|error| Fault::file("making", folder, &error))?;
+            fs::create_dir(folder).map_err(|error| EvalError::file("making", folder, &error))?;
         }
-        let scratch = tempfile::tempdir().map_err(|error| Fault::new("making a folder").caused_by(&error))?;
+        let scratch = tempfile::tempdir().map_err(|error| EvalError::new("making a folder").caused_by(&error))?;
         let git =
-            Git { repository: self.repository(&entry.repo)?, index: scratch.path().join("index"), stop: &self.stop };
+            GitRunner { repository: self.find_repository(&entry.repo)?, index: scratch.path().join("index"), stop: &self.stop };
         let base = format!("{}^{{commit}}", entry.base);
-        let no_commit = |_| Failed::Line(format!("{} has no commit {}", git.repository.display(), entry.base));
+        let no_commit = |_| ImportFailure::Line(format!("{} has no commit {}", git.repository.display(), entry.base));
         let base = git
-            .run(&template, &["rev-parse", "--verify", "--quiet", "--end-of-options", &base])
+            .run_git(&template, &["rev-parse", "--verify", "--quiet", "--end-of-options", &base])
             .await
             .map_err(no_commit)?;
         let base = base.trim_end();
-        git.run(&template, &["read-tree", base]).await?;
-        git.run(&template, &["checkout-index", "--all", "--force"]).await?;
+        git.run_git(&template, &["read-tree", base]).await?;
+        git.run_git(&template, &["checkout-index", "--all", "--force"]).await?;
         if entry.test_patch.trim().is_empty() {
             return Ok(());
         }
         let patch = scratch.path().join("patch");
-        fs::write(&patch, &entry.test_patch).map_err(|error| Fault::file("writing", &patch, &error))?;
+        fs::write(&patch, &entry.test_patch).map_err(|error| EvalError::file("writing", &patch, &error))?;
         let patch = patch.display().to_string();
-        let applied = git.run(&tests, &["apply", "--cached", "--whitespace=nowarn", &patch]).await;
-        applied.map_err(|fault| Failed::Line(format!("its `test_patch` does not apply: {fault}")))?;
+        let applied = git.run_git(&tests, &["apply", "--cached", "--whitespace=nowarn", &patch]).await;
+        applied.map_err(|fault| ImportFailure::Line(format!("its `test_patch` does not apply: {fault}")))?;
         let changed = git
-            .run(&tests, &["diff", "--cached", "--no-renames", "--name-only", "-z", "--diff-filter=AM", base])
+            .run_git(&tests, &["diff", "--cached", "--no-renames", "--name-only", "-z", "--diff-filter=AM", base])
             .await?;
         if changed.len() > LISTED {
-            return Err(Failed::Line("its `test_patch` changes more files than can be listed".to_owned()));
+            return Err(ImportFailure::Line("its `test_patch` changes more files than can be listed".to_owned()));
         }
         let changed: Vec<&str> = changed.split('\0').filter(|path| !path.is_empty()).collect();
-        git.run(&tests, &[&["checkout-index", "--force", "--"][..], &changed].concat()).await?;
+        git.run_git(&tests, &[&["checkout-index", "--force", "--"][..], &changed].concat()).await?;
         Ok(())
     }
 
     /// Finds a repository: a path as it is, a name below the folder of repositories as SWE-bench's tools lay them out.
-    fn repository(&self, named: &str) -> Result<PathBuf, Failed> {
+    fn find_repository(&self, named: &str) -> Result<PathBuf, ImportFailure> {
         let below = |name: &str| self.args.repos.as_ref().map(|folder| folder.join(name));
         let flat = named.replace('/', "__");
         let last = named.rsplit('/').next().unwrap_or(named);
@@ -164,14 +164,14 @@ impl Importer<'_> {
             [Some(PathBuf::from(named)), below(named), below(&flat), below(last), below(&format!("{last}.git"))];
         let found = places.into_iter().flatten().find(|place| place.is_dir());
         found.and_then(|place| place.canonicalize().ok()).ok_or_else(|| {
-            Failed::Line(format!(
+            ImportFailure::Line(format!(
                 "there is no repository {named} here or in --repos: clone it first, nothing is fetched"
             ))
         })
     }
 
     /// Returns the text of the case.
-    fn text(&self, entry: &Entry, id: &str, has_tests: bool) -> Result<String, String> {
+    fn render_case(&self, entry: &TaskEntry, id: &str, has_tests: bool) -> Result<String, String> {
         let guard = entry.guard.as_ref().or(self.args.guard.as_ref());
         let guard = guard.ok_or("it has no `guard`, and --guard does not say which checks the agent may know")?;
         let words = |words: &[String]| words.iter().cloned().map(toml::Value::from).collect::<Vec<_>>();
@@ -205,15 +205,15 @@ impl Importer<'_> {
 }
 
 /// Git, on a repository that is only read: index and work tree are elsewhere.
-struct Git<'a> {
+struct GitRunner<'a> {
     repository: PathBuf,
     index: PathBuf,
     stop: &'a CancellationToken,
 }
 
-impl Git<'_> {
+impl GitRunner<'_> {
     /// Runs a command with a folder as the work tree; returns what it prints.
-    async fn run(&self, tree: &Path, arguments: &[&str]) -> Result<String, Fault> {
+    async fn run_git(&self, tree: &Path, arguments: &[&str]) -> Result<String, EvalError> {
         let is_bare = !self.repository.join(".git").exists();
         let folder = if is_bare { self.repository.clone() } else { self.repository.join(".git") };
         let passed = ["PATH", "HOME"].into_iter().filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
@@ -221,7 +221,7 @@ impl Git<'_> {
         let own = own.map(|(name, path)| (name.to_owned(), path.display().to_string()));
         let env: BTreeMap<String, String> = passed.chain(own).collect();
         let settings = ["-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false", "-c", "core.fsmonitor=false"];
-        let wanted = Wanted {
+        let wanted = ProcessSpec {
             program: "git".into(),
             arguments: settings.iter().chain(arguments).map(Into::into).collect(),
             folder: tree,
@@ -229,13 +229,13 @@ impl Git<'_> {
             grace: Duration::ZERO,
             walled: false,
         };
-        let captured = Held::start(&wanted)?.capture(GIT_LIMIT, self.stop).await;
+        let captured = ManagedProcess::start(&wanted)?.capture_output(GIT_LIMIT, self.stop).await;
         match captured.ended {
-            Ended::Exited(0) => Ok(String::from_utf8_lossy(&captured.stdout).into_owned()),
-            Ended::Stopped => Err(Fault::interrupted()),
+            ProcessEnd::Exited(0) => Ok(String::from_utf8_lossy(&captured.stdout).into_owned()),
+            ProcessEnd::Stopped => Err(EvalError::interrupted()),
             _ => {
                 let words = String::from_utf8_lossy(&captured.stderr);
-                Err(Fault::new(format!("git {}: {}", arguments.first().unwrap_or(&""), words.trim())))
+                Err(EvalError::new(format!("git {}: {}", arguments.first().unwrap_or(&""), words.trim())))
             }
         }
     }

@@ -31,31 +31,31 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
-use crate::fault::Fault;
+use crate::fault::EvalError;
 
 fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
-        Some(word) if word == hold::KEEPER_COMMAND => return hold::keeper_main(),
+        Some(word) if word == hold::KEEPER_COMMAND => return hold::supervisor_main(),
         Some(word) if word == hold::INIT_COMMAND => return hold::init_main(),
         _ => {}
     }
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return complain(&error),
+        Err(error) => return report_usage(&error),
     };
     let wants_json = cli.global.json;
-    let ran = runtime().and_then(|runtime| runtime.block_on(commands::run(cli)));
-    let status = ran.unwrap_or_else(|fault| tell(&fault, wants_json));
+    let ran = build_runtime().and_then(|runtime| runtime.block_on(commands::run(cli)));
+    let status = ran.unwrap_or_else(|fault| report_fault(&fault, wants_json));
     ExitCode::from(status.code())
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Fault> {
+fn build_runtime() -> Result<tokio::runtime::Runtime, EvalError> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    built.map_err(|error| Fault::new("starting the runtime").caused_by(&error))
+    built.map_err(|error| EvalError::new("starting the runtime").caused_by(&error))
 }
 
 /// Tells a fault on standard error, and returns the exit code.
-fn tell(fault: &Fault, as_json: bool) -> protocol::error::ExitStatus {
+fn report_fault(fault: &EvalError, as_json: bool) -> protocol::error::ExitStatus {
     let text = if as_json { fault.to_json() } else { fault.to_text() };
     // Nobody can be told that standard error is closed.
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
@@ -63,12 +63,12 @@ fn tell(fault: &Fault, as_json: bool) -> protocol::error::ExitStatus {
 }
 
 /// Tells what the parser has to say, as JSON where that was asked for.
-fn complain(error: &clap::Error) -> ExitCode {
+fn report_usage(error: &clap::Error) -> ExitCode {
     let is_error = error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if is_error && std::env::args_os().any(|word| word == "--json") {
         let text = error.render().to_string();
         let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        return ExitCode::from(tell(&Fault::usage(first), true).code());
+        return ExitCode::from(report_fault(&EvalError::usage(first), true).code());
     }
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })

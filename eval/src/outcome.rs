@@ -57,7 +57,7 @@ impl fmt::Display for Outcome {
 
 /// How a run ended, before anything was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum RunEnd {
     /// The daemon says so: a state in which it goes no further by itself, and why.
     Run(RunStatus, Option<String>),
     /// The case's own limit of time, in seconds, was over.
@@ -70,26 +70,26 @@ pub(crate) enum End {
 
 /// An outcome and the sentence that says why, where there is something to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Judged {
+pub(crate) struct RunJudgement {
     pub(crate) outcome: Outcome,
     pub(crate) reason: Option<String>,
 }
 
 /// Judges a run; `failed` names the checks that do not hold.
-pub(crate) fn judge(end: &End, failed: &[&str]) -> Judged {
-    let judged = |outcome, reason: Option<String>| Judged { outcome, reason };
+pub(crate) fn judge_run(end: &RunEnd, failed: &[&str]) -> RunJudgement {
+    let judged = |outcome, reason: Option<String>| RunJudgement { outcome, reason };
     match end {
-        End::Interrupted => judged(Outcome::Error, Some("interrupted".into())),
-        End::Broken(why) => judged(Outcome::Error, Some(why.clone())),
-        End::OutOfTime(seconds) => judged(Outcome::TimedOut, Some(format!("the case's {seconds} s were over"))),
-        End::Run(RunStatus::Completed, _) if failed.is_empty() => judged(Outcome::Success, None),
-        End::Run(RunStatus::Completed, _) => {
+        RunEnd::Interrupted => judged(Outcome::Error, Some("interrupted".into())),
+        RunEnd::Broken(why) => judged(Outcome::Error, Some(why.clone())),
+        RunEnd::OutOfTime(seconds) => judged(Outcome::TimedOut, Some(format!("the case's {seconds} s were over"))),
+        RunEnd::Run(RunStatus::Completed, _) if failed.is_empty() => judged(Outcome::Success, None),
+        RunEnd::Run(RunStatus::Completed, _) => {
             judged(Outcome::Fail, Some(format!("does not hold: {}", failed.join("; "))))
         }
-        End::Run(RunStatus::Stuck, why) => judged(Outcome::Stuck, why.clone()),
-        End::Run(RunStatus::Limit, why) => judged(Outcome::Limit, why.clone()),
-        End::Run(RunStatus::TimedOut, why) => judged(Outcome::TimedOut, why.clone()),
-        End::Run(state, why) => {
+        RunEnd::Run(RunStatus::Stuck, why) => judged(Outcome::Stuck, why.clone()),
+        RunEnd::Run(RunStatus::Limit, why) => judged(Outcome::Limit, why.clone()),
+        RunEnd::Run(RunStatus::TimedOut, why) => judged(Outcome::TimedOut, why.clone()),
+        RunEnd::Run(state, why) => {
             let why = why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
             judged(Outcome::Error, Some(format!("the run is {state}{why}")))
         }
@@ -106,35 +106,35 @@ pub(crate) fn is_met(outcome: Outcome, expected: Outcome, failed_checks: usize) 
 mod tests {
     use super::*;
 
-    fn of(state: RunStatus, failed: &[&str]) -> Outcome {
-        judge(&End::Run(state, None), failed).outcome
+    fn outcome_of(state: RunStatus, failed: &[&str]) -> Outcome {
+        judge_run(&RunEnd::Run(state, None), failed).outcome
     }
 
     #[test]
     fn a_completed_run_is_judged_by_its_checks() {
-        assert_eq!(of(RunStatus::Completed, &[]), Outcome::Success);
-        assert_eq!(of(RunStatus::Completed, &["a"]), Outcome::Fail);
+        assert_eq!(outcome_of(RunStatus::Completed, &[]), Outcome::Success);
+        assert_eq!(outcome_of(RunStatus::Completed, &["a"]), Outcome::Fail);
     }
 
     #[test]
     fn another_end_is_its_own_outcome_whatever_the_checks_say() {
         for failed in [&[][..], &["a"]] {
-            assert_eq!(of(RunStatus::Stuck, failed), Outcome::Stuck);
-            assert_eq!(of(RunStatus::Limit, failed), Outcome::Limit);
-            assert_eq!(of(RunStatus::TimedOut, failed), Outcome::TimedOut);
-            assert_eq!(judge(&End::OutOfTime(5), failed).outcome, Outcome::TimedOut);
+            assert_eq!(outcome_of(RunStatus::Stuck, failed), Outcome::Stuck);
+            assert_eq!(outcome_of(RunStatus::Limit, failed), Outcome::Limit);
+            assert_eq!(outcome_of(RunStatus::TimedOut, failed), Outcome::TimedOut);
+            assert_eq!(judge_run(&RunEnd::OutOfTime(5), failed).outcome, Outcome::TimedOut);
         }
     }
 
     #[test]
     fn whatever_says_nothing_of_the_agent_is_an_error_with_its_reason() {
         for state in [RunStatus::Failed, RunStatus::Cancelled, RunStatus::Held, RunStatus::Waiting, RunStatus::Paused] {
-            let judged = judge(&End::Run(state, Some("why".into())), &[]);
+            let judged = judge_run(&RunEnd::Run(state, Some("why".into())), &[]);
             assert_eq!(judged.outcome, Outcome::Error);
             assert_eq!(judged.reason, Some(format!("the run is {state}: why")));
         }
-        assert_eq!(judge(&End::Interrupted, &[]).reason.as_deref(), Some("interrupted"));
-        assert_eq!(judge(&End::Broken("x".into()), &[]).outcome, Outcome::Error);
+        assert_eq!(judge_run(&RunEnd::Interrupted, &[]).reason.as_deref(), Some("interrupted"));
+        assert_eq!(judge_run(&RunEnd::Broken("x".into()), &[]).outcome, Outcome::Error);
     }
 
     #[test]

@@ -6,20 +6,20 @@ use std::str::FromStr;
 use serde_json::{Value, json};
 use toml::Table;
 
-use crate::case::{Case, Rule};
-use crate::fault::Fault;
-use crate::lab::{SCRIPTED, Surroundings};
+use crate::case::{Case, CheckRule};
+use crate::fault::EvalError;
+use crate::lab::{SCRIPTED, HostEnv};
 
 /// What the command line changes in a case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Changes {
+pub(crate) struct CaseOverrides {
     pub(crate) executor: Option<String>,
     pub(crate) model: Option<String>,
     /// What its runs are called.
     pub(crate) label: Option<String>,
 }
 
-impl FromStr for Changes {
+impl FromStr for CaseOverrides {
     type Err = String;
 
     /// Reads a variant: `[LABEL=]KIND[:MODEL]`, whose label is the rest where it has none of its own.
@@ -36,7 +36,7 @@ impl FromStr for Changes {
 
 /// The configuration of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct RunPlan {
     pub(crate) config: Table,
     /// Kind of the agent; `script` for a scripted one.
     pub(crate) executor: String,
@@ -50,18 +50,18 @@ pub(crate) struct Plan {
 const DEFAULT_AGENT: &str = "codex";
 
 /// Makes the plan of a case.
-pub(crate) fn plan(case: &Case, changes: &Changes, around: &Surroundings) -> Result<Plan, Fault> {
+pub(crate) fn plan_run(case: &Case, changes: &CaseOverrides, around: &HostEnv) -> Result<RunPlan, EvalError> {
     let mut config = case.config.clone();
     let executor = match (&case.script, &changes.executor) {
         (Some(_), Some(kind)) => {
             let message = format!("case {} has a scripted agent: `--executor {kind}` has no meaning there", case.id);
-            return Err(Fault::usage(message));
+            return Err(EvalError::usage(message));
         }
         (Some(_), None) => "script".to_owned(),
         (None, Some(kind)) => kind.clone(),
-        (None, None) => agent_here(case, around),
+        (None, None) => choose_agent(case, around),
     };
-    let table = section(&mut config, "executor")?;
+    let table = config_section(&mut config, "executor")?;
     if executor == "script" {
         table.insert("kind".into(), "command".into());
         table.insert("command".into(), vec![toml::Value::from(SCRIPTED)].into());
@@ -77,33 +77,33 @@ pub(crate) fn plan(case: &Case, changes: &Changes, around: &Surroundings) -> Res
     }
     let model = table.get("model").and_then(toml::Value::as_str).map(str::to_owned);
     let names: Vec<String> = around.toolchains().into_keys().chain(case.env.keys().cloned()).collect();
-    pass_on(&mut config, &names)?;
-    let tree = case.tree.as_ref().map(|root| tree(root, &config));
-    Ok(Plan { config, executor, model, label: changes.label.clone(), tree, justfile: justfile(case) })
+    pass_variables(&mut config, &names)?;
+    let tree = case.tree.as_ref().map(|root| fill_tree(root, &config));
+    Ok(RunPlan { config, executor, model, label: changes.label.clone(), tree, justfile: build_justfile(case) })
 }
 
 /// The kind that the case configures; else the first one that it names and this machine has.
-fn agent_here(case: &Case, around: &Surroundings) -> String {
-    let is_here = |kind: &&String| around.program(kind).is_some();
+fn choose_agent(case: &Case, around: &HostEnv) -> String {
+    let is_here = |kind: &&String| around.find_program(kind).is_some();
     let agents = &case.requires.agents;
     let named = case.executor().or_else(|| agents.iter().find(is_here).or(agents.first()).cloned());
     named.unwrap_or_else(|| DEFAULT_AGENT.into())
 }
 
-fn section<'a>(config: &'a mut Table, name: &str) -> Result<&'a mut Table, Fault> {
+fn config_section<'a>(config: &'a mut Table, name: &str) -> Result<&'a mut Table, EvalError> {
     let table = config.entry(name).or_insert_with(|| Table::new().into()).as_table_mut();
-    table.ok_or_else(|| Fault::usage(format!("`config.{name}` is no table")))
+    table.ok_or_else(|| EvalError::usage(format!("`config.{name}` is no table")))
 }
 
 /// Adds variables to those that agent and guard get.
-fn pass_on(config: &mut Table, names: &[String]) -> Result<(), Fault> {
+fn pass_variables(config: &mut Table, names: &[String]) -> Result<(), EvalError> {
     if names.is_empty() {
         return Ok(());
     }
-    let table = section(config, "env")?;
+    let table = config_section(config, "env")?;
     for key in ["agent", "guard"] {
         let list = table.entry(key).or_insert_with(|| Vec::<toml::Value>::new().into()).as_array_mut();
-        let list = list.ok_or_else(|| Fault::usage(format!("`config.env.{key}` is no list")))?;
+        let list = list.ok_or_else(|| EvalError::usage(format!("`config.env.{key}` is no list")))?;
         for name in names {
             if !list.iter().any(|there| there.as_str() == Some(name)) {
                 list.push(name.as_str().into());
@@ -114,15 +114,15 @@ fn pass_on(config: &mut Table, names: &[String]) -> Result<(), Fault> {
 }
 
 /// Fills a node of a case's tree with what a new node has.
-fn tree(root: &Table, config: &Table) -> Value {
+fn fill_tree(root: &Table, config: &Table) -> Value {
     let attempts = config.get("max_attempts_default").and_then(toml::Value::as_integer).unwrap_or(3);
     let root = serde_json::to_value(root).unwrap_or(Value::Null);
-    json!({"version": 1, "root": node(&root, 0, attempts)})
+    json!({"version": 1, "root": fill_node(&root, 0, attempts)})
 }
 
-fn node(given: &Value, order: i64, attempts: i64) -> Value {
+fn fill_node(given: &Value, order: i64, attempts: i64) -> Value {
     let children = given.get("children").and_then(Value::as_array).into_iter().flatten();
-    let children: Vec<Value> = (1..).zip(children).map(|(order, child)| node(child, order, attempts)).collect();
+    let children: Vec<Value> = (1..).zip(children).map(|(order, child)| fill_node(child, order, attempts)).collect();
     let mut node = json!({
         "id": "root", "order": order, "title": "", "goal": "", "acceptance": [], "passes": false, "attempts": 0,
         "max_attempts": attempts, "children": children,
@@ -136,11 +136,11 @@ fn node(given: &Value, order: i64, attempts: i64) -> Value {
 }
 
 /// The guard that `just ci` is, made of the commands that the case checks.
-fn justfile(case: &Case) -> Option<String> {
+fn build_justfile(case: &Case) -> Option<String> {
     let is_just = case.guard().is_none_or(|command| command.first().is_some_and(|program| program == "just"));
-    let command = |rule: &Rule| match rule {
-        Rule::CommandSucceeds { cmd, .. } => {
-            Some(format!("    {}\n", cmd.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")))
+    let command = |rule: &CheckRule| match rule {
+        CheckRule::CommandSucceeds { cmd, .. } => {
+            Some(format!("    {}\n", cmd.iter().map(|word| quote_word(word)).collect::<Vec<_>>().join(" ")))
         }
         _ => None,
     };
@@ -149,16 +149,16 @@ fn justfile(case: &Case) -> Option<String> {
 }
 
 /// Returns a word as a shell reads it, in a recipe of just.
-fn quoted(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
     let word = word.replace("{{", "{{{{");
     if !word.is_empty() && word.bytes().all(is_plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// Returns why a case cannot be run on this machine, in the order in which a person would mend it.
-pub(crate) fn lacks(case: &Case, plan: &Plan, around: &Surroundings) -> Option<String> {
+pub(crate) fn find_missing(case: &Case, plan: &RunPlan, around: &HostEnv) -> Option<String> {
     let requires = &case.requires;
-    let missing = |program: &String| around.program(program).is_none();
+    let missing = |program: &String| around.find_program(program).is_none();
     if let Some(program) = requires.programs.iter().find(|program| missing(program)) {
         return Some(format!("the program {program} is not in PATH"));
     }
@@ -166,7 +166,7 @@ pub(crate) fn lacks(case: &Case, plan: &Plan, around: &Surroundings) -> Option<S
         return Some(format!("the variable {name} is not set"));
     }
     let is_program = |kind: &str| !matches!(kind, "script" | "command");
-    if is_program(&plan.executor) && around.program(&plan.executor).is_none() {
+    if is_program(&plan.executor) && around.find_program(&plan.executor).is_none() {
         let others = requires.agents.iter().filter(|kind| **kind != plan.executor).cloned().collect::<Vec<_>>();
         let others = if others.is_empty() { String::new() } else { format!(", nor is {}", others.join(" or ")) };
         return Some(format!("the agent {} is not in PATH{others}", plan.executor));
@@ -186,13 +186,13 @@ mod tests {
         crate::case::parse(&text, Path::new("a.toml")).expect("parses")
     }
 
-    fn planned(rest: &str, changes: &Changes) -> Plan {
-        plan(&case(rest), changes, &Surroundings::read()).expect("a plan")
+    fn planned(rest: &str, changes: &CaseOverrides) -> RunPlan {
+        plan_run(&case(rest), changes, &HostEnv::from_env()).expect("a plan")
     }
 
     #[test]
     fn a_variant_is_a_kind_with_a_model_and_a_name() {
-        let read = |text: &str| text.parse::<Changes>().map(|it| (it.label, it.executor, it.model));
+        let read = |text: &str| text.parse::<CaseOverrides>().map(|it| (it.label, it.executor, it.model));
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(read("codex"), Ok((some("codex"), some("codex"), None)));
         assert_eq!(read("claude:opus"), Ok((some("claude:opus"), some("claude"), some("opus"))));
@@ -202,16 +202,16 @@ mod tests {
 
     #[test]
     fn a_script_is_a_command_and_no_other_agent_takes_its_place() {
-        let plan_of = planned("[agent]\nscript = \"true\"\n", &Changes::default());
+        let plan_of = planned("[agent]\nscript = \"true\"\n", &CaseOverrides::default());
         assert_eq!(plan_of.executor, "script");
         assert_eq!(plan_of.config["executor"]["kind"].as_str(), Some("command"));
-        let changes = Changes { executor: Some("codex".into()), ..Changes::default() };
-        assert!(plan(&case("[agent]\nscript = \"true\"\n"), &changes, &Surroundings::read()).is_err());
+        let changes = CaseOverrides { executor: Some("codex".into()), ..CaseOverrides::default() };
+        assert!(plan_run(&case("[agent]\nscript = \"true\"\n"), &changes, &HostEnv::from_env()).is_err());
     }
 
     #[test]
     fn another_agent_takes_the_place_of_kind_command_and_model() {
-        let changes = Changes { executor: Some("claude".into()), model: Some("opus".into()), label: None };
+        let changes = CaseOverrides { executor: Some("claude".into()), model: Some("opus".into()), label: None };
         let plan = planned("[config.executor]\nkind = \"command\"\ncommand = [\"x\"]\nmodel = \"m\"\n", &changes);
         let executor = plan.config["executor"].as_table().expect("a table");
         assert_eq!((executor["kind"].as_str(), executor["model"].as_str()), (Some("claude"), Some("opus")));
@@ -221,14 +221,14 @@ mod tests {
     #[test]
     fn an_agent_that_is_configured_stands_above_those_that_would_do() {
         let agents = "[requires]\nagents = [\"no-such-agent\", \"sh\", \"cat\"]\n";
-        assert_eq!(planned(agents, &Changes::default()).executor, "sh");
-        let plan = planned(&format!("[config.executor]\nkind = \"claude\"\n{agents}"), &Changes::default());
+        assert_eq!(planned(agents, &CaseOverrides::default()).executor, "sh");
+        let plan = planned(&format!("[config.executor]\nkind = \"claude\"\n{agents}"), &CaseOverrides::default());
         assert_eq!(plan.executor, "claude");
     }
 
     #[test]
     fn variables_of_the_case_are_named_for_agent_and_guard() {
-        let plan = planned("[env]\nFLAVOUR = \"x\"\n[config.env]\nagent = [\"OWN\"]\n", &Changes::default());
+        let plan = planned("[env]\nFLAVOUR = \"x\"\n[config.env]\nagent = [\"OWN\"]\n", &CaseOverrides::default());
         let names = |key: &str| plan.config["env"][key].as_array().expect("a list").clone();
         assert!(names("agent").contains(&"OWN".into()) && names("agent").contains(&"FLAVOUR".into()));
         assert!(names("guard").contains(&"FLAVOUR".into()) && !names("guard").contains(&"OWN".into()));
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_tree_is_filled_with_what_new_nodes_have() {
         let text = "[tree]\ntitle = \"All\"\n[[tree.children]]\nid = \"one\"\ntitle = \"One\"\n";
-        let tree = planned(text, &Changes::default()).tree.expect("a tree");
+        let tree = planned(text, &CaseOverrides::default()).tree.expect("a tree");
         assert_eq!(tree["root"]["id"], "root");
         assert_eq!(tree["root"]["children"][0]["order"], 1);
         assert_eq!(tree["root"]["children"][0]["max_attempts"], 3);
@@ -246,10 +246,10 @@ mod tests {
     #[test]
     fn the_guard_is_made_of_the_commands_that_are_checked() {
         let checks = "[[checks]]\ntype = \"command_succeeds\"\ncmd = [\"sh\", \"-c\", \"echo 'a' {{b\"]\n";
-        let justfile = planned(checks, &Changes::default()).justfile.expect("a justfile");
+        let justfile = planned(checks, &CaseOverrides::default()).justfile.expect("a justfile");
         assert!(justfile.ends_with("ci:\n    sh -c 'echo '\\''a'\\'' {{{{b'\n"), "{justfile}");
         assert_eq!(
-            planned(&format!("[config.guard]\ncommand = [\"make\"]\n{checks}"), &Changes::default()).justfile,
+            planned(&format!("[config.guard]\ncommand = [\"make\"]\n{checks}"), &CaseOverrides::default()).justfile,
             None
         );
     }
@@ -258,8 +258,8 @@ mod tests {
     fn what_a_machine_lacks_is_named() {
         let lacking = |rest: &str| {
             let case = case(rest);
-            let around = Surroundings::read();
-            lacks(&case, &plan(&case, &Changes::default(), &around).expect("a plan"), &around)
+            let around = HostEnv::from_env();
+            find_missing(&case, &plan_run(&case, &CaseOverrides::default(), &around).expect("a plan"), &around)
         };
         let guard = "[config.guard]\ncommand = [\"sh\"]\n";
         let script = format!("[agent]\nscript = \"\"\n{guard}");

@@ -7,17 +7,17 @@ use protocol::safe::safe;
 
 /// Tells lines of one run.
 #[derive(Debug, Clone)]
-pub(crate) struct Progress {
+pub(crate) struct RunProgress {
     name: String,
     is_quiet: bool,
 }
 
-impl Progress {
+impl RunProgress {
     pub(crate) fn new(name: impl Into<String>, is_quiet: bool) -> Self {
         Self { name: name.into(), is_quiet }
     }
 
-    pub(crate) fn say(&self, text: &str) {
+    pub(crate) fn print_line(&self, text: &str) {
         if !self.is_quiet {
             // Nobody can be told that standard error is closed.
             let _ = writeln!(anstream::stderr().lock(), "{}  {}", self.name, safe(text));
@@ -25,16 +25,16 @@ impl Progress {
     }
 
     /// Tells an event that somebody who waits wants to know.
-    pub(crate) fn event(&self, event: &Event) {
+    pub(crate) fn report_event(&self, event: &Event) {
         match &event.kind {
             EventKind::Iteration { node, verdict, guard, attempts, max_attempts, .. } => {
                 let iter = event.iter.unwrap_or_default();
-                self.say(&format!(
+                self.print_line(&format!(
                     "iteration {iter}: {node}: {verdict}, guard {guard}, attempts {attempts}/{max_attempts}"
                 ));
             }
-            EventKind::Obstacle { message } | EventKind::Warning { message } => self.say(message),
-            EventKind::Outage { agent, why, until } => self.say(&format!("{agent} is out until {until}: {why}")),
+            EventKind::Obstacle { message } | EventKind::Warning { message } => self.print_line(message),
+            EventKind::Outage { agent, why, until } => self.print_line(&format!("{agent} is out until {until}: {why}")),
             _ => {}
         }
     }

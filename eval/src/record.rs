@@ -11,9 +11,9 @@ use protocol::tree::{Node, TaskTree};
 use protocol::verify::Severity;
 use protocol::view::{IterationView, RunView};
 
-use crate::drive::Driven;
-use crate::fault::Fault;
-use crate::lab::{Daemon, Repository};
+use crate::drive::RunResult;
+use crate::fault::EvalError;
+use crate::lab::{SandboxDaemon, SandboxRepository};
 use crate::results::{RunFacts, write_durably};
 
 /// Files of a run in its branch, and what they are called in a result.
@@ -22,15 +22,15 @@ const STATE: [(&str, &str); 2] =
 
 /// What the receipts of a run say of the programs that made it.
 #[derive(Debug, Default)]
-pub(crate) struct Makers {
+pub(crate) struct MakerVersions {
     pub(crate) agent: Option<String>,
     pub(crate) prompts: Option<String>,
 }
 
 /// Puts files of a run into a result; returns what could not be had, since the rest is worth keeping.
-pub(crate) async fn keep(repository: &Repository, run: &str, result: &Path) -> Vec<String> {
+pub(crate) async fn keep(repository: &SandboxRepository, run: &str, result: &Path) -> Vec<String> {
     let mut missing = Vec::new();
-    let mut note = |what: &str, kept: Result<(), Fault>| {
+    let mut note = |what: &str, kept: Result<(), EvalError>| {
         if let Err(fault) = kept {
             missing.push(format!("{what} is not kept: {fault}"));
         }
@@ -49,18 +49,18 @@ pub(crate) async fn keep(repository: &Repository, run: &str, result: &Path) -> V
 }
 
 /// Reads what the receipts say.
-pub(crate) async fn makers(repository: &Repository, run: &str) -> Makers {
+pub(crate) async fn makers(repository: &SandboxRepository, run: &str) -> MakerVersions {
     let branch = format!("runner/{run}");
     let last = async |key: &str| {
         let format = format!("--format=%(trailers:key={key},valueonly)");
         let log = repository.git(&["log", "--first-parent", &format, &branch]).await.ok()?;
         log.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
     };
-    Makers { agent: last("Runner-Agent").await, prompts: last("Runner-Version").await }
+    MakerVersions { agent: last("Runner-Agent").await, prompts: last("Runner-Version").await }
 }
 
 /// Has the branch audited; what is wrong is told by its first violation.
-pub(crate) async fn audit(daemon: &Daemon, repository: &Repository, run: &str) -> Result<(), String> {
+pub(crate) async fn audit(daemon: &SandboxDaemon, repository: &SandboxRepository, run: &str) -> Result<(), String> {
     let params = VerifyParams {
         path: WirePath::from(repository.folder()),
         run: Some(run.to_owned()),
@@ -68,7 +68,7 @@ pub(crate) async fn audit(daemon: &Daemon, repository: &Repository, run: &str) -
         signers: None,
         reviewers: None,
     };
-    let report = daemon.connection().client().verify(params).await.map_err(|error| Fault::from(error).to_string())?;
+    let report = daemon.connection().client().verify(params).await.map_err(|error| EvalError::from(error).to_string())?;
     let violations: Vec<_> = report.findings.iter().filter(|finding| finding.severity == Severity::Violation).collect();
     let Some(first) = violations.first() else { return Ok(()) };
     Err(format!(
@@ -83,7 +83,7 @@ pub(crate) async fn audit(daemon: &Daemon, repository: &Repository, run: &str) -
 }
 
 /// Makes the facts of a run of the last that was seen of it.
-pub(crate) fn facts(run: &RunView, driven: &Driven, tree: Option<&TaskTree>, tip: Option<String>) -> RunFacts {
+pub(crate) fn facts(run: &RunView, driven: &RunResult, tree: Option<&TaskTree>, tip: Option<String>) -> RunFacts {
     RunFacts {
         id: run.summary.id.clone(),
         state: run.summary.state.to_string(),
@@ -100,13 +100,13 @@ pub(crate) fn facts(run: &RunView, driven: &Driven, tree: Option<&TaskTree>, tip
 }
 
 /// Reads the task tree at the tip of a run.
-pub(crate) async fn tree(repository: &Repository, run: &str) -> Option<TaskTree> {
+pub(crate) async fn tree(repository: &SandboxRepository, run: &str) -> Option<TaskTree> {
     let text = repository.git(&["show", &format!("runner/{run}:{}", STATE[0].0)]).await.ok()?;
     serde_json::from_str(&text).ok()
 }
 
 /// Returns the last commit of a run.
-pub(crate) async fn tip(repository: &Repository, run: &str) -> Option<String> {
+pub(crate) async fn tip(repository: &SandboxRepository, run: &str) -> Option<String> {
     let text = repository.git(&["rev-parse", "--verify", &format!("runner/{run}")]).await.ok()?;
     Some(text.trim().to_owned())
 }

@@ -15,33 +15,33 @@ use protocol::request::AtPath;
 use tokio_util::sync::CancellationToken;
 use toml::Table;
 
-use crate::case::{Case, Place, Source, trace};
-use crate::fault::Fault;
-use crate::lab::{Access, Daemon, Lab, Programs, Repository, Seed, Surroundings, write};
-use crate::plan::Plan;
+use crate::case::{Case, GeneratedPosition, SourceText, trace_to_case};
+use crate::fault::EvalError;
+use crate::lab::{RepositoryAccess, SandboxDaemon, Sandbox, TestedPrograms, SandboxRepository, RepositorySeed, HostEnv, write_file};
+use crate::plan::RunPlan;
 
 /// What is needed to ask.
 #[derive(Debug)]
-pub(crate) struct Rehearsal<'a> {
-    pub(crate) programs: &'a Programs,
-    pub(crate) around: &'a Surroundings,
+pub(crate) struct DryRun<'a> {
+    pub(crate) programs: &'a TestedPrograms,
+    pub(crate) around: &'a HostEnv,
     pub(crate) stop: &'a CancellationToken,
 }
 
 /// What came of each case, in their order.
-type Checked = Vec<Result<(), Fault>>;
+type ConfigChecks = Vec<Result<(), EvalError>>;
 
-impl Rehearsal<'_> {
+impl DryRun<'_> {
     /// Asks about each case; a fault of its own says why the daemon could not be asked.
-    pub(crate) async fn check(&self, cases: &[(&Case, &Plan)]) -> Result<Checked, Fault> {
-        let lab = Lab::make()?;
+    pub(crate) async fn check(&self, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
+        let lab = Sandbox::create()?;
         let checked = self.check_in(&lab, cases).await;
         lab.remove()?;
         checked
     }
 
-    async fn check_in(&self, lab: &Lab, cases: &[(&Case, &Plan)]) -> Result<Checked, Fault> {
-        let daemon = Daemon::start(lab, self.programs, &lab.env(self.around)).await?;
+    async fn check_in(&self, lab: &Sandbox, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
+        let daemon = SandboxDaemon::start(lab, self.programs, &lab.env(self.around)).await?;
         let checked = match self.repository(lab).await {
             Ok(repository) => ask(&repository, daemon.connection(), cases).await,
             Err(fault) => Err(fault),
@@ -50,15 +50,15 @@ impl Rehearsal<'_> {
         checked
     }
 
-    async fn repository(&self, lab: &Lab) -> Result<Repository, Fault> {
-        let access = Access {
+    async fn repository(&self, lab: &Sandbox) -> Result<SandboxRepository, EvalError> {
+        let access = RepositoryAccess {
             programs: self.programs.clone(),
             env: lab.env(self.around),
-            client_env: self.around.of_client(lab),
-            view_env: self.around.of_view(lab),
+            client_env: self.around.client_env(lab),
+            view_env: self.around.view_env(lab),
             stop: self.stop.clone(),
         };
-        let seed = Seed {
+        let seed = RepositorySeed {
             name: "rehearsal",
             goal: "",
             template: None,
@@ -69,16 +69,16 @@ impl Rehearsal<'_> {
             prompts: None,
             script: None,
         };
-        Repository::make(lab, &seed, access).await
+        SandboxRepository::create(lab, &seed, access).await
     }
 }
 
-async fn ask(repository: &Repository, connection: &Connection, cases: &[(&Case, &Plan)]) -> Result<Checked, Fault> {
+async fn ask(repository: &SandboxRepository, connection: &Connection, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
     let at = AtPath { path: WirePath::from(repository.folder()) };
     let files = connection.client().path(at.clone()).await?;
     let mut checked = Vec::new();
     for (case, plan) in cases {
-        let made = Made::of(case, plan)?;
+        let made = GeneratedFiles::of(case, plan)?;
         made.write(&files)?;
         let told = connection.client().show(at.clone()).await;
         checked.push(told.map(drop).map_err(|error| made.refused(case, &files, error)));
@@ -87,39 +87,39 @@ async fn ask(repository: &Repository, connection: &Connection, cases: &[(&Case, 
 }
 
 /// The files that are made of a case.
-struct Made {
+struct GeneratedFiles {
     repository: String,
     daemon: String,
 }
 
-impl Made {
-    fn of(case: &Case, plan: &Plan) -> Result<Self, Fault> {
+impl GeneratedFiles {
+    fn of(case: &Case, plan: &RunPlan) -> Result<Self, EvalError> {
         let text =
-            |table| toml::to_string(table).map_err(|error| Fault::new("writing a configuration").caused_by(&error));
+            |table| toml::to_string(table).map_err(|error| EvalError::new("writing a configuration").caused_by(&error));
         Ok(Self { repository: text(&plan.config)?, daemon: text(&case.daemon)? })
     }
 
-    fn write(&self, files: &ConfigPathReply) -> Result<(), Fault> {
-        write(files.file.as_path(), &self.repository)?;
-        write(files.daemon_file.as_path(), &self.daemon)
+    fn write(&self, files: &ConfigPathReply) -> Result<(), EvalError> {
+        write_file(files.file.as_path(), &self.repository)?;
+        write_file(files.daemon_file.as_path(), &self.daemon)
     }
 
     /// Tells what was refused with the place in the case file, where it is written there.
-    fn refused(&self, case: &Case, files: &ConfigPathReply, error: Error) -> Fault {
+    fn refused(&self, case: &Case, files: &ConfigPathReply, error: Error) -> EvalError {
         let refusal = match CallError::from(error) {
             CallError::Refused(refusal) => refusal,
-            error => return Fault::new("asking the daemon about a configuration").caused_by(&error),
+            error => return EvalError::new("asking the daemon about a configuration").caused_by(&error),
         };
         let sections = [("config", &files.file, &self.repository), ("daemon", &files.daemon_file, &self.daemon)];
         for (section, file, made) in sections {
             let Some((at, why)) = placed(&refusal.message, file.as_path()) else { continue };
-            let source = Source { text: &case.text, file: &case.file };
-            return match trace(&case.text, Place { section, made, at }) {
-                Some(span) => source.refuse(span, why),
-                None => Fault::usage(format!("{}: `{section}` as it would be used: {why}", case.file.display())),
+            let source = SourceText { text: &case.text, file: &case.file };
+            return match trace_to_case(&case.text, GeneratedPosition { section, made, at }) {
+                Some(span) => source.error_at(span, why),
+                None => EvalError::usage(format!("{}: `{section}` as it would be used: {why}", case.file.display())),
             };
         }
-        Fault::usage(format!("{}: {}", case.file.display(), refusal.message))
+        EvalError::usage(format!("{}: {}", case.file.display(), refusal.message))
     }
 }
 

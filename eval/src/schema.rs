@@ -5,29 +5,29 @@ use std::path::Path;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
-use crate::case::CaseForm;
-use crate::commands::{Cases, Cleaned, Ran};
-use crate::fault::Fault;
-use crate::import::Imported;
-use crate::prompts::Grid;
+use crate::case::CaseFile;
+use crate::commands::{ListReply, CleanReply, RunReply};
+use crate::fault::EvalError;
+use crate::import::ImportReply;
+use crate::prompts::PromptGrid;
 use crate::report::Report;
 use crate::report::compare::Comparison;
-use crate::results::{Checks, Meta, Started, write_durably};
+use crate::results::{ChecksFile, ResultMeta, StartedFile, write_durably};
 
 /// Returns every schema with the name of its file in `schemas/`.
 fn files() -> Vec<(&'static str, Schema)> {
     vec![
-        ("eval-case.v1.schema.json", of::<CaseForm>()),
-        ("eval-cases.v1.schema.json", of::<Cases>()),
-        ("eval-checks.v1.schema.json", of::<Checks>()),
-        ("eval-cleaned.v1.schema.json", of::<Cleaned>()),
+        ("eval-case.v1.schema.json", of::<CaseFile>()),
+        ("eval-cases.v1.schema.json", of::<ListReply>()),
+        ("eval-checks.v1.schema.json", of::<ChecksFile>()),
+        ("eval-cleaned.v1.schema.json", of::<CleanReply>()),
         ("eval-comparison.v1.schema.json", of::<Comparison>()),
-        ("eval-imported.v1.schema.json", of::<Imported>()),
-        ("eval-meta.v1.schema.json", of::<Meta>()),
-        ("eval-prompts.v1.schema.json", of::<Grid>()),
+        ("eval-imported.v1.schema.json", of::<ImportReply>()),
+        ("eval-meta.v1.schema.json", of::<ResultMeta>()),
+        ("eval-prompts.v1.schema.json", of::<PromptGrid>()),
         ("eval-report.v1.schema.json", of::<Report>()),
-        ("eval-runs.v1.schema.json", of::<Ran>()),
-        ("eval-started.v1.schema.json", of::<Started>()),
+        ("eval-runs.v1.schema.json", of::<RunReply>()),
+        ("eval-started.v1.schema.json", of::<StartedFile>()),
     ]
 }
 
@@ -40,7 +40,7 @@ fn text(schema: &Schema) -> String {
 }
 
 /// Writes them into a folder.
-pub(crate) fn write(folder: &Path) -> Result<(), Fault> {
+pub(crate) fn write(folder: &Path) -> Result<(), EvalError> {
     files().iter().try_for_each(|(name, schema)| write_durably(&folder.join(name), text(schema).as_bytes()))
 }
 

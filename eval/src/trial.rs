@@ -8,23 +8,23 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use crate::case::{Case, Rule};
-use crate::checks::{self, Scene};
-use crate::drive::{self, Driven, Order};
-use crate::fault::Fault;
-use crate::lab::{Access, Daemon, Lab, Programs, Repository, Seed, Surroundings};
-use crate::outcome::{End, Judged, Outcome, is_met, judge};
-use crate::plan::{Plan, lacks};
-use crate::progress::Progress;
+use crate::case::{Case, CheckRule};
+use crate::checks::{self, CheckContext};
+use crate::drive::{self, RunResult, RunRequest};
+use crate::fault::EvalError;
+use crate::lab::{RepositoryAccess, SandboxDaemon, Sandbox, TestedPrograms, SandboxRepository, RepositorySeed, HostEnv};
+use crate::outcome::{RunEnd, RunJudgement, Outcome, is_met, judge_run};
+use crate::plan::{RunPlan, find_missing};
+use crate::progress::RunProgress;
 use crate::record;
-use crate::results::{CheckResult, Checks, Digests, Meta, RunFacts, Slot, Started, Store, Versions};
+use crate::results::{CheckResult, ChecksFile, Digests, ResultMeta, RunFacts, ResultSlot, StartedFile, ResultStore, Versions};
 
 /// What all trials of one command share.
 #[derive(Debug)]
-pub(crate) struct Bench {
-    pub(crate) store: Store,
-    pub(crate) programs: Programs,
-    pub(crate) around: Surroundings,
+pub(crate) struct RunnerContext {
+    pub(crate) store: ResultStore,
+    pub(crate) programs: TestedPrograms,
+    pub(crate) around: HostEnv,
     /// A folder of prompt templates, and its digest.
     pub(crate) templates: Option<(std::path::PathBuf, String)>,
     /// Digests of the programs; that of the case is added.
@@ -39,53 +39,53 @@ pub(crate) struct Bench {
 
 /// One run that is wanted.
 #[derive(Debug, Clone)]
-pub(crate) struct Trial {
+pub(crate) struct CaseTrial {
     pub(crate) case: Arc<Case>,
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<RunPlan>,
     /// What its lines of progress begin with.
     pub(crate) name: String,
 }
 
 /// All that became of a run.
 #[derive(Default)]
-struct Seen {
-    end: Option<End>,
+struct TrialObservations {
+    end: Option<RunEnd>,
     facts: Option<RunFacts>,
     checks: Vec<CheckResult>,
-    makers: record::Makers,
+    makers: record::MakerVersions,
     daemon_version: Option<String>,
     evidence: Vec<String>,
 }
 
-impl Trial {
+impl CaseTrial {
     /// Runs it and returns what was written; a fault says that nothing could be written.
-    pub(crate) async fn run(&self, bench: &Bench) -> Result<Meta, Fault> {
+    pub(crate) async fn run(&self, bench: &RunnerContext) -> Result<ResultMeta, EvalError> {
         let slot = bench.store.begin(&self.case.id)?;
         let started = self.started(bench, &slot);
         slot.start(&started)?;
-        let progress = Progress::new(&self.name, bench.is_quiet);
-        let (meta, checks) = if let Some(why) = lacks(&self.case, &self.plan, &bench.around) {
-            (Meta::of(&started, Outcome::Skipped, Some(why), Timestamp::now()), Vec::new())
+        let progress = RunProgress::new(&self.name, bench.is_quiet);
+        let (meta, checks) = if let Some(why) = find_missing(&self.case, &self.plan, &bench.around) {
+            (ResultMeta::of(&started, Outcome::Skipped, Some(why), Timestamp::now()), Vec::new())
         } else {
-            let mut stage = Stage {
+            let mut stage = ActiveTrial {
                 case: &self.case,
                 plan: &self.plan,
                 bench,
                 slot: &slot,
                 progress: &progress,
-                seen: Seen::default(),
+                seen: TrialObservations::default(),
             };
             stage.play().await;
             stage.seen.judged(&started)
         };
-        slot.finish(&meta, &Checks { schema: "runner/eval-checks.v1".into(), checks })?;
+        slot.finish(&meta, &ChecksFile { schema: "runner/eval-checks.v1".into(), checks })?;
         let reason = meta.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        progress.say(&format!("{}{reason}", meta.outcome));
+        progress.print_line(&format!("{}{reason}", meta.outcome));
         Ok(meta)
     }
 
-    fn started(&self, bench: &Bench, slot: &Slot) -> Started {
-        Started {
+    fn started(&self, bench: &RunnerContext, slot: &ResultSlot) -> StartedFile {
+        StartedFile {
             schema: "runner/eval-started.v1".into(),
             case: self.case.id.clone(),
             result: slot.name.clone(),
@@ -106,19 +106,19 @@ impl Trial {
 }
 
 /// A trial under way, and what has been seen of it.
-struct Stage<'a> {
+struct ActiveTrial<'a> {
     case: &'a Case,
-    plan: &'a Plan,
-    bench: &'a Bench,
-    slot: &'a Slot,
-    progress: &'a Progress,
-    seen: Seen,
+    plan: &'a RunPlan,
+    bench: &'a RunnerContext,
+    slot: &'a ResultSlot,
+    progress: &'a RunProgress,
+    seen: TrialObservations,
 }
 
-impl Stage<'_> {
+impl ActiveTrial<'_> {
     /// Makes a lab, plays the run in it, and takes it away again.
     async fn play(&mut self) {
-        let played = match Lab::make() {
+        let played = match Sandbox::create() {
             Ok(lab) => {
                 let played = self.play_in(&lab).await;
                 self.take_away(lab);
@@ -128,16 +128,16 @@ impl Stage<'_> {
         };
         if let Err(fault) = played {
             let is_stopped = self.bench.stop.is_cancelled();
-            self.seen.end = Some(if is_stopped { End::Interrupted } else { End::Broken(fault.to_string()) });
+            self.seen.end = Some(if is_stopped { RunEnd::Interrupted } else { RunEnd::Broken(fault.to_string()) });
         }
     }
 
-    fn take_away(&mut self, lab: Lab) {
+    fn take_away(&mut self, lab: Sandbox) {
         if let Err(fault) = lab.copy_logs(&self.slot.folder.join("logs")) {
             self.seen.evidence.push(fault.to_string());
         }
         if self.bench.keep {
-            self.progress.say(&format!("the lab stays: {}", lab.folder().display()));
+            self.progress.print_line(&format!("the lab stays: {}", lab.folder().display()));
         } else {
             self.slot.hide_lab();
         }
@@ -148,36 +148,36 @@ impl Stage<'_> {
     }
 
     /// The run itself: made, driven and recorded with a daemon, and checked without.
-    async fn play_in(&mut self, lab: &Lab) -> Result<(), Fault> {
+    async fn play_in(&mut self, lab: &Sandbox) -> Result<(), EvalError> {
         self.slot.show_lab(lab.folder())?;
         let access = self.access(lab);
         let env = access.env.clone();
         if !self.case.daemon.is_empty() {
             let text = toml::to_string(&self.case.daemon);
-            let text = text.map_err(|error| Fault::new("writing the daemon's configuration").caused_by(&error))?;
+            let text = text.map_err(|error| EvalError::new("writing the daemon's configuration").caused_by(&error))?;
             lab.write("config/runnerd/config.toml", &text)?;
         }
-        let mut daemon = Daemon::start(lab, &self.bench.programs, &env).await?;
+        let mut daemon = SandboxDaemon::start(lab, &self.bench.programs, &env).await?;
         self.seen.daemon_version = Some(daemon.connection().daemon().version.clone());
-        let ran = match Repository::make(lab, &self.seed(), access).await {
+        let ran = match SandboxRepository::create(lab, &self.seed(), access).await {
             Ok(repository) => self.drive(&repository, &mut daemon).await.map(|audit| (repository, audit)),
             Err(fault) => Err(fault),
         };
         daemon.stop().await;
         let (repository, audit) = ran?;
-        if let (Some(facts), Some(End::Run(..) | End::OutOfTime(_))) = (&self.seen.facts, &self.seen.end) {
+        if let (Some(facts), Some(RunEnd::Run(..) | RunEnd::OutOfTime(_))) = (&self.seen.facts, &self.seen.end) {
             // What ends the view is no interruption of a run that is over.
             let stop = if self.bench.ui.is_some() { CancellationToken::new() } else { self.bench.stop.clone() };
-            let scene = Scene { folder: repository.folder(), env: &env, facts, audit: &audit, stop: &stop };
-            self.seen.checks = checks::perform(&self.case.checks, &scene).await?;
+            let scene = CheckContext { folder: repository.folder(), env: &env, facts, audit: &audit, stop: &stop };
+            self.seen.checks = checks::perform_checks(&self.case.checks, &scene).await?;
         }
         Ok(())
     }
 
     /// What needs the daemon; returns what the audit says where a check wants to know.
-    async fn drive(&mut self, repository: &Repository, daemon: &mut Daemon) -> Result<Result<(), String>, Fault> {
-        let _view = self.bench.ui.map(|port| repository.show(port)).transpose()?;
-        let order = Order {
+    async fn drive(&mut self, repository: &SandboxRepository, daemon: &mut SandboxDaemon) -> Result<Result<(), String>, EvalError> {
+        let _view = self.bench.ui.map(|port| repository.open_web_view(port)).transpose()?;
+        let order = RunRequest {
             repository,
             run: &self.case.id,
             goal: repository.goal(),
@@ -186,22 +186,22 @@ impl Stage<'_> {
             progress: self.progress,
             stop: &self.bench.stop,
         };
-        let driven = drive::drive(daemon, &order).await;
+        let driven = drive::drive_run(daemon, &order).await;
         self.seen.end = Some(driven.end.clone());
-        if matches!(driven.end, End::Interrupted) {
-            return Err(Fault::interrupted());
+        if matches!(driven.end, RunEnd::Interrupted) {
+            return Err(EvalError::interrupted());
         }
         self.take(repository, &driven).await;
-        let is_wanted = self.case.checks.iter().any(|check| check.rule == Rule::BranchVerifies);
+        let is_wanted = self.case.checks.iter().any(|check| check.rule == CheckRule::BranchVerifies);
         let audit = if is_wanted { record::audit(daemon, repository, &self.case.id).await } else { Ok(()) };
         if self.bench.ui.is_some() {
-            self.progress.say("the view stays until Ctrl-C");
+            self.progress.print_line("the view stays until Ctrl-C");
             self.bench.stop.cancelled().await;
         }
         Ok(audit)
     }
 
-    async fn take(&mut self, repository: &Repository, driven: &Driven) {
+    async fn take(&mut self, repository: &SandboxRepository, driven: &RunResult) {
         let Some(view) = &driven.view else { return };
         let run = self.case.id.as_str();
         let tree = record::tree(repository, run).await;
@@ -211,22 +211,22 @@ impl Stage<'_> {
         self.seen.evidence.append(&mut record::keep(repository, run, &self.slot.folder).await);
     }
 
-    fn access(&self, lab: &Lab) -> Access {
+    fn access(&self, lab: &Sandbox) -> RepositoryAccess {
         let with_case = |mut env: BTreeMap<String, String>| {
             env.extend(self.case.env.clone());
             env
         };
-        Access {
+        RepositoryAccess {
             programs: self.bench.programs.clone(),
             env: with_case(lab.env(&self.bench.around)),
-            client_env: with_case(self.bench.around.of_client(lab)),
-            view_env: self.bench.around.of_view(lab),
+            client_env: with_case(self.bench.around.client_env(lab)),
+            view_env: self.bench.around.view_env(lab),
             stop: self.bench.stop.clone(),
         }
     }
 
-    fn seed(&self) -> Seed<'_> {
-        Seed {
+    fn seed(&self) -> RepositorySeed<'_> {
+        RepositorySeed {
             name: &self.case.id,
             goal: &self.case.goal,
             template: self.case.template.as_deref(),
@@ -240,14 +240,14 @@ impl Stage<'_> {
     }
 }
 
-impl Seen {
+impl TrialObservations {
     /// Judges what was seen.
-    fn judged(self, started: &Started) -> (Meta, Vec<CheckResult>) {
+    fn judged(self, started: &StartedFile) -> (ResultMeta, Vec<CheckResult>) {
         let failed: Vec<&str> =
             self.checks.iter().filter(|check| !check.passed).map(|check| check.name.as_str()).collect();
-        let end = self.end.unwrap_or_else(|| End::Broken("nothing was run".into()));
-        let Judged { outcome, reason } = judge(&end, &failed);
-        let mut meta = Meta::of(started, outcome, reason, Timestamp::now());
+        let end = self.end.unwrap_or_else(|| RunEnd::Broken("nothing was run".into()));
+        let RunJudgement { outcome, reason } = judge_run(&end, &failed);
+        let mut meta = ResultMeta::of(started, outcome, reason, Timestamp::now());
         meta.met = is_met(outcome, started.expected, failed.len());
         meta.checks_failed = u32::try_from(failed.len()).unwrap_or(u32::MAX);
         meta.checks_passed = u32::try_from(self.checks.len()).unwrap_or(u32::MAX) - meta.checks_failed;

@@ -14,16 +14,16 @@ use protocol::request::{
 };
 use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
-use runner_core::examine::{self, examine};
-use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, decide};
+use runner_core::examine::{SessionTree, examine_tree};
+use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, IterationOutcome, Phase, decide};
 use runner_core::message::{HumanCommit, MessageError, RunnerCommit, compose_human};
 use runner_core::policy::Policy;
 use runner_core::redact::Secrets;
-use runner_core::run::{self, Next, Standing};
-use runner_core::transition::{Before, Facts, apply};
-use runner_core::usage::Spent;
-use runner_core::validate::{check, load, load_agents, load_persons};
-use runner_core::verdict::{FaultKind, Finding, SessionEnd, SessionHow, Task, Verdict};
+use runner_core::run::{self, NextStep, RunInputs};
+use runner_core::transition::{StateBefore, TransitionFacts, apply_outcome};
+use runner_core::usage::ResourceUsage;
+use runner_core::validate::{check_tree, load, load_agent_tree, load_person_tree};
+use runner_core::verdict::{FaultKind, SessionFinding, SessionEnd, SessionEndKind, SessionTask, Verdict};
 use runner_core::{answer, json, schema, tree};
 use runnerd::config;
 use runnerd::repo::Goal;
@@ -57,11 +57,11 @@ pub fn task_tree(input: &[u8]) {
         let again = load(text.as_bytes()).expect("the canonical form of a valid tree is valid");
         assert_eq!(tree::canonical(&again), text, "the canonical form is a fixpoint");
     }
-    if let Ok(tree) = load_agents(input) {
+    if let Ok(tree) = load_agent_tree(input) {
         assert!(tree::walk(&tree).iter().all(|placed| placed.node.attempts == 0), "an agent owns no counter");
     }
-    if let Ok(tree) = load_persons(input) {
-        check(&tree).expect("a person's tree keeps the rules");
+    if let Ok(tree) = load_person_tree(input) {
+        check_tree(&tree).expect("a person's tree keeps the rules");
     }
 }
 
@@ -73,56 +73,56 @@ pub fn transition(input: &[u8]) {
     };
     let Ok(from) = load(from) else { return };
     let run_state = RunState { run_id: Some("run-1".to_owned()), next_iter: 7, ..RunState::default() };
-    let (policy, tried, feedback) = (Policy::default(), Spent::default(), Feedback::default());
+    let (policy, tried, feedback) = (Policy::default(), ResourceUsage::default(), Feedback::default());
     let now = Timestamp::UNIX_EPOCH;
-    let standing = Standing {
+    let standing = RunInputs {
         policy: &policy,
         tree: &from,
         run_state: &run_state,
         feedback: &feedback,
-        word: None,
+        review_decision: None,
         outages: &[],
-        tried: &tried,
+        retry_usage: &tried,
         now,
     };
-    let Next::GoOn(task) = run::next(&standing, None, None) else { return };
+    let NextStep::Continue(task) = run::decide_next(&standing, None, None) else { return };
     let answer: Option<AgentAnswer> = answer.and_then(|text| serde_json::from_slice(text).ok());
-    let session = examine::LeftBySession {
+    let session = SessionTree {
         from: &from,
         node: &task.node,
         text: Some(left),
         answer: answer.as_ref(),
         max_attempts: 3,
     };
-    let examined = examine(&session);
+    let examined = examine_tree(&session);
     let is_green = guard == Some(b"green");
     let played = Played { answer: answer.clone(), finding: found(examined.finding), is_green };
     let Some(outcome) = settle(&policy, &task, &played) else { return };
-    let before = Before { tree: &from, run_state: &run_state, feedback: &feedback, progress: "" };
-    let after = apply(&before, &outcome, &Facts { agents_tree: examined.tree, ..Facts::default() });
+    let before = StateBefore { tree: &from, run_state: &run_state, feedback: &feedback, progress: "" };
+    let after = apply_outcome(&before, &outcome, &TransitionFacts { agents_tree: examined.tree, ..TransitionFacts::default() });
     assert_legal(&from, &after.tree, &task, &outcome.verdict);
-    let text = json::canonical(&after.run_state);
+    let text = json::to_canonical_json(&after.run_state);
     assert_eq!(serde_json::from_str::<RunState>(&text).ok().as_ref(), Some(&after.run_state));
-    let again = apply(&before, &outcome, &Facts { agents_tree: examine(&session).tree, ..Facts::default() });
+    let again = apply_outcome(&before, &outcome, &TransitionFacts { agents_tree: examine_tree(&session).tree, ..TransitionFacts::default() });
     assert_eq!(again, after, "done again it is the same");
 }
 
 /// What a session and its guard bring.
 struct Played {
     answer: Option<AgentAnswer>,
-    finding: Finding,
+    finding: SessionFinding,
     is_green: bool,
 }
 
 /// Folds the table of phases down to the outcome.
-fn settle(policy: &Policy, task: &Task, played: &Played) -> Option<Outcome> {
+fn settle(policy: &Policy, task: &SessionTask, played: &Played) -> Option<IterationOutcome> {
     let mut phase = Phase::Work { task: task.clone(), stop: None };
     loop {
         let (event, at) = match (phase.effect()?, phase) {
-            (Effect::Settle, Phase::Settle { outcome }) => return Some(*outcome),
-            (Effect::RunSession, at) => (Event::SessionEnded(session(played.answer.clone())), at),
-            (Effect::Inspect, at) => (Event::Inspected(played.finding.clone()), at),
-            (Effect::RunGuard, at) => (Event::GuardEnded(guard(played.is_green)), at),
+            (IterationEffect::Settle, Phase::Settle { outcome }) => return Some(*outcome),
+            (IterationEffect::RunSession, at) => (IterationEvent::SessionEnded(session(played.answer.clone())), at),
+            (IterationEffect::Inspect, at) => (IterationEvent::Inspected(played.finding.clone()), at),
+            (IterationEffect::RunGuard, at) => (IterationEvent::GuardEnded(guard(played.is_green)), at),
             _ => return None,
         };
         phase = decide(policy, at, event).expect("the event is the one that the phase waits for");
@@ -130,23 +130,23 @@ fn settle(policy: &Policy, task: &Task, played: &Played) -> Option<Outcome> {
 }
 
 fn session(answer: Option<AgentAnswer>) -> SessionEnd {
-    let none = SessionHow::Faulty { kind: FaultKind::NoAnswer, what: "no answer".to_owned() };
-    let how = answer.map_or(none, SessionHow::Answered);
+    let none = SessionEndKind::Faulty { kind: FaultKind::NoAnswer, what: "no answer".to_owned() };
+    let how = answer.map_or(none, SessionEndKind::Answered);
     SessionEnd { exit: Some(0), agent: "command 1".to_owned(), elapsed_ms: 1, ..SessionEnd::new(how) }
 }
 
-fn found(tree: runner_core::verdict::TreeFinding) -> Finding {
-    Finding { changed: true, changed_code: true, changed_since_base: true, ..Finding::new(tree) }
+fn found(tree: runner_core::verdict::TreeFinding) -> SessionFinding {
+    SessionFinding { changed: true, changed_code: true, changed_since_base: true, ..SessionFinding::new(tree) }
 }
 
 fn guard(is_green: bool) -> GuardEnd {
-    let how = GuardHow::Exited(i32::from(!is_green));
+    let how = GuardEndKind::Exited(i32::from(!is_green));
     GuardEnd { output: "FAIL".to_owned(), elapsed_ms: 1, ..GuardEnd::new(how) }
 }
 
 /// Asserts what no session may bring about.
-fn assert_legal(from: &TaskTree, after: &TaskTree, task: &Task, verdict: &Verdict) {
-    check(after).expect("what is committed is valid");
+fn assert_legal(from: &TaskTree, after: &TaskTree, task: &SessionTask, verdict: &Verdict) {
+    check_tree(after).expect("what is committed is valid");
     let nodes = |tree: &TaskTree| -> BTreeMap<String, Node> {
         tree::walk(tree).into_iter().map(|placed| (placed.node.id.clone(), placed.node.clone())).collect()
     };
@@ -164,13 +164,13 @@ fn assert_legal(from: &TaskTree, after: &TaskTree, task: &Task, verdict: &Verdic
 
 /// `$RUNNER_OUTPUT`: an answer that is taken has the bounds that everything after it relies on.
 pub fn agent_output(input: &[u8]) {
-    match answer::read::<AgentAnswer>(input, &Secrets::default()) {
+    match answer::read_answer::<AgentAnswer>(input, &Secrets::default()) {
         Ok(output) => {
             if let Ok(answer) = output.content {
                 assert!((1..=20_000).contains(&answer.summary.len()), "a summary has its bounds");
             }
         }
-        Err(answer::Refused(what)) => {
+        Err(answer::RejectedAnswer(what)) => {
             assert!(!what.is_empty() && what.len() <= 8 * 1024, "a refusal says why, and not more");
         }
     }
@@ -185,7 +185,7 @@ pub fn configuration(input: &[u8]) {
             assert!(parsed.commands().iter().all(|(label, _)| !label.is_empty()));
             assert_eq!(parsed.commands_digest(), config::parse(&text, file).expect("it was read").commands_digest());
             // Whether a ceiling can be kept is another question than whether it can be read.
-            let _ = parsed.check_ceilings();
+            let _ = parsed.check_cost_limit();
         }
         Err(error) => assert!(error.to_string().contains("config.toml"), "{error}"),
     }
@@ -212,7 +212,7 @@ pub fn trailers(input: &[u8]) {
         Err(MessageError::Form { line }) => assert!(line > 0),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
-    if let Some(Ok(HumanCommit { run, command })) = HumanCommit::read(message.as_bytes()) {
+    if let Some(Ok(HumanCommit { run, command })) = HumanCommit::parse_bytes(message.as_bytes()) {
         assert!(!command.contains('\n'), "a trailer has one line");
         let composed = compose_human(&run, &command, "");
         assert_eq!(message.lines().next(), composed.lines().next(), "the subject is the command's");

@@ -171,12 +171,12 @@ impl Command {
 
 /// What a person can do next: a sentence, and the commands in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ways {
+pub struct NextSteps {
     pub(crate) text: String,
     pub(crate) commands: Vec<Command>,
 }
 
-impl Ways {
+impl NextSteps {
     /// Joins another way to it.
     #[must_use]
     pub fn join(mut self, joint: &str, next: impl Into<Self>) -> Self {
@@ -219,7 +219,7 @@ impl Ways {
     }
 }
 
-impl From<Command> for Ways {
+impl From<Command> for NextSteps {
     fn from(command: Command) -> Self {
         Self { text: command.line(), commands: vec![command] }
     }
@@ -227,7 +227,7 @@ impl From<Command> for Ways {
 
 /// A part of a sentence that is a known command as a whole is that command; anything else is for people alone. Only what
 /// was written with the program is looked through: a name of the case could read like a command.
-impl From<&'static str> for Ways {
+impl From<&'static str> for NextSteps {
     fn from(text: &'static str) -> Self {
         let mut ways = Self { text: text.to_owned(), commands: Vec::new() };
         let parts = text.split([';', ',', ':', '&']).map(str::trim);
@@ -237,13 +237,13 @@ impl From<&'static str> for Ways {
     }
 }
 
-impl From<String> for Ways {
+impl From<String> for NextSteps {
     fn from(text: String) -> Self {
         Self { text, commands: Vec::new() }
     }
 }
 
-impl From<&String> for Ways {
+impl From<&String> for NextSteps {
     fn from(text: &String) -> Self {
         text.clone().into()
     }
@@ -253,7 +253,7 @@ impl From<&String> for Ways {
 mod tests {
     use super::*;
 
-    fn lines(ways: impl Into<Ways>) -> Vec<String> {
+    fn lines(ways: impl Into<NextSteps>) -> Vec<String> {
         ways.into().into_parts().1.iter().map(Command::line).collect()
     }
 
@@ -281,17 +281,17 @@ mod tests {
     #[test]
     fn a_name_of_the_case_is_no_command_though_it_reads_like_one() {
         let named = "x; runnerctl cancel".to_owned();
-        assert_eq!(lines(Ways::from(&named).then("runnerctl resume")), ["runnerctl resume"]);
+        assert_eq!(lines(NextSteps::from(&named).then("runnerctl resume")), ["runnerctl resume"]);
         assert_eq!(lines(format!("commit {named}")), <[&str; 0]>::default());
     }
 
     #[test]
     fn a_sentence_that_is_joined_reads_as_one() {
         let ways =
-            Ways::from(Command::retry("a.b")).join(", or ", "runnerctl edit").join("; then: ", "runnerctl resume");
+            NextSteps::from(Command::retry("a.b")).join(", or ", "runnerctl edit").join("; then: ", "runnerctl resume");
         assert_eq!(ways.text(), "runnerctl retry a.b, or runnerctl edit; then: runnerctl resume");
         assert_eq!(lines(ways), ["runnerctl retry a.b", "runnerctl edit", "runnerctl resume"]);
-        assert_eq!(Ways::from("").into_parts(), (None, Vec::new()));
+        assert_eq!(NextSteps::from("").into_parts(), (None, Vec::new()));
     }
 
     #[test]

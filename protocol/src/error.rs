@@ -4,7 +4,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::command::{Command, Ways};
+use crate::command::{Command, NextSteps};
 use crate::words::words;
 
 /// JSON-RPC code of every error that carries an [`ErrorData`].
@@ -79,7 +79,7 @@ impl ErrorData {
 
     /// Adds what to do next: a command, a sentence, or a sentence with commands in it.
     #[must_use]
-    pub fn hint(mut self, ways: impl Into<Ways>) -> Self {
+    pub fn hint(mut self, ways: impl Into<NextSteps>) -> Self {
         (self.hint, self.commands) = ways.into().into_parts();
         self
     }

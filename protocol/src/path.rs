@@ -17,7 +17,7 @@ pub struct WirePath(pub PathBuf);
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "WirePath")]
-enum Form {
+enum WirePathForm {
     /// The path, where it is UTF-8.
     Text(String),
     /// The bytes of the path in hexadecimal.
@@ -46,8 +46,8 @@ impl fmt::Display for WirePath {
 impl Serialize for WirePath {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.to_str() {
-            Some(text) => Form::Text(text.to_owned()),
-            None => Form::Bytes { hex: to_hex(self.0.as_os_str().as_bytes()) },
+            Some(text) => WirePathForm::Text(text.to_owned()),
+            None => WirePathForm::Bytes { hex: to_hex(self.0.as_os_str().as_bytes()) },
         }
         .serialize(serializer)
     }
@@ -55,9 +55,9 @@ impl Serialize for WirePath {
 
 impl<'de> Deserialize<'de> for WirePath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Form::deserialize(deserializer)? {
-            Form::Text(text) => Ok(Self(PathBuf::from(text))),
-            Form::Bytes { hex } => from_hex(&hex)
+        match WirePathForm::deserialize(deserializer)? {
+            WirePathForm::Text(text) => Ok(Self(PathBuf::from(text))),
+            WirePathForm::Bytes { hex } => from_hex(&hex)
                 .map(|bytes| Self(PathBuf::from(OsString::from_vec(bytes))))
                 .ok_or_else(|| serde::de::Error::custom("path is not hexadecimal")),
         }
@@ -70,7 +70,7 @@ impl JsonSchema for WirePath {
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        Form::json_schema(generator)
+        WirePathForm::json_schema(generator)
     }
 }
 

@@ -76,7 +76,7 @@ impl Paths {
     ///
     /// Fails without a home folder, and for a named path that is relative or too long.
     pub fn find(socket: Option<&Path>) -> Result<Self, PathsError> {
-        Self::derive(&Surroundings::read(), socket)
+        Self::derive(&PathEnvironment::read(), socket)
     }
 
     /// Returns the socket that was named, on the command line or else by the variable; needs no home folder.
@@ -85,7 +85,7 @@ impl Paths {
     ///
     /// Fails if the path is relative or too long.
     pub fn named_socket(flag: Option<&Path>) -> Result<Option<PathBuf>, PathsError> {
-        Surroundings::read().named_socket(flag)
+        PathEnvironment::read().named_socket(flag)
     }
 
     /// Returns the same paths with another socket, as the daemon's settings may name one.
@@ -144,7 +144,7 @@ impl Paths {
         beside(&self.socket, ".start")
     }
 
-    fn derive(around: &Surroundings, flag: Option<&Path>) -> Result<Self, PathsError> {
+    fn derive(around: &PathEnvironment, flag: Option<&Path>) -> Result<Self, PathsError> {
         let state = match &around.state_variable {
             Some(path) => absolute(path.clone(), STATE_VARIABLE)?,
             None => around.state_home.as_ref().ok_or(PathsError::NoHome)?.join(NAME),
@@ -191,7 +191,7 @@ pub fn job_of(variable: impl Fn(&str) -> Option<String>) -> Option<(&'static str
 
 /// What the paths are derived from.
 #[derive(Debug, Default)]
-struct Surroundings {
+struct PathEnvironment {
     socket_variable: Option<PathBuf>,
     state_variable: Option<PathBuf>,
     state_home: Option<PathBuf>,
@@ -202,7 +202,7 @@ struct Surroundings {
     runtime_folders: Vec<PathBuf>,
 }
 
-impl Surroundings {
+impl PathEnvironment {
     fn read() -> Self {
         let base = BaseDirs::new();
         let base = base.as_ref();
@@ -274,11 +274,11 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn home() -> Surroundings {
-        Surroundings {
+    fn home() -> PathEnvironment {
+        PathEnvironment {
             state_home: Some("/home/u/.local/state".into()),
             config_home: Some("/home/u/.config".into()),
-            ..Surroundings::default()
+            ..PathEnvironment::default()
         }
     }
 
@@ -294,14 +294,14 @@ mod tests {
     #[test]
     fn the_first_runtime_folder_that_is_ours_holds_the_socket() {
         let ours = tempfile::tempdir().unwrap();
-        let around = Surroundings { runtime_folders: vec!["/nonexistent".into(), ours.path().into()], ..home() };
+        let around = PathEnvironment { runtime_folders: vec!["/nonexistent".into(), ours.path().into()], ..home() };
         let paths = Paths::derive(&around, None).unwrap();
         assert_eq!(paths.socket, ours.path().join("runnerd/runnerd.sock"));
     }
 
     #[test]
     fn the_flag_stands_above_the_variable() {
-        let around = Surroundings { socket_variable: Some("/run/variable.sock".into()), ..home() };
+        let around = PathEnvironment { socket_variable: Some("/run/variable.sock".into()), ..home() };
         assert_eq!(Paths::derive(&around, None).unwrap().socket, Path::new("/run/variable.sock"));
         let flag = Paths::derive(&around, Some(Path::new("/run/flag.sock"))).unwrap();
         assert_eq!(flag.socket, Path::new("/run/flag.sock"));
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_relative_path_is_refused_by_its_origin() {
-        let around = Surroundings { state_variable: Some("state".into()), ..home() };
+        let around = PathEnvironment { state_variable: Some("state".into()), ..home() };
         let error = Paths::derive(&around, None).unwrap_err();
         assert_eq!(error.to_string(), "the path `state` in RUNNERD_STATE is not absolute");
     }
@@ -332,18 +332,18 @@ mod tests {
 
     #[test]
     fn without_a_home_folder_both_variables_suffice() {
-        let around = Surroundings {
+        let around = PathEnvironment {
             socket_variable: Some("/run/r.sock".into()),
             state_variable: Some("/var/r".into()),
-            ..Surroundings::default()
+            ..PathEnvironment::default()
         };
         assert_eq!(Paths::derive(&around, None).unwrap().config, Path::new("/var/r/config.toml"));
-        assert_eq!(Paths::derive(&Surroundings::default(), None), Err(PathsError::NoHome));
+        assert_eq!(Paths::derive(&PathEnvironment::default(), None), Err(PathsError::NoHome));
     }
 
     #[test]
     fn a_named_socket_needs_no_home_folder() {
-        let mut around = Surroundings { socket_variable: Some("/run/r.sock".into()), ..Surroundings::default() };
+        let mut around = PathEnvironment { socket_variable: Some("/run/r.sock".into()), ..PathEnvironment::default() };
         assert_eq!(around.named_socket(None), Ok(Some("/run/r.sock".into())));
         assert_eq!(around.named_socket(Some(Path::new("/run/flag.sock"))), Ok(Some("/run/flag.sock".into())));
         around.socket_variable = None;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a folder cannot be trusted with the socket or with state.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderError {
+pub enum PrivateDirError {
     /// It could not be made.
     #[error("cannot make the folder {path}")]
     Make {
@@ -57,12 +57,12 @@ pub enum FolderError {
 /// # Errors
 ///
 /// Fails if the folder cannot be made, belongs to somebody else, is open to others or is no folder.
-pub fn make_folder(path: &Path) -> Result<(), FolderError> {
+pub fn make_folder(path: &Path) -> Result<(), PrivateDirError> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path)
-        .map_err(|source| FolderError::Make { path: path.to_owned(), source })?;
+        .map_err(|source| PrivateDirError::Make { path: path.to_owned(), source })?;
     check_folder(path)
 }
 
@@ -71,15 +71,15 @@ pub fn make_folder(path: &Path) -> Result<(), FolderError> {
 /// # Errors
 ///
 /// Fails if one of these does not hold.
-pub fn check_folder(path: &Path) -> Result<(), FolderError> {
-    let found = fs::symlink_metadata(path).map_err(|source| FolderError::Look { path: path.to_owned(), source })?;
+pub fn check_folder(path: &Path) -> Result<(), PrivateDirError> {
+    let found = fs::symlink_metadata(path).map_err(|source| PrivateDirError::Look { path: path.to_owned(), source })?;
     let own = nix::unistd::getuid().as_raw();
     if !found.is_dir() {
-        Err(FolderError::NotAFolder { path: path.to_owned() })
+        Err(PrivateDirError::NotAFolder { path: path.to_owned() })
     } else if found.uid() != own {
-        Err(FolderError::Foreign { path: path.to_owned(), owner: found.uid(), own })
+        Err(PrivateDirError::Foreign { path: path.to_owned(), owner: found.uid(), own })
     } else if permissions(&found) & 0o077 != 0 {
-        Err(FolderError::Open { path: path.to_owned(), mode: permissions(&found) })
+        Err(PrivateDirError::Open { path: path.to_owned(), mode: permissions(&found) })
     } else {
         Ok(())
     }
@@ -109,7 +109,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o750)).unwrap();
         let error = make_folder(dir.path()).unwrap_err();
-        assert!(matches!(error, FolderError::Open { mode: 0o750, .. }), "{error}");
+        assert!(matches!(error, PrivateDirError::Open { mode: 0o750, .. }), "{error}");
         assert!(error.to_string().contains("mode 0750"), "{error}");
     }
 
@@ -118,6 +118,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let link = dir.path().join("link");
         symlink(dir.path(), &link).unwrap();
-        assert!(matches!(make_folder(&link).unwrap_err(), FolderError::NotAFolder { .. }));
+        assert!(matches!(make_folder(&link).unwrap_err(), PrivateDirError::NotAFolder { .. }));
     }
 }

@@ -12,7 +12,7 @@ const DIGITS: [usize; 2] = [40, 64];
 /// A line that says neither.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: expected `RUN COMMIT` with the whole id of the commit")]
-pub struct TipError {
+pub struct TipLogError {
     /// Its number.
     pub line: usize,
 }
@@ -22,13 +22,13 @@ pub struct TipError {
 /// # Errors
 ///
 /// Fails at the first line that is neither such a pair nor a remark, whichever run it is about.
-pub fn of_run<'a>(log: &'a str, run: &str) -> Result<Vec<&'a str>, TipError> {
+pub fn of_run<'a>(log: &'a str, run: &str) -> Result<Vec<&'a str>, TipLogError> {
     let mut tips = Vec::new();
     for (at, line) in log.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#')) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [of, tip] = words[..] else { return Err(TipError { line: at + 1 }) };
+        let [of, tip] = words[..] else { return Err(TipLogError { line: at + 1 }) };
         if !is_commit(tip) {
-            return Err(TipError { line: at + 1 });
+            return Err(TipLogError { line: at + 1 });
         }
         if of == run {
             tips.push(tip);
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn a_line_that_says_something_else_is_named_whosever_it_is() {
         for line in ["x", "x 1234", "x 1 2", &format!("x {}", "G".repeat(40)), &format!("x {} ", "1".repeat(41))] {
-            assert_eq!(of_run(&format!("# first\n{line}\n"), "y"), Err(TipError { line: 2 }), "{line}");
+            assert_eq!(of_run(&format!("# first\n{line}\n"), "y"), Err(TipLogError { line: 2 }), "{line}");
         }
     }
 

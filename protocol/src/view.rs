@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::command::{Command, Ways};
+use crate::command::{Command, NextSteps};
 use crate::doctor::GuardFiles;
 use crate::meta::{IterationMeta, PhaseTime, SecretSeen};
 use crate::path::WirePath;
@@ -161,15 +161,15 @@ pub struct StopReason {
 
 impl StopReason {
     /// Makes a reason of a sentence and what can be done about it; an empty text is nothing.
-    pub fn new(message: impl Into<String>, ways: impl Into<Ways>) -> Self {
+    pub fn new(message: impl Into<String>, ways: impl Into<NextSteps>) -> Self {
         let (command, commands) = ways.into().into_parts();
         Self { message: message.into(), command, commands }
     }
 
     /// Returns what can be done about it, where there is something.
-    pub fn ways(&self) -> Option<Ways> {
+    pub fn ways(&self) -> Option<NextSteps> {
         let text = self.command.clone()?;
-        Some(Ways { text, commands: self.commands.clone() })
+        Some(NextSteps { text, commands: self.commands.clone() })
     }
 }
 

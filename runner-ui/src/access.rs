@@ -17,8 +17,8 @@ use subtle::ConstantTimeEq as _;
 use tokio::sync::Notify;
 
 use crate::app::App;
-use crate::places::Place;
-use crate::problem::Problem;
+use crate::places::ConnectionGuard;
+use crate::problem::ApiProblem;
 use crate::steer::STEER_TOKEN;
 
 /// Where a token is changed for the cookie.
@@ -32,9 +32,9 @@ const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
 /// A secret of 256 bits, as text that an address and a cookie can hold.
 #[derive(Clone)]
-pub(crate) struct Token(String);
+pub(crate) struct AccessToken(String);
 
-impl Token {
+impl AccessToken {
     /// Makes one of the system's random numbers.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
     }
@@ -65,38 +65,38 @@ impl fmt::Debug for Token {
 
 /// What opens the door.
 #[derive(Debug)]
-pub struct Keys {
+pub struct AccessKeys {
     port: u16,
     /// What programs show in a header; it is in no address, since browsers keep those.
-    token: Token,
+    token: AccessToken,
     /// What the address holds that a person is told; another one once it was used.
-    printed: Mutex<Option<Token>>,
+    printed: Mutex<Option<AccessToken>>,
     /// Told when that was used.
     used: Notify,
     /// What the address holds that a browser is started with: others see a program's arguments. Good for one use.
-    ticket: Mutex<Option<Token>>,
+    ticket: Mutex<Option<AccessToken>>,
     /// What the cookie holds: it is shown to every server on this host, and the token is not.
-    session: Token,
+    session: AccessToken,
     /// What steering needs besides, for each name of [`LOOPBACK`] another: what was told to the page under one is worth nothing
     /// under another. None where the server only looks.
-    steer: Option<[Token; LOOPBACK.len()]>,
+    steer: Option<[AccessToken; LOOPBACK.len()]>,
 }
 
 /// Marks a request that was let in by an address.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ByAddress;
+pub(crate) struct AddressLogin;
 
-impl Keys {
+impl AccessKeys {
     /// Makes keys for a server on a port.
     ///
     /// # Errors
     ///
     /// Fails where the system has no random numbers.
     pub fn new(port: u16, steers: bool) -> Result<Self, getrandom::Error> {
-        let once = || Ok(Mutex::new(Some(Token::random()?)));
+        let once = || Ok(Mutex::new(Some(AccessToken::random()?)));
         let (printed, ticket, used) = (once()?, once()?, Notify::new());
-        let steer = steers.then(|| Ok([Token::random()?, Token::random()?, Token::random()?])).transpose()?;
-        Ok(Self { port, token: Token::random()?, printed, used, ticket, session: Token::random()?, steer })
+        let steer = steers.then(|| Ok([AccessToken::random()?, AccessToken::random()?, AccessToken::random()?])).transpose()?;
+        Ok(Self { port, token: AccessToken::random()?, printed, used, ticket, session: AccessToken::random()?, steer })
     }
 
     /// Whether the server was started to steer.
@@ -106,7 +106,7 @@ impl Keys {
 
     /// Returns what steering needs under the name of the host that a request is for.
     pub(crate) fn steer_token(&self, headers: &HeaderMap) -> Option<&str> {
-        self.steer_token_of(headers).map(Token::as_str)
+        self.steer_token_of(headers).map(AccessToken::as_str)
     }
 
     /// Whether a request may steer, as far as its headers tell.
@@ -117,7 +117,7 @@ impl Keys {
         is_it && shown.next().is_none()
     }
 
-    fn steer_token_of(&self, headers: &HeaderMap) -> Option<&Token> {
+    fn steer_token_of(&self, headers: &HeaderMap) -> Option<&AccessToken> {
         let host = headers.get(HOST)?.to_str().ok()?;
         let name = LOOPBACK.iter().position(|name| self.is_named(host, name))?;
         self.steer.as_ref()?.get(name)
@@ -143,8 +143,8 @@ impl Keys {
         self.used.notified().await;
     }
 
-    fn address(&self, once: &Mutex<Option<Token>>) -> String {
-        let address = |token: &Token| format!("http://127.0.0.1:{}/#token={}", self.port, token.as_str());
+    fn address(&self, once: &Mutex<Option<AccessToken>>) -> String {
+        let address = |token: &AccessToken| format!("http://127.0.0.1:{}/#token={}", self.port, token.as_str());
         held(once).as_ref().map_or_else(String::new, address)
     }
 
@@ -169,7 +169,7 @@ impl Keys {
         }
         let is_printed = takes(&self.printed, shown);
         if is_printed {
-            *held(&self.printed) = Token::random().ok();
+            *held(&self.printed) = AccessToken::random().ok();
             self.used.notify_one();
         }
         is_printed
@@ -200,12 +200,12 @@ impl Keys {
     }
 }
 
-fn held(token: &Mutex<Option<Token>>) -> MutexGuard<'_, Option<Token>> {
+fn held(token: &Mutex<Option<AccessToken>>) -> MutexGuard<'_, Option<AccessToken>> {
     token.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Takes a token away that is good for one use, where that is what was shown.
-fn takes(once: &Mutex<Option<Token>>, shown: &str) -> bool {
+fn takes(once: &Mutex<Option<AccessToken>>, shown: &str) -> bool {
     let mut token = held(once);
     let is_shown = token.as_ref().is_some_and(|token| token.is(shown));
     is_shown && token.take().is_some()
@@ -224,15 +224,15 @@ pub(crate) async fn check_token(State(app): State<App>, mut request: Request, ne
     // The ticket opens one path alone. Who shows one that is good gets what it gives, be there a cookie or not.
     let by_address = request.uri().path() == SESSION && app.keys.takes_ticket(request.headers());
     if by_address {
-        request.extensions_mut().insert(ByAddress);
+        request.extensions_mut().insert(AddressLogin);
     }
     if by_address || app.keys.knows(request.headers()) {
-        if let Some(place) = request.extensions().get::<Arc<Place>>() {
+        if let Some(place) = request.extensions().get::<Arc<ConnectionGuard>>() {
             place.is_known();
         }
         return next.run(request).await;
     }
-    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "the token of this server is missing or another one")
+    ApiProblem::new(StatusCode::UNAUTHORIZED, "unauthorized", "the token of this server is missing or another one")
         .hint("runnerctl ui")
         .into_response()
 }
@@ -243,14 +243,14 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Returns why a request is none of the page's own.
-fn foreign(keys: &Keys, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
+fn foreign(keys: &AccessKeys, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
     let is_steering = keys.steers() && *method == Method::POST && is_for_steering(path);
     if !is_steering && !matches!(*method, Method::GET | Method::HEAD) {
         let problem =
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "only GET and HEAD are answered");
+            ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "only GET and HEAD are answered");
         return Some(([(ALLOW, "GET, HEAD")], problem).into_response());
     }
-    let forbidden = |message: &str| Some(Problem::new(StatusCode::FORBIDDEN, "forbidden", message).into_response());
+    let forbidden = |message: &str| Some(ApiProblem::new(StatusCode::FORBIDDEN, "forbidden", message).into_response());
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|host| keys.is_own(host));
     let Some(host) = host.filter(|_| hosts.next().is_none()) else {
@@ -282,8 +282,8 @@ fn is_behind_the_door(path: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn keys() -> Keys {
-        Keys::new(4747, false).expect("random numbers")
+    fn keys() -> AccessKeys {
+        AccessKeys::new(4747, false).expect("random numbers")
     }
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_token_has_256_bits_and_no_two_are_equal() {
-        let (one, other) = (Token::random().unwrap(), Token::random().unwrap());
+        let (one, other) = (AccessToken::random().unwrap(), AccessToken::random().unwrap());
         assert_eq!(one.as_str().len(), 43);
         assert!(one.is(one.as_str()) && !one.is(other.as_str()) && !one.is("") && !one.is(&one.as_str()[..42]));
     }
@@ -333,7 +333,7 @@ mod tests {
         for host in others {
             assert!(!keys.is_own(host), "{host}");
         }
-        assert!(Keys { port: 80, ..keys }.is_own("localhost"));
+        assert!(AccessKeys { port: 80, ..keys }.is_own("localhost"));
     }
 
     #[test]

@@ -9,49 +9,49 @@ use protocol::host::Host;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Keys;
+use crate::access::AccessKeys;
 use crate::args::Args;
-use crate::hub::Hub;
-use crate::link::{self, Standing};
-use crate::records::Records;
+use crate::hub::EventHub;
+use crate::link::{self, DaemonStatus};
+use crate::records::WorkTreeRecords;
 use crate::wire::Health;
 
 /// The server's state; a copy is the same one.
 #[derive(Debug, Clone)]
 pub struct App {
     /// Who may ask.
-    pub(crate) keys: Arc<Keys>,
+    pub(crate) keys: Arc<AccessKeys>,
     /// What happens.
-    pub(crate) hub: Hub,
+    pub(crate) hub: EventHub,
     /// A path in the only repository that is shown.
     pub(crate) only: Option<Arc<PathBuf>>,
     /// The records at that path.
-    pub(crate) records: Option<Records>,
+    pub(crate) records: Option<WorkTreeRecords>,
     /// Ends all streams.
     pub(crate) stop: CancellationToken,
     /// The machine of the daemon, where it is another one.
     host: Option<Host>,
     /// All machines that have a page, in the order of their paths.
     hosts: Arc<[String]>,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<DaemonStatus>,
     started_at: Timestamp,
 }
 
 impl App {
     /// Looks for the daemons, and goes on looking: one for each machine that was named, else this one's. A single one is waited
     /// for until it was tried once.
-    pub async fn open(args: &Args, keys: &Arc<Keys>, stop: &CancellationToken) -> Vec<Self> {
+    pub async fn open(args: &Args, keys: &Arc<AccessKeys>, stop: &CancellationToken) -> Vec<Self> {
         let open = |host: Option<&Host>| Self::of(host.cloned(), args, Arc::clone(keys), stop.clone());
         if args.host.len() > 1 {
             return args.host.iter().map(|host| open(Some(host))).collect();
         }
         let mut app = open(args.host.first());
-        app.standing.wait_for(|standing| !matches!(standing, Standing::Untried)).await.ok();
+        app.standing.wait_for(|standing| !matches!(standing, DaemonStatus::Untried)).await.ok();
         vec![app]
     }
 
-    fn of(host: Option<Host>, args: &Args, keys: Arc<Keys>, stop: CancellationToken) -> Self {
-        let hub = Hub::default();
+    fn of(host: Option<Host>, args: &Args, keys: Arc<AccessKeys>, stop: CancellationToken) -> Self {
+        let hub = EventHub::default();
         let options = ConnectOptions {
             host: host.clone(),
             socket: args.socket.clone(),
@@ -60,18 +60,18 @@ impl App {
             ..ConnectOptions::default()
         };
         let standing = if args.from_records {
-            watch::channel(Standing::Never).1
+            watch::channel(DaemonStatus::Never).1
         } else {
             link::keep(options, hub.clone(), stop.clone())
         };
         let only = args.path.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
-        let records = only.as_deref().filter(|_| host.is_none()).and_then(Records::around);
+        let records = only.as_deref().filter(|_| host.is_none()).and_then(WorkTreeRecords::around);
         let (only, hosts) = (only.map(Arc::new), args.host.iter().map(ToString::to_string).collect());
         Self { keys, hub, only, records, stop, host, hosts, standing, started_at: Timestamp::now() }
     }
 
     /// Returns whether there is a daemon.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> DaemonStatus {
         self.standing.borrow().clone()
     }
 
@@ -79,9 +79,9 @@ impl App {
     pub(crate) fn health(&self) -> Health {
         let standing = self.standing();
         let (connected, as_of, daemon) = match &standing {
-            Standing::Untried | Standing::Never | Standing::Failed(_) => (false, None, None),
-            Standing::Up(connection) => (true, Some(Timestamp::now()), Some(connection.daemon().clone())),
-            Standing::Away { since } => (false, Some(*since), None),
+            DaemonStatus::Untried | DaemonStatus::Never | DaemonStatus::Failed(_) => (false, None, None),
+            DaemonStatus::Up(connection) => (true, Some(Timestamp::now()), Some(connection.daemon().clone())),
+            DaemonStatus::Away { since } => (false, Some(*since), None),
         };
         Health {
             version: env!("CARGO_PKG_VERSION").into(),

@@ -7,24 +7,24 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, StatusCode, Uri};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 #[derive(RustEmbed)]
 #[folder = "web/dist"]
-struct Page;
+struct EmbeddedPage;
 
 /// Returns the names and bytes of all that is embedded.
 pub fn embedded() -> impl Iterator<Item = (String, Vec<u8>)> {
-    Page::iter().filter_map(|name| Some((name.to_string(), Page::get(&name)?.data.into_owned())))
+    EmbeddedPage::iter().filter_map(|name| Some((name.to_string(), EmbeddedPage::get(&name)?.data.into_owned())))
 }
 
 /// Answers with a file of the page, or with the page itself for its own links.
 pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path().trim_start_matches('/');
     let path = if is_link(path) { "index.html" } else { path };
-    match Page::get(path) {
+    match EmbeddedPage::get(path) {
         Some(file) => answer(path, file, &headers),
-        None => Problem::not_found("there is no such page").into_response(),
+        None => ApiProblem::not_found("there is no such page").into_response(),
     }
 }
 

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 /// A value that is sent as JSON.
 #[derive(Debug)]
-pub(crate) struct Json<T>(pub(crate) T);
+pub(crate) struct JsonReply<T>(pub(crate) T);
 
-impl<T: Serialize> IntoResponse for Json<T> {
+impl<T: Serialize> IntoResponse for JsonReply<T> {
     fn into_response(self) -> Response {
         ([(CONTENT_TYPE, "application/json")], json_text(&self.0)).into_response()
     }

@@ -15,12 +15,12 @@ const ESTABLISHED: &str = "01";
 
 /// The two ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ends {
+pub(crate) struct ConnectionEnds {
     theirs: SocketAddr,
     ours: SocketAddr,
 }
 
-impl Ends {
+impl ConnectionEnds {
     /// Tells them of a connection that was accepted.
     pub(crate) fn of(stream: &TcpStream) -> io::Result<Self> {
         Ok(Self { theirs: stream.peer_addr()?, ours: stream.local_addr()? })
@@ -89,8 +89,8 @@ mod tests {
 
     use super::*;
 
-    fn ends(theirs: &str, ours: &str) -> Ends {
-        Ends { theirs: theirs.parse().expect("an address"), ours: ours.parse().expect("an address") }
+    fn ends(theirs: &str, ours: &str) -> ConnectionEnds {
+        ConnectionEnds { theirs: theirs.parse().expect("an address"), ours: ours.parse().expect("an address") }
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let ours = listener.local_addr().expect("an address");
         let stream = std::net::TcpStream::connect(ours).expect("it listens");
-        let ends = Ends { theirs: stream.local_addr().expect("an address"), ours };
+        let ends = ConnectionEnds { theirs: stream.local_addr().expect("an address"), ours };
         let own = i32::try_from(std::process::id()).expect("BUG: a process id is an i32");
         assert!(ends.holders().contains(&own));
         drop(stream);

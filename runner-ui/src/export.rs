@@ -13,13 +13,13 @@ use jiff::Timestamp;
 use protocol::view::IterationView;
 use tempfile::NamedTempFile;
 
-use self::gather::{Subject, title};
-use self::parcel::{Parcel, written};
-use self::sheet::Sheet;
+use self::gather::{ExportedRun, title};
+use self::parcel::{ExportBundle, written};
+use self::sheet::PageTemplate;
 use crate::app::App;
 use crate::args::Args;
-use crate::problem::Problem;
-use crate::target::Iter;
+use crate::problem::ApiProblem;
+use crate::target::IterationId;
 use crate::wire::{ErrorReply, FileMade, RunFile};
 
 /// Most bytes of a file.
@@ -36,13 +36,13 @@ pub async fn export(app: &App, to: &Path, args: &Args) -> Result<FileMade, Error
     write(app, to, args).await.map_err(ErrorReply::from)
 }
 
-async fn write(app: &App, to: &Path, args: &Args) -> Result<FileMade, Problem> {
+async fn write(app: &App, to: &Path, args: &Args) -> Result<FileMade, ApiProblem> {
     if !args.force && fs::symlink_metadata(to).is_ok() {
         return Err(taken(to));
     }
-    let sheet = Sheet::embedded()?;
-    let subject = Subject::find(app, args.run.as_deref()).await?;
-    let read = Reading::of(&subject, MOST - sheet.html(&subject.empty()).len() - ABOUT).await?;
+    let sheet = PageTemplate::embedded()?;
+    let subject = ExportedRun::find(app, args.run.as_deref()).await?;
+    let read = ExportContents::of(&subject, MOST - sheet.html(&subject.empty()).len() - ABOUT).await?;
     let cuts = read.cuts();
     let mut made = FileMade {
         run: subject.run.clone(),
@@ -65,7 +65,7 @@ async fn write(app: &App, to: &Path, args: &Args) -> Result<FileMade, Problem> {
     Ok(made)
 }
 
-impl Subject {
+impl ExportedRun {
     fn empty(&self) -> RunFile {
         RunFile {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -81,27 +81,27 @@ impl Subject {
 }
 
 /// What was read of a run, within its bounds.
-struct Reading {
-    parcel: Parcel,
+struct ExportContents {
+    parcel: ExportBundle,
     iterations: u64,
     without_texts: Vec<String>,
 }
 
-impl Reading {
+impl ExportContents {
     /// Reads the run, how its iterations ended, and then what they left; the newest first.
-    async fn of(subject: &Subject, room: usize) -> Result<Self, Problem> {
+    async fn of(subject: &ExportedRun, room: usize) -> Result<Self, ApiProblem> {
         let (whole, iterations) = subject.whole().await?;
-        let mut all: Vec<Iter> = iterations.iter().map(iter).collect();
-        all.extend(subject.live().map(|number| Iter { number, wait: None }));
+        let mut all: Vec<IterationId> = iterations.iter().map(iter).collect();
+        all.extend(subject.live().map(|number| IterationId { number, wait: None }));
         // Names of those whose texts may be left out.
         let names = all.iter().map(|iter| written(&title(*iter)).len() + 1).sum();
         let mut read =
-            Self { parcel: Parcel::new(room.saturating_sub(names)), iterations: 0, without_texts: Vec::new() };
+            Self { parcel: ExportBundle::new(room.saturating_sub(names)), iterations: 0, without_texts: Vec::new() };
         read.iterations = iterations.len() as u64;
         if !read.parcel.take(whole) {
             let message =
                 format!("the task tree and the list of iterations alone are larger than {} MB", MOST / 1_000_000);
-            return Err(Problem::not_valid(message).hint("runnerctl ui"));
+            return Err(ApiProblem::not_valid(message).hint("runnerctl ui"));
         }
         for iter in all.iter().rev() {
             if !read.parcel.take(subject.outcome(*iter).await?) {
@@ -137,12 +137,12 @@ impl Reading {
     }
 }
 
-fn iter(view: &IterationView) -> Iter {
-    Iter { number: view.iter, wait: view.wait }
+fn iter(view: &IterationView) -> IterationId {
+    IterationId { number: view.iter, wait: view.wait }
 }
 
 /// Puts the file in its place whole: nobody finds a part of it, and one that is there is replaced only where that was asked for.
-async fn place(html: String, to: PathBuf, force: bool) -> Result<(), Problem> {
+async fn place(html: String, to: PathBuf, force: bool) -> Result<(), ApiProblem> {
     let shown = to.display().to_string();
     let put = move || {
         let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -155,12 +155,12 @@ async fn place(html: String, to: PathBuf, force: bool) -> Result<(), Problem> {
     let put = tokio::task::spawn_blocking(put).await.map_err(io::Error::other).and_then(|put| put);
     put.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => taken(Path::new(&shown)),
-        _ => Problem::fault(format!("writing {shown}: {error}")),
+        _ => ApiProblem::fault(format!("writing {shown}: {error}")),
     })
 }
 
-fn taken(to: &Path) -> Problem {
-    Problem::invalid(format!("{} is there already; nothing is overwritten without --force", to.display()))
+fn taken(to: &Path) -> ApiProblem {
+    ApiProblem::invalid(format!("{} is there already; nothing is overwritten without --force", to.display()))
         .hint("name another file, or add --force")
 }
 

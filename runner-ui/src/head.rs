@@ -5,7 +5,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, Method, StatusCode, Uri};
 
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 /// Bytes of a request's first line and headers.
 pub(crate) const HEAD_BYTES: usize = 32 * 1024;
@@ -19,7 +19,7 @@ pub(crate) async fn check_size(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    Problem::new(status, "invalid_request", "the head of the request is larger than 32 KiB").into_response()
+    ApiProblem::new(status, "invalid_request", "the head of the request is larger than 32 KiB").into_response()
 }
 
 fn size(method: &Method, uri: &Uri, headers: &HeaderMap) -> usize {

@@ -41,7 +41,7 @@ impl FromStr for EventId {
 
 /// What a page is told.
 #[derive(Debug, Clone)]
-pub(crate) enum News {
+pub(crate) enum HubMessage {
     /// Something happened.
     Event(EventId, Arc<Event>),
     /// Events are lost.
@@ -54,21 +54,21 @@ pub(crate) enum News {
 
 /// The stream.
 #[derive(Debug, Clone)]
-pub(crate) struct Hub {
-    shared: Arc<Shared>,
+pub(crate) struct EventHub {
+    shared: Arc<HubState>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    kept: Mutex<Kept>,
-    live: broadcast::Sender<News>,
+struct HubState {
+    kept: Mutex<EventBacklog>,
+    live: broadcast::Sender<HubMessage>,
     output: broadcast::Sender<Arc<Event>>,
     /// How many pages look at output.
     lookers: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct EventBacklog {
     /// The place of the last event that is not kept.
     before: Option<EventId>,
     events: VecDeque<Arc<Event>>,
@@ -76,32 +76,32 @@ struct Kept {
 
 /// A page's part of the stream.
 #[derive(Debug)]
-pub(crate) struct Joined {
+pub(crate) struct HubSubscription {
     /// The place of the last event so far.
     pub(crate) at: Option<EventId>,
     /// What was missed, oldest first; none where that is not known any more.
     pub(crate) missed: Option<Vec<(EventId, Arc<Event>)>>,
     /// What comes.
-    pub(crate) live: broadcast::Receiver<News>,
+    pub(crate) live: broadcast::Receiver<HubMessage>,
 }
 
-impl Default for Hub {
+impl Default for EventHub {
     fn default() -> Self {
         let (live, _) = broadcast::channel(KEPT);
         let (output, _) = broadcast::channel(OUTPUT_KEPT);
         let (lookers, _) = watch::channel(0);
-        Self { shared: Arc::new(Shared { kept: Mutex::default(), live, output, lookers }) }
+        Self { shared: Arc::new(HubState { kept: Mutex::default(), live, output, lookers }) }
     }
 }
 
-impl Hub {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+impl EventHub {
+    fn kept(&self) -> MutexGuard<'_, EventBacklog> {
         self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins anew after an event that is not known: what was kept is of another life, or has a gap.
     pub(crate) fn begin(&self, before: EventId) {
-        *self.kept() = Kept { before: Some(before), events: VecDeque::new() };
+        *self.kept() = EventBacklog { before: Some(before), events: VecDeque::new() };
     }
 
     /// Returns the place of the last event.
@@ -122,22 +122,22 @@ impl Hub {
             kept.before = Some(EventId { seq: gone.seq, ..before });
         }
         // An error means that no page is open.
-        let _ = self.shared.live.send(News::Event(id, event));
+        let _ = self.shared.live.send(HubMessage::Event(id, event));
     }
 
     /// Tells everybody something that is not kept.
-    pub(crate) fn tell(&self, news: News) {
+    pub(crate) fn tell(&self, news: HubMessage) {
         let _ = self.shared.live.send(news);
     }
 
     /// Joins the stream after an event, or with those that come.
-    pub(crate) fn join(&self, after: Option<Result<EventId, ()>>) -> Joined {
+    pub(crate) fn join(&self, after: Option<Result<EventId, ()>>) -> HubSubscription {
         let kept = self.kept();
         let missed = match after {
             None => Some(Vec::new()),
             Some(after) => after.ok().and_then(|after| kept.since(after)),
         };
-        Joined { at: kept.last(), missed, live: self.shared.live.subscribe() }
+        HubSubscription { at: kept.last(), missed, live: self.shared.live.subscribe() }
     }
 
     /// Sends output to the pages that look at it.
@@ -146,9 +146,9 @@ impl Hub {
     }
 
     /// Looks at output until what is returned is dropped.
-    pub(crate) fn look(&self) -> Looker {
+    pub(crate) fn look(&self) -> OutputSubscriber {
         self.shared.lookers.send_modify(|count| *count += 1);
-        Looker { output: self.shared.output.subscribe(), hub: self.clone() }
+        OutputSubscriber { output: self.shared.output.subscribe(), hub: self.clone() }
     }
 
     /// Returns how many pages look at output, and tells when that changes.
@@ -157,7 +157,7 @@ impl Hub {
     }
 }
 
-impl Kept {
+impl EventBacklog {
     fn last(&self) -> Option<EventId> {
         let before = self.before?;
         Some(EventId { seq: self.events.back().map_or(before.seq, |event| event.seq), ..before })
@@ -176,13 +176,13 @@ impl Kept {
 
 /// A page that looks at output.
 #[derive(Debug)]
-pub(crate) struct Looker {
+pub(crate) struct OutputSubscriber {
     /// The output.
     pub(crate) output: broadcast::Receiver<Arc<Event>>,
-    hub: Hub,
+    hub: EventHub,
 }
 
-impl Drop for Looker {
+impl Drop for OutputSubscriber {
     fn drop(&mut self) {
         self.hub.shared.lookers.send_modify(|count| *count -= 1);
     }
@@ -199,13 +199,13 @@ mod tests {
         Event { seq, time, repo: None, run: None, iter: None, kind: EventKind::Stopping }
     }
 
-    fn missed(hub: &Hub, life: i64, seq: u64) -> Option<Vec<u64>> {
+    fn missed(hub: &EventHub, life: i64, seq: u64) -> Option<Vec<u64>> {
         let joined = hub.join(Some(Ok(EventId { life, seq })));
         joined.missed.map(|missed| missed.iter().map(|(id, _)| id.seq).collect())
     }
 
-    fn with_three() -> Hub {
-        let hub = Hub::default();
+    fn with_three() -> EventHub {
+        let hub = EventHub::default();
         hub.begin(EventId { life: 7, seq: 10 });
         (11..=13).for_each(|seq| hub.publish(event(seq)));
         hub
@@ -224,7 +224,7 @@ mod tests {
         let hub = with_three();
         assert_eq!((missed(&hub, 7, 9), missed(&hub, 7, 14), missed(&hub, 8, 12)), (None, None, None));
         assert!(hub.join(Some(Err(()))).missed.is_none());
-        assert_eq!(missed(&Hub::default(), 7, 1), None);
+        assert_eq!(missed(&EventHub::default(), 7, 1), None);
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn who_looks_at_output_is_counted_until_they_leave() {
-        let hub = Hub::default();
+        let hub = EventHub::default();
         let (one, other) = (hub.look(), hub.look());
         assert_eq!(*hub.lookers().borrow(), 2);
         drop((one, other));

@@ -28,10 +28,10 @@ mod target;
 mod text;
 pub mod wire;
 
-pub use self::access::Keys;
+pub use self::access::AccessKeys;
 pub use self::app::App;
 pub use self::args::Args;
 pub use self::assets::embedded;
 pub use self::export::export;
 pub use self::problem::failed;
-pub use self::serve::{Bound, serve};
+pub use self::serve::{LoopbackListeners, serve};

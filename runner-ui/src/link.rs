@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jsonrpsee::core::client::Client;
 use protocol::api::EventApiClient as _;
-use protocol::client::{self, ConnectError, ConnectOptions, Connection, Link};
+use protocol::client::{self, ConnectError, ConnectOptions, Connection, EventStream};
 use protocol::event::{Event, EventKind};
 use protocol::request::Subscription;
 use tokio::sync::watch;
@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::hub::{EventId, Hub, News};
+use crate::hub::{EventId, EventHub, HubMessage};
 use crate::wire::Notice;
 
 /// Time for the successor of a daemon that has ended in order, as at an update.
@@ -25,7 +25,7 @@ const SUCCESSION: Duration = Duration::from_secs(5);
 
 /// Whether there is a daemon.
 #[derive(Debug, Clone, Default)]
-pub(crate) enum Standing {
+pub(crate) enum DaemonStatus {
     /// None was looked for yet.
     #[default]
     Untried,
@@ -44,12 +44,12 @@ pub(crate) enum Standing {
 
 /// Keeps up a connection until the task is ended. `stop` is cancelled at the end of this machine's daemon where it has no
 /// successor.
-pub(crate) fn keep(options: ConnectOptions, hub: Hub, stop: CancellationToken) -> watch::Receiver<Standing> {
-    let (standing, seen) = watch::channel(Standing::Untried);
+pub(crate) fn keep(options: ConnectOptions, hub: EventHub, stop: CancellationToken) -> watch::Receiver<DaemonStatus> {
+    let (standing, seen) = watch::channel(DaemonStatus::Untried);
     let is_far = options.host.is_some();
-    let events = Link::new(options, Subscription { path: None, since: Some(1), output: false });
+    let events = EventStream::new(options, Subscription { path: None, since: Some(1), output: false });
     let mut relay =
-        Relay { events, hub, standing, is_far, output: None, is_ending: false, is_started_by_asking: false };
+        EventRelay { events, hub, standing, is_far, output: None, is_ending: false, is_started_by_asking: false };
     tokio::spawn(async move {
         match relay.events.connect().await {
             Ok(connection) => relay.answered(connection),
@@ -64,10 +64,10 @@ pub(crate) fn keep(options: ConnectOptions, hub: Hub, stop: CancellationToken) -
 }
 
 /// From the link to the hub.
-struct Relay {
-    events: Link,
-    hub: Hub,
-    standing: watch::Sender<Standing>,
+struct EventRelay {
+    events: EventStream,
+    hub: EventHub,
+    standing: watch::Sender<DaemonStatus>,
     /// Whether the daemon is another machine's.
     is_far: bool,
     /// The task that passes output on.
@@ -78,9 +78,9 @@ struct Relay {
     is_started_by_asking: bool,
 }
 
-impl Relay {
+impl EventRelay {
     /// Waits for news; there is none after the end of a daemon that has ended in order and has no successor.
-    async fn next(&mut self) -> Option<client::News> {
+    async fn next(&mut self) -> Option<client::StreamUpdate> {
         let is_over = self.is_ending && !self.is_far && self.events.connection().is_none();
         if !is_over {
             return Some(self.events.next().await);
@@ -90,27 +90,27 @@ impl Relay {
         if self.is_started_by_asking {
             return None;
         }
-        timeout(SUCCESSION, self.events.connected()).await.ok().map(client::News::Connected)
+        timeout(SUCCESSION, self.events.connected()).await.ok().map(client::StreamUpdate::Connected)
     }
 
-    fn pass_on(&mut self, news: client::News) {
+    fn pass_on(&mut self, news: client::StreamUpdate) {
         match news {
-            client::News::Connected(connection) => self.answered(connection),
-            client::News::Event(event) if event.kind == EventKind::Lagged => self.resync(event.seq),
-            client::News::Event(event) => {
+            client::StreamUpdate::Connected(connection) => self.answered(connection),
+            client::StreamUpdate::Event(event) if event.kind == EventKind::Lagged => self.resync(event.seq),
+            client::StreamUpdate::Event(event) => {
                 self.is_ending |= event.kind == EventKind::Stopping;
                 self.hub.publish(*event);
             }
-            client::News::Unreadable => self.hub.tell(News::Resync(notice("an event is not known here"))),
-            client::News::Lost => self.lost(),
-            client::News::Unreachable(error) => self.unreachable(error),
+            client::StreamUpdate::Unreadable => self.hub.tell(HubMessage::Resync(notice("an event is not known here"))),
+            client::StreamUpdate::Lost => self.lost(),
+            client::StreamUpdate::Unreachable(error) => self.unreachable(error),
         }
     }
 
     /// Takes a connection, and tells that there is one.
     fn answered(&mut self, connection: Arc<Connection>) {
         self.connected(connection);
-        self.hub.tell(News::Back(notice("a daemon answers")));
+        self.hub.tell(HubMessage::Back(notice("a daemon answers")));
     }
 
     /// Takes a connection; another daemon than before counts its events anew.
@@ -122,36 +122,36 @@ impl Relay {
         }
         self.is_started_by_asking = connection.daemon().socket_passed;
         self.output = Some(self.relay_output(&connection));
-        self.standing.send_replace(Standing::Up(connection));
+        self.standing.send_replace(DaemonStatus::Up(connection));
     }
 
     fn lost(&mut self) {
         if let Some(output) = self.output.take() {
             output.abort();
         }
-        self.standing.send_replace(Standing::Away { since: Timestamp::now() });
-        self.hub.tell(News::Gone(notice("the daemon went away")));
+        self.standing.send_replace(DaemonStatus::Away { since: Timestamp::now() });
+        self.hub.tell(HubMessage::Gone(notice("the daemon went away")));
     }
 
     /// Keeps why, where that is more than that nobody listens.
     fn unreachable(&self, error: ConnectError) {
         if self.is_far || matches!(error, ConnectError::ProtocolMismatch { .. } | ConnectError::DevelopmentBuild { .. })
         {
-            self.hub.tell(News::Gone(notice("no daemon can be talked to")));
-            self.standing.send_replace(Standing::Failed(Arc::new(error)));
+            self.hub.tell(HubMessage::Gone(notice("no daemon can be talked to")));
+            self.standing.send_replace(DaemonStatus::Failed(Arc::new(error)));
         } else if self.is_untried() {
-            self.standing.send_replace(Standing::Never);
+            self.standing.send_replace(DaemonStatus::Never);
         }
     }
 
     fn is_untried(&self) -> bool {
-        matches!(*self.standing.borrow(), Standing::Untried)
+        matches!(*self.standing.borrow(), DaemonStatus::Untried)
     }
 
     fn resync(&self, seq: u64) {
         if let Some(last) = self.hub.last() {
             self.hub.begin(EventId { seq, ..last });
-            self.hub.tell(News::Resync(notice("some events are lost")));
+            self.hub.tell(HubMessage::Resync(notice("some events are lost")));
         }
     }
 
@@ -171,7 +171,7 @@ impl Relay {
     }
 }
 
-async fn relay_output(client: &Client, hub: &Hub) {
+async fn relay_output(client: &Client, hub: &EventHub) {
     while client.is_connected() {
         let wanted = Subscription { path: None, since: None, output: true };
         let Ok(mut events) = client.subscribe_events(wanted).await else { return };

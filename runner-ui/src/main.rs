@@ -8,7 +8,7 @@ use std::thread;
 
 use clap::Parser as _;
 use runner_ui::wire::{ErrorReply, Started};
-use runner_ui::{App, Args, Bound, Keys, export, failed, serve};
+use runner_ui::{App, Args, LoopbackListeners, AccessKeys, export, failed, serve};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -42,14 +42,14 @@ async fn write_file(args: &Args, to: &Path) -> Result<(), ErrorReply> {
     say(&mut io::stdout(), &text).map_err(|error| failed("saying what was written", &error, None))
 }
 
-fn keys(port: u16, args: &Args) -> Result<Arc<Keys>, ErrorReply> {
-    let keys = Keys::new(port, args.steer);
+fn keys(port: u16, args: &Args) -> Result<Arc<AccessKeys>, ErrorReply> {
+    let keys = AccessKeys::new(port, args.steer);
     keys.map(Arc::new).map_err(|error| failed("asking the system for random numbers", &error, None))
 }
 
 async fn serve_page(args: &Args) -> Result<(), ErrorReply> {
     let listening = format!("listening on port {} of this machine", args.port);
-    let bound = Bound::on(args.port).await.map_err(|error| failed(&listening, &error, Some("runnerctl ui")))?;
+    let bound = LoopbackListeners::on(args.port).await.map_err(|error| failed(&listening, &error, Some("runnerctl ui")))?;
     let keys = keys(bound.port, args)?;
     let stop = CancellationToken::new();
     end_with(args, stop.clone()).map_err(|error| failed("listening for signals", &error, None))?;
@@ -67,7 +67,7 @@ async fn serve_page(args: &Args) -> Result<(), ErrorReply> {
 }
 
 /// Says where the page is.
-fn tell(args: &Args, keys: &Keys) -> io::Result<()> {
+fn tell(args: &Args, keys: &AccessKeys) -> io::Result<()> {
     let started =
         Started { url: keys.url(), url_once: keys.url_once(), token: keys.token().to_owned(), pid: std::process::id() };
     let text = if args.json { json(&started) } else { started.url.clone() };
@@ -75,7 +75,7 @@ fn tell(args: &Args, keys: &Keys) -> io::Result<()> {
 }
 
 /// Says it again whenever the address was used; that nobody reads it any more ends nothing.
-async fn tell_again(args: &Args, keys: &Keys) {
+async fn tell_again(args: &Args, keys: &AccessKeys) {
     loop {
         keys.used().await;
         let _ = tell(args, keys);

@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 /// Places of strangers.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct ConnectionLimit {
     most: usize,
-    strangers: Arc<Mutex<Strangers>>,
+    strangers: Arc<Mutex<Unauthenticated>>,
 }
 
 #[derive(Debug, Default)]
-struct Strangers {
+struct Unauthenticated {
     /// How many there have been.
     count: u64,
     /// Those that are there, the one that came first in front, each with its number.
@@ -23,21 +23,21 @@ struct Strangers {
 
 /// The place of one connection; it is given back where this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Places,
+pub(crate) struct ConnectionGuard {
+    places: ConnectionLimit,
     number: u64,
     /// Tells the connection to give way.
     gone: CancellationToken,
 }
 
-impl Places {
+impl ConnectionLimit {
     /// Makes places for so many strangers.
     pub(crate) fn new(most: usize) -> Self {
         Self { most, strangers: Arc::default() }
     }
 
     /// Gives a place to a connection of which nothing is known yet.
-    pub(crate) fn stranger(&self) -> Arc<Place> {
+    pub(crate) fn stranger(&self) -> Arc<ConnectionGuard> {
         let gone = CancellationToken::new();
         let mut strangers = self.strangers();
         strangers.count += 1;
@@ -45,15 +45,15 @@ impl Places {
         strangers.waiting.push_back((number, gone.clone()));
         let surplus = strangers.waiting.len().saturating_sub(self.most);
         strangers.waiting.drain(..surplus).for_each(|(_, oldest)| oldest.cancel());
-        Arc::new(Place { places: self.clone(), number, gone })
+        Arc::new(ConnectionGuard { places: self.clone(), number, gone })
     }
 
-    fn strangers(&self) -> MutexGuard<'_, Strangers> {
+    fn strangers(&self) -> MutexGuard<'_, Unauthenticated> {
         self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
+impl ConnectionGuard {
     /// Says that it belongs to somebody who was let in: they keep it.
     pub(crate) fn is_known(&self) {
         self.places.strangers().waiting.retain(|(number, _)| *number != self.number);
@@ -65,7 +65,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.is_known();
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_stranger_that_came_first_gives_way_and_who_is_known_does_not() {
-        let places = Places::new(2);
+        let places = ConnectionLimit::new(2);
         let known = places.stranger();
         known.is_known();
         let first = places.stranger();

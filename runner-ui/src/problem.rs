@@ -9,7 +9,7 @@ use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
 use protocol::api::API_VERSION;
 use protocol::client::{CallError, ConnectError};
-use protocol::command::Ways;
+use protocol::command::NextSteps;
 use protocol::error::{ErrorData, ErrorKind};
 
 use crate::body::json_text;
@@ -17,15 +17,15 @@ use crate::wire::{ErrorBody, ErrorReply};
 
 /// An error on its way to a page.
 #[derive(Debug, Clone)]
-pub(crate) struct Problem {
+pub(crate) struct ApiProblem {
     status: StatusCode,
     body: ErrorBody,
 }
 
-impl Problem {
+impl ApiProblem {
     /// Builds one of its status, its word and a message.
     pub(crate) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
-        Self { status, body: body(code, message.into(), Ways::default()) }
+        Self { status, body: body(code, message.into(), NextSteps::default()) }
     }
 
     /// Nothing is there.
@@ -84,7 +84,7 @@ impl Problem {
 
     /// Adds what to do next.
     #[must_use]
-    pub(crate) fn hint(mut self, ways: impl Into<Ways>) -> Self {
+    pub(crate) fn hint(mut self, ways: impl Into<NextSteps>) -> Self {
         (self.body.hint, self.body.commands) = ways.into().into_parts();
         self
     }
@@ -95,30 +95,30 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ApiProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.body.message)
     }
 }
 
-impl From<Problem> for ErrorReply {
-    fn from(problem: Problem) -> Self {
+impl From<ApiProblem> for ErrorReply {
+    fn from(problem: ApiProblem) -> Self {
         Self { error: problem.body }
     }
 }
 
 /// Builds the error of a server that cannot begin, from what it was doing.
 pub fn failed(doing: &str, error: &dyn Error, hint: Option<&'static str>) -> ErrorReply {
-    let ways = hint.map(Ways::from).unwrap_or_default();
+    let ways = hint.map(NextSteps::from).unwrap_or_default();
     ErrorReply { error: body(ErrorKind::Fault.as_str(), format!("{doing}: {error}"), ways) }
 }
 
-fn body(code: &str, message: String, ways: Ways) -> ErrorBody {
+fn body(code: &str, message: String, ways: NextSteps) -> ErrorBody {
     let (hint, commands) = ways.into_parts();
     ErrorBody { code: code.into(), message, hint, commands, as_of: None }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ApiProblem {
     fn into_response(self) -> Response {
         let status = self.status;
         let text = json_text(&ErrorReply::from(self));
@@ -126,7 +126,7 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<ErrorData> for Problem {
+impl From<ErrorData> for ApiProblem {
     fn from(error: ErrorData) -> Self {
         let message = std::iter::once(error.message).chain(error.causes).collect::<Vec<_>>().join(": ");
         let mut problem = Self::new(status(error.kind), error.kind.as_str(), message);
@@ -135,7 +135,7 @@ impl From<ErrorData> for Problem {
     }
 }
 
-impl From<CallError> for Problem {
+impl From<CallError> for ApiProblem {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Refused(data) => data.into(),
@@ -147,7 +147,7 @@ impl From<CallError> for Problem {
     }
 }
 
-impl From<jsonrpsee::core::client::Error> for Problem {
+impl From<jsonrpsee::core::client::Error> for ApiProblem {
     fn from(error: jsonrpsee::core::client::Error) -> Self {
         CallError::from(error).into()
     }
@@ -181,7 +181,7 @@ mod tests {
         let hint = |api_version| {
             let (at, daemon_version) = (Address::Socket("/run/s".into()), "9.9.9".to_owned());
             let error = ConnectError::ProtocolMismatch { at, daemon_version, api_version };
-            let problem = Problem::unreached(&error);
+            let problem = ApiProblem::unreached(&error);
             assert_eq!((problem.status, problem.body.code.as_str()), (StatusCode::BAD_GATEWAY, "protocol_mismatch"));
             problem.body.hint.expect("a hint")
         };

@@ -2,7 +2,7 @@
 
 /// What is wanted of a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ByteRange {
     /// All of it.
     All,
     /// The bytes from `first` to before `end`; at least one.
@@ -17,15 +17,15 @@ pub(crate) enum Wanted {
 }
 
 /// Reads a range of a text of a size. What is not one range of bytes is as if it were not there.
-pub(crate) fn wanted(range: Option<&str>, size: u64) -> Wanted {
+pub(crate) fn wanted(range: Option<&str>, size: u64) -> ByteRange {
     let range = range.and_then(|range| range.strip_prefix("bytes=")).and_then(|range| range.trim().split_once('-'));
     let (first, end) = match range.map(|(first, last)| (number(first), number(last))) {
         Some((Ok(Some(first)), Ok(None))) => (first, size),
         Some((Ok(Some(first)), Ok(Some(last)))) if first <= last => (first, last.saturating_add(1).min(size)),
         Some((Ok(None), Ok(Some(count)))) => (size.saturating_sub(count), size),
-        _ => return Wanted::All,
+        _ => return ByteRange::All,
     };
-    if first < end { Wanted::Part { first, end } } else { Wanted::Nothing }
+    if first < end { ByteRange::Part { first, end } } else { ByteRange::Nothing }
 }
 
 /// Reads a number, or that there is none; one that is too large is beyond every text.
@@ -42,8 +42,8 @@ mod tests {
 
     use super::*;
 
-    fn part(first: u64, end: u64) -> Wanted {
-        Wanted::Part { first, end }
+    fn part(first: u64, end: u64) -> ByteRange {
+        ByteRange::Part { first, end }
     }
 
     #[test]
@@ -60,23 +60,23 @@ mod tests {
     #[test]
     fn what_is_not_there_yet_is_told_apart() {
         let of_ten = |range| wanted(Some(range), 10);
-        assert!(["bytes=10-", "bytes=10-20", "bytes=-0"].into_iter().all(|range| of_ten(range) == Wanted::Nothing));
-        assert_eq!(wanted(Some("bytes=0-"), 0), Wanted::Nothing);
-        assert_eq!(wanted(Some("bytes=-5"), 0), Wanted::Nothing);
+        assert!(["bytes=10-", "bytes=10-20", "bytes=-0"].into_iter().all(|range| of_ten(range) == ByteRange::Nothing));
+        assert_eq!(wanted(Some("bytes=0-"), 0), ByteRange::Nothing);
+        assert_eq!(wanted(Some("bytes=-5"), 0), ByteRange::Nothing);
     }
 
     #[test]
     fn what_is_no_range_is_as_if_it_were_not_there() {
         let odd =
             ["", "bytes", "bytes=", "bytes=-", "bytes=3-1", "bytes=a-b", "bytes=0-1,3-4", "lines=0-1", "bytes=+1-2"];
-        assert!(odd.into_iter().all(|range| wanted(Some(range), 10) == Wanted::All));
-        assert_eq!(wanted(None, 10), Wanted::All);
+        assert!(odd.into_iter().all(|range| wanted(Some(range), 10) == ByteRange::All));
+        assert_eq!(wanted(None, 10), ByteRange::All);
     }
 
     proptest! {
         #[test]
         fn a_part_is_never_empty_and_never_outside(range in "bytes=[0-9]{0,21}-[0-9]{0,21}", size in 0_u64..1000) {
-            if let Wanted::Part { first, end } = wanted(Some(&range), size) {
+            if let ByteRange::Part { first, end } = wanted(Some(&range), size) {
                 prop_assert!(first < end && end <= size);
             }
         }

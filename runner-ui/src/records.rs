@@ -19,10 +19,10 @@ use protocol::view::{IterationView, RepoView, RunSummary, RunView, StatusView, S
 use protocol::words::{Containment, RunStatus};
 use serde::de::DeserializeOwned;
 
-use self::folder::Folder;
-use crate::problem::Problem;
-use crate::target::{Iter, id};
-use crate::text::Text;
+use self::folder::OpenDir;
+use crate::problem::ApiProblem;
+use crate::target::{IterationId, id};
+use crate::text::RecordText;
 
 /// Most bytes of a file that is read as a whole.
 const MAX_FILE: u64 = 16 << 20;
@@ -35,11 +35,11 @@ const MEMORY: [&str; 6] =
 
 /// The records of one work tree.
 #[derive(Debug, Clone)]
-pub(crate) struct Records {
+pub(crate) struct WorkTreeRecords {
     root: Arc<PathBuf>,
 }
 
-impl Records {
+impl WorkTreeRecords {
     /// Finds the work tree around a path by its `.runner` folder.
     pub(crate) fn around(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
@@ -61,13 +61,13 @@ impl Records {
     }
 
     /// Reads the task tree.
-    pub(crate) fn tree(&self) -> Result<TreeReply, Problem> {
+    pub(crate) fn tree(&self) -> Result<TreeReply, ApiProblem> {
         let tree = self.json(&["state", "tree.json"])?;
         Ok(TreeReply { tree, digest: String::new(), current: None, state: None })
     }
 
     /// Reads the texts that sessions are told from.
-    pub(crate) fn memory(&self) -> Result<MemoryReply, Problem> {
+    pub(crate) fn memory(&self) -> Result<MemoryReply, ApiProblem> {
         let paths = std::iter::once(vec!["GOAL.md"]).chain(MEMORY.map(|name| vec!["state", name]));
         let mut files = Vec::new();
         for path in paths {
@@ -84,7 +84,7 @@ impl Records {
     }
 
     /// Lists the iterations of a run, oldest first.
-    pub(crate) fn iterations(&self, run: Option<&str>) -> Result<Vec<IterationView>, Problem> {
+    pub(crate) fn iterations(&self, run: Option<&str>) -> Result<Vec<IterationView>, ApiProblem> {
         let run = self.run_id(run)?;
         let folder = match self.folder(&["iterations", &run]) {
             Ok(folder) => folder,
@@ -92,13 +92,13 @@ impl Records {
             Err(problem) => return Err(problem),
         };
         let mut views: Vec<IterationView> =
-            folder.names().iter().filter_map(|name| self.view(&run, Iter::of_record(name)?).ok()).collect();
+            folder.names().iter().filter_map(|name| self.view(&run, IterationId::of_record(name)?).ok()).collect();
         views.sort_by_key(|view| (view.iter, view.wait.is_none(), view.wait));
         Ok(views)
     }
 
     /// Describes one iteration.
-    pub(crate) fn iteration(&self, run: Option<&str>, iter: Iter) -> Result<IterationReply, Problem> {
+    pub(crate) fn iteration(&self, run: Option<&str>, iter: IterationId) -> Result<IterationReply, ApiProblem> {
         let run = self.run_id(run)?;
         let meta = self.meta(&run, iter)?;
         let record = self.root.join(".runner/iterations").join(&run).join(iter.record());
@@ -111,32 +111,32 @@ impl Records {
     }
 
     /// Finds a text of a record.
-    pub(crate) fn text(&self, run: Option<&str>, iter: Option<Iter>, stream: LogStream) -> Result<Text, Problem> {
+    pub(crate) fn text(&self, run: Option<&str>, iter: Option<IterationId>, stream: LogStream) -> Result<RecordText, ApiProblem> {
         let run = self.run_id(run)?;
-        let record = iter.map(Iter::record);
+        let record = iter.map(IterationId::record);
         let path = match &record {
             None => vec!["iterations", &run, stream.file_name()],
             Some(record) => vec!["iterations", &run, record, stream.file_name()],
         };
         let file = self.open(&path)?;
-        Text::of_file(file).map_err(|error| self.problem(&path, &error))
+        RecordText::of_file(file).map_err(|error| self.problem(&path, &error))
     }
 
     fn path(&self) -> WirePath {
         WirePath(self.root.to_path_buf())
     }
 
-    fn run_state(&self) -> Result<RunState, Problem> {
+    fn run_state(&self) -> Result<RunState, ApiProblem> {
         self.json(&["state", "run_state.json"])
     }
 
     /// Completes the beginning of a run's id; the run whose state is there where none is named.
-    fn run_id(&self, run: Option<&str>) -> Result<String, Problem> {
+    fn run_id(&self, run: Option<&str>) -> Result<String, ApiProblem> {
         let Some(run) = run else {
             return self
                 .run_state()?
                 .run_id
-                .ok_or_else(|| Problem::not_found("there is no run"))
+                .ok_or_else(|| ApiProblem::not_found("there is no run"))
                 .and_then(|run| id(&run));
         };
         let names = self.folder(&["iterations"])?.names();
@@ -144,12 +144,12 @@ impl Records {
         match (known.next(), known.next()) {
             _ if names.iter().any(|name| name == run) => Ok(run.to_owned()),
             (Some(one), None) => id(one),
-            (None, _) => Err(Problem::not_found(format!("there is no record of run {run}"))),
-            (Some(_), Some(_)) => Err(Problem::invalid(format!("`{run}` matches more than one run"))),
+            (None, _) => Err(ApiProblem::not_found(format!("there is no record of run {run}"))),
+            (Some(_), Some(_)) => Err(ApiProblem::invalid(format!("`{run}` matches more than one run"))),
         }
     }
 
-    fn run(&self, run: &str, state: &RunState) -> Result<RunView, Problem> {
+    fn run(&self, run: &str, state: &RunState) -> Result<RunView, ApiProblem> {
         let tree: TaskTree = self.json(&["state", "tree.json"])?;
         let (leaves_passed, leaves_total) = tree.root.leaves();
         let iterations = self.iterations(Some(run)).unwrap_or_default();
@@ -200,33 +200,33 @@ impl Records {
         }
     }
 
-    fn view(&self, run: &str, iter: Iter) -> Result<IterationView, Problem> {
+    fn view(&self, run: &str, iter: IterationId) -> Result<IterationView, ApiProblem> {
         Ok(view(&self.meta(run, iter)?, iter))
     }
 
-    fn meta(&self, run: &str, iter: Iter) -> Result<IterationMeta, Problem> {
+    fn meta(&self, run: &str, iter: IterationId) -> Result<IterationMeta, ApiProblem> {
         self.json(&["iterations", run, &iter.record(), "meta.json"])
     }
 
-    fn json<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, Problem> {
+    fn json<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, ApiProblem> {
         let bytes = self.bytes(path)?;
         serde_json::from_slice(&bytes)
-            .map_err(|error| Problem::not_valid(format!("{}: {error}", self.place(path).display())))
+            .map_err(|error| ApiProblem::not_valid(format!("{}: {error}", self.place(path).display())))
     }
 
-    fn bytes(&self, path: &[&str]) -> Result<Vec<u8>, Problem> {
+    fn bytes(&self, path: &[&str]) -> Result<Vec<u8>, ApiProblem> {
         let (file, mut bytes) = (self.open(path)?, Vec::new());
         file.take(MAX_FILE).read_to_end(&mut bytes).map_err(|error| self.problem(path, &error))?;
         Ok(bytes)
     }
 
-    fn open(&self, path: &[&str]) -> Result<File, Problem> {
+    fn open(&self, path: &[&str]) -> Result<File, ApiProblem> {
         let (name, folders) = path.split_last().expect("BUG: a path has a name");
         self.folder(folders)?.file(name).map_err(|error| self.problem(path, &error))
     }
 
-    fn folder(&self, path: &[&str]) -> Result<Folder, Problem> {
-        let root = Folder::open(&self.root).and_then(|root| root.folder(".runner"));
+    fn folder(&self, path: &[&str]) -> Result<OpenDir, ApiProblem> {
+        let root = OpenDir::open(&self.root).and_then(|root| root.folder(".runner"));
         let found = path.iter().fold(root, |folder, name| folder.and_then(|folder| folder.folder(name)));
         found.map_err(|error| self.problem(path, &error))
     }
@@ -235,16 +235,16 @@ impl Records {
         path.iter().fold(self.root.join(".runner"), |folder, name| folder.join(name))
     }
 
-    fn problem(&self, path: &[&str], error: &io::Error) -> Problem {
+    fn problem(&self, path: &[&str], error: &io::Error) -> ApiProblem {
         let place = self.place(path);
         match error.kind() {
-            io::ErrorKind::NotFound => Problem::not_found(format!("there is no {}", place.display())),
+            io::ErrorKind::NotFound => ApiProblem::not_found(format!("there is no {}", place.display())),
             // A link, or something else than what belongs there.
-            _ => Problem::not_found(format!("{} cannot be read: {error}", place.display())),
+            _ => ApiProblem::not_found(format!("{} cannot be read: {error}", place.display())),
         }
     }
 }
 
-fn view(meta: &IterationMeta, iter: Iter) -> IterationView {
+fn view(meta: &IterationMeta, iter: IterationId) -> IterationView {
     IterationView { iter: iter.number, wait: iter.wait, ..meta.into() }
 }

@@ -10,12 +10,12 @@ use http::HeaderMap;
 use http::header::SET_COOKIE;
 use protocol::request::LogStream;
 
-use crate::access::{ByAddress, SESSION, STEER, check_origin, check_token};
+use crate::access::{AddressLogin, SESSION, STEER, check_origin, check_token};
 use crate::app::App;
-use crate::body::Json;
+use crate::body::JsonReply;
 use crate::head::check_size;
-use crate::problem::Problem;
-use crate::target::Target;
+use crate::problem::ApiProblem;
+use crate::target::RequestTarget;
 use crate::wire::Session;
 use crate::{assets, headers, squeeze, steer, stream};
 
@@ -73,46 +73,46 @@ fn of_repository() -> Router<App> {
         .route("/memory", get(memory))
         .route("/questions", get(questions))
         .route("/runs", get(runs))
-        .route("/baseline.log", get(|asked: Asked| text(asked, LogStream::Baseline)))
+        .route("/baseline.log", get(|asked: TextRequest| text(asked, LogStream::Baseline)))
         .route("/iterations", get(iterations))
         .route("/iterations/{run}/{iter}", get(iteration))
         .route("/iterations/{run}/{iter}/activity", get(activity));
     TEXTS.into_iter().fold(router, |router, (name, stream)| {
-        router.route(&format!("/iterations/{{run}}/{{iter}}/{name}"), get(move |asked: Asked| text(asked, stream)))
+        router.route(&format!("/iterations/{{run}}/{{iter}}/{name}"), get(move |asked: TextRequest| text(asked, stream)))
     })
 }
 
-async fn session(State(app): State<App>, by_address: Option<Extension<ByAddress>>, headers: HeaderMap) -> Response {
+async fn session(State(app): State<App>, by_address: Option<Extension<AddressLogin>>, headers: HeaderMap) -> Response {
     let steer_token = by_address.and_then(|_| app.keys.steer_token(&headers)).map(str::to_owned);
     let session = Session { health: app.health_now().await, steer_token };
-    ([(SET_COOKIE, app.keys.cookie())], Json(session)).into_response()
+    ([(SET_COOKIE, app.keys.cookie())], JsonReply(session)).into_response()
 }
 
 async fn health(State(app): State<App>) -> Response {
-    Json(app.health_now().await).into_response()
+    JsonReply(app.health_now().await).into_response()
 }
 
-async fn repositories(State(app): State<App>) -> Result<Response, Problem> {
-    Ok(Json(app.repositories().await?).into_response())
+async fn repositories(State(app): State<App>) -> Result<Response, ApiProblem> {
+    Ok(JsonReply(app.repositories().await?).into_response())
 }
 
 /// Defines an answer about what a request names.
 macro_rules! answers {
     ($($name:ident)+) => {
-        $(async fn $name(State(app): State<App>, target: Target) -> Result<Response, Problem> {
-            Ok(Json(app.locate(target).await?.$name().await?).into_response())
+        $(async fn $name(State(app): State<App>, target: RequestTarget) -> Result<Response, ApiProblem> {
+            Ok(JsonReply(app.locate(target).await?.$name().await?).into_response())
         })+
     };
 }
 answers! { status tree config memory questions runs iterations iteration activity }
 
 /// What is asked of a text.
-type Asked = (State<App>, OriginalUri, Target, HeaderMap);
+type TextRequest = (State<App>, OriginalUri, RequestTarget, HeaderMap);
 
-async fn text((State(app), OriginalUri(uri), target, headers): Asked, stream: LogStream) -> Result<Response, Problem> {
+async fn text((State(app), OriginalUri(uri), target, headers): TextRequest, stream: LogStream) -> Result<Response, ApiProblem> {
     Ok(app.locate(target).await?.text(stream).await?.answer(uri.path(), &headers))
 }
 
-async fn unknown() -> Problem {
-    Problem::not_found("there is no such path")
+async fn unknown() -> ApiProblem {
+    ApiProblem::not_found("there is no such path")
 }

@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::App;
-use crate::caller::Ends;
+use crate::caller::ConnectionEnds;
 use crate::head::HEAD_BYTES;
-use crate::places::Places;
+use crate::places::ConnectionLimit;
 use crate::routes;
 
 const CONNECTIONS: usize = 128;
@@ -35,13 +35,13 @@ const STOP_WITHIN: Duration = Duration::from_secs(2);
 
 /// The sockets.
 #[derive(Debug)]
-pub struct Bound {
+pub struct LoopbackListeners {
     listeners: Vec<TcpListener>,
     /// The port.
     pub port: u16,
 }
 
-impl Bound {
+impl LoopbackListeners {
     /// Listens on loopback, on a free port where 0 is asked for. A machine without IPv6 has one socket less.
     ///
     /// # Errors
@@ -61,9 +61,9 @@ impl Bound {
 }
 
 /// Answers requests until `stop` is cancelled, and then ends every stream; that takes 2 seconds at most.
-pub async fn serve(bound: Bound, apps: Vec<App>, stop: CancellationToken) {
-    let (slots, places) = (Arc::new(Semaphore::new(CONNECTIONS)), Places::new(STRANGERS));
-    let server = Server { routes: routes::all(apps), stop, slots, places };
+pub async fn serve(bound: LoopbackListeners, apps: Vec<App>, stop: CancellationToken) {
+    let (slots, places) = (Arc::new(Semaphore::new(CONNECTIONS)), ConnectionLimit::new(STRANGERS));
+    let server = UiServer { routes: routes::all(apps), stop, slots, places };
     let tasks = TaskTracker::new();
     for listener in bound.listeners {
         tasks.spawn(server.clone().accept(listener, tasks.clone()));
@@ -73,14 +73,14 @@ pub async fn serve(bound: Bound, apps: Vec<App>, stop: CancellationToken) {
 }
 
 #[derive(Clone)]
-struct Server {
+struct UiServer {
     routes: Router,
     stop: CancellationToken,
     slots: Arc<Semaphore>,
-    places: Places,
+    places: ConnectionLimit,
 }
 
-impl Server {
+impl UiServer {
     async fn accept(self, listener: TcpListener, tasks: TaskTracker) {
         loop {
             let next = async {
@@ -101,7 +101,7 @@ impl Server {
     async fn answer(self, stream: TcpStream, slot: OwnedSemaphorePermit) {
         let place = self.places.stranger();
         // A connection that is gone before it is looked at asks nothing.
-        let Ok(ends) = Ends::of(&stream) else { return };
+        let Ok(ends) = ConnectionEnds::of(&stream) else { return };
         let routes = self.routes.layer(Extension(Arc::clone(&place))).layer(Extension(ends));
         let mut patient = TimeoutStream::new(stream);
         patient.set_write_timeout(Some(WRITE_WITHIN));

@@ -12,49 +12,49 @@ use protocol::request::{ActivityParams, AtIteration, AtPath, AtRun, LogStream, Q
 use protocol::view::{IterationView, QuestionView, RunSummary, StatusView};
 
 use crate::app::App;
-use crate::link::Standing;
-use crate::problem::Problem;
-use crate::records::Records;
-use crate::target::{Iter, Target};
-use crate::text::Text;
+use crate::link::DaemonStatus;
+use crate::problem::ApiProblem;
+use crate::records::WorkTreeRecords;
+use crate::target::{IterationId, RequestTarget};
+use crate::text::RecordText;
 use crate::wire::{ErrorReply, Health};
 
 /// Who is asked.
 #[derive(Debug, Clone)]
-enum Source {
+enum ReplySource {
     Daemon(Arc<Connection>),
-    Records(Records),
+    Records(WorkTreeRecords),
 }
 
 /// What a request is about, and who is asked for it.
 #[derive(Debug, Clone)]
-pub(crate) struct Located {
-    source: Source,
+pub(crate) struct LocatedRun {
+    source: ReplySource,
     status: StatusView,
     /// The work tree of the run that is meant, and the run where it was named.
     at: AtRun,
-    iter: Option<Iter>,
+    iter: Option<IterationId>,
     from: u64,
 }
 
 impl App {
     /// Returns the repositories that are shown, and who has told them.
-    async fn shown(&self) -> Result<(Source, Vec<StatusView>), Problem> {
-        let of_records = |records: &Records| (Source::Records(records.clone()), vec![records.status()]);
+    async fn shown(&self) -> Result<(ReplySource, Vec<StatusView>), ApiProblem> {
+        let of_records = |records: &WorkTreeRecords| (ReplySource::Records(records.clone()), vec![records.status()]);
         let connection = match (self.standing(), &self.records) {
-            (Standing::Up(connection), _) => connection,
-            (Standing::Never, Some(records)) => return Ok(of_records(records)),
-            (Standing::Never, None) => return Err(Problem::away(None)),
-            (Standing::Untried, _) => return Err(Problem::untried()),
-            (Standing::Failed(error), _) => return Err(Problem::unreached(&error)),
-            (Standing::Away { since }, _) => return Err(Problem::away(Some(since))),
+            (DaemonStatus::Up(connection), _) => connection,
+            (DaemonStatus::Never, Some(records)) => return Ok(of_records(records)),
+            (DaemonStatus::Never, None) => return Err(ApiProblem::away(None)),
+            (DaemonStatus::Untried, _) => return Err(ApiProblem::untried()),
+            (DaemonStatus::Failed(error), _) => return Err(ApiProblem::unreached(&error)),
+            (DaemonStatus::Away { since }, _) => return Err(ApiProblem::away(Some(since))),
         };
         let client = connection.client();
         let views = match &self.only {
             None => client.status_all().await?,
             Some(path) => {
                 let at = AtRun { path: WirePath(path.to_path_buf()), run: None };
-                match (RunApiClient::status(client, at).await.map_err(Problem::from), &self.records) {
+                match (RunApiClient::status(client, at).await.map_err(ApiProblem::from), &self.records) {
                     // A clone that no daemon has driven has records all the same.
                     (Err(problem), Some(records)) if problem.is_not_found() => return Ok(of_records(records)),
                     (view, _) => {
@@ -64,7 +64,7 @@ impl App {
                 }
             }
         };
-        Ok((Source::Daemon(connection), views))
+        Ok((ReplySource::Daemon(connection), views))
     }
 
     /// Refuses where nothing can be shown: a path that is in no repository, and neither daemon nor records.
@@ -77,14 +77,14 @@ impl App {
     }
 
     /// Describes every repository that is shown.
-    pub(crate) async fn repositories(&self) -> Result<Vec<StatusView>, Problem> {
+    pub(crate) async fn repositories(&self) -> Result<Vec<StatusView>, ApiProblem> {
         Ok(self.shown().await?.1)
     }
 
     /// Tells who answers, and from what.
     pub(crate) async fn health_now(&self) -> Health {
         let (is_records, only) = match self.shown().await {
-            Ok((source, views)) => (matches!(source, Source::Records(_)), views),
+            Ok((source, views)) => (matches!(source, ReplySource::Records(_)), views),
             Err(_) => (false, Vec::new()),
         };
         let mut own = only.iter().filter(|view| view.repo.source_id.is_none());
@@ -93,7 +93,7 @@ impl App {
     }
 
     /// Finds the repository and the run that a request is about.
-    pub(crate) async fn locate(&self, target: Target) -> Result<Located, Problem> {
+    pub(crate) async fn locate(&self, target: RequestTarget) -> Result<LocatedRun, ApiProblem> {
         let (source, views) = self.shown().await?;
         // The workspaces of isolated runs are named where they are meant.
         let is_meant = |view: &StatusView| match &target.repo {
@@ -101,15 +101,15 @@ impl App {
             None => view.repo.source_id.is_none(),
         };
         let mut views = views.into_iter().filter(is_meant);
-        let Some(status) = views.next() else { return Err(Problem::not_found("there is no such repository")) };
+        let Some(status) = views.next() else { return Err(ApiProblem::not_found("there is no such repository")) };
         if views.next().is_some() {
-            return Err(Problem::not_found("there is more than one repository: /api/repos names them"));
+            return Err(ApiProblem::not_found("there is more than one repository: /api/repos names them"));
         }
         let path = match &source {
-            Source::Daemon(connection) => work_tree(connection, &status, target.run.as_deref()).await?,
-            Source::Records(_) => status.repo.path.clone(),
+            ReplySource::Daemon(connection) => work_tree(connection, &status, target.run.as_deref()).await?,
+            ReplySource::Records(_) => status.repo.path.clone(),
         };
-        Ok(Located { source, status, at: AtRun { path, run: target.run }, iter: target.iter, from: target.from })
+        Ok(LocatedRun { source, status, at: AtRun { path, run: target.run }, iter: target.iter, from: target.from })
     }
 }
 
@@ -122,7 +122,7 @@ fn with_isolated(all: Vec<StatusView>, view: StatusView) -> Vec<StatusView> {
 }
 
 /// Returns the work tree that a run is in; its records are there.
-async fn work_tree(connection: &Connection, status: &StatusView, run: Option<&str>) -> Result<WirePath, Problem> {
+async fn work_tree(connection: &Connection, status: &StatusView, run: Option<&str>) -> Result<WirePath, ApiProblem> {
     let current = status.run.as_ref().map(|run| &run.summary);
     let is_meant = |summary: &&RunSummary| run.is_none_or(|run| summary.id.starts_with(run));
     if let Some(summary) = current.filter(is_meant) {
@@ -133,106 +133,106 @@ async fn work_tree(connection: &Connection, status: &StatusView, run: Option<&st
     Ok(known.iter().find(is_meant).map_or_else(|| status.repo.path.clone(), |summary| summary.path.clone()))
 }
 
-impl Located {
+impl LocatedRun {
     fn at_iteration(&self) -> AtIteration {
         let AtRun { path, run } = self.at.clone();
         AtIteration { path, run, iter: self.iter.map(|iter| iter.number), wait: self.iter.and_then(|iter| iter.wait) }
     }
 
     /// Describes the repository, and a run of it.
-    pub(crate) async fn status(self) -> Result<StatusView, Problem> {
+    pub(crate) async fn status(self) -> Result<StatusView, ApiProblem> {
         match &self.source {
-            Source::Daemon(connection) if self.at.run.is_some() => {
+            ReplySource::Daemon(connection) if self.at.run.is_some() => {
                 Ok(RunApiClient::status(connection.client(), self.at).await?)
             }
-            Source::Daemon(_) | Source::Records(_) => Ok(self.status),
+            ReplySource::Daemon(_) | ReplySource::Records(_) => Ok(self.status),
         }
     }
 
     /// Reads the task tree.
-    pub(crate) async fn tree(self) -> Result<TreeReply, Problem> {
+    pub(crate) async fn tree(self) -> Result<TreeReply, ApiProblem> {
         match &self.source {
-            Source::Daemon(connection) => Ok(TreeApiClient::get(connection.client(), self.at).await?),
-            Source::Records(records) => records.tree(),
+            ReplySource::Daemon(connection) => Ok(TreeApiClient::get(connection.client(), self.at).await?),
+            ReplySource::Records(records) => records.tree(),
         }
     }
 
     /// Reads the texts that sessions are told from.
-    pub(crate) async fn memory(self) -> Result<MemoryReply, Problem> {
+    pub(crate) async fn memory(self) -> Result<MemoryReply, ApiProblem> {
         match &self.source {
-            Source::Daemon(connection) => Ok(connection.client().memory(self.at).await?),
-            Source::Records(records) => records.memory(),
+            ReplySource::Daemon(connection) => Ok(connection.client().memory(self.at).await?),
+            ReplySource::Records(records) => records.memory(),
         }
     }
 
     /// Lists the settings.
-    pub(crate) async fn config(self) -> Result<ConfigShowReply, Problem> {
+    pub(crate) async fn config(self) -> Result<ConfigShowReply, ApiProblem> {
         let at = AtPath { path: self.at.path.clone() };
         Ok(ConfigApiClient::show(self.daemon()?.client(), at).await?)
     }
 
     /// Lists the questions.
-    pub(crate) async fn questions(self) -> Result<Vec<QuestionView>, Problem> {
+    pub(crate) async fn questions(self) -> Result<Vec<QuestionView>, ApiProblem> {
         let params = QuestionsParams { path: Some(self.status.repo.path.clone()), all: true };
         Ok(self.daemon()?.client().questions(params).await?)
     }
 
     /// Lists the runs.
-    pub(crate) async fn runs(self) -> Result<Vec<RunSummary>, Problem> {
+    pub(crate) async fn runs(self) -> Result<Vec<RunSummary>, ApiProblem> {
         match &self.source {
-            Source::Daemon(connection) => {
+            ReplySource::Daemon(connection) => {
                 let at = AtPath { path: self.status.repo.path.clone() };
                 Ok(RunApiClient::list(connection.client(), at).await?)
             }
-            Source::Records(_) => Ok(self.status.run.map(|run| run.summary).into_iter().collect()),
+            ReplySource::Records(_) => Ok(self.status.run.map(|run| run.summary).into_iter().collect()),
         }
     }
 
     /// Lists the iterations of a run from a number on.
-    pub(crate) async fn iterations(self) -> Result<Vec<IterationView>, Problem> {
+    pub(crate) async fn iterations(self) -> Result<Vec<IterationView>, ApiProblem> {
         let mut views = match &self.source {
-            Source::Daemon(connection) => IterationApiClient::list(connection.client(), self.at).await?,
-            Source::Records(records) => records.iterations(self.at.run.as_deref())?,
+            ReplySource::Daemon(connection) => IterationApiClient::list(connection.client(), self.at).await?,
+            ReplySource::Records(records) => records.iterations(self.at.run.as_deref())?,
         };
         views.retain(|view| u64::from(view.iter) >= self.from);
         Ok(views)
     }
 
     /// Describes one iteration.
-    pub(crate) async fn iteration(self) -> Result<IterationReply, Problem> {
+    pub(crate) async fn iteration(self) -> Result<IterationReply, ApiProblem> {
         match (&self.source, self.iter) {
-            (Source::Records(records), Some(iter)) => records.iteration(self.at.run.as_deref(), iter),
-            (Source::Records(_), None) => Err(Problem::not_found("no iteration is named")),
-            (Source::Daemon(connection), _) => {
+            (ReplySource::Records(records), Some(iter)) => records.iteration(self.at.run.as_deref(), iter),
+            (ReplySource::Records(_), None) => Err(ApiProblem::not_found("no iteration is named")),
+            (ReplySource::Daemon(connection), _) => {
                 Ok(IterationApiClient::get(connection.client(), self.at_iteration()).await?)
             }
         }
     }
 
     /// Tells what the agent did.
-    pub(crate) async fn activity(self) -> Result<ActivityReply, Problem> {
+    pub(crate) async fn activity(self) -> Result<ActivityReply, ApiProblem> {
         let params = ActivityParams { at: self.at_iteration(), offset: self.from };
         Ok(self.daemon()?.client().activity(params).await?)
     }
 
     /// Finds a text of a record.
-    pub(crate) async fn text(self, stream: LogStream) -> Result<Text, Problem> {
+    pub(crate) async fn text(self, stream: LogStream) -> Result<RecordText, ApiProblem> {
         match &self.source {
-            Source::Daemon(connection) => Text::of_daemon(Arc::clone(connection), self.at_iteration(), stream).await,
-            Source::Records(records) => records.text(self.at.run.as_deref(), self.iter, stream),
+            ReplySource::Daemon(connection) => RecordText::of_daemon(Arc::clone(connection), self.at_iteration(), stream).await,
+            ReplySource::Records(records) => records.text(self.at.run.as_deref(), self.iter, stream),
         }
     }
 
     /// Returns the connection to the daemon, which alone can be told to do something.
-    pub(crate) fn connection(&self) -> Result<Arc<Connection>, Problem> {
+    pub(crate) fn connection(&self) -> Result<Arc<Connection>, ApiProblem> {
         match &self.source {
-            Source::Daemon(connection) => Ok(Arc::clone(connection)),
-            Source::Records(_) => Err(Problem::away(None)),
+            ReplySource::Daemon(connection) => Ok(Arc::clone(connection)),
+            ReplySource::Records(_) => Err(ApiProblem::away(None)),
         }
     }
 
     /// Returns the same about an iteration of the run, from a place on: who asks for many need not look for each.
-    pub(crate) fn at(&self, iter: Option<Iter>, from: u64) -> Self {
+    pub(crate) fn at(&self, iter: Option<IterationId>, from: u64) -> Self {
         Self { iter, from, ..self.clone() }
     }
 
@@ -242,10 +242,10 @@ impl Located {
     }
 
     /// Returns the daemon, which alone can tell.
-    fn daemon(&self) -> Result<&Connection, Problem> {
+    fn daemon(&self) -> Result<&Connection, ApiProblem> {
         match &self.source {
-            Source::Daemon(connection) => Ok(connection),
-            Source::Records(_) => Err(Problem::not_found("only a daemon can tell this").hint("runnerctl status")),
+            ReplySource::Daemon(connection) => Ok(connection),
+            ReplySource::Records(_) => Err(ApiProblem::not_found("only a daemon can tell this").hint("runnerctl status")),
         }
     }
 }

@@ -23,10 +23,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::app::App;
-use crate::body::Json;
-use crate::caller::Ends;
-use crate::problem::Problem;
-use crate::target::Target;
+use crate::body::JsonReply;
+use crate::caller::ConnectionEnds;
+use crate::problem::ApiProblem;
+use crate::target::RequestTarget;
 use crate::wire::{Steer, Steered};
 
 /// What shows the token.
@@ -37,16 +37,16 @@ const BODY_BYTES: usize = 64 * 1024;
 const BODY_WITHIN: Duration = Duration::from_secs(10);
 
 /// What a request shows besides its body.
-type Shown = (State<App>, Target, Extension<Ends>, HeaderMap);
+type SteerContext = (State<App>, RequestTarget, Extension<ConnectionEnds>, HeaderMap);
 
 /// Answers a request that changes something.
 pub(crate) async fn steer(
-    (State(app), target, Extension(ends), headers): Shown,
+    (State(app), target, Extension(ends), headers): SteerContext,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     if !app.keys.may_steer(&headers) {
         let message = "this page may only look: the token for steering is missing or another one";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "may_not_steer", message)
+        return Err(ApiProblem::new(StatusCode::FORBIDDEN, "may_not_steer", message)
             .hint("open the address that `runnerctl ui --steer` has printed last"));
     }
     let order = read(&headers, body).await?;
@@ -54,32 +54,32 @@ pub(crate) async fn steer(
     let connection = located.connection()?;
     check_caller(&connection, ends, order.method()).await?;
     let steered = perform(&connection, located.into_place(), order).await?;
-    Ok(Json(steered).into_response())
+    Ok(JsonReply(steered).into_response())
 }
 
 /// Says that a path takes another method.
-pub(crate) async fn only_post() -> Problem {
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "only POST is answered here")
+pub(crate) async fn only_post() -> ApiProblem {
+    ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "only POST is answered here")
 }
 
-async fn read(headers: &HeaderMap, body: Body) -> Result<Steer, Problem> {
+async fn read(headers: &HeaderMap, body: Body) -> Result<Steer, ApiProblem> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if kind.split(';').next().is_none_or(|kind| !kind.trim().eq_ignore_ascii_case("application/json")) {
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request", "the body is not JSON"));
+        return Err(ApiProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request", "the body is not JSON"));
     }
     let bytes = timeout(BODY_WITHIN, axum::body::to_bytes(body, BODY_BYTES)).await;
-    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "invalid_request", "the body did not come in time");
+    let late = |_| ApiProblem::new(StatusCode::REQUEST_TIMEOUT, "invalid_request", "the body did not come in time");
     let large = |_| {
         let message = "the body is larger than 64 KiB, or broke off";
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request", message)
+        ApiProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request", message)
     };
     let bytes = bytes.map_err(late)?.map_err(large)?;
-    serde_json::from_slice(&bytes).map_err(|error| Problem::invalid(format!("the body cannot be read: {error}")))
+    serde_json::from_slice(&bytes).map_err(|error| ApiProblem::invalid(format!("the body cannot be read: {error}")))
 }
 
 /// Has the daemon say whether the program at the other end may steer. It is looked for twice, since a connection may change
 /// hands and the number of a process its owner.
-async fn check_caller(connection: &Connection, ends: Ends, method: &str) -> Result<(), Problem> {
+async fn check_caller(connection: &Connection, ends: ConnectionEnds, method: &str) -> Result<(), ApiProblem> {
     let holders = async || spawn_blocking(move || ends.holders()).await.unwrap_or_default();
     let pids = holders().await;
     if pids.is_empty() {
@@ -90,13 +90,13 @@ async fn check_caller(connection: &Connection, ends: Ends, method: &str) -> Resu
     if holders().await == pids { Ok(()) } else { Err(unknown_caller()) }
 }
 
-fn unknown_caller() -> Problem {
+fn unknown_caller() -> ApiProblem {
     let message = "it cannot be told which program asks, as behind a tunnel: nothing was done";
-    Problem::new(StatusCode::FORBIDDEN, "inside_iteration", message)
+    ApiProblem::new(StatusCode::FORBIDDEN, "inside_iteration", message)
         .hint("type the command on the machine where the daemon runs")
 }
 
-async fn perform(connection: &Arc<Connection>, at: AtRun, order: Steer) -> Result<Steered, Problem> {
+async fn perform(connection: &Arc<Connection>, at: AtRun, order: Steer) -> Result<Steered, ApiProblem> {
     let client = connection.client();
     let AtRun { path, run } = at.clone();
     Ok(match order {
@@ -127,14 +127,14 @@ async fn perform(connection: &Arc<Connection>, at: AtRun, order: Steer) -> Resul
 }
 
 /// Refuses to decide on another iteration than the one that was shown.
-async fn check_waiting(connection: &Connection, at: &AtRun, iter: u32) -> Result<(), Problem> {
+async fn check_waiting(connection: &Connection, at: &AtRun, iter: u32) -> Result<(), ApiProblem> {
     let status = RunApiClient::status(connection.client(), at.clone()).await?;
     let last = status.run.as_ref().and_then(|run| run.recent.first());
     if last.is_some_and(|last| last.iter == iter && last.verdict == VerdictName::Pending) {
         return Ok(());
     }
     let message = format!("iteration {iter} does not wait for a review any more: nothing was decided");
-    Err(Problem::new(StatusCode::CONFLICT, "wrong_state", message).hint("runnerctl status"))
+    Err(ApiProblem::new(StatusCode::CONFLICT, "wrong_state", message).hint("runnerctl status"))
 }
 
 fn changed(reply: ChangeReply) -> Steered {

@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::body::json_text;
-use crate::hub::{EventId, Hub, Looker, News};
+use crate::hub::{EventId, EventHub, OutputSubscriber, HubMessage};
 use crate::link::notice;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 /// Time between two signs of life.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -29,7 +29,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// What of it is wanted.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct StreamQuery {
     /// Id of the only repository.
     repo: Option<String>,
     /// Whether output is.
@@ -39,10 +39,10 @@ pub(crate) struct Wanted {
 /// Answers with the stream.
 pub(crate) async fn events(
     State(app): State<App>,
-    query: Result<Query<Wanted>, QueryRejection>,
+    query: Result<Query<StreamQuery>, QueryRejection>,
     headers: HeaderMap,
-) -> Result<impl IntoResponse, Problem> {
-    let Query(wanted) = query.map_err(|_| Problem::invalid("the query cannot be read"))?;
+) -> Result<impl IntoResponse, ApiProblem> {
+    let Query(wanted) = query.map_err(|_| ApiProblem::invalid("the query cannot be read"))?;
     // A header that is not text is an id that is not known.
     let after = headers.get("last-event-id").map(|id| id.to_str().map_err(drop).and_then(str::parse));
     let joined = app.hub.join(after);
@@ -54,28 +54,28 @@ pub(crate) async fn events(
     };
     // A server that shows all repositories tells of those that come later too.
     let only = health.only.filter(|_| app.only.is_some());
-    let filter = Filter { repo: wanted.repo.or(only) };
+    let filter = EventFilter { repo: wanted.repo.or(only) };
     let mut first = vec![hello];
     match joined.missed {
         Some(missed) => first.extend(missed.iter().filter_map(|(id, event)| filter.event(*id, event))),
         None => first.push(resync("the place in the stream is not known any more", joined.at)),
     }
     let output = wanted.output.is_some_and(|output| output != "0").then(|| app.hub.look());
-    let follower = Follower { hub: app.hub.clone(), live: joined.live, output, filter, stop: app.stop.clone() };
+    let follower = EventFollower { hub: app.hub.clone(), live: joined.live, output, filter, stop: app.stop.clone() };
     let frames = stream::iter(first).chain(follower.frames()).map(Ok::<_, Infallible>);
     Ok(Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
 }
 
 /// What one page follows.
-struct Follower {
-    hub: Hub,
-    live: Receiver<News>,
-    output: Option<Looker>,
-    filter: Filter,
+struct EventFollower {
+    hub: EventHub,
+    live: Receiver<HubMessage>,
+    output: Option<OutputSubscriber>,
+    filter: EventFilter,
     stop: CancellationToken,
 }
 
-impl Follower {
+impl EventFollower {
     fn frames(self) -> impl Stream<Item = Frame> {
         stream::unfold(self, |mut follower| async move {
             loop {
@@ -99,12 +99,12 @@ impl Follower {
     }
 
     /// Returns what is told of a piece of news.
-    fn news(&self, news: News) -> Option<Frame> {
+    fn news(&self, news: HubMessage) -> Option<Frame> {
         match news {
-            News::Event(id, event) => self.filter.event(id, &event),
-            News::Resync(notice) => Some(at_place(frame("resync", &notice), self.hub.last())),
-            News::Gone(notice) => Some(frame("daemon_gone", &notice)),
-            News::Back(notice) => Some(at_place(frame("daemon_back", &notice), self.hub.last())),
+            HubMessage::Event(id, event) => self.filter.event(id, &event),
+            HubMessage::Resync(notice) => Some(at_place(frame("resync", &notice), self.hub.last())),
+            HubMessage::Gone(notice) => Some(frame("daemon_gone", &notice)),
+            HubMessage::Back(notice) => Some(at_place(frame("daemon_back", &notice), self.hub.last())),
         }
     }
 
@@ -114,7 +114,7 @@ impl Follower {
 }
 
 /// Waits for output, for ever if none is wanted; what was too fast for this page is left out.
-async fn next_output(looker: Option<&mut Looker>) -> Arc<Event> {
+async fn next_output(looker: Option<&mut OutputSubscriber>) -> Arc<Event> {
     let Some(looker) = looker else { return std::future::pending().await };
     loop {
         match looker.output.recv().await {
@@ -126,11 +126,11 @@ async fn next_output(looker: Option<&mut Looker>) -> Arc<Event> {
 }
 
 /// Which events are for a page.
-struct Filter {
+struct EventFilter {
     repo: Option<String>,
 }
 
-impl Filter {
+impl EventFilter {
     fn is_wanted(&self, event: &Event) -> bool {
         event.repo.is_none() || self.repo.is_none() || event.repo == self.repo
     }

@@ -5,34 +5,34 @@ use std::collections::HashMap;
 use axum::extract::{FromRequestParts, Path, Query};
 use http::request::Parts;
 
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 /// Longest id that is looked for.
 const MAX_ID: usize = 200;
 
 /// What a request names.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct RequestTarget {
     /// Id of the repository; none: the only one.
     pub(crate) repo: Option<String>,
     /// Id of the run, or the beginning of one; none: the current one.
     pub(crate) run: Option<String>,
     /// The iteration.
-    pub(crate) iter: Option<Iter>,
+    pub(crate) iter: Option<IterationId>,
     /// First number or byte that is wanted.
     pub(crate) from: u64,
 }
 
 /// An iteration, or a try under its number that left no commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Iter {
+pub(crate) struct IterationId {
     /// Its number.
     pub(crate) number: u32,
     /// Number of the try.
     pub(crate) wait: Option<u32>,
 }
 
-impl Iter {
+impl IterationId {
     /// Reads the name of a record's folder; nothing where it is none.
     pub(crate) fn of_record(name: &str) -> Option<Self> {
         iter(name).ok()
@@ -45,15 +45,15 @@ impl Iter {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Target {
-    type Rejection = Problem;
+impl<S: Send + Sync> FromRequestParts<S> for RequestTarget {
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiProblem> {
         type Pairs = HashMap<String, String>;
         let path = Path::<Pairs>::from_request_parts(parts, state).await;
-        let Path(path) = path.map_err(|_| Problem::invalid("the path is not UTF-8"))?;
+        let Path(path) = path.map_err(|_| ApiProblem::invalid("the path is not UTF-8"))?;
         let query = Query::<Pairs>::from_request_parts(parts, state).await;
-        let Query(query) = query.map_err(|_| Problem::invalid("the query cannot be read"))?;
+        let Query(query) = query.map_err(|_| ApiProblem::invalid("the query cannot be read"))?;
         let iter = path.get("iter").map(|text| iter(text)).transpose()?;
         Ok(Self {
             repo: path.get("repo").map(|text| id(text)).transpose()?,
@@ -65,25 +65,25 @@ impl<S: Send + Sync> FromRequestParts<S> for Target {
 }
 
 /// Reads an id: it may become the name of a file.
-pub(crate) fn id(text: &str) -> Result<String, Problem> {
+pub(crate) fn id(text: &str) -> Result<String, ApiProblem> {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let is_id = text.len() <= MAX_ID
         && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
         && text.bytes().all(is_inner)
         && !text.contains("..");
-    if is_id { Ok(text.to_owned()) } else { Err(Problem::invalid("that is no id of a repository or a run")) }
+    if is_id { Ok(text.to_owned()) } else { Err(ApiProblem::invalid("that is no id of a repository or a run")) }
 }
 
 /// Reads `7` or `7.w2`.
-fn iter(text: &str) -> Result<Iter, Problem> {
+fn iter(text: &str) -> Result<IterationId, ApiProblem> {
     let (number, wait) = text.split_once(".w").map_or((text, None), |(number, wait)| (number, Some(wait)));
-    Ok(Iter { number: self::number(number)?, wait: wait.map(self::number).transpose()? })
+    Ok(IterationId { number: self::number(number)?, wait: wait.map(self::number).transpose()? })
 }
 
 /// Reads a number of digits alone.
-fn number<N: std::str::FromStr>(text: &str) -> Result<N, Problem> {
+fn number<N: std::str::FromStr>(text: &str) -> Result<N, ApiProblem> {
     let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| is_digits).ok_or_else(|| Problem::invalid("that is no number"))
+    text.parse().ok().filter(|_| is_digits).ok_or_else(|| ApiProblem::invalid("that is no number"))
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ use protocol::request::{AtIteration, LogParams, LogStream};
 use protocol::view::TextView;
 use sha2::{Digest as _, Sha256};
 
-use crate::problem::Problem;
-use crate::range::{Wanted, wanted};
+use crate::problem::ApiProblem;
+use crate::range::{ByteRange, wanted};
 
 const SIZE: HeaderName = HeaderName::from_static("x-runner-size");
 const COMPLETE: HeaderName = HeaderName::from_static("x-runner-complete");
@@ -34,15 +34,15 @@ const PIECE: u64 = 256 * 1024;
 
 /// A text, and how much of it there is.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct RecordText {
     size: u64,
     is_complete: bool,
-    from: From,
+    from: TextSource,
 }
 
 /// The bytes at both ends of a text; one that is whole is all head.
 #[derive(Debug)]
-pub(crate) struct Ends {
+pub(crate) struct TextEnds {
     pub(crate) head: Vec<u8>,
     pub(crate) tail: Vec<u8>,
     /// Size of the whole.
@@ -51,36 +51,36 @@ pub(crate) struct Ends {
 
 /// Where its bytes are.
 #[derive(Debug, Clone)]
-enum From {
+enum TextSource {
     Daemon(Arc<Connection>, LogParams),
     File(Arc<File>),
 }
 
-impl Text {
+impl RecordText {
     /// Finds a text that the daemon reads.
     pub(crate) async fn of_daemon(
         connection: Arc<Connection>,
         at: AtIteration,
         stream: LogStream,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, ApiProblem> {
         let params = LogParams { at, stream, offset: BEYOND, raw: true };
         let TextView { size, complete, .. } = connection.client().log(params.clone()).await?;
-        Ok(Self { size: size.unwrap_or(0), is_complete: complete, from: From::Daemon(connection, params) })
+        Ok(Self { size: size.unwrap_or(0), is_complete: complete, from: TextSource::Daemon(connection, params) })
     }
 
     /// Takes a file that nobody writes any more.
     pub(crate) fn of_file(file: File) -> io::Result<Self> {
-        Ok(Self { size: file.metadata()?.len(), is_complete: true, from: From::File(Arc::new(file)) })
+        Ok(Self { size: file.metadata()?.len(), is_complete: true, from: TextSource::File(Arc::new(file)) })
     }
 
     /// Reads it up to `most` bytes: whole, else so much of its beginning and its end together.
-    pub(crate) async fn ends(&self, most: u64) -> io::Result<Ends> {
+    pub(crate) async fn ends(&self, most: u64) -> io::Result<TextEnds> {
         if self.size <= most {
-            return Ok(Ends { head: self.read(0, self.size).await?, tail: Vec::new(), size: self.size });
+            return Ok(TextEnds { head: self.read(0, self.size).await?, tail: Vec::new(), size: self.size });
         }
         let half = most / 2;
         let (head, tail) = (self.read(0, half).await?, self.read(self.size - half, self.size).await?);
-        Ok(Ends { head, tail, size: self.size })
+        Ok(TextEnds { head, tail, size: self.size })
     }
 
     /// Reads the bytes from `first` to before `end`.
@@ -114,17 +114,17 @@ impl Text {
         let is_same = headers.get(IF_RANGE).is_none_or(|known| Some(known) == tag.as_ref());
         let range = headers.get(RANGE).filter(|_| is_same).and_then(|range| range.to_str().ok());
         match wanted(range, self.size) {
-            Wanted::All => {
+            ByteRange::All => {
                 let end = self.size;
                 (about, self.part(0, end)).into_response()
             }
-            Wanted::Part { first, end } => {
+            ByteRange::Part { first, end } => {
                 let place = format!("bytes {first}-{}/{}", end - 1, self.size);
                 (StatusCode::PARTIAL_CONTENT, [(CONTENT_RANGE, place)], about, self.part(first, end)).into_response()
             }
-            Wanted::Nothing => {
+            ByteRange::Nothing => {
                 let message = "there is nothing in that range";
-                let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message);
+                let problem = ApiProblem::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message);
                 ([(CONTENT_RANGE, format!("bytes */{}", self.size))], about, problem).into_response()
             }
         }
@@ -158,7 +158,7 @@ impl Text {
     }
 }
 
-impl From {
+impl TextSource {
     /// Reads some bytes from a place on; none at the end.
     async fn read(&self, at: u64, most: u64) -> io::Result<Bytes> {
         match self {

@@ -34,7 +34,7 @@ const FOR_ALL: &str = "Global options; see `runnerctl help`:
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Cli {
 /// Options that hold for every command.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
-pub(crate) struct Global {
+pub(crate) struct GlobalArgs {
     /// Print JSON: one object, or one per line when following
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -63,7 +63,7 @@ pub(crate) struct Global {
     pub(crate) no_spawn: bool,
     /// When to use colours; `NO_COLOR` is honoured
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    pub(crate) color: Color,
+    pub(crate) color: ColorWhen,
     /// One fact per line, for screen readers: no tables, symbols, colours or pager [default with `RUNNER_PLAIN=1` or `TERM=dumb`]
     #[arg(long, global = true)]
     pub(crate) plain: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Global {
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Color {
+pub(crate) enum ColorWhen {
     Auto,
     Always,
     Never,
@@ -82,7 +82,7 @@ pub(crate) enum Color {
 
 /// The repository that a command is about.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Place {
+pub(crate) struct RepoTarget {
     /// Any path in the repository [default: current directory]
     #[arg(value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
@@ -90,15 +90,15 @@ pub(crate) struct Place {
 
 /// The run that a command is about.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Target {
+pub(crate) struct RunTarget {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: RepoTarget,
     /// Run id, or a unique prefix [default: the first in the queue, else the latest]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
 }
 
-impl Place {
+impl RepoTarget {
     /// Returns the path, where one was given.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
@@ -185,7 +185,7 @@ commands! {
 }
 
 /// Returns the template of the program's own help: the commands stand in groups, which clap does not know.
-fn in_groups(command: &clap::Command) -> String {
+fn render_help_template(command: &clap::Command) -> String {
     let style = command.get_styles();
     let (header, literal) = (style.get_header(), style.get_literal());
     let width = GROUPS.iter().flat_map(|(_, names)| names.iter()).map(|name| name.len()).max().unwrap_or_default();
@@ -202,7 +202,7 @@ fn in_groups(command: &clap::Command) -> String {
 }
 
 /// Returns the command line with all that it explains: a command below another has the examples of that one that are its own.
-pub(crate) fn explained() -> clap::Command {
+pub(crate) fn build_documented_command() -> clap::Command {
     let mut command = Cli::command();
     command.build();
     command.mut_subcommands(|command| {
@@ -216,16 +216,16 @@ pub(crate) fn explained() -> clap::Command {
 }
 
 /// Returns the command line as it is parsed: the help of a command leaves out what holds for all, and says where that is.
-pub(crate) fn command() -> clap::Command {
-    let command = explained();
-    let template = in_groups(&command);
-    command.help_template(template).mut_subcommands(brief)
+pub(crate) fn build_parser() -> clap::Command {
+    let command = build_documented_command();
+    let template = render_help_template(&command);
+    command.help_template(template).mut_subcommands(hide_global_options)
 }
 
-fn brief(command: clap::Command) -> clap::Command {
+fn hide_global_options(command: clap::Command) -> clap::Command {
     let examples = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
     let shown = command.mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg });
-    shown.after_help(format!("{examples}{FOR_ALL}")).mut_subcommands(brief)
+    shown.after_help(format!("{examples}{FOR_ALL}")).mut_subcommands(hide_global_options)
 }
 
 /// Parses the command line of this process.
@@ -234,40 +234,40 @@ fn brief(command: clap::Command) -> clap::Command {
 /// longer than all else.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
     let words: Vec<OsString> = std::env::args_os().collect();
-    if let Some(cli) = parse_alone(&words) {
+    if let Some(cli) = parse_single_command(&words) {
         return Ok(cli);
     }
-    if let Some(version) = version_alone(&words) {
+    if let Some(version) = parse_version_flag(&words) {
         return Err(version);
     }
-    let mut command = command();
+    let mut command = build_parser();
     let matches = command.try_get_matches_from_mut(words)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Parses a command line by the command alone that it seems to name; none where it is not understood so.
-fn parse_alone(words: &[OsString]) -> Option<Cli> {
+fn parse_single_command(words: &[OsString]) -> Option<Cli> {
     let (name, options) = words.iter().skip(1).find_map(|word| COMMANDS.iter().find(|(name, _)| word == name))?;
-    let line = Global::augment_args(clap::Command::default().name("runnerctl").disable_help_subcommand(true));
+    let line = GlobalArgs::augment_args(clap::Command::default().name("runnerctl").disable_help_subcommand(true));
     let matches = line.subcommand(options(clap::Command::default().name(name))).try_get_matches_from(words).ok()?;
     Cli::from_arg_matches(&matches).ok()
 }
 
 /// Returns what is printed where nothing but the version is asked for.
-fn version_alone(words: &[OsString]) -> Option<clap::Error> {
+fn parse_version_flag(words: &[OsString]) -> Option<clap::Error> {
     let line = clap::Command::default().name("runnerctl").version(env!("CARGO_PKG_VERSION"));
-    let asked = Global::augment_args(line).try_get_matches_from(words).err()?;
+    let asked = GlobalArgs::augment_args(line).try_get_matches_from(words).err()?;
     (asked.kind() == clap::error::ErrorKind::DisplayVersion).then_some(asked)
 }
 
 /// Prints what the parser has to say, as JSON where that was asked for, and returns the exit code.
-pub(crate) fn complain(error: &clap::Error) -> ExitStatus {
+pub(crate) fn report_parse_error(error: &clap::Error) -> ExitStatus {
     if !error.use_stderr() {
         let _ = error.print();
         return ExitStatus::Fine;
     }
     let wants_json = std::env::args_os().any(|arg| arg == "--json");
-    if let (true, Failure::Report(report)) = (wants_json, Failure::usage(first_line(error))) {
+    if let (true, Failure::Report(report)) = (wants_json, Failure::usage(first_error_line(error))) {
         let _ = std::io::stderr().write_all(report.to_json().as_bytes());
     } else {
         let _ = error.print();
@@ -275,7 +275,7 @@ pub(crate) fn complain(error: &clap::Error) -> ExitStatus {
     ExitStatus::Usage
 }
 
-fn first_line(error: &clap::Error) -> String {
+fn first_error_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
     text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
@@ -289,11 +289,11 @@ mod tests {
     fn the_version_alone_is_what_the_whole_command_line_says() {
         let words = |line: &str| line.split_whitespace().map(OsString::from).collect::<Vec<_>>();
         for line in ["runnerctl --version", "runnerctl -V", "runnerctl --json --version"] {
-            let whole = command().try_get_matches_from(words(line)).expect_err("it is no command");
-            assert_eq!(version_alone(&words(line)).expect("it is one").to_string(), whole.to_string());
+            let whole = build_parser().try_get_matches_from(words(line)).expect_err("it is no command");
+            assert_eq!(parse_version_flag(&words(line)).expect("it is one").to_string(), whole.to_string());
         }
         for line in ["runnerctl", "runnerctl --help", "runnerctl status --version", "runnerctl --unknown"] {
-            assert!(version_alone(&words(line)).is_none(), "{line}");
+            assert!(parse_version_flag(&words(line)).is_none(), "{line}");
         }
     }
 
@@ -331,12 +331,12 @@ mod tests {
     fn the_help_of_every_command_fits_a_terminal_and_is_as_it_was_last_read() {
         fn read(command: &clap::Command, pages: &mut Vec<(String, String)>) {
             let name = command.get_bin_name().unwrap_or("runnerctl").replace(' ', "-");
-            pages.push((name, crate::commands::help::page(command.clone().term_width(80)).to_string()));
+            pages.push((name, crate::commands::help::render_command_help(command.clone().term_width(80)).to_string()));
             let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
             below.for_each(|below| read(below, pages));
         }
         let mut all = Vec::new();
-        read(&command(), &mut all);
+        read(&build_parser(), &mut all);
         for (name, page) in all {
             let longest = page.lines().map(|line| line.chars().count()).max().unwrap_or_default();
             assert!(longest <= 80, "{name} has a line of {longest} columns:\n{page}");
@@ -373,7 +373,7 @@ mod tests {
         ];
         for line in lines {
             let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-            let (alone, among_all) = (parse_alone(&words), parse(line).ok());
+            let (alone, among_all) = (parse_single_command(&words), parse(line).ok());
             // `log` is taken for the command first, and `status` then found among all.
             let alone = if line.contains("-C log") { alone.or(parse(line).ok()) } else { alone };
             assert_eq!(format!("{alone:?}"), format!("{among_all:?}"), "{line}");

@@ -12,7 +12,7 @@ const ABORTS: i32 = 128;
 
 /// What a command said of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum BisectVerdict {
     /// It works.
     Good,
     /// It is broken.
@@ -21,9 +21,9 @@ pub(crate) enum Answer {
     Skip,
 }
 
-impl Answer {
+impl BisectVerdict {
     /// Reads an exit code; none where the search must not go on.
-    pub(crate) fn of(exit: i32) -> Option<Self> {
+    pub(crate) fn from_exit_code(exit: i32) -> Option<Self> {
         match exit {
             0 => Some(Self::Good),
             SKIP => Some(Self::Skip),
@@ -35,7 +35,7 @@ impl Answer {
 
 /// What is done next.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum SearchStep {
     /// This state is tried.
     Try(usize),
     /// This one broke it.
@@ -52,27 +52,27 @@ pub(crate) enum Step {
 
 /// The states and what is known of them.
 #[derive(Debug)]
-pub(crate) struct Search<'a> {
+pub(crate) struct BisectSearch<'a> {
     points: &'a [BisectPoint],
-    answers: Vec<Option<Answer>>,
+    answers: Vec<Option<BisectVerdict>>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> BisectSearch<'a> {
     /// Begins with what receipts say.
     pub(crate) fn new(points: &'a [BisectPoint]) -> Self {
         let mut search = Self { points, answers: vec![None; points.len()] };
         for (at, point) in points.iter().enumerate() {
             // That a guard could not tell, or was ended, is no answer.
-            let told = point.known.and_then(Answer::of).filter(|answer| *answer != Answer::Skip);
+            let told = point.known.and_then(BisectVerdict::from_exit_code).filter(|answer| *answer != BisectVerdict::Skip);
             if let Some(answer) = told {
-                search.learn(at, answer);
+                search.record_verdict(at, answer);
             }
         }
         search
     }
 
     /// Takes in what is the case at a state, and at those with the same files.
-    pub(crate) fn learn(&mut self, at: usize, answer: Answer) {
+    pub(crate) fn record_verdict(&mut self, at: usize, answer: BisectVerdict) {
         for (point, known) in self.points.iter().zip(&mut self.answers) {
             if point.files == self.points[at].files {
                 *known = Some(answer);
@@ -81,36 +81,36 @@ impl<'a> Search<'a> {
     }
 
     /// Says what is done next.
-    pub(crate) fn next(&self) -> Step {
-        let Some(last) = self.points.len().checked_sub(1) else { return Step::Works };
+    pub(crate) fn next_step(&self) -> SearchStep {
+        let Some(last) = self.points.len().checked_sub(1) else { return SearchStep::Works };
         match self.answers[last] {
-            None => return Step::Try(last),
-            Some(Answer::Skip) => return Step::Unknown(last),
-            Some(Answer::Good) => return Step::Works,
-            Some(Answer::Bad) => {}
+            None => return SearchStep::Try(last),
+            Some(BisectVerdict::Skip) => return SearchStep::Unknown(last),
+            Some(BisectVerdict::Good) => return SearchStep::Works,
+            Some(BisectVerdict::Bad) => {}
         }
-        let Some(good) = self.answers.iter().rposition(|known| *known == Some(Answer::Good)) else {
+        let Some(good) = self.answers.iter().rposition(|known| *known == Some(BisectVerdict::Good)) else {
             return match self.answers[0] {
-                None => Step::Try(0),
-                Some(Answer::Skip) => Step::Unknown(0),
-                Some(Answer::Good | Answer::Bad) => Step::NeverWorked,
+                None => SearchStep::Try(0),
+                Some(BisectVerdict::Skip) => SearchStep::Unknown(0),
+                Some(BisectVerdict::Good | BisectVerdict::Bad) => SearchStep::NeverWorked,
             };
         };
-        let bad = (good + 1..last).find(|at| self.answers[*at] == Some(Answer::Bad)).unwrap_or(last);
+        let bad = (good + 1..last).find(|at| self.answers[*at] == Some(BisectVerdict::Bad)).unwrap_or(last);
         let middle = good.midpoint(bad);
         let untried = (good + 1..bad).filter(|at| self.answers[*at].is_none());
         match untried.min_by_key(|at| at.abs_diff(middle)) {
-            Some(at) => Step::Try(at),
-            None if bad == good + 1 => Step::Found(bad),
-            None => Step::Among((good + 1..=bad).collect()),
+            Some(at) => SearchStep::Try(at),
+            None if bad == good + 1 => SearchStep::Found(bad),
+            None => SearchStep::Among((good + 1..=bad).collect()),
         }
     }
 
     /// How many states may still be the one.
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn candidates_left(&self) -> usize {
         let last = self.points.len().saturating_sub(1);
-        let good = self.answers.iter().rposition(|known| *known == Some(Answer::Good)).unwrap_or(0);
-        let bad = (good + 1..last).find(|at| self.answers[*at] == Some(Answer::Bad)).unwrap_or(last);
+        let good = self.answers.iter().rposition(|known| *known == Some(BisectVerdict::Good)).unwrap_or(0);
+        let bad = (good + 1..last).find(|at| self.answers[*at] == Some(BisectVerdict::Bad)).unwrap_or(last);
         bad.saturating_sub(good)
     }
 }
@@ -138,13 +138,13 @@ mod tests {
     }
 
     /// Plays a search in which the command ends so at each state; returns what was tried, and how it came out.
-    fn play(points: &[BisectPoint], exits: &[i32]) -> (Vec<usize>, Step) {
-        let (mut search, mut tried) = (Search::new(points), Vec::new());
+    fn run_search(points: &[BisectPoint], exits: &[i32]) -> (Vec<usize>, SearchStep) {
+        let (mut search, mut tried) = (BisectSearch::new(points), Vec::new());
         loop {
-            match search.next() {
-                Step::Try(at) => {
+            match search.next_step() {
+                SearchStep::Try(at) => {
                     tried.push(at);
-                    search.learn(at, Answer::of(exits[at]).expect("an answer"));
+                    search.record_verdict(at, BisectVerdict::from_exit_code(exits[at]).expect("an answer"));
                 }
                 step => return (tried, step),
             }
@@ -154,42 +154,42 @@ mod tests {
     #[test]
     fn the_end_comes_first_then_the_beginning_then_halves() {
         let points = points("abcdefgh", &[]);
-        let (tried, step) = play(&points, &[0, 0, 0, 0, 0, 1, 1, 1]);
-        assert_eq!((tried, step), (vec![7, 0, 3, 5, 4], Step::Found(5)));
-        assert_eq!(play(&points, &[0; 8]), (vec![7], Step::Works));
-        assert_eq!(play(&points, &[1; 8]), (vec![7, 0], Step::NeverWorked));
+        let (tried, step) = run_search(&points, &[0, 0, 0, 0, 0, 1, 1, 1]);
+        assert_eq!((tried, step), (vec![7, 0, 3, 5, 4], SearchStep::Found(5)));
+        assert_eq!(run_search(&points, &[0; 8]), (vec![7], SearchStep::Works));
+        assert_eq!(run_search(&points, &[1; 8]), (vec![7, 0], SearchStep::NeverWorked));
     }
 
     #[test]
     fn what_receipts_say_is_not_tried() {
         let told = points("abcdefgh", &[(0, 0), (3, 0), (4, 2), (7, 1)]);
-        assert_eq!(play(&told, &[]), (vec![], Step::Found(4)));
+        assert_eq!(run_search(&told, &[]), (vec![], SearchStep::Found(4)));
         let told = points("abcdefgh", &[(0, 0), (3, 125), (4, 137)]);
-        let (tried, step) = play(&told, &[0, 0, 0, 1, 1, 1, 1, 1]);
-        assert_eq!((tried, step), (vec![7, 3, 1, 2], Step::Found(3)), "that it could not be told is no answer");
+        let (tried, step) = run_search(&told, &[0, 0, 0, 1, 1, 1, 1, 1]);
+        assert_eq!((tried, step), (vec![7, 3, 1, 2], SearchStep::Found(3)), "that it could not be told is no answer");
     }
 
     #[test]
     fn the_same_files_are_tried_once() {
         // Taken back at the third state, broken again at the last.
         let points = points("abab", &[]);
-        assert_eq!(play(&points, &[0, 1, 0, 1]), (vec![3, 0], Step::Found(3)));
+        assert_eq!(run_search(&points, &[0, 1, 0, 1]), (vec![3, 0], SearchStep::Found(3)));
     }
 
     #[test]
     fn what_cannot_be_told_is_left_out_and_named_with_the_one_behind_it() {
         let states = points("abcde", &[]);
-        assert_eq!(play(&states, &[0, 125, 0, 1, 1]).1, Step::Found(3));
-        assert_eq!(play(&states, &[0, 0, 125, 1, 1]), (vec![4, 0, 2, 1, 3], Step::Among(vec![2, 3])));
-        assert_eq!(play(&states, &[0, 0, 0, 0, 125]).1, Step::Unknown(4));
-        assert_eq!(play(&states, &[125, 1, 1, 1, 1]).1, Step::Unknown(0));
-        assert_eq!(play(&points("", &[]), &[]).1, Step::Works);
+        assert_eq!(run_search(&states, &[0, 125, 0, 1, 1]).1, SearchStep::Found(3));
+        assert_eq!(run_search(&states, &[0, 0, 125, 1, 1]), (vec![4, 0, 2, 1, 3], SearchStep::Among(vec![2, 3])));
+        assert_eq!(run_search(&states, &[0, 0, 0, 0, 125]).1, SearchStep::Unknown(4));
+        assert_eq!(run_search(&states, &[125, 1, 1, 1, 1]).1, SearchStep::Unknown(0));
+        assert_eq!(run_search(&points("", &[]), &[]).1, SearchStep::Works);
     }
 
     #[test]
     fn exit_codes_mean_what_they_mean_to_git_bisect() {
-        let of = [0, 1, 124, 125, 126, 127, 128, 137, -1].map(Answer::of);
-        let bad = Some(Answer::Bad);
-        assert_eq!(of, [Some(Answer::Good), bad, bad, Some(Answer::Skip), bad, bad, None, None, None]);
+        let of = [0, 1, 124, 125, 126, 127, 128, 137, -1].map(BisectVerdict::from_exit_code);
+        let bad = Some(BisectVerdict::Bad);
+        assert_eq!(of, [Some(BisectVerdict::Good), bad, bad, Some(BisectVerdict::Skip), bad, bad, None, None, None]);
     }
 }

@@ -30,21 +30,21 @@ use crate::text::safe::safe;
 const LIMIT: Duration = Duration::from_millis(800);
 
 /// A value with what is said of it.
-type Offer = (String, String);
+type CompletionValue = (String, String);
 
 /// Answers a shell, where one asks; returns whether that was so.
-pub(crate) fn answer() -> clap::error::Result<bool> {
+pub(crate) fn run_completion() -> clap::error::Result<bool> {
     let folder = env::current_dir().ok();
-    CompleteEnv::with_factory(|| with_values(Cli::command())).try_complete(env::args_os(), folder.as_deref())
+    CompleteEnv::with_factory(|| add_completers(Cli::command())).try_complete(env::args_os(), folder.as_deref())
 }
 
 /// Adds to each argument what is offered for it.
-fn with_values(command: Command) -> Command {
+fn add_completers(command: Command) -> Command {
     let name = command.get_name().to_owned();
-    command.mut_args(|arg| with_value(&name, arg)).mut_subcommands(with_values)
+    command.mut_args(|arg| add_completer(&name, arg)).mut_subcommands(add_completers)
 }
 
-fn with_value(command: &str, arg: Arg) -> Arg {
+fn add_completer(command: &str, arg: Arg) -> Arg {
     let completer = match (command, arg.get_id().as_str()) {
         (_, "run") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, runs)),
         ("repos", "remove") => ArgValueCompleter::new(|typed: &OsStr| offered(typed, repositories)),
@@ -96,18 +96,18 @@ fn topics(typed: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// Asks the daemon, and returns what begins with what was typed.
-fn offered<F>(typed: &OsStr, ask: impl FnOnce(Asked) -> F) -> Vec<CompletionCandidate>
+fn offered<F>(typed: &OsStr, ask: impl FnOnce(CompletionContext) -> F) -> Vec<CompletionCandidate>
 where
-    F: Future<Output = Option<Vec<Offer>>>,
+    F: Future<Output = Option<Vec<CompletionValue>>>,
 {
     let Ok(runtime) = crate::runtime() else { return Vec::new() };
     let answer = runtime.block_on(async {
-        tokio::time::timeout(LIMIT, async { ask(Asked::connect().await?).await }).await.ok().flatten()
+        tokio::time::timeout(LIMIT, async { ask(CompletionContext::connect().await?).await }).await.ok().flatten()
     });
     candidates(typed, answer.unwrap_or_default().into_iter())
 }
 
-fn candidates(typed: &OsStr, offers: impl Iterator<Item = Offer>) -> Vec<CompletionCandidate> {
+fn candidates(typed: &OsStr, offers: impl Iterator<Item = CompletionValue>) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let fitting = offers.filter(|(value, _)| value.starts_with(&*typed));
     let help = |text: &str| (!text.is_empty()).then(|| safe(text).into());
@@ -115,7 +115,7 @@ fn candidates(typed: &OsStr, offers: impl Iterator<Item = Offer>) -> Vec<Complet
 }
 
 /// A daemon that runs, and what the command line names so far.
-struct Asked {
+struct CompletionContext {
     connection: Connection,
     path: WirePath,
     run: Option<String>,
@@ -123,7 +123,7 @@ struct Asked {
     key: Option<String>,
 }
 
-impl Asked {
+impl CompletionContext {
     async fn connect() -> Option<Self> {
         let words: Vec<OsString> = env::args_os().skip_while(|word| word != "--").collect();
         let named = |option: &str| value_of(&words, option).map(PathBuf::from);
@@ -174,56 +174,56 @@ fn key_of(words: &[OsString]) -> Option<String> {
     behind.filter(|word| !word.starts_with('-')).map(str::to_owned).next()
 }
 
-async fn repositories(asked: Asked) -> Option<Vec<Offer>> {
+async fn repositories(asked: CompletionContext) -> Option<Vec<CompletionValue>> {
     let repos = RepoApiClient::list(asked.connection.client()).await.ok()?;
     let state = |repo: &RepoView| repo.queue.first().map_or("idle", |run| run.state.as_str()).to_owned();
     Some(repos.iter().map(|repo| (repo.path.to_string(), state(repo))).collect())
 }
 
-async fn runs(asked: Asked) -> Option<Vec<Offer>> {
+async fn runs(asked: CompletionContext) -> Option<Vec<CompletionValue>> {
     let runs = RunApiClient::list(asked.connection.client(), AtPath { path: asked.path }).await.ok()?;
     Some(runs.into_iter().map(|run| (run.id, run.state.as_str().to_owned())).collect())
 }
 
-async fn iterations(asked: Asked) -> Option<Vec<Offer>> {
+async fn iterations(asked: CompletionContext) -> Option<Vec<CompletionValue>> {
     let all = IterationApiClient::list(asked.connection.client(), asked.at_run()).await.ok()?;
     let offer = |iter: &IterationView| (iter.iter.to_string(), format!("{} {}", iter.node, iter.verdict.as_str()));
     Some(all.iter().filter(|iter| iter.wait.is_none()).map(offer).collect())
 }
 
 /// Returns the nodes that do not pass: the others never change.
-async fn nodes(asked: Asked) -> Option<Vec<Offer>> {
+async fn nodes(asked: CompletionContext) -> Option<Vec<CompletionValue>> {
     let reply = TreeApiClient::get(asked.connection.client(), asked.at_run()).await.ok()?;
     let mut open = Vec::new();
     collect(&reply.tree.root, &mut open);
     Some(open)
 }
 
-fn collect(node: &Node, open: &mut Vec<Offer>) {
+fn collect(node: &Node, open: &mut Vec<CompletionValue>) {
     if !node.passes {
         open.push((node.id.clone(), node.title.clone()));
         node.children.iter().for_each(|child| collect(child, open));
     }
 }
 
-async fn questions(asked: Asked) -> Option<Vec<Offer>> {
+async fn questions(asked: CompletionContext) -> Option<Vec<CompletionValue>> {
     let open = asked.connection.client().questions(QuestionsParams { path: None, all: false }).await.ok()?;
     Some(open.into_iter().map(|question| (question.id, question.text)).collect())
 }
 
-async fn keys(asked: Asked) -> Option<Vec<Offer>> {
+async fn keys(asked: CompletionContext) -> Option<Vec<CompletionValue>> {
     let reply = asked.connection.client().show(AtPath { path: asked.path }).await.ok()?;
     Some(reply.settings.into_iter().map(|setting| (setting.key, setting.value.unwrap_or_default())).collect())
 }
 
 /// Returns the words that a key's value may be, and the one that it has.
-async fn values(asked: Asked) -> Option<Vec<Offer>> {
+async fn values(asked: CompletionContext) -> Option<Vec<CompletionValue>> {
     let key = asked.key?;
     let reply = asked.connection.client().show(AtPath { path: asked.path }).await.ok()?;
     let setting = reply.settings.into_iter().find(|setting| setting.key == key)?;
     let now = setting.value.unwrap_or_default();
     let about = |word: &str| if word == now.trim_matches('"') { "now".to_owned() } else { String::new() };
-    let mut offers: Vec<Offer> = setting.choices.iter().map(|word| (word.clone(), about(word))).collect();
+    let mut offers: Vec<CompletionValue> = setting.choices.iter().map(|word| (word.clone(), about(word))).collect();
     if offers.is_empty() && !now.is_empty() {
         offers.push((now, "now".to_owned()));
     }
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn every_argument_that_names_something_of_the_daemons_is_completed() {
         let mut names = Vec::new();
-        list(&with_values(Cli::command()), &mut names);
+        list(&add_completers(Cli::command()), &mut names);
         for wanted in ["status path", "status run", "log iter", "retry node", "answer id", "export what", "set key"] {
             assert!(names.iter().any(|name| name == wanted), "{wanted}: {names:?}");
         }

@@ -14,7 +14,7 @@ use serde::Serialize;
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Level {
+pub(crate) enum CheckLevel {
     /// As it should be.
     Ok,
     /// Not looked at, and why.
@@ -27,11 +27,11 @@ pub(crate) enum Level {
 
 /// What came of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Check {
+pub(crate) struct DoctorCheck {
     /// What was looked at.
     pub(crate) name: String,
     /// How it is.
-    pub(crate) level: Level,
+    pub(crate) level: CheckLevel,
     /// What was found.
     pub(crate) found: String,
     /// More of it, a line each.
@@ -40,25 +40,25 @@ pub(crate) struct Check {
     pub(crate) fix: Option<String>,
 }
 
-impl Check {
-    pub(crate) fn new(level: Level, name: &str, found: impl Into<String>) -> Self {
+impl DoctorCheck {
+    pub(crate) fn new(level: CheckLevel, name: &str, found: impl Into<String>) -> Self {
         Self { name: name.to_owned(), level, found: found.into(), details: Vec::new(), fix: None }
     }
 
     pub(crate) fn ok(name: &str, found: impl Into<String>) -> Self {
-        Self::new(Level::Ok, name, found)
+        Self::new(CheckLevel::Ok, name, found)
     }
 
     pub(crate) fn skipped(name: &str, why: impl Into<String>) -> Self {
-        Self::new(Level::Skipped, name, why)
+        Self::new(CheckLevel::Skipped, name, why)
     }
 
     pub(crate) fn warn(name: &str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { fix: Some(fix.into()), ..Self::new(Level::Warn, name, found) }
+        Self { fix: Some(fix.into()), ..Self::new(CheckLevel::Warn, name, found) }
     }
 
     pub(crate) fn fail(name: &str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { fix: Some(fix.into()), ..Self::new(Level::Fail, name, found) }
+        Self { fix: Some(fix.into()), ..Self::new(CheckLevel::Fail, name, found) }
     }
 
     #[must_use]
@@ -69,23 +69,23 @@ impl Check {
 
 /// Why something could not be looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum QueryError {
     /// It took too long.
     TimedOut(Duration),
     /// It was refused, or went wrong: what was said, and the hint that came with it.
     Refused(String, Option<String>),
 }
 
-impl Trouble {
+impl QueryError {
     /// Returns the check that it makes of what was to be looked at.
-    pub(crate) fn check(&self, name: &str) -> Check {
+    pub(crate) fn check(&self, name: &str) -> DoctorCheck {
         match self {
             Self::TimedOut(limit) => {
                 let found = format!("no answer within {} s", limit.as_secs());
-                Check::warn(name, found, "try again when the machine is less busy: runnerctl doctor")
+                DoctorCheck::warn(name, found, "try again when the machine is less busy: runnerctl doctor")
             }
-            Self::Refused(what, Some(hint)) => Check::fail(name, what.clone(), hint.clone()),
-            Self::Refused(what, None) => Check::new(Level::Fail, name, what.clone()),
+            Self::Refused(what, Some(hint)) => DoctorCheck::fail(name, what.clone(), hint.clone()),
+            Self::Refused(what, None) => DoctorCheck::new(CheckLevel::Fail, name, what.clone()),
         }
     }
 }

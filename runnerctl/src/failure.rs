@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use protocol::client::{CallError, ConnectError};
-use protocol::command::{Command, Ways};
+use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind, ExitStatus};
 use protocol::host::Host;
 use serde::Serialize;
@@ -19,14 +19,14 @@ use crate::text::safe::{safe, safe_json};
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Something to tell.
-    Report(Box<Report>),
+    Report(Box<FailureReport>),
     /// Whoever read the output went away: nobody is left to be told.
     BrokenPipe,
 }
 
 /// What is told about a failure.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct FailureReport {
     /// The exit code.
     pub(crate) status: ExitStatus,
     /// One word that a script acts on.
@@ -42,12 +42,12 @@ pub(crate) struct Report {
 }
 
 #[derive(Serialize)]
-struct Outer<'a> {
-    error: Told<'a>,
+struct ErrorObject<'a> {
+    error: ErrorFields<'a>,
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct ErrorFields<'a> {
     kind: &'a str,
     message: &'a str,
     hint: Option<&'a str>,
@@ -63,7 +63,7 @@ impl Failure {
     /// Builds a failure from its exit code, its word and a message.
     pub(crate) fn new(status: ExitStatus, kind: &'static str, message: impl Into<String>) -> Self {
         let report =
-            Report { status, kind, message: message.into(), causes: Vec::new(), hint: None, commands: Vec::new() };
+            FailureReport { status, kind, message: message.into(), causes: Vec::new(), hint: None, commands: Vec::new() };
         Self::Report(Box::new(report))
     }
 
@@ -102,7 +102,7 @@ impl Failure {
 
     /// Adds what to do next.
     #[must_use]
-    pub(crate) fn hint(mut self, ways: impl Into<Ways>) -> Self {
+    pub(crate) fn hint(mut self, ways: impl Into<NextSteps>) -> Self {
         if let Self::Report(report) = &mut self {
             (report.hint, report.commands) = ways.into().into_parts();
         }
@@ -111,7 +111,7 @@ impl Failure {
 
     /// Adds what to do next where nothing is said of it.
     #[must_use]
-    pub(crate) fn or_hint(self, ways: impl Into<Ways>) -> Self {
+    pub(crate) fn or_hint(self, ways: impl Into<NextSteps>) -> Self {
         if matches!(&self, Self::Report(report) if report.hint.is_none()) { self.hint(ways) } else { self }
     }
 
@@ -136,12 +136,12 @@ impl Failure {
     }
 }
 
-impl Report {
+impl FailureReport {
     /// Returns the object that `--json` prints, on a line.
     pub(crate) fn to_json(&self) -> String {
         let Self { kind, message, hint, commands, causes, .. } = self;
-        let error = Told { kind, message, hint: hint.as_deref(), commands, causes };
-        safe_json(&serde_json::to_string(&Outer { error }).expect("BUG: an error is not an object")) + "\n"
+        let error = ErrorFields { kind, message, hint: hint.as_deref(), commands, causes };
+        safe_json(&serde_json::to_string(&ErrorObject { error }).expect("BUG: an error is not an object")) + "\n"
     }
 
     /// Returns the lines for a person: `error:`, `caused by:`, and after a blank line `hint:`.
@@ -170,7 +170,7 @@ fn indented(text: &str) -> String {
 
 impl From<ErrorData> for Failure {
     fn from(error: ErrorData) -> Self {
-        Self::Report(Box::new(Report {
+        Self::Report(Box::new(FailureReport {
             status: error.kind.into(),
             kind: error.kind.as_str(),
             message: error.message,
@@ -235,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    fn refusal() -> Report {
+    fn refusal() -> FailureReport {
         let mut data = ErrorData::new(ErrorKind::DirtyTree, "the work tree of /p has changes\na.txt\nb.txt");
         data.causes.push("a cause\u{1b}[2J".into());
         match Failure::from(data.hint("git stash")) {
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_hint_for_another_machine_says_where_each_command_is_typed() {
-        let ways = Ways::from(Command::show_changes()).join(", or ", "runnerctl resume");
+        let ways = NextSteps::from(Command::show_changes()).join(", or ", "runnerctl resume");
         let host: Host = "ssh://gpu".parse().expect("a host");
         let refusal = Failure::from(ErrorData::new(ErrorKind::DirtyTree, "m").hint(ways));
         let Failure::Report(report) = refusal.told_at(&host) else { panic!("a refusal is reported") };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jsonrpsee::core::client::{Client, Error};
 use protocol::api::RunApiClient as _;
-use protocol::client::{self, CallError, Connection, Link};
+use protocol::client::{self, CallError, Connection, EventStream};
 use protocol::error::ExitStatus;
 use protocol::event::Event;
 use protocol::path::WirePath;
@@ -25,7 +25,7 @@ pub(crate) const AWAY: &str = "the daemon went away; waiting for it to come back
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is followed.
-pub(crate) trait Subject {
+pub(crate) trait FeedSource {
     /// Its state.
     type View;
 
@@ -36,7 +36,7 @@ pub(crate) trait Subject {
     async fn read(&self, client: &Client) -> Result<Self::View, Error>;
 }
 
-impl Subject for AtRun {
+impl FeedSource for AtRun {
     type View = StatusView;
 
     fn path(&self) -> Option<&WirePath> {
@@ -50,7 +50,7 @@ impl Subject for AtRun {
 
 /// One piece of news.
 #[derive(Debug)]
-pub(crate) enum News<V> {
+pub(crate) enum FeedUpdate<V> {
     /// Something happened in a repository that is followed.
     Event(Box<Event>),
     /// The state after all events so far.
@@ -61,18 +61,18 @@ pub(crate) enum News<V> {
 
 /// Follows one run, or all there is.
 #[derive(Debug)]
-pub(crate) struct Feed<S> {
+pub(crate) struct EventFeed<S> {
     subject: S,
-    link: Link,
+    link: EventStream,
     /// Whether the state is older than the last event.
     stale: bool,
 }
 
-impl<S: Subject> Feed<S> {
+impl<S: FeedSource> EventFeed<S> {
     /// Subscribes to the events of what the daemon knows.
     pub(crate) async fn open(invocation: &Invocation<'_>, subject: S) -> Result<Self, Failure> {
         let wanted = Subscription { path: subject.path().cloned(), since: None, output: false };
-        let mut link = Link::new(invocation.connect_options(false), wanted);
+        let mut link = EventStream::new(invocation.connect_options(false), wanted);
         link.follow(Arc::new(invocation.connect().await?)).await?;
         Ok(Self { subject, link, stale: true })
     }
@@ -85,7 +85,7 @@ impl<S: Subject> Feed<S> {
     /// Waits for the next piece of news; fails where the daemon stays away.
     ///
     /// The state that is returned is never older than an event that came before it.
-    pub(crate) async fn next(&mut self) -> Result<News<S::View>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<FeedUpdate<S::View>, Failure> {
         self.stale |= self.link.connection().is_none();
         let connection = connected(&mut self.link).await?;
         let mut answer = None;
@@ -93,12 +93,12 @@ impl<S: Subject> Feed<S> {
             tokio::select! {
                 biased;
                 told = self.link.next() => match told {
-                    client::News::Event(event) => {
+                    client::StreamUpdate::Event(event) => {
                         self.stale = true;
-                        return Ok(News::Event(event));
+                        return Ok(FeedUpdate::Event(event));
                     }
-                    client::News::Unreadable => (self.stale, answer) = (true, None),
-                    client::News::Lost | client::News::Connected(_) | client::News::Unreachable(_) => return Ok(News::Lost),
+                    client::StreamUpdate::Unreadable => (self.stale, answer) = (true, None),
+                    client::StreamUpdate::Lost | client::StreamUpdate::Connected(_) | client::StreamUpdate::Unreachable(_) => return Ok(FeedUpdate::Lost),
                 },
                 () = ready(()), if answer.is_some() => break,
                 () = ready(()), if self.stale => {
@@ -107,7 +107,7 @@ impl<S: Subject> Feed<S> {
                 }
             }
         }
-        Ok(answer.map_or(News::Lost, News::Status))
+        Ok(answer.map_or(FeedUpdate::Lost, FeedUpdate::Status))
     }
 
     /// Reads the state; none where the connection is gone.
@@ -121,7 +121,7 @@ impl<S: Subject> Feed<S> {
 }
 
 /// Waits for the daemon where it is away; it is for others to start it.
-pub(crate) async fn connected(link: &mut Link) -> Result<Arc<Connection>, Failure> {
+pub(crate) async fn connected(link: &mut EventStream) -> Result<Arc<Connection>, Failure> {
     timeout(PATIENCE, link.connected()).await.map_err(|_| {
         let lost = format!("the daemon went away and did not come back within {} s", PATIENCE.as_secs());
         Failure::new(ExitStatus::NoDaemon, "no_daemon", lost)

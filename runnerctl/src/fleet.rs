@@ -20,14 +20,14 @@ use crate::ui::Ui;
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// What has come of asking one machine.
-pub(crate) struct Answered<T> {
+pub(crate) struct HostAnswer<T> {
     host: Host,
     answer: Result<T, Failure>,
 }
 
 /// An answer as it is printed: one or the other is there.
 #[derive(Serialize)]
-struct Told<'a, T> {
+struct HostEntry<'a, T> {
     host: String,
     #[serde(flatten)]
     answer: Option<&'a T>,
@@ -35,8 +35,8 @@ struct Told<'a, T> {
 }
 
 #[derive(Serialize)]
-struct All<'a, T> {
-    hosts: Vec<Told<'a, T>>,
+struct HostList<'a, T> {
+    hosts: Vec<HostEntry<'a, T>>,
 }
 
 /// Asks each of the machines of a use of the program, and shows what it says below its name as soon as it does; as JSON all
@@ -58,7 +58,7 @@ pub(crate) async fn ask<T: Serialize>(
     }
     if ui.json {
         all.sort_by_key(|one| invocation.hosts.iter().position(|host| *host == one.host));
-        Ui::object(name, &All { hosts: all.iter().map(Answered::told).collect() })?;
+        Ui::object(name, &HostList { hosts: all.iter().map(HostAnswer::told).collect() })?;
     }
     let is_any_there = all.iter().any(|one| one.answer.is_ok());
     Ok(if is_any_there { ExitStatus::Fine } else { ExitStatus::NoDaemon })
@@ -68,19 +68,19 @@ async fn one<T>(
     inside: Invocation<'_>,
     host: &Host,
     question: impl AsyncFn(&Invocation<'_>) -> Result<T, Failure>,
-) -> Answered<T> {
+) -> HostAnswer<T> {
     let hangs = |_| {
         let message = format!("no answer within {} seconds", WITHIN.as_secs());
         Err(Failure::new(ExitStatus::NoDaemon, "no_daemon", message))
     };
     let answer = timeout(WITHIN, question(&inside)).await.unwrap_or_else(hangs);
-    Answered { host: host.clone(), answer: answer.map_err(|failure| failure.told_at(host)) }
+    HostAnswer { host: host.clone(), answer: answer.map_err(|failure| failure.told_at(host)) }
 }
 
-impl<T> Answered<T> {
-    fn told(&self) -> Told<'_, T> {
+impl<T> HostAnswer<T> {
+    fn told(&self) -> HostEntry<'_, T> {
         let (answer, error) = (self.answer.as_ref().ok(), self.answer.as_ref().err().map(error));
-        Told { host: self.host.to_string(), answer, error }
+        HostEntry { host: self.host.to_string(), answer, error }
     }
 
     fn text(&self, text: impl Fn(&T, &Screen) -> String, screen: &Screen) -> String {

@@ -8,15 +8,15 @@ use protocol::error::ExitStatus;
 use semver::Version;
 
 use crate::failure::Failure;
-use crate::program::{self, Call, Unstarted};
+use crate::program::{self, ProgramCall, LaunchError};
 
 /// An installation: a folder with `bin` and `share`.
 #[derive(Debug)]
-pub(crate) struct Installed {
+pub(crate) struct Installation {
     prefix: PathBuf,
 }
 
-impl Installed {
+impl Installation {
     /// Finds the installation that this program is of. What came by a package, or was built, is nobody's to replace here.
     pub(crate) fn find() -> Result<Self, Failure> {
         let program = env::current_exe().map_err(|error| Failure::io("finding this program", &error))?;
@@ -56,10 +56,10 @@ impl Installed {
     pub(crate) async fn script(&self, options: &[&str], doing: &str) -> Result<String, Failure> {
         let mut argv = vec![OsString::from("sh"), self.path("install.sh").into()];
         argv.extend(options.iter().map(OsString::from));
-        let call = Call { argv, folder: Path::new("."), env: &[], input: Vec::new(), tail: None };
+        let call = ProgramCall { argv, folder: Path::new("."), env: &[], input: Vec::new(), tail: None };
         let said = program::run(call).await.map_err(|error| match error {
-            Unstarted::Missing => Failure::new(ExitStatus::Error, "io", "there is no sh"),
-            Unstarted::Failed(failure) => failure,
+            LaunchError::Missing => Failure::new(ExitStatus::Error, "io", "there is no sh"),
+            LaunchError::Failed(failure) => failure,
         })?;
         said.fine("install", doing)
     }

@@ -7,13 +7,13 @@ use crate::failure::Failure;
 
 /// The signals that end a command in order.
 #[derive(Debug)]
-pub(crate) struct Interrupts {
+pub(crate) struct InterruptSignals {
     int: Signal,
     term: Signal,
     hup: Signal,
 }
 
-impl Interrupts {
+impl InterruptSignals {
     /// Has them no longer end the program.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let on = |kind| signal(kind).map_err(|error| Failure::io("listening for signals", &error));
@@ -36,7 +36,7 @@ pub(crate) async fn unless_interrupted<T>(
     what: &str,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let mut stop = Interrupts::listen()?;
+    let mut stop = InterruptSignals::listen()?;
     tokio::select! {
         done = work => done,
         () = stop.next() => Err(Failure::new(ExitStatus::Interrupted, "interrupted", format!("{what} was interrupted"))),

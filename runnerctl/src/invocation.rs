@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
-use protocol::client::{self, Brief, ConnectError, ConnectOptions, Connection};
+use protocol::client::{self, OneShotClient, ConnectError, ConnectOptions, Connection};
 use protocol::host::Host;
 use protocol::path::WirePath;
 use protocol::paths::job_of;
 use tokio::time::timeout;
 
-use crate::args::Global;
+use crate::args::GlobalArgs;
 use crate::failure::Failure;
 use crate::ui::Ui;
 
@@ -40,7 +40,7 @@ pub(crate) struct Invocation<'a> {
 
 impl<'a> Invocation<'a> {
     /// Takes the options that hold for every command.
-    pub(crate) fn new(ui: &'a Ui, global: Global, hosts: Vec<Host>) -> Result<Self, Failure> {
+    pub(crate) fn new(ui: &'a Ui, global: GlobalArgs, hosts: Vec<Host>) -> Result<Self, Failure> {
         let (host, hosts) =
             if hosts.len() > 1 || global.all_hosts { (None, hosts) } else { (hosts.into_iter().next(), Vec::new()) };
         if let Some(folder) = global.directory.as_ref().filter(|_| host.is_none() && hosts.is_empty()) {
@@ -88,7 +88,7 @@ impl<'a> Invocation<'a> {
     }
 
     /// Asks a daemon, started where none runs and that is allowed, what changes nothing.
-    pub(crate) async fn ask<T>(&self, question: impl AsyncFnOnce(&Brief) -> T) -> Result<T, Failure> {
+    pub(crate) async fn ask<T>(&self, question: impl AsyncFnOnce(&OneShotClient) -> T) -> Result<T, Failure> {
         let options = self.connect_options(self.spawn);
         Ok(self.telling(client::ask(&options, question)).await?)
     }

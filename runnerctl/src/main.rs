@@ -45,17 +45,17 @@ use crate::failure::Failure;
 use crate::ui::Ui;
 
 fn main() -> ExitCode {
-    match complete::answer() {
+    match complete::run_completion() {
         Ok(false) => {}
         Ok(true) => return ExitCode::SUCCESS,
-        Err(error) => return ExitCode::from(args::complain(&error).code()),
+        Err(error) => return ExitCode::from(args::report_parse_error(&error).code()),
     }
     let status = match args::parse() {
         Ok(cli) => {
             let ui = Ui::from_terminal(&cli.global);
             run(ui, cli)
         }
-        Err(error) => args::complain(&error),
+        Err(error) => args::report_parse_error(&error),
     };
     ExitCode::from(status.code())
 }

@@ -18,14 +18,14 @@ use crate::wait::{bar, bar_style, line_style};
 
 /// The line; it goes when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Making(Option<(ProgressBar, JoinHandle<()>)>);
+pub(crate) struct WorkspaceProgress(Option<(ProgressBar, JoinHandle<()>)>);
 
 /// Shows on a terminal how the workspace of a run of the repository at `path` is made, as soon as one is.
-pub(crate) fn making(invocation: &Invocation<'_>, path: WirePath) -> Making {
+pub(crate) fn making(invocation: &Invocation<'_>, path: WirePath) -> WorkspaceProgress {
     let ui = invocation.ui;
     // Another machine would be gone to once more for it.
     if !ui.is_live() || invocation.host.is_some() {
-        return Making(None);
+        return WorkspaceProgress(None);
     }
     let (line, options) = (bar(ui), invocation.connect_options(false));
     line.set_draw_target(indicatif::ProgressDrawTarget::hidden());
@@ -38,7 +38,7 @@ pub(crate) fn making(invocation: &Invocation<'_>, path: WirePath) -> Making {
         while let Some(Ok(event)) = events.next().await {
             let EventKind::Workspace { stage, done, total } = event.kind else { continue };
             shown.set_draw_target(indicatif::ProgressDrawTarget::stderr());
-            let stage = Stage { name: &stage, done, total };
+            let stage = WorkspaceStage { name: &stage, done, total };
             shown.set_message(stage.to_string());
             if stage.is_measured() {
                 shown.set_length(total);
@@ -47,24 +47,24 @@ pub(crate) fn making(invocation: &Invocation<'_>, path: WirePath) -> Making {
             shown.set_style(if stage.is_measured() { measured.clone() } else { unmeasured.clone() });
         }
     });
-    Making(Some((line, told)))
+    WorkspaceProgress(Some((line, told)))
 }
 
 /// What is being done, and how much of it.
-struct Stage<'a> {
+struct WorkspaceStage<'a> {
     name: &'a str,
     done: u64,
     /// 0 where that is not known.
     total: u64,
 }
 
-impl Stage<'_> {
+impl WorkspaceStage<'_> {
     fn is_measured(&self) -> bool {
         self.total > 0
     }
 }
 
-impl fmt::Display for Stage<'_> {
+impl fmt::Display for WorkspaceStage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "making the workspace: {}", safe(self.name))?;
         match (self.is_measured(), self.done) {
@@ -75,7 +75,7 @@ impl fmt::Display for Stage<'_> {
     }
 }
 
-impl Drop for Making {
+impl Drop for WorkspaceProgress {
     fn drop(&mut self) {
         if let Some((line, told)) = self.0.take() {
             told.abort();
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_stage_tells_of_how_much_it_is_where_that_is_known() {
-        let told = |name, done, total| Stage { name, done, total }.to_string();
+        let told = |name, done, total| WorkspaceStage { name, done, total }.to_string();
         assert_eq!(told("history", 0, 0), "making the workspace: history");
         assert_eq!(told("counting", 2000, 0), "making the workspace: counting 2000");
         assert_eq!(told("copying", 2000, 30_000), "making the workspace: copying 2000 of 30000");

@@ -35,11 +35,11 @@ const LOG_DEFAULT: u64 = 16 * 1024;
 /// Most bytes of a log in one answer.
 const LOG_LIMIT: u64 = 256 * 1024;
 
-type Answer = Result<CallToolResult, Failure>;
+type ToolResult = Result<CallToolResult, Failure>;
 
 /// The tools.
 #[derive(Debug, Clone)]
-pub(crate) struct Tools {
+pub(crate) struct McpTools {
     options: ConnectOptions,
     /// The repository that is meant where none is named.
     place: Option<WirePath>,
@@ -137,7 +137,7 @@ struct Reply {
 
 /// A repository's run in short.
 #[derive(Debug, Serialize)]
-struct Line {
+struct RunOverview {
     path: WirePath,
     run: Option<String>,
     goal: Option<String>,
@@ -153,7 +153,7 @@ struct Line {
     queued: usize,
 }
 
-impl From<StatusView> for Line {
+impl From<StatusView> for RunOverview {
     fn from(status: StatusView) -> Self {
         let (queued, held) = (status.repo.queue.len(), status.repo.held);
         let run = status.run.as_ref();
@@ -175,38 +175,38 @@ impl From<StatusView> for Line {
 }
 
 #[tool_router(router = reads)]
-impl Tools {
+impl McpTools {
     /// All repositories with their runs, in short: which need somebody, and why.
     #[tool(annotations(read_only_hint = true))]
-    async fn runs(&self) -> Answer {
+    async fn runs(&self) -> ToolResult {
         let all = self.connection().await?.client().status_all().await?;
-        told(&json!({"repos": all.into_iter().map(Line::from).collect::<Vec<_>>()}))
+        told(&json!({"repos": all.into_iter().map(RunOverview::from).collect::<Vec<_>>()}))
     }
 
     /// One run: how far it is, why it stopped, what continues it, its last iterations, what it cost.
     #[tool(annotations(read_only_hint = true))]
-    async fn status(&self, Parameters(of): Parameters<OfRun>) -> Answer {
+    async fn status(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
         let at = self.at(of)?;
         told(&self.connection().await?.client().status(at).await?)
     }
 
     /// The task tree of a run.
     #[tool(annotations(read_only_hint = true))]
-    async fn tree(&self, Parameters(of): Parameters<OfRun>) -> Answer {
+    async fn tree(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
         let at = self.at(of)?;
-        told(&tree::fetch(self.connection().await?.client(), at).await?)
+        told(&tree::fetch_tree(self.connection().await?.client(), at).await?)
     }
 
     /// Why a leaf of the tree is next, and what each end of its session leads to.
     #[tool(annotations(read_only_hint = true))]
-    async fn explain(&self, Parameters(of): Parameters<OfRun>) -> Answer {
+    async fn explain(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
         let at = self.at(of)?;
         told(&self.connection().await?.client().explain(at).await?)
     }
 
     /// The iterations of a run, oldest first: node, verdict, guard, commit, cost.
     #[tool(annotations(read_only_hint = true))]
-    async fn iterations(&self, Parameters(of): Parameters<OfRun>) -> Answer {
+    async fn iterations(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
         let at = self.at(of)?;
         let iterations = IterationApiClient::list(self.connection().await?.client(), at).await?;
         told(&json!({"iterations": iterations}))
@@ -214,14 +214,14 @@ impl Tools {
 
     /// One iteration: what came of it, the failures that its guard reported, and where its record is.
     #[tool(annotations(read_only_hint = true))]
-    async fn iteration(&self, Parameters(of): Parameters<OfIteration>) -> Answer {
+    async fn iteration(&self, Parameters(of): Parameters<OfIteration>) -> ToolResult {
         let at = self.at_iteration(of)?;
         told(&IterationApiClient::get(self.connection().await?.client(), at).await?)
     }
 
     /// What the guard or the agent of an iteration printed, its diff, its prompt: the end of it, or a part.
     #[tool(annotations(read_only_hint = true))]
-    async fn log(&self, Parameters(of): Parameters<OfLog>) -> Answer {
+    async fn log(&self, Parameters(of): Parameters<OfLog>) -> ToolResult {
         let OfLog { path, run, iteration, what, offset, bytes } = of;
         let at = self.at_iteration(OfIteration { path, run, iteration })?;
         let connection = self.connection().await?;
@@ -244,7 +244,7 @@ impl Tools {
 
     /// What agents ask, in all repositories or one.
     #[tool(annotations(read_only_hint = true))]
-    async fn questions(&self, Parameters(of): Parameters<OfQuestions>) -> Answer {
+    async fn questions(&self, Parameters(of): Parameters<OfQuestions>) -> ToolResult {
         let path = of.path.map(|path| absolute(&path)).transpose()?;
         let questions = self.connection().await?.client().questions(QuestionsParams { path, all: of.all }).await?;
         told(&json!({"questions": questions}))
@@ -252,11 +252,11 @@ impl Tools {
 }
 
 #[tool_router(router = steers)]
-impl Tools {
+impl McpTools {
     /// Put a run with a new goal into the queue. Refused until a person has confirmed the commands of the repository's
     /// configuration by a start of their own.
     #[tool(annotations(destructive_hint = false, open_world_hint = true))]
-    async fn start(&self, Parameters(new): Parameters<NewRun>) -> Answer {
+    async fn start(&self, Parameters(new): Parameters<NewRun>) -> ToolResult {
         let path = self.place(new.path)?;
         let connection = self.connection().await?;
         let params = StartParams {
@@ -275,7 +275,7 @@ impl Tools {
 
     /// Leave a note for the next session of a run.
     #[tool(annotations(destructive_hint = false))]
-    async fn note(&self, Parameters(words): Parameters<Words>) -> Answer {
+    async fn note(&self, Parameters(words): Parameters<Words>) -> ToolResult {
         let Words { path, run, text } = words;
         let at = self.at(OfRun { path, run })?;
         told(&self.connection().await?.client().add_note(NoteParams { at, text }).await?)
@@ -283,7 +283,7 @@ impl Tools {
 
     /// Answer a question of an agent.
     #[tool(annotations(destructive_hint = false))]
-    async fn answer(&self, Parameters(reply): Parameters<Reply>) -> Answer {
+    async fn answer(&self, Parameters(reply): Parameters<Reply>) -> ToolResult {
         let Reply { path, question: id, text } = reply;
         let path = path.map(|path| absolute(&path)).transpose()?;
         told(&self.connection().await?.client().answer(AnswerParams { path, id, text }).await?)
@@ -291,21 +291,21 @@ impl Tools {
 
     /// Approve what is waiting for a review.
     #[tool(annotations(destructive_hint = false))]
-    async fn approve(&self, Parameters(of): Parameters<OfRun>) -> Answer {
+    async fn approve(&self, Parameters(of): Parameters<OfRun>) -> ToolResult {
         let at = self.at(of)?;
         told(&self.connection().await?.client().approve(ApproveParams { at, signature: None }).await?)
     }
 
     /// Reject what is waiting for a review; the next session reads why.
     #[tool(annotations(destructive_hint = false))]
-    async fn reject(&self, Parameters(words): Parameters<Words>) -> Answer {
+    async fn reject(&self, Parameters(words): Parameters<Words>) -> ToolResult {
         let Words { path, run, text: reason } = words;
         let at = self.at(OfRun { path, run })?;
         told(&self.connection().await?.client().reject(RejectParams { at, reason, signature: None }).await?)
     }
 }
 
-impl Tools {
+impl McpTools {
     /// Makes them for a daemon, with those that steer where that was asked for.
     pub(crate) fn new(options: ConnectOptions, place: Option<WirePath>, is_steering: bool) -> Self {
         let router = if is_steering { Self::reads() + Self::steers() } else { Self::reads() };
@@ -342,7 +342,7 @@ fn absolute(path: &str) -> Result<WirePath, Failure> {
 }
 
 /// Returns an answer as the daemon gave it.
-fn told<T: Serialize>(reply: &T) -> Answer {
+fn told<T: Serialize>(reply: &T) -> ToolResult {
     let value = serde_json::to_value(reply);
     let value = value.map_err(|error| Failure::io("writing an answer", &error.into()))?;
     Ok(CallToolResult::structured(value))
@@ -362,7 +362,7 @@ impl IntoCallToolResult for Failure {
 }
 
 #[tool_handler(router = self.router)]
-impl ServerHandler for Tools {
+impl ServerHandler for McpTools {
     fn get_info(&self) -> ServerConfig {
         let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
         info.server_info = Implementation::new("runnerctl", env!("CARGO_PKG_VERSION"));

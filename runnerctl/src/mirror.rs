@@ -11,13 +11,13 @@ use protocol::error::ExitStatus;
 use protocol::request::AtRun;
 use tempfile::TempDir;
 
-use crate::commands::daemon::program as daemon_program;
+use crate::commands::daemon::find_daemon_program as daemon_program;
 use crate::failure::Failure;
 use crate::interrupts::unless_interrupted;
 use crate::invocation::Invocation;
-use crate::own_daemon::OwnDaemon;
-use crate::program::{Call, Said, Unstarted, run};
-use crate::submit::beginning::Beginning;
+use crate::own_daemon::TempDaemon;
+use crate::program::{ProgramCall, CommandOutput, LaunchError, run};
+use crate::submit::beginning::RunStart;
 
 /// What of a commit says how far a run is.
 const STATE: [&str; 3] = [".runner/GOAL.md", ".runner/prompts", ".runner/state"];
@@ -29,7 +29,7 @@ const NAMED: usize = 10;
 
 /// Where runs are looked at.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct FromRemote {
+pub(crate) struct RemoteArgs {
     /// Look at the runs of a git remote, without a daemon: its name in this repository, or its address
     #[arg(long, value_name = "REMOTE")]
     pub(crate) remote: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) struct FromRemote {
 
 /// What is looked at.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct RemoteQuery<'a> {
     /// The remote: its name in a repository, or its address.
     pub(crate) remote: &'a str,
     /// A path in that repository; the current directory where there is none.
@@ -45,12 +45,12 @@ pub(crate) struct Wanted<'a> {
     /// The run, or the beginning of its id; all of them where there is none.
     pub(crate) run: Option<&'a str>,
     /// How much of their branches is needed.
-    pub(crate) depth: Depth,
+    pub(crate) depth: FetchDepth,
 }
 
 /// How much of a branch is fetched from a remote that serves parts: others send more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub(crate) enum FetchDepth {
     /// The state of its last commit.
     Tip,
     /// All commits, and the state of the last one.
@@ -62,7 +62,7 @@ pub(crate) enum Depth {
 /// Asks something about the runs of a remote, in a repository that has their branches and nothing else.
 pub(crate) async fn within<T>(
     invocation: &Invocation<'_>,
-    wanted: Wanted<'_>,
+    wanted: RemoteQuery<'_>,
     asked: impl AsyncFnOnce(&Invocation<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     if let Some(host) = invocation.host.as_ref().or(invocation.hosts.first()) {
@@ -72,9 +72,9 @@ pub(crate) async fn within<T>(
     unless_interrupted("the look", async {
         let folder = tempfile::Builder::new().prefix("runnerd-").tempdir();
         let folder = folder.map_err(|error| Failure::io("making a folder for the branches", &error))?;
-        let mirror = Mirror { folder };
+        let mirror = MirrorRepo { folder };
         mirror.fill(invocation, wanted).await?;
-        let own = OwnDaemon::start().await?;
+        let own = TempDaemon::start().await?;
         let inside = invocation.apart(own.socket().to_owned(), mirror.folder.path().to_owned());
         let answer = asked(&inside).await;
         own.stop(&inside).await?;
@@ -98,12 +98,12 @@ pub(crate) async fn only(inside: &Invocation<'_>, run: Option<String>) -> Result
 }
 
 /// The repository of the command's own.
-struct Mirror {
+struct MirrorRepo {
     folder: TempDir,
 }
 
-impl Mirror {
-    async fn fill(&self, invocation: &Invocation<'_>, wanted: Wanted<'_>) -> Result<(), Failure> {
+impl MirrorRepo {
+    async fn fill(&self, invocation: &Invocation<'_>, wanted: RemoteQuery<'_>) -> Result<(), Failure> {
         let url = address(invocation, wanted).await?;
         let doing = format!("fetching the runs of {url}");
         // Not a bare one, since it is looked at as a person's; nothing is checked out.
@@ -112,9 +112,9 @@ impl Mirror {
         let run = format!("{}*", wanted.run.unwrap_or_default());
         let branches = format!("+refs/heads/runner/{run}:refs/heads/runner/{run}");
         let options: &[&str] = match wanted.depth {
-            Depth::Tip => &["--depth=1", "--filter=blob:none"],
-            Depth::Commits => &["--filter=tree:0"],
-            Depth::Whole => &[],
+            FetchDepth::Tip => &["--depth=1", "--filter=blob:none"],
+            FetchDepth::Commits => &["--filter=tree:0"],
+            FetchDepth::Whole => &[],
         };
         let fetch = [&FETCH, options, &["--", "origin", &branches]].concat();
         let fetched = self.git(&fetch, "").await?;
@@ -129,7 +129,7 @@ impl Mirror {
         if tips.is_empty() {
             return Err(nothing_there(&url, wanted.run));
         }
-        if wanted.depth == Depth::Whole { Ok(()) } else { self.fetch_state(&tips, &doing).await }
+        if wanted.depth == FetchDepth::Whole { Ok(()) } else { self.fetch_state(&tips, &doing).await }
     }
 
     /// Brings the state at the tips, all at once: git by itself would ask for one file after the other.
@@ -161,13 +161,13 @@ impl Mirror {
     }
 
     /// Runs git in it, which asks the remote for nothing by itself, and runs nothing of what is configured for repositories.
-    async fn git(&self, words: &[&str], input: &str) -> Result<Said, Failure> {
+    async fn git(&self, words: &[&str], input: &str) -> Result<CommandOutput, Failure> {
         let argv: Vec<OsString> = GIT.iter().chain(words).map(OsString::from).collect();
         let env = &[("GIT_NO_LAZY_FETCH", "1"), ("LC_ALL", "C")];
-        let said = run(Call { argv, folder: self.folder.path(), env, input: input.into(), tail: None }).await;
+        let said = run(ProgramCall { argv, folder: self.folder.path(), env, input: input.into(), tail: None }).await;
         said.map_err(|error| match error {
-            Unstarted::Failed(failure) => failure,
-            Unstarted::Missing => Failure::new(ExitStatus::Error, "missing_command", "there is no git on your PATH"),
+            LaunchError::Failed(failure) => failure,
+            LaunchError::Missing => Failure::new(ExitStatus::Error, "missing_command", "there is no git on your PATH"),
         })
     }
 }
@@ -192,14 +192,14 @@ const GIT: [&str; 13] = [
 const FETCH: [&str; 5] = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"];
 
 /// Returns the address of the remote, which is not asked.
-async fn address(invocation: &Invocation<'_>, wanted: Wanted<'_>) -> Result<String, Failure> {
+async fn address(invocation: &Invocation<'_>, wanted: RemoteQuery<'_>) -> Result<String, Failure> {
     let (runnerd, folder) = (daemon_program(), invocation.resolve(wanted.place)?);
     let is_name = !wanted.remote.contains(['/', ':']) && !invocation.resolve(Some(wanted.remote.as_ref()))?.is_dir();
     let here = folder.display().to_string();
     let path = invocation.resolve(Some(wanted.remote.as_ref()))?;
     let other = if path.is_dir() { path.display().to_string() } else { wanted.remote.to_owned() };
     let (place, remote) = if is_name { (here, wanted.remote) } else { (other, "origin") };
-    let beginning = Beginning { runnerd: &runnerd, place: &place, remote, run: "any", goal: None };
+    let beginning = RunStart { runnerd: &runnerd, place: &place, remote, run: "any", goal: None };
     let address = beginning.address(&invocation.resolve(None)?).await;
     address
         .map_err(|failure| failure.hint("git remote -v lists the remotes of a repository; an address will do as well"))

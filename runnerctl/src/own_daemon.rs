@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use crate::commands::daemon::program;
+use crate::commands::daemon::find_daemon_program;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
@@ -23,19 +23,19 @@ const GONE_WITHIN: Duration = Duration::from_secs(20);
 
 /// The daemon. It is killed where this is dropped before [`OwnDaemon::stop`].
 #[derive(Debug)]
-pub(crate) struct OwnDaemon {
+pub(crate) struct TempDaemon {
     process: Child,
     socket: PathBuf,
     _folder: TempDir,
 }
 
-impl OwnDaemon {
+impl TempDaemon {
     /// Starts the daemon and waits until it listens.
     pub(crate) async fn start() -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("runnerd-").tempdir();
         let folder = folder.map_err(|error| Failure::io("making a folder for the daemon", &error))?;
         let socket = folder.path().join("socket/runnerd.sock");
-        let program = program();
+        let program = find_daemon_program();
         let mut process = Command::new(&program)
             .arg(FLAG)
             .env(SOCKET_VARIABLE, &socket)

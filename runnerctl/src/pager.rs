@@ -20,12 +20,12 @@ const NOT_STARTED: [i32; 2] = [126, 127];
 #[derive(Debug)]
 pub(crate) struct Pager<'a> {
     ui: &'a Ui,
-    program: Option<Program>,
+    program: Option<PagerProcess>,
     has_color: bool,
 }
 
 #[derive(Debug)]
-struct Program {
+struct PagerProcess {
     child: Child,
     name: String,
     /// Ctrl-C is the pager's: this program is to outlive it.
@@ -58,11 +58,11 @@ impl<'a> Pager<'a> {
     }
 
     fn end(&mut self) -> Result<(), Failure> {
-        self.program.take().map_or(Ok(()), Program::end)
+        self.program.take().map_or(Ok(()), PagerProcess::end)
     }
 }
 
-impl Program {
+impl PagerProcess {
     fn end(mut self) -> Result<(), Failure> {
         drop(self.child.stdin.take());
         let status = self.child.wait().map_err(|error| Failure::io("waiting for the pager", &error))?;
@@ -81,7 +81,7 @@ impl Drop for Pager<'_> {
     }
 }
 
-fn start() -> Option<Program> {
+fn start() -> Option<PagerProcess> {
     let named = std::env::var("PAGER").ok();
     let mut command = match named.as_deref() {
         Some("" | "cat") => return None,
@@ -93,7 +93,7 @@ fn start() -> Option<Program> {
     }
     let child = command.stdin(Stdio::piped()).spawn().ok()?;
     let name = named.unwrap_or_else(|| "less".to_owned());
-    Some(Program { child, name, _interrupt: signal(SignalKind::interrupt()).ok() })
+    Some(PagerProcess { child, name, _interrupt: signal(SignalKind::interrupt()).ok() })
 }
 
 /// A person may have named a pager with its options.

@@ -47,7 +47,7 @@ const TOLD_LINES: usize = 20;
 
 /// One start of a program.
 #[derive(Debug)]
-pub(crate) struct Call<'a> {
+pub(crate) struct ProgramCall<'a> {
     /// The program and its arguments.
     pub(crate) argv: Vec<OsString>,
     /// The folder that it works in.
@@ -62,7 +62,7 @@ pub(crate) struct Call<'a> {
 
 /// What came of it.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     /// How it ended.
     pub(crate) ended: Ended,
     /// What it printed.
@@ -73,14 +73,14 @@ pub(crate) struct Said {
 
 /// Why there is nothing to tell of a program.
 #[derive(Debug)]
-pub(crate) enum Unstarted {
+pub(crate) enum LaunchError {
     /// There is no such program.
     Missing,
     /// Something else of the system.
     Failed(Failure),
 }
 
-impl Said {
+impl CommandOutput {
     /// Returns what it printed where it ended well; else the failure, which says what was being done.
     pub(crate) fn fine(self, kind: &'static str, doing: &str) -> Result<String, Failure> {
         if self.ended.success() { Ok(self.out) } else { Err(self.failure(kind, doing)) }
@@ -104,10 +104,10 @@ impl Said {
 }
 
 /// Runs a program to its end.
-pub(crate) async fn run(call: Call<'_>) -> Result<Said, Unstarted> {
+pub(crate) async fn run(call: ProgramCall<'_>) -> Result<CommandOutput, LaunchError> {
     let name = call.argv.first().cloned().unwrap_or_default();
     let failed = |error: io::Error| {
-        Unstarted::Failed(Failure::io(format!("running {} in {}", name.display(), call.folder.display()), &error))
+        LaunchError::Failed(Failure::io(format!("running {} in {}", name.display(), call.folder.display()), &error))
     };
     let mut command = Command::new(&name);
     command.args(call.argv.iter().skip(1)).current_dir(call.folder).envs(call.env.iter().copied());
@@ -119,8 +119,8 @@ pub(crate) async fn run(call: Call<'_>) -> Result<Said, Unstarted> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     ends_with_us(&mut command);
     let mut running = match command.spawn() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Unstarted::Missing),
-        child => Running(child.map_err(failed)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(LaunchError::Missing),
+        child => RunningChild(child.map_err(failed)?),
     };
     let child = &mut running.0;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -130,7 +130,7 @@ pub(crate) async fn run(call: Call<'_>) -> Result<Said, Unstarted> {
             let _ = stdin.write_all(&call.input).await;
         }
     };
-    let (mut out, mut complaint) = (Kept::of(call.tail), Kept::of(None));
+    let (mut out, mut complaint) = (StreamCapture::of(call.tail), StreamCapture::of(None));
     let ended = {
         let mut heard = pin!(async { tokio::join!(write, out.hear(stdout), complaint.hear(stderr)) });
         tokio::select! {
@@ -142,7 +142,7 @@ pub(crate) async fn run(call: Call<'_>) -> Result<Said, Unstarted> {
         }
     };
     let ended = ended.map_err(failed)?;
-    Ok(Said {
+    Ok(CommandOutput {
         ended,
         out: out.text().map_err(failed)?,
         complaint: complaint.text().unwrap_or_else(|error| error.to_string()),
@@ -151,9 +151,9 @@ pub(crate) async fn run(call: Call<'_>) -> Result<Said, Unstarted> {
 
 /// A program that is under way. Where nobody waits for its end any more it is asked to end, so that it ends what it has started,
 /// as git does with the `ssh` of a push; after a moment it is killed.
-struct Running(Child);
+struct RunningChild(Child);
 
-impl Drop for Running {
+impl Drop for RunningChild {
     fn drop(&mut self) {
         // One that has been waited for has no number any more.
         let Some(pid) = self.0.id().and_then(|pid| i32::try_from(pid).ok()) else { return };
@@ -186,13 +186,13 @@ fn ends_with_us(_command: &mut Command) {}
 
 /// What was read of a stream.
 #[derive(Debug, Default)]
-struct Kept {
+struct StreamCapture {
     bytes: Vec<u8>,
     tail: Option<usize>,
     failure: Option<io::Error>,
 }
 
-impl Kept {
+impl StreamCapture {
     /// Nothing yet; of more than `tail` bytes only the last will be kept.
     fn of(tail: Option<usize>) -> Self {
         Self { tail, ..Self::default() }
@@ -251,9 +251,9 @@ mod tests {
 
     use super::*;
 
-    async fn sh(script: &str, folder: &Path, tail: Option<usize>) -> Said {
+    async fn sh(script: &str, folder: &Path, tail: Option<usize>) -> CommandOutput {
         let argv = ["sh", "-c", script].map(OsString::from).to_vec();
-        run(Call { argv, folder, env: &[], input: Vec::new(), tail }).await.expect("sh runs")
+        run(ProgramCall { argv, folder, env: &[], input: Vec::new(), tail }).await.expect("sh runs")
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use crate::text::screen::Screen;
 
 /// A line of progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum ProgressLine {
     /// What is going on; the next one takes its place where that can be done.
     Passing {
         /// Iteration, phase and node.
@@ -29,7 +29,7 @@ pub(crate) enum Line {
 
 /// What was shown of a run so far.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct RunProgress {
     run: String,
     /// The iteration that is under way, and when it was first seen.
     live: Option<(u32, Timestamp)>,
@@ -41,14 +41,14 @@ pub(crate) struct Progress {
     obstacle: Option<String>,
 }
 
-impl Progress {
+impl RunProgress {
     /// Begins with nothing shown of a run.
     pub(crate) fn of(run: &str) -> Self {
         Self { run: run.to_owned(), ..Self::default() }
     }
 
     /// Returns the lines that an event is worth.
-    pub(crate) fn event(&mut self, event: &Event) -> Vec<Line> {
+    pub(crate) fn event(&mut self, event: &Event) -> Vec<ProgressLine> {
         if event.run.as_deref().is_some_and(|run| run != self.run) {
             return Vec::new();
         }
@@ -56,7 +56,7 @@ impl Progress {
             EventKind::Phase { phase, node } => self.phase(event, *phase, node.as_deref()),
             EventKind::Iteration { node, verdict, guard, .. } => {
                 let Some(iter) = event.iter else { return Vec::new() };
-                self.finished(&Finished { iter, node, verdict: *verdict, guard: *guard, ms: self.elapsed(event) })
+                self.finished(&FinishedIteration { iter, node, verdict: *verdict, guard: *guard, ms: self.elapsed(event) })
             }
             EventKind::Obstacle { message } => self.obstructed(message),
             EventKind::Reverted { paths } => vec![notice(&format!("put back: {}", paths.join(", ")))],
@@ -82,12 +82,12 @@ impl Progress {
     }
 
     /// Returns the lines that a state is worth: iterations that no event told of, and what the run waits for.
-    pub(crate) fn status(&mut self, run: &RunView, screen: &Screen) -> Vec<Line> {
+    pub(crate) fn status(&mut self, run: &RunView, screen: &Screen) -> Vec<ProgressLine> {
         let newest = run.recent.first().map_or(0, |iteration| iteration.iter);
         let shown = *self.shown.get_or_insert(newest);
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<ProgressLine> = Vec::new();
         for iteration in run.recent.iter().rev().filter(|iteration| iteration.iter > shown) {
-            lines.extend(self.finished(&Finished::from(iteration)));
+            lines.extend(self.finished(&FinishedIteration::from(iteration)));
         }
         let state = run.summary.state;
         if self.state.replace(state) != Some(state) && matches!(state, RunStatus::Queued | RunStatus::Waiting) {
@@ -99,7 +99,7 @@ impl Progress {
             let node = run.node.as_ref().map(|node| node.id.as_str());
             let elapsed_ms = between(phase.iteration_since, screen.now);
             lines.push(if phase.baseline {
-                Line::Passing { text: "the guard on the base".to_owned(), elapsed_ms }
+                ProgressLine::Passing { text: "the guard on the base".to_owned(), elapsed_ms }
             } else {
                 passing(run.iteration, phase.name, node, elapsed_ms)
             });
@@ -107,7 +107,7 @@ impl Progress {
         lines
     }
 
-    fn phase(&mut self, event: &Event, phase: PhaseName, node: Option<&str>) -> Vec<Line> {
+    fn phase(&mut self, event: &Event, phase: PhaseName, node: Option<&str>) -> Vec<ProgressLine> {
         let Some(iter) = event.iter else { return Vec::new() };
         if self.live.is_none_or(|(live, _)| live != iter) {
             self.live = Some((iter, event.time));
@@ -125,15 +125,15 @@ impl Progress {
         (Some(live) == event.iter).then(|| between(since, event.time))
     }
 
-    fn finished(&mut self, iteration: &Finished<'_>) -> Vec<Line> {
+    fn finished(&mut self, iteration: &FinishedIteration<'_>) -> Vec<ProgressLine> {
         if self.shown.is_some_and(|shown| iteration.iter <= shown) {
             return Vec::new();
         }
         self.shown = Some(iteration.iter);
-        vec![Line::Lasting(iteration.line())]
+        vec![ProgressLine::Lasting(iteration.line())]
     }
 
-    fn obstructed(&mut self, message: &str) -> Vec<Line> {
+    fn obstructed(&mut self, message: &str) -> Vec<ProgressLine> {
         if self.obstacle.as_deref() == Some(message) {
             return Vec::new();
         }
@@ -143,7 +143,7 @@ impl Progress {
 }
 
 /// A finished iteration, as an event or a state tells of it.
-struct Finished<'a> {
+struct FinishedIteration<'a> {
     iter: u32,
     node: &'a str,
     verdict: VerdictName,
@@ -151,13 +151,13 @@ struct Finished<'a> {
     ms: Option<u64>,
 }
 
-impl<'a> From<&'a IterationView> for Finished<'a> {
+impl<'a> From<&'a IterationView> for FinishedIteration<'a> {
     fn from(view: &'a IterationView) -> Self {
         Self { iter: view.iter, node: &view.node, verdict: view.verdict, guard: view.guard, ms: view.duration_ms }
     }
 }
 
-impl Finished<'_> {
+impl FinishedIteration<'_> {
     fn line(&self) -> String {
         let verdict = paint(of_verdict(self.verdict), self.verdict.plain());
         let guard = paint(of_guard(self.guard), &format!("guard={}", self.guard));
@@ -166,9 +166,9 @@ impl Finished<'_> {
     }
 }
 
-fn passing(iter: u32, phase: PhaseName, node: Option<&str>, elapsed_ms: u64) -> Line {
+fn passing(iter: u32, phase: PhaseName, node: Option<&str>, elapsed_ms: u64) -> ProgressLine {
     let text = format!("{iter:04} {:<7}  {}", phase.as_str(), safe(node.unwrap_or_default()));
-    Line::Passing { text: text.trim_end().to_owned(), elapsed_ms }
+    ProgressLine::Passing { text: text.trim_end().to_owned(), elapsed_ms }
 }
 
 /// Returns a sentence on files that hold secrets.
@@ -183,8 +183,8 @@ pub(crate) fn told_refusal(method: &str, pid: Option<i32>) -> String {
     format!("{process} inside an iteration called `{method}`; it was refused")
 }
 
-fn notice(message: &str) -> Line {
-    Line::Lasting(paint(LOOK, &safe(message)))
+fn notice(message: &str) -> ProgressLine {
+    ProgressLine::Lasting(paint(LOOK, &safe(message)))
 }
 
 fn waiting(run: &RunView, screen: &Screen) -> String {
@@ -227,17 +227,17 @@ mod tests {
         }
     }
 
-    fn text(lines: &[Line]) -> String {
-        let line = |line: &Line| match line {
-            Line::Passing { text, elapsed_ms } => format!("~ {text}  {}\n", seconds(*elapsed_ms)),
-            Line::Lasting(text) => format!("{}\n", strip_str(text)),
+    fn text(lines: &[ProgressLine]) -> String {
+        let line = |line: &ProgressLine| match line {
+            ProgressLine::Passing { text, elapsed_ms } => format!("~ {text}  {}\n", seconds(*elapsed_ms)),
+            ProgressLine::Lasting(text) => format!("{}\n", strip_str(text)),
         };
         lines.iter().map(line).collect()
     }
 
     #[test]
     fn an_iteration_is_a_line_per_phase_and_one_that_stays() {
-        let mut progress = Progress::of("run-1a2b3c4d");
+        let mut progress = RunProgress::of("run-1a2b3c4d");
         let events = [
             event(3, 0, phase(PhaseName::Work)),
             event(3, 12, phase(PhaseName::Guard)),
@@ -245,7 +245,7 @@ mod tests {
             event(3, 14, over(VerdictName::RedGuard, GuardOutcome::Fail)),
             event(3, 14, phase(PhaseName::Over)),
         ];
-        let lines: Vec<Line> = events.iter().flat_map(|event| progress.event(event)).collect();
+        let lines: Vec<ProgressLine> = events.iter().flat_map(|event| progress.event(event)).collect();
         insta::assert_snapshot!(text(&lines), @r"
         ~ 0003 work     parser.lex  0s
         ~ 0003 guard    parser.lex  12s
@@ -256,20 +256,20 @@ mod tests {
 
     #[test]
     fn another_run_of_the_repository_is_not_shown() {
-        let mut progress = Progress::of("run-other");
+        let mut progress = RunProgress::of("run-other");
         assert_eq!(progress.event(&event(3, 0, phase(PhaseName::Work))), []);
     }
 
     #[test]
     fn iterations_that_ended_before_are_not_told() {
-        let mut progress = Progress::of("run-1a2b3c4d");
+        let mut progress = RunProgress::of("run-1a2b3c4d");
         let lines = progress.status(&samples::run(), &Screen::fixed());
         insta::assert_snapshot!(text(&lines), @"~ 0004 guard    parser.lex  12s");
     }
 
     #[test]
     fn an_iteration_that_no_event_told_of_is_caught_up_once() {
-        let mut progress = Progress::of("run-1a2b3c4d");
+        let mut progress = RunProgress::of("run-1a2b3c4d");
         let mut run = samples::run();
         run.recent.remove(0);
         progress.status(&run, &Screen::fixed());
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_told_once_with_its_end() {
-        let mut progress = Progress::of("run-1a2b3c4d");
+        let mut progress = RunProgress::of("run-1a2b3c4d");
         let mut run = samples::run();
         run.summary.state = RunStatus::Waiting;
         run.phase = None;
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn an_obstacle_that_stays_is_told_once() {
-        let mut progress = Progress::of("run-1a2b3c4d");
+        let mut progress = RunProgress::of("run-1a2b3c4d");
         let full = || event(3, 0, EventKind::Obstacle { message: "no space left on the disk".into() });
         assert_eq!(progress.event(&full()).len(), 1);
         assert_eq!(progress.event(&full()), []);

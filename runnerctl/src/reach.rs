@@ -17,7 +17,7 @@ const HOSTS_HINT: &str =
 
 /// What a command is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Subject {
+enum TargetKind {
     /// Asks a daemon, which may be on another machine.
     Daemon,
     /// Asks one daemon, or several side by side.
@@ -37,15 +37,15 @@ pub(crate) fn hosts_of(cli: &Cli) -> Result<Vec<Host>, Failure> {
     let is_named = !named.is_empty();
     let hosts = match is_named {
         true => named,
-        false if cli.global.socket.is_some() || subject == Subject::Apart => Vec::new(),
+        false if cli.global.socket.is_some() || subject == TargetKind::Apart => Vec::new(),
         false => of_variable()?.into_iter().collect(),
     };
     match (hosts.as_slice(), subject) {
-        ([], _) | (_, Subject::Daemons) => Ok(hosts),
-        ([_], Subject::Daemon) if !cli.global.all_hosts => Ok(hosts),
-        ([host, ..], Subject::Machine(words)) => Err(mixed(words, host, is_named)),
-        (_, Subject::Apart) => Err(Failure::usage("this command asks no daemon: leave --host away")),
-        ([first, ..], Subject::Daemon) => {
+        ([], _) | (_, TargetKind::Daemons) => Ok(hosts),
+        ([_], TargetKind::Daemon) if !cli.global.all_hosts => Ok(hosts),
+        ([host, ..], TargetKind::Machine(words)) => Err(mixed(words, host, is_named)),
+        (_, TargetKind::Apart) => Err(Failure::usage("this command asks no daemon: leave --host away")),
+        ([first, ..], TargetKind::Daemon) => {
             let message = "this command asks one machine alone";
             Err(Failure::usage(message)
                 .hint(format!("name one: --host {first}; status, watch, questions and ui ask several")))
@@ -108,7 +108,7 @@ fn mixed(words: &str, host: &Host, is_named: bool) -> Failure {
     Failure::new(ExitStatus::Usage, Failure::ELSEWHERE, message).hint(there + &here)
 }
 
-fn subject(command: &Command) -> Subject {
+fn subject(command: &Command) -> TargetKind {
     match command {
         Command::Start(_)
         | Command::Pause(_)
@@ -138,22 +138,22 @@ fn subject(command: &Command) -> Subject {
         | Command::Config(_)
         | Command::Validate(_)
         | Command::Gc(_)
-        | Command::Repos(_) => Subject::Daemon,
-        Command::Status(_) | Command::Questions(_) | Command::Watch(_) | Command::Ui(_) => Subject::Daemons,
-        Command::Daemon(args) if args.is_run() => Subject::Machine("daemon run"),
-        Command::Export(_) | Command::Daemon(_) => Subject::Daemon,
-        Command::Deliver(_) => Subject::Machine("deliver"),
-        Command::Submit(_) => Subject::Machine("submit"),
-        Command::Service(_) => Subject::Machine("service"),
-        Command::Doctor(_) => Subject::Machine("doctor"),
-        Command::Uninstall(_) => Subject::Machine("uninstall"),
-        Command::Version(_) => Subject::Machine("version"),
-        Command::SelfUpdate(_) => Subject::Machine("self-update"),
+        | Command::Repos(_) => TargetKind::Daemon,
+        Command::Status(_) | Command::Questions(_) | Command::Watch(_) | Command::Ui(_) => TargetKind::Daemons,
+        Command::Daemon(args) if args.is_run() => TargetKind::Machine("daemon run"),
+        Command::Export(_) | Command::Daemon(_) => TargetKind::Daemon,
+        Command::Deliver(_) => TargetKind::Machine("deliver"),
+        Command::Submit(_) => TargetKind::Machine("submit"),
+        Command::Service(_) => TargetKind::Machine("service"),
+        Command::Doctor(_) => TargetKind::Machine("doctor"),
+        Command::Uninstall(_) => TargetKind::Machine("uninstall"),
+        Command::Version(_) => TargetKind::Machine("version"),
+        Command::SelfUpdate(_) => TargetKind::Machine("self-update"),
         Command::Demo(_)
         | Command::Stdio(_)
         | Command::Completions(_)
         | Command::Man(_)
         | Command::Help(_)
-        | Command::DemoAgent => Subject::Apart,
+        | Command::DemoAgent => TargetKind::Apart,
     }
 }

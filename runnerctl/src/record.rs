@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 /// An iteration, of the current run where none is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct RecordSelector {
     /// Id of the run or a unique prefix.
     pub(crate) run: Option<String>,
     /// Number of the iteration.
@@ -13,7 +13,7 @@ pub(crate) struct Record {
     pub(crate) wait: Option<u32>,
 }
 
-impl FromStr for Record {
+impl FromStr for RecordSelector {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn a_record_has_a_number_and_perhaps_a_run_and_a_wait() {
-        let named = |text: &str| text.parse::<Record>().map(|record| (record.run, record.iter, record.wait));
+        let named = |text: &str| text.parse::<RecordSelector>().map(|record| (record.run, record.iter, record.wait));
         assert_eq!(named("0007"), Ok((None, 7, None)));
         assert_eq!(named("7.w2"), Ok((None, 7, Some(2))));
         assert_eq!(named("port-1.2/7"), Ok((Some("port-1.2".into()), 7, None)));

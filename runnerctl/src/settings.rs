@@ -14,7 +14,7 @@ use protocol::paths::client_settings;
 use serde::Deserialize;
 
 use crate::failure::Failure;
-use crate::submit::engine::Engine;
+use crate::submit::engine::BatchSystem;
 
 /// The word for a file that cannot be read as what it is.
 const INVALID: &str = "invalid_file";
@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     #[serde(default)]
     pub(crate) hosts: BTreeMap<String, HostUrl>,
     #[serde(default)]
-    engine: Engines,
+    engine: BatchSystemsTable,
     #[serde(skip)]
     file: PathBuf,
 }
@@ -49,16 +49,16 @@ impl TryFrom<String> for HostUrl {
 
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Engines {
-    slurm: EngineSettings,
-    kubernetes: EngineSettings,
-    command: EngineSettings,
+struct BatchSystemsTable {
+    slurm: BatchSystemSettings,
+    kubernetes: BatchSystemSettings,
+    command: BatchSystemSettings,
 }
 
 /// `[engine.<name>]`.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct EngineSettings {
+pub(crate) struct BatchSystemSettings {
     /// A template in the place of the one that comes with the program; relative to the folder of the settings.
     pub(crate) template: Option<PathBuf>,
     /// The program that takes a job from standard input, and its arguments.
@@ -102,15 +102,15 @@ impl Settings {
     }
 
     /// Returns the settings of an engine.
-    pub(crate) fn engine(&self, engine: Engine) -> EngineSettings {
-        let Engines { slurm, kubernetes, command } = self.engine.clone();
+    pub(crate) fn engine(&self, engine: BatchSystem) -> BatchSystemSettings {
+        let BatchSystemsTable { slurm, kubernetes, command } = self.engine.clone();
         let found = match engine {
-            Engine::Slurm => slurm,
-            Engine::Kubernetes => kubernetes,
-            Engine::Command => command,
+            BatchSystem::Slurm => slurm,
+            BatchSystem::Kubernetes => kubernetes,
+            BatchSystem::Command => command,
         };
         let template = found.template.map(|path| self.file.parent().map_or(path.clone(), |folder| folder.join(path)));
-        EngineSettings { template, file: self.file.clone(), ..found }
+        BatchSystemSettings { template, file: self.file.clone(), ..found }
     }
 }
 
@@ -132,9 +132,9 @@ mod tests {
     #[test]
     fn a_template_stands_beside_the_settings() {
         let settings = parse("[engine.slurm]\ntemplate = \"a.sh\"\n").expect("it can be read");
-        let template = settings.engine(Engine::Slurm).template.expect("one is named");
+        let template = settings.engine(BatchSystem::Slurm).template.expect("one is named");
         assert_eq!(template, PathBuf::from("/home/u/.config/runnerctl/a.sh"));
-        assert_eq!(settings.engine(Engine::Kubernetes).template, None);
+        assert_eq!(settings.engine(BatchSystem::Kubernetes).template, None);
     }
 
     #[test]

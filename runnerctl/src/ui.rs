@@ -7,7 +7,7 @@ use protocol::error::ExitStatus;
 use protocol::host::Host;
 use serde::Serialize;
 
-use crate::args::{Color, Global};
+use crate::args::{ColorWhen, GlobalArgs};
 use crate::failure::Failure;
 use crate::text::safe::{ascii_marks, safe_json};
 use crate::text::screen::{Screen, is_plain_wanted};
@@ -23,7 +23,7 @@ pub(crate) struct Ui {
 
 /// An answer with the name of its form in front.
 #[derive(Serialize)]
-struct Tagged<'a, T> {
+struct TaggedBody<'a, T> {
     schema: String,
     #[serde(flatten)]
     body: &'a T,
@@ -31,13 +31,13 @@ struct Tagged<'a, T> {
 
 impl Ui {
     /// Looks at the options and the terminal.
-    pub(crate) fn from_terminal(global: &Global) -> Self {
+    pub(crate) fn from_terminal(global: &GlobalArgs) -> Self {
         let is_plain = global.plain || is_plain_wanted(|name| std::env::var(name).ok());
         match global.color {
-            Color::Auto if is_plain => anstream::ColorChoice::Never,
-            Color::Auto => anstream::ColorChoice::Auto,
-            Color::Always => anstream::ColorChoice::Always,
-            Color::Never => anstream::ColorChoice::Never,
+            ColorWhen::Auto if is_plain => anstream::ColorChoice::Never,
+            ColorWhen::Auto => anstream::ColorChoice::Auto,
+            ColorWhen::Always => anstream::ColorChoice::Always,
+            ColorWhen::Never => anstream::ColorChoice::Never,
         }
         .write_global();
         Self { json: global.json, quiet: global.quiet, screen: Screen::of_stdout(is_plain) }
@@ -81,7 +81,7 @@ impl Ui {
 
     /// Prints one JSON object named `runner/<name>.v1` on a line.
     pub(crate) fn object<T: Serialize>(name: &str, body: &T) -> Result<(), Failure> {
-        let tagged = Tagged { schema: format!("runner/{name}.v1"), body };
+        let tagged = TaggedBody { schema: format!("runner/{name}.v1"), body };
         let line = serde_json::to_string(&tagged).expect("BUG: an answer is not an object");
         print(&(safe_json(&line) + "\n"))
     }

@@ -12,12 +12,12 @@ use protocol::view::{RunView, StatusView};
 use protocol::words::RunStatus;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::commands::deliver::when_completed;
-use crate::commands::outcome;
+use crate::commands::deliver::deliver_on_complete;
+use crate::commands::run_exit_status;
 use crate::failure::Failure;
-use crate::feed::{AWAY, Feed, News};
+use crate::feed::{AWAY, EventFeed, FeedUpdate};
 use crate::invocation::Invocation;
-use crate::progress::{Line, Progress};
+use crate::progress::{ProgressLine, RunProgress};
 use crate::text::measure::{seconds, span};
 use crate::text::run::{headline, stop_reason};
 use crate::text::screen::Screen;
@@ -30,7 +30,7 @@ const TICK: Duration = Duration::from_millis(120);
 pub(crate) async fn wait(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<ExitStatus, Failure> {
     let status = follow(invocation, path.clone(), run.clone()).await?;
     if status == ExitStatus::Fine {
-        when_completed(invocation, path, run).await?;
+        deliver_on_complete(invocation, path, run).await?;
     }
     Ok(status)
 }
@@ -38,8 +38,8 @@ pub(crate) async fn wait(invocation: &Invocation<'_>, path: WirePath, run: Strin
 async fn follow(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<ExitStatus, Failure> {
     // From here on Ctrl-C has this meaning, whatever is awaited at the moment.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
-    let mut watch = Watch::new(invocation.ui, &run);
-    let mut feed = Feed::open(invocation, AtRun { path, run: Some(run) }).await?;
+    let mut watch = RunWatcher::new(invocation.ui, &run);
+    let mut feed = EventFeed::open(invocation, AtRun { path, run: Some(run) }).await?;
     loop {
         tokio::select! {
             news = feed.next() => if let Some(status) = watch.take(news?)? {
@@ -54,21 +54,21 @@ async fn follow(invocation: &Invocation<'_>, path: WirePath, run: String) -> Res
     }
 }
 
-struct Watch<'a> {
+struct RunWatcher<'a> {
     ui: &'a Ui,
-    progress: Progress,
-    lines: Lines<'a>,
+    progress: RunProgress,
+    lines: ProgressLines<'a>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> RunWatcher<'a> {
     fn new(ui: &'a Ui, run: &str) -> Self {
-        Self { ui, progress: Progress::of(run), lines: Lines::new(ui) }
+        Self { ui, progress: RunProgress::of(run), lines: ProgressLines::new(ui) }
     }
 
     /// Shows a piece of news and returns the exit code where it was the last.
-    fn take(&mut self, news: News<StatusView>) -> Result<Option<ExitStatus>, Failure> {
+    fn take(&mut self, news: FeedUpdate<StatusView>) -> Result<Option<ExitStatus>, Failure> {
         match news {
-            News::Event(event) => {
+            FeedUpdate::Event(event) => {
                 if self.ui.json {
                     Ui::object("event", &event)?;
                 }
@@ -76,11 +76,11 @@ impl<'a> Watch<'a> {
                 self.lines.show(lines);
                 Ok(None)
             }
-            News::Lost => {
-                self.lines.show(vec![Line::Lasting(AWAY.to_owned())]);
+            FeedUpdate::Lost => {
+                self.lines.show(vec![ProgressLine::Lasting(AWAY.to_owned())]);
                 Ok(None)
             }
-            News::Status(status) => self.status(&status),
+            FeedUpdate::Status(status) => self.status(&status),
         }
     }
 
@@ -89,7 +89,7 @@ impl<'a> Watch<'a> {
         let run = &held(run, status);
         let lines = self.progress.status(run, &self.ui.screen());
         self.lines.show(lines);
-        let Some(code) = outcome(run.summary.state) else { return Ok(None) };
+        let Some(code) = run_exit_status(run.summary.state) else { return Ok(None) };
         self.lines.end();
         self.ui.answer("status", status, |screen| ending(run, screen))?;
         Ok(Some(code))
@@ -113,29 +113,29 @@ pub(crate) fn ending(run: &RunView, screen: &Screen) -> String {
 }
 
 /// Where lines of progress go: one place of a terminal, or one line each.
-pub(crate) struct Lines<'a> {
+pub(crate) struct ProgressLines<'a> {
     ui: &'a Ui,
     bar: Option<ProgressBar>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> ProgressLines<'a> {
     /// Begins to show progress.
     pub(crate) fn new(ui: &'a Ui) -> Self {
         Self { ui, bar: ui.is_live().then(|| bar(ui)) }
     }
 
     /// Shows lines.
-    pub(crate) fn show(&self, lines: Vec<Line>) {
+    pub(crate) fn show(&self, lines: Vec<ProgressLine>) {
         for line in lines {
             match (&self.bar, line) {
-                (Some(bar), Line::Passing { text, elapsed_ms }) => {
+                (Some(bar), ProgressLine::Passing { text, elapsed_ms }) => {
                     bar.set_message(text);
                     bar.set_elapsed(Duration::from_millis(elapsed_ms));
                 }
-                (None, Line::Passing { text, elapsed_ms }) => {
+                (None, ProgressLine::Passing { text, elapsed_ms }) => {
                     self.ui.note(&format!("{text}  {}\n", seconds(elapsed_ms)));
                 }
-                (_, Line::Lasting(text)) => self.apart(|| self.ui.note(&(text + "\n"))),
+                (_, ProgressLine::Lasting(text)) => self.apart(|| self.ui.note(&(text + "\n"))),
             }
         }
     }

@@ -12,12 +12,12 @@ use protocol::client::{CallError, Connection};
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::reply::ReviewReply;
 use protocol::request::AtRun;
-use protocol::review::{NAMESPACE, PendingReview, Word};
+use protocol::review::{NAMESPACE, PendingReview, ReviewStatement};
 use protocol::words::ReviewVerdict;
 use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, is_refusal};
-use crate::program::{self, Call, Said, Unstarted};
+use crate::program::{self, ProgramCall, CommandOutput, LaunchError};
 use crate::text::safe::safe;
 use crate::ui::Ui;
 
@@ -28,7 +28,7 @@ const GITS: &str = "user.signingKey";
 
 /// What is to be said.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Saying<'a> {
+pub(crate) struct ReviewDecision<'a> {
     /// Of which run.
     pub(crate) at: &'a AtRun,
     /// What was decided.
@@ -40,7 +40,7 @@ pub(crate) struct Saying<'a> {
 /// Says a word, and says it once more with a signature where the run takes no other.
 pub(crate) async fn say(
     (ui, connection): (&Ui, &Connection),
-    saying: Saying<'_>,
+    saying: ReviewDecision<'_>,
     request: impl AsyncFn(Option<String>) -> Result<ReviewReply, Error>,
 ) -> Result<ReviewReply, Failure> {
     let error = match request(None).await {
@@ -53,7 +53,7 @@ pub(crate) async fn say(
     let on = connection.client().pending_review(saying.at.clone()).await?;
     let key = key().await?;
     ui.note(&told(&on, saying.verdict, &key));
-    let word = Word { on: &on, verdict: saying.verdict, reason: saying.reason };
+    let word = ReviewStatement { on: &on, verdict: saying.verdict, reason: saying.reason };
     Ok(request(Some(signed(&key, &word).await?)).await?)
 }
 
@@ -87,7 +87,7 @@ async fn setting(name: &str) -> Result<Option<String>, Failure> {
 }
 
 /// Has a word signed, and returns the signature without the lines around it.
-async fn signed(key: &str, word: &Word<'_>) -> Result<String, Failure> {
+async fn signed(key: &str, word: &ReviewStatement<'_>) -> Result<String, Failure> {
     let public = public(key)?;
     let mut argv = ["ssh-keygen", "-q", "-Y", "sign", "-n", NAMESPACE].map(OsString::from).to_vec();
     match &public {
@@ -113,12 +113,12 @@ fn public(key: &str) -> Result<Option<NamedTempFile>, Failure> {
     Ok(Some(file))
 }
 
-async fn run(argv: Vec<OsString>, input: Vec<u8>) -> Result<Said, Failure> {
+async fn run(argv: Vec<OsString>, input: Vec<u8>) -> Result<CommandOutput, Failure> {
     let name = argv.first().map(|name| name.display().to_string()).unwrap_or_default();
-    let call = Call { argv, folder: Path::new("."), env: &[], input, tail: None };
+    let call = ProgramCall { argv, folder: Path::new("."), env: &[], input, tail: None };
     program::run(call).await.map_err(|error| match error {
-        Unstarted::Missing => unsigned(&format!("a review of this run has to be signed, and {name} is not installed")),
-        Unstarted::Failed(failure) => failure,
+        LaunchError::Missing => unsigned(&format!("a review of this run has to be signed, and {name} is not installed")),
+        LaunchError::Failed(failure) => failure,
     })
 }
 

@@ -5,7 +5,7 @@ mod fake;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
-use fake::{Chapter, FakeDaemon, text};
+use fake::{EventScript, FakeDaemon, text};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::error::{ErrorData, ErrorKind};
@@ -40,7 +40,7 @@ fn started() -> Value {
 
 #[test]
 fn waiting_tells_each_phase_and_ends_with_the_state_of_the_run() {
-    let chapter = Chapter { events: red_iteration(), status: status("stuck"), dies: false };
+    let chapter = EventScript { events: red_iteration(), status: status("stuck"), dies: false };
     let daemon = FakeDaemon::start().answers("run.start", started()).answers("run.status", status("running"));
     let daemon = daemon.tells(vec![chapter]);
     let output = daemon.client(&["start", "--wait", "-m", "goal"]).output().expect("runs");
@@ -58,8 +58,8 @@ fn waiting_tells_each_phase_and_ends_with_the_state_of_the_run() {
 
 #[test]
 fn waiting_outlives_a_restart_of_the_daemon() {
-    let first = Chapter { events: red_iteration(), status: status("running"), dies: true };
-    let second = Chapter { events: Vec::new(), status: status("completed"), dies: false };
+    let first = EventScript { events: red_iteration(), status: status("running"), dies: true };
+    let second = EventScript { events: Vec::new(), status: status("completed"), dies: false };
     let daemon = FakeDaemon::start().answers("run.start", started()).answers("run.status", status("running"));
     let daemon = daemon.tells(vec![first, second]);
     let output = daemon.client(&["start", "--wait"]).output().expect("runs");
@@ -70,7 +70,7 @@ fn waiting_outlives_a_restart_of_the_daemon() {
 
 #[test]
 fn waiting_with_json_is_a_line_per_event_and_the_state_last() {
-    let chapter = Chapter { events: red_iteration(), status: status("completed"), dies: false };
+    let chapter = EventScript { events: red_iteration(), status: status("completed"), dies: false };
     let daemon = FakeDaemon::start().answers("run.start", started()).answers("run.status", status("running"));
     let daemon = daemon.tells(vec![chapter]);
     let output = daemon.client(&["start", "--wait", "--json"]).output().expect("runs");
@@ -86,7 +86,7 @@ fn waiting_with_json_is_a_line_per_event_and_the_state_last() {
 #[test]
 fn ctrl_c_ends_the_watching_and_not_the_run() {
     let daemon = FakeDaemon::start().answers("run.start", started()).answers("run.status", status("running"));
-    let daemon = daemon.tells(vec![Chapter { events: red_iteration(), status: status("running"), dies: false }]);
+    let daemon = daemon.tells(vec![EventScript { events: red_iteration(), status: status("running"), dies: false }]);
     let mut client =
         daemon.client(&["start", "--wait"]).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("spawns");
     let mut stderr = BufReader::new(client.stderr.take().expect("a pipe"));

@@ -11,32 +11,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use protocol::command::{Command, Ways};
+use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::StartParams;
-use runner_core::obstacle::Nature;
-use runner_core::run::{Beginning, Start};
+use runner_core::obstacle::Transience;
+use runner_core::run::{StartSpec, StartRequest};
 use runner_core::{git_version, shell, uncommitted};
 
-use crate::agent::{self, Candidates};
-use crate::causes::in_one_line;
+use crate::agent::{self, AgentCandidates};
+use crate::causes::display_chain;
 use crate::config::{self, RepoConfig};
 use crate::containment_check;
-use crate::git::{Change, GitError, Head, Id, Repository};
-use crate::obstruction::Obstructs as _;
-use crate::process::{Launcher, Offer};
+use crate::git::{WorktreeChange, GitError, Head, Id, Repository};
+use crate::obstruction::Retryable as _;
+use crate::process::{Launcher, HostCapabilities};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
-use crate::worker::{self, IdChoice, StartOrder, Trusted};
+use crate::worker::{self, IdChoice, StartOrder, PinnedRepo};
 
-pub use self::fork::fork;
-use self::identity::{Meant, choose_id, refuse_other_case};
-pub use self::isolated::{Isolated, Taken, comes_along, isolated};
+pub use self::fork::check_fork;
+use self::identity::{StartTarget, choose_run, refuse_other_case};
+pub use self::isolated::{IsolatedStart, CarriedFile, read_carried_files, check_isolated};
 pub use self::programs::find as find_programs;
-pub use self::users::{users_configuration, users_push};
+pub use self::users::{check_user_config, check_user_push};
 
 /// Paths shown of a dirty tree.
 const SHOWN_PATHS: usize = 10;
@@ -46,15 +46,15 @@ const SHOWN_PATHS: usize = 10;
 /// A note of a known one that cannot be trusted is the worker's to tell: a repository can be found without.
 ///
 /// `known` is asked for the known work trees that are one of these folders.
-pub fn repository(path: &Path, known: impl FnOnce(&BTreeSet<&Path>) -> Vec<Trusted>) -> Result<Repository, ErrorData> {
+pub fn find_repository(path: &Path, known: impl FnOnce(&BTreeSet<&Path>) -> Vec<PinnedRepo>) -> Result<Repository, ErrorData> {
     let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let around = known(&place.ancestors().collect()).into_iter().filter(|known| !is_nested(&place, known.work_tree()));
     let captured = around
         .max_by_key(|known| known.work_tree().as_os_str().len())
-        .and_then(|known| known.repository().ok().flatten());
+        .and_then(|known| known.try_open().ok().flatten());
     match captured {
         Some(repository) => Ok(repository),
-        None => present(path),
+        None => open_current(path),
     }
 }
 
@@ -70,19 +70,19 @@ fn quoted_path(path: &Path) -> String {
 }
 
 /// Finds the repository around a path, with the configuration that a person has now.
-pub fn present(path: &Path) -> Result<Repository, ErrorData> {
+pub fn open_current(path: &Path) -> Result<Repository, ErrorData> {
     Repository::discover(path).map_err(|error| {
         let message = format!("no usable git work tree at {}", path.display());
         let refused = ErrorData::new(ErrorKind::NotARepository, message);
-        let causes = vec![in_one_line(&error)];
+        let causes = vec![display_chain(&error)];
         let hint = match &error {
-            _ if !path.exists() => Ways::from("name an existing path"),
-            GitError::Bare { .. } => Ways::from("git worktree add FOLDER, and name that"),
+            _ if !path.exists() => NextSteps::from("name an existing path"),
+            GitError::BareRepository { .. } => NextSteps::from("git worktree add FOLDER, and name that"),
             GitError::ForeignOwner { path } => match path.to_str() {
                 Some(path) => Command::trust(path).into(),
-                None => Ways::from("name its folder in git config --global safe.directory"),
+                None => NextSteps::from("name its folder in git config --global safe.directory"),
             },
-            _ => Ways::from("git init, or name a path inside a git work tree"),
+            _ => NextSteps::from("git init, or name a path inside a git work tree"),
         };
         ErrorData { causes, ..refused.hint(hint) }
     })
@@ -90,16 +90,16 @@ pub fn present(path: &Path) -> Result<Repository, ErrorData> {
 
 /// Turns an error of git into one for the client.
 pub fn git_error(error: &GitError) -> ErrorData {
-    if error.nature() == Nature::Lost {
+    if error.transience() == Transience::Lost {
         let lost = ErrorData::new(ErrorKind::Held, error.to_string()).caused_by(error);
         let remedy = error.remedy().unwrap_or_default();
         return lost.hint(format!("{remedy}, then: runnerctl resume; or: runnerctl cancel"));
     }
-    if let (GitError::NoRoom { .. }, Some(remedy)) = (error, error.remedy()) {
+    if let (GitError::RefConflict { .. }, Some(remedy)) = (error, error.remedy()) {
         return ErrorData::new(ErrorKind::WrongState, error.to_string()).hint(remedy);
     }
-    if matches!(error, GitError::NotCaptured { .. }) {
-        let held = ErrorData::new(ErrorKind::Held, in_one_line(error));
+    if matches!(error, GitError::PinnedConfigLost { .. }) {
+        let held = ErrorData::new(ErrorKind::Held, display_chain(error));
         return held.hint("put the file back as the daemon wrote it, then: runnerctl resume; or: runnerctl cancel");
     }
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
@@ -107,7 +107,7 @@ pub fn git_error(error: &GitError) -> ErrorData {
 
 /// What a configuration would run, and whether this user must confirm it first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Commands {
+pub struct StartCommands {
     /// Digest of the commands.
     pub digest: String,
     /// The commands, to be shown.
@@ -120,97 +120,97 @@ pub struct Commands {
 
 /// What a start meets.
 #[derive(Debug, Clone, Copy)]
-pub struct Ground<'a> {
+pub struct StartPreconditions<'a> {
     /// Whether a run is at work in the work tree.
     pub is_at_work: bool,
     /// How this machine holds programs; none where the run is begun here and goes on elsewhere.
-    pub offer: Option<&'a Offer>,
+    pub offer: Option<&'a HostCapabilities>,
 }
 
 /// What programs would be run with.
 #[derive(Debug, Clone, Copy)]
-pub struct Passed<'a> {
+pub struct ProgramInputs<'a> {
     /// The caller's environment.
     pub env: &'a BTreeMap<String, String>,
     /// How this machine holds programs; none where they are to run on another one.
-    pub offer: Option<&'a Offer>,
+    pub offer: Option<&'a HostCapabilities>,
 }
 
 /// Checks everything that a start needs of the repository.
 ///
 /// While a run is at work in the work tree, its state says nothing; it is checked when the new run has its turn.
-pub fn start(
+pub fn check_start(
     repository: &Repository,
     params: &StartParams,
-    ground: Ground<'_>,
-) -> Result<(StartOrder, Commands), ErrorData> {
+    ground: StartPreconditions<'_>,
+) -> Result<(StartOrder, StartCommands), ErrorData> {
     refuse_old_git(repository)?;
-    head_commit(repository)?;
+    find_head_commit(repository)?;
     if !ground.is_at_work {
         refuse_pipes(repository)?;
         refuse_operation(repository)?;
         refuse_dirty(repository)?;
     }
     let layout = Layout::new(repository.work_dir());
-    let new_goal = params.goal.as_deref().map(|text| goal(text.as_bytes(), &layout)).transpose()?;
-    let Meant { id, begun, refusal } = choose_id(repository, &layout, params, new_goal.as_ref())?;
+    let new_goal = params.goal.as_deref().map(|text| parse_goal(text.as_bytes(), &layout)).transpose()?;
+    let StartTarget { id, begun, refusal } = choose_run(repository, &layout, params, new_goal.as_ref())?;
     let config = match &id {
-        IdChoice::Given(id) if begun => config_of_branch(repository, id)?,
-        IdChoice::Given(_) | IdChoice::Derived { .. } => config_of_work_tree(&layout)?,
+        IdChoice::Given(id) if begun => read_branch_config(repository, id)?,
+        IdChoice::Given(_) | IdChoice::Derived { .. } => read_config(&layout)?,
     };
     if let IdChoice::Given(id) = &id {
         refuse_protected(&config, id)?;
     }
-    let commands = check_config(repository, &config, Passed { env: &params.env.0, offer: ground.offer })?;
+    let commands = check_config(repository, &config, ProgramInputs { env: &params.env.0, offer: ground.offer })?;
     if !begun {
-        refuse_no_room_for(repository, &id)?;
+        refuse_ref_conflict_for(repository, &id)?;
         refuse_templates(&layout)?;
         // Which goal is at another base, is read when the run begins there.
         if new_goal.is_some() || params.base.is_none() {
             refuse_unwritten(new_goal.as_ref(), &layout)?;
         }
     }
-    let beginning = Beginning {
-        base: base(repository, params.base.as_deref())?,
+    let beginning = StartSpec {
+        base: choose_base(repository, params.base.as_deref())?,
         goal: params.goal.clone(),
         keep_tree: params.keep_tree,
         fork: false,
     };
     let path = WirePath::from(repository.work_dir());
-    let goal = headline(new_goal.as_ref(), params, &layout);
-    let start = Start { path, goal, beginning, queue_only: params.queue_only, is_begun: begun };
+    let goal = goal_headline(new_goal.as_ref(), params, &layout);
+    let start = StartRequest { path, goal, start_spec: beginning, queue_only: params.queue_only, is_begun: begun };
     Ok((StartOrder { id, start, refusal }, commands))
 }
 
 /// Returns what the goal of a new run is called, for people alone; at another base it is read when the run begins there.
-fn headline(new: Option<&Goal>, params: &StartParams, layout: &Layout) -> Option<String> {
-    let of_work_tree = || goal_of_work_tree(layout).ok().flatten().filter(|_| params.base.is_none())?.headline();
+fn goal_headline(new: Option<&Goal>, params: &StartParams, layout: &Layout) -> Option<String> {
+    let of_work_tree = || read_goal(layout).ok().flatten().filter(|_| params.base.is_none())?.headline();
     new.map_or_else(of_work_tree, Goal::headline)
 }
 
 /// Returns what the goal of a new run in a work tree is called, which was checked before.
-pub fn called(params: &StartParams, work_tree: &Path) -> Option<String> {
+pub fn new_goal_headline(params: &StartParams, work_tree: &Path) -> Option<String> {
     let layout = Layout::new(work_tree);
-    let new = params.goal.as_deref().and_then(|text| goal(text.as_bytes(), &layout).ok());
-    headline(new.as_ref(), params, &layout)
+    let new = params.goal.as_deref().and_then(|text| parse_goal(text.as_bytes(), &layout).ok());
+    goal_headline(new.as_ref(), params, &layout)
 }
 
 /// Checks what a step or a resume needs: nothing holds git up, the commands of the run's branch can be found and are
 /// known.
-pub fn go_on(
+pub fn check_resume(
     repository: &Repository,
     run: &str,
     env: &BTreeMap<String, String>,
-    ground: Ground<'_>,
-) -> Result<Commands, ErrorData> {
+    ground: StartPreconditions<'_>,
+) -> Result<StartCommands, ErrorData> {
     if !ground.is_at_work {
         refuse_pipes(repository)?;
     }
-    let config = match repository.branch(&format!("runner/{run}")).map_err(|error| git_error(&error))? {
-        Some(_) => config_of_branch(repository, run)?,
-        None => config_of_work_tree(&Layout::new(repository.work_dir()))?,
+    let config = match repository.find_branch_tip(&format!("runner/{run}")).map_err(|error| git_error(&error))? {
+        Some(_) => read_branch_config(repository, run)?,
+        None => read_config(&Layout::new(repository.work_dir()))?,
     };
-    check_config(repository, &config, Passed { env, offer: ground.offer })
+    check_config(repository, &config, ProgramInputs { env, offer: ground.offer })
 }
 
 /// Refuses to begin with a git that does not do what the runner relies on.
@@ -220,7 +220,7 @@ fn refuse_old_git(repository: &Repository) -> Result<(), ErrorData> {
         .map_err(|error| ErrorData::new(ErrorKind::MissingCommand, error.to_string()).hint("runnerctl doctor"))
 }
 
-fn head_commit(repository: &Repository) -> Result<Id, ErrorData> {
+fn find_head_commit(repository: &Repository) -> Result<Id, ErrorData> {
     repository.head().map_err(|error| git_error(&error))?.commit().ok_or_else(|| {
         let message =
             format!("{} has no commit yet, so there is nothing to begin from", repository.work_dir().display());
@@ -236,9 +236,9 @@ fn refuse_pipes(repository: &Repository) -> Result<(), ErrorData> {
 }
 
 fn refuse_dirty(repository: &Repository) -> Result<(), ErrorData> {
-    let changes = repository.changes().map_err(|error| git_error(&error))?;
+    let changes = repository.list_changes().map_err(|error| git_error(&error))?;
     let foreign: Vec<String> =
-        changes.iter().map(Change::display_path).filter(|path| !path.starts_with(".runner/")).collect();
+        changes.iter().map(WorktreeChange::display_path).filter(|path| !path.starts_with(".runner/")).collect();
     refuse_paths(repository, &foreign)
 }
 
@@ -255,7 +255,7 @@ fn refuse_paths(repository: &Repository, foreign: &[String]) -> Result<(), Error
     if foreign.len() > SHOWN_PATHS {
         let _ = write!(message, "\n  and {} more", foreign.len() - SHOWN_PATHS);
     }
-    Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(uncommitted::ways(foreign)))
+    Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(uncommitted::commit_ways(foreign)))
 }
 
 fn refuse_operation(repository: &Repository) -> Result<(), ErrorData> {
@@ -264,7 +264,7 @@ fn refuse_operation(repository: &Repository) -> Result<(), ErrorData> {
     Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(format!("finish or abort the {operation}")))
 }
 
-fn goal(bytes: &[u8], layout: &Layout) -> Result<Goal, ErrorData> {
+fn parse_goal(bytes: &[u8], layout: &Layout) -> Result<Goal, ErrorData> {
     Goal::parse(bytes, &layout.goal()).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidFile, error.to_string())
             .caused_by(&error)
@@ -275,31 +275,31 @@ fn goal(bytes: &[u8], layout: &Layout) -> Result<Goal, ErrorData> {
 /// Refuses a goal that nobody has written yet: a session would be paid to reach nothing.
 fn refuse_unwritten(new: Option<&Goal>, layout: &Layout) -> Result<(), ErrorData> {
     let (is_unwritten, message) = match new {
-        Some(goal) => (goal.is_unwritten(), "the goal is empty: there is nothing to reach"),
+        Some(goal) => (goal.is_template(), "the goal is empty: there is nothing to reach"),
         None => (
-            goal_of_work_tree(layout)?.is_none_or(|goal| goal.is_unwritten()),
+            read_goal(layout)?.is_none_or(|goal| goal.is_template()),
             "no goal is written in .runner/GOAL.md: there is nothing to reach",
         ),
     };
-    if is_unwritten { Err(unwritten(message)) } else { Ok(()) }
+    if is_unwritten { Err(missing_goal_error(message)) } else { Ok(()) }
 }
 
-fn unwritten(message: &str) -> ErrorData {
+fn missing_goal_error(message: &str) -> ErrorData {
     let hint = "write it there and: runnerctl start; or: runnerctl start -m 'What is to be true'";
     ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint)
 }
 
 /// Reads `GOAL.md` in the work tree, if there is one.
-fn goal_of_work_tree(layout: &Layout) -> Result<Option<Goal>, ErrorData> {
+fn read_goal(layout: &Layout) -> Result<Option<Goal>, ErrorData> {
     let bytes = durable::read(&layout.goal())
         .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
-    bytes.map(|bytes| goal(&bytes, layout)).transpose()
+    bytes.map(|bytes| parse_goal(&bytes, layout)).transpose()
 }
 
 /// Returns the commit of the base: the one that was named, else HEAD unless it is a run's.
-fn base(repository: &Repository, named: Option<&str>) -> Result<Option<String>, ErrorData> {
+fn choose_base(repository: &Repository, named: Option<&str>) -> Result<Option<String>, ErrorData> {
     if let Some(revision) = named {
-        return base_named(repository, revision).map(|id| Some(id.to_string()));
+        return resolve_base(repository, revision).map(|id| Some(id.to_string()));
     }
     Ok(match repository.head().map_err(|error| git_error(&error))? {
         Head::Branch { name, .. } if name.starts_with("runner/") => None,
@@ -307,8 +307,8 @@ fn base(repository: &Repository, named: Option<&str>) -> Result<Option<String>, 
     })
 }
 
-fn base_named(repository: &Repository, revision: &str) -> Result<Id, ErrorData> {
-    let found = repository.resolve(revision).map_err(|error| git_error(&error))?;
+fn resolve_base(repository: &Repository, revision: &str) -> Result<Id, ErrorData> {
+    let found = repository.resolve_revision(revision).map_err(|error| git_error(&error))?;
     let none =
         || ErrorData::new(ErrorKind::InvalidRequest, format!("`{revision}` names no commit")).hint("git log --oneline");
     found.ok_or_else(none)
@@ -324,65 +324,65 @@ fn refuse_protected(config: &RepoConfig, id: &str) -> Result<(), ErrorData> {
 }
 
 /// Refuses a branch that leaves no room for that of a run which is to begin.
-fn refuse_no_room_for(repository: &Repository, id: &IdChoice) -> Result<(), ErrorData> {
+fn refuse_ref_conflict_for(repository: &Repository, id: &IdChoice) -> Result<(), ErrorData> {
     match id {
-        IdChoice::Given(id) => refuse_no_room(repository, id),
+        IdChoice::Given(id) => refuse_ref_conflict(repository, id),
         // Then it gets another one.
         IdChoice::Derived { stem, taken } if taken.contains(stem) => Ok(()),
-        IdChoice::Derived { stem, .. } => refuse_no_room(repository, stem),
+        IdChoice::Derived { stem, .. } => refuse_ref_conflict(repository, stem),
     }
 }
 
-fn refuse_no_room(repository: &Repository, id: &str) -> Result<(), ErrorData> {
-    repository.refuse_no_room(&format!("refs/heads/runner/{id}")).map_err(|error| git_error(&error))
+fn refuse_ref_conflict(repository: &Repository, id: &str) -> Result<(), ErrorData> {
+    repository.check_ref_conflict(&format!("refs/heads/runner/{id}")).map_err(|error| git_error(&error))
 }
 
 /// Returns the ids that branches of runs have, or leave no room for.
-fn taken_ids(repository: &Repository) -> Result<BTreeSet<String>, ErrorData> {
-    let branches = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
+fn used_run_ids(repository: &Repository) -> Result<BTreeSet<String>, ErrorData> {
+    let branches = repository.list_branches("runner/").map_err(|error| git_error(&error))?;
     Ok(branches.into_iter().filter_map(|(name, _)| name.split('/').nth(1).map(str::to_owned)).collect())
 }
 
-fn config_of_branch(repository: &Repository, run: &str) -> Result<RepoConfig, ErrorData> {
+fn read_branch_config(repository: &Repository, run: &str) -> Result<RepoConfig, ErrorData> {
     let branch = format!("runner/{run}");
-    let local = repository.branch(&branch).map_err(|error| git_error(&error))?;
+    let local = repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?;
     let tip = match local {
         Some(tip) => Some(tip),
-        None => repository.remote_branch("origin", &branch).map_err(|error| git_error(&error))?,
+        None => repository.find_remote_branch("origin", &branch).map_err(|error| git_error(&error))?,
     };
     match tip {
-        Some(tip) => worker::load_config(repository, tip).map_err(|error| invalid_config(&error)),
-        None => config_of_work_tree(&Layout::new(repository.work_dir())),
+        Some(tip) => worker::load_config(repository, tip).map_err(|error| invalid_config_error(&error)),
+        None => read_config(&Layout::new(repository.work_dir())),
     }
 }
 
 /// Reads the configuration of the work tree; the defaults where there is none.
-pub fn config_of_work_tree(layout: &Layout) -> Result<RepoConfig, ErrorData> {
-    config::parse(&config_text(layout)?, &layout.config()).map_err(|error| invalid_config(&error))
+pub fn read_config(layout: &Layout) -> Result<RepoConfig, ErrorData> {
+    config::parse(&read_config_text(layout)?, &layout.config()).map_err(|error| invalid_config_error(&error))
 }
 
 /// Reads the text of the work tree's configuration; empty where there is none.
-pub fn config_text(layout: &Layout) -> Result<String, ErrorData> {
+pub fn read_config_text(layout: &Layout) -> Result<String, ErrorData> {
     let path = layout.config();
     let bytes = durable::read(&path)
         .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?
         .unwrap_or_default();
-    config::text(&bytes, &path).map(str::to_owned).map_err(|error| invalid_config(&error))
+    config::decode_text(&bytes, &path).map(str::to_owned).map_err(|error| invalid_config_error(&error))
 }
 
-fn invalid_config(error: &dyn std::error::Error) -> ErrorData {
-    ErrorData::new(ErrorKind::InvalidFile, in_one_line(error)).hint("correct .runner/state/config.toml")
+fn invalid_config_error(error: &dyn std::error::Error) -> ErrorData {
+    ErrorData::new(ErrorKind::InvalidFile, display_chain(error)).hint("correct .runner/state/config.toml")
 }
 
 /// Reads the configuration of the work tree, and checks that this version on this machine does what it asks for.
-pub fn configured(layout: &Layout, offer: Option<&Offer>) -> Result<RepoConfig, ErrorData> {
-    let config = config_of_work_tree(layout)?;
-    usable(&config, offer).map(|()| config)
+pub fn read_usable_config(layout: &Layout, offer: Option<&HostCapabilities>) -> Result<RepoConfig, ErrorData> {
+    let config = read_config(layout)?;
+    check_usable(&config, offer).map(|()| config)
 }
 
 /// Refuses templates of the work tree that would be filled wrongly.
 fn refuse_templates(layout: &Layout) -> Result<(), ErrorData> {
-    refuse_template_faults(&prompts::faults(|path| durable::read(&layout.path(path))))
+    refuse_template_faults(&prompts::find_template_faults(|path| durable::read(&layout.path(path))))
 }
 
 fn refuse_template_faults(faults: &[String]) -> Result<(), ErrorData> {
@@ -393,33 +393,33 @@ fn refuse_template_faults(faults: &[String]) -> Result<(), ErrorData> {
 }
 
 /// Checks that this version on this machine does what a configuration asks for.
-pub fn usable(config: &RepoConfig, offer: Option<&Offer>) -> Result<(), ErrorData> {
+pub fn check_usable(config: &RepoConfig, offer: Option<&HostCapabilities>) -> Result<(), ErrorData> {
     let unusable =
         |message: String, hint: &'static str| Err(ErrorData::new(ErrorKind::InvalidFile, message).hint(hint));
-    if let Err(error) = config.check_ceilings() {
+    if let Err(error) = config.check_cost_limit() {
         return unusable(error.to_string(), "set a price for the model under [prices], or remove max_cost_usd");
     }
-    if let Some(loose) = offer.and_then(|offer| containment_check::loose(config, offer)) {
+    if let Some(loose) = offer.and_then(|offer| containment_check::check_containment(config, offer)) {
         return Err(ErrorData::new(ErrorKind::LooseContainment, loose.message).hint(loose.hint));
     }
     Ok(())
 }
 
 /// Checks that what the configuration names can be run, and returns what it would run.
-fn check_config(repository: &Repository, config: &RepoConfig, passed: Passed<'_>) -> Result<Commands, ErrorData> {
-    usable(config, passed.offer)?;
+fn check_config(repository: &Repository, config: &RepoConfig, passed: ProgramInputs<'_>) -> Result<StartCommands, ErrorData> {
+    check_usable(config, passed.offer)?;
     if passed.offer.is_some() {
         find_programs(repository, config, passed.env)?;
     }
-    Ok(Commands {
+    Ok(StartCommands {
         digest: config.commands_digest(),
-        shown: show(config),
+        shown: format_commands(config),
         written_here: repository.was_written_here(Layout::CONFIG).map_err(|error| git_error(&error))?,
         config: config.clone(),
     })
 }
 
-fn show(config: &RepoConfig) -> String {
+fn format_commands(config: &RepoConfig) -> String {
     let mut text = String::new();
     for (label, argv) in config.commands() {
         let words: Vec<String> = argv.iter().map(|word| format!("{word:?}")).collect();
@@ -430,16 +430,16 @@ fn show(config: &RepoConfig) -> String {
 
 /// Checks that the agents can work: logins, folders, versions. It starts their programs, so the commands are confirmed by
 /// now. A caller that passes no environment on is not checked.
-pub async fn agents(candidates: Candidates<'_>, launcher: &Launcher) -> Result<(), ErrorData> {
+pub async fn check_agents(candidates: AgentCandidates<'_>, launcher: &Launcher) -> Result<(), ErrorData> {
     if candidates.env.is_empty() {
         return Ok(());
     }
-    let refused = |unfit: agent::Unfit| ErrorData::new(ErrorKind::MissingCommand, unfit.what).hint(unfit.fix);
-    agent::check(candidates, launcher).await.map_err(refused)
+    let refused = |unfit: agent::AgentUnavailable| ErrorData::new(ErrorKind::MissingCommand, unfit.what).hint(unfit.fix);
+    agent::check_agents(candidates, launcher).await.map_err(refused)
 }
 
 /// Returns the refusal of a configuration that nobody has confirmed.
-pub fn unconfirmed(commands: &Commands) -> ErrorData {
+pub fn unconfirmed_error(commands: &StartCommands) -> ErrorData {
     let message = format!("this repository's configuration was not confirmed; it would run:{}", commands.shown);
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the commands, and start again with --yes")
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 /// Returns the error and what led to it, outermost first, joined by `: `.
-pub fn in_one_line(error: &dyn Error) -> String {
+pub fn display_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -4,8 +4,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Is cancelled when the caller has gone away.
 #[derive(Debug, Clone, Default)]
-pub struct ClientGone(pub CancellationToken);
+pub struct ClientDisconnected(pub CancellationToken);
 
 /// Is there where the caller runs inside of an iteration, or may do so.
 #[derive(Debug, Clone, Copy)]
-pub struct FromInside;
+pub struct InsideIteration;

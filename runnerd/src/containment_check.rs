@@ -4,11 +4,11 @@
 //! configuration.
 
 use crate::config::RepoConfig;
-use crate::process::Offer;
+use crate::process::HostCapabilities;
 
 /// A setting that would not be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unmet {
+pub struct UnsupportedSetting {
     /// What is asked for, naming the key.
     pub message: String,
     /// What to change.
@@ -16,12 +16,12 @@ pub struct Unmet {
 }
 
 /// Returns why programs would be held more loosely than the repository requires, where that is so.
-pub fn loose(config: &RepoConfig, offer: &Offer) -> Option<Unmet> {
+pub fn check_containment(config: &RepoConfig, offer: &HostCapabilities) -> Option<UnsupportedSetting> {
     let required = config.containment.require;
-    let missing = offer.missing().iter().find(|missing| missing.level == required);
+    let missing = offer.unused_levels().iter().find(|missing| missing.level == required);
     let is_wrapped = config.executor.by_section().into_iter().any(|(_, executor)| !executor.wrapper.is_empty());
     let (reached, who, change) = if offer.level() < required {
-        (offer.level(), "this machine", missing.map_or("see docs/operations.md", |missing| missing.raise.as_str()))
+        (offer.level(), "this machine", missing.map_or("see docs/operations.md", |missing| missing.hint.as_str()))
     } else if is_wrapped {
         (offer.level_for(false), "an agent with a wrapper", "take out executor.wrapper")
     } else {
@@ -30,11 +30,11 @@ pub fn loose(config: &RepoConfig, offer: &Offer) -> Option<Unmet> {
     let why = missing.map(|missing| format!(": {}", missing.why)).unwrap_or_default();
     let message = format!("containment.require is \"{required}\", but {who} reaches no more than \"{reached}\"{why}");
     let hint = format!("{change}; or lower containment.require in .runner/state/config.toml");
-    (reached < required).then(|| unmet(message, hint))
+    (reached < required).then(|| unsupported_setting(message, hint))
 }
 
-fn unmet(message: impl Into<String>, hint: impl Into<String>) -> Unmet {
-    Unmet { message: message.into(), hint: hint.into() }
+fn unsupported_setting(message: impl Into<String>, hint: impl Into<String>) -> UnsupportedSetting {
+    UnsupportedSetting { message: message.into(), hint: hint.into() }
 }
 
 #[cfg(test)]
@@ -48,7 +48,7 @@ mod tests {
     fn a_level_that_is_required_must_be_reached_by_every_program() {
         let loose_of = |text: &str| {
             let config = parse(text, Path::new("config.toml")).unwrap();
-            loose(&config, &Offer::default()).map(|loose| loose.message)
+            check_containment(&config, &HostCapabilities::default()).map(|loose| loose.message)
         };
         assert_eq!(loose_of("[containment]\nrequire = \"walk\"\n[executor]\nwrapper = [\"w\"]\n"), None);
         insta::assert_snapshot!(loose_of("[containment]\nrequire = \"cgroup\"\n").unwrap_or_default(), @r#"containment.require is "cgroup", but this machine reaches no more than "walk""#);

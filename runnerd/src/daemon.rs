@@ -14,25 +14,25 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::causes::in_one_line;
+use crate::causes::display_chain;
 use crate::clock;
 use crate::config::DaemonConfig;
-use crate::events::Events;
+use crate::events::EventStream;
 use crate::git::{self, Ender};
-use crate::isolation::{self, Orphan};
+use crate::isolation::{self, OrphanReservation};
 use crate::landing;
 use crate::logging::Logging;
-use crate::methods::{Api, Flights};
-use crate::private::{self, PrivateError};
-use crate::process::{Descriptors, Inhibitor, Launcher, Wanted, probe};
-use crate::registry::{Registry, RegistryError};
-use crate::rpc::{self, Bound, LockError, Locks, SocketError};
-use crate::service::{Heart, Notifier, Passed};
-use crate::startup::{Program, Readiness};
+use crate::methods::{Api, SingleFlight};
+use crate::private::{self, StateDirError};
+use crate::process::{DescriptorLimit, Inhibitor, Launcher, ProbeOptions, probe_host};
+use crate::registry::{RepoRegistry, RegistryError};
+use crate::rpc::{self, BoundSocket, LockError, DaemonLocks, SocketError};
+use crate::service::{ServiceWatchdog, ServiceNotifier, ActivatedSocket};
+use crate::startup::{DaemonProgram, Readiness};
 use crate::upstream::Upstream;
 use crate::verify;
-use crate::worker::{Means, Slots};
-use crate::workspace::{self, Owner};
+use crate::worker::{WorkerDeps, RunSlots};
+use crate::workspace::{self, WorkspaceOwner};
 
 /// How often programs of git's that give no answer are looked for while the work is ended.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ pub enum DaemonError {
     Socket(#[from] SocketError),
     /// The private part of the state folder.
     #[error(transparent)]
-    Private(#[from] PrivateError),
+    Private(#[from] StateDirError),
     /// The registered repositories.
     #[error(transparent)]
     Registry(#[from] RegistryError),
@@ -77,28 +77,28 @@ impl DaemonError {
 
 /// What a daemon is made of.
 #[derive(Debug)]
-pub struct Parts {
+pub struct DaemonParts {
     /// Where things are.
     pub paths: Paths,
     /// The settings.
     pub config: DaemonConfig,
     /// The socket, where a service manager has made it.
-    pub passed: Option<Passed>,
+    pub passed: Option<ActivatedSocket>,
 }
 
 /// Runs the daemon until it is told to end.
-pub async fn run(parts: Parts, logging: &Logging, readiness: Readiness) -> Result<(), DaemonError> {
-    let Parts { paths, config, passed } = parts;
+pub async fn run(parts: DaemonParts, logging: &Logging, readiness: Readiness) -> Result<(), DaemonError> {
+    let DaemonParts { paths, config, passed } = parts;
     let notifier = readiness.notifier();
-    let up = match Up::build(paths, &config, logging, (passed, None)).await {
+    let up = match RunningDaemon::build(paths, &config, logging, (passed, None)).await {
         Ok(up) => up,
         Err(error) => {
-            readiness.failed(&error);
+            readiness.report_failure(&error);
             return Err(error);
         }
     };
-    up.look_around().await;
-    readiness.ready();
+    up.wait_until_recovered().await;
+    readiness.report_ready();
     tracing::info!(version = env!("CARGO_PKG_VERSION"), pid = std::process::id(), "listening");
     up.serve(notifier).await;
     tracing::info!("ended");
@@ -106,13 +106,13 @@ pub async fn run(parts: Parts, logging: &Logging, readiness: Readiness) -> Resul
 }
 
 /// Runs the daemon of one job: for as long as whoever drives its one run needs it.
-pub async fn run_for<T>(
+pub async fn run_job_daemon<T>(
     (paths, config, logging): (Paths, &DaemonConfig, &Logging),
     upstream: Arc<Upstream>,
-    drive: impl AsyncFnOnce(&Registry) -> T,
+    drive: impl AsyncFnOnce(&RepoRegistry) -> T,
 ) -> Result<T, DaemonError> {
-    let mut up = Up::build(paths, config, logging, (None, Some(upstream))).await?;
-    up.look_around().await;
+    let mut up = RunningDaemon::build(paths, config, logging, (None, Some(upstream))).await?;
+    up.wait_until_recovered().await;
     let done = drive(&up.registry).await;
     up.shutdown.cancel();
     let _ = (&mut up.workers).await;
@@ -121,99 +121,99 @@ pub async fn run_for<T>(
 }
 
 /// What every launcher of a daemon is given.
-struct Given {
+struct LauncherInputs {
     /// The private part of the state folder, by its canonical path: programs are not to see it.
     private: PathBuf,
-    descriptors: Descriptors,
+    descriptors: DescriptorLimit,
 }
 
 /// Finds how programs can be held here. The lock on the state folder is held: no other daemon has its name.
-async fn launcher(paths: &Paths, config: &DaemonConfig, given: Given) -> Launcher {
-    let Given { private, descriptors } = given;
-    let launcher = Launcher::installed().await.with_descriptors(descriptors.given).hiding(private);
+async fn build_launcher(paths: &Paths, config: &DaemonConfig, given: LauncherInputs) -> Launcher {
+    let LauncherInputs { private, descriptors } = given;
+    let launcher = Launcher::from_installed().await.with_descriptor_limit(descriptors.initial).with_hidden_folder(private);
     let owner = paths.state.to_string_lossy();
-    let wanted = Wanted { strongest: config.containment, owner: &owner, folder: &paths.state };
-    let offer = probe(&launcher, wanted).await;
-    for missing in offer.missing() {
+    let wanted = ProbeOptions { strongest: config.containment, owner: &owner, folder: &paths.state };
+    let offer = probe_host(&launcher, wanted).await;
+    for missing in offer.unused_levels() {
         tracing::info!(level = %missing.level, why = missing.why, "containment not used");
     }
     tracing::info!(level = %offer.level(), "containment");
-    launcher.within(offer)
+    launcher.with_capabilities(offer)
 }
 
 /// Removes what this daemon had begun of workspaces when it was killed. What stays is in nobody's way: the next try removes
 /// it.
-fn sweep_workspaces(folder: &Path, owner: &Owner) {
-    match workspace::sweep(folder, owner) {
+fn sweep_unfinished_workspaces(folder: &Path, owner: &WorkspaceOwner) {
+    match workspace::sweep_unfinished(folder, owner) {
         Ok(swept) if swept.is_empty() => {}
         Ok(swept) => tracing::info!(folders = ?swept, "removed: workspaces that were not finished"),
-        Err(error) => tracing::warn!(error = in_one_line(&error), "workspaces that were not finished stay"),
+        Err(error) => tracing::warn!(error = display_chain(&error), "workspaces that were not finished stay"),
     }
 }
 
 /// A daemon that is up.
-struct Up {
-    registry: Registry,
-    events: Events,
+struct RunningDaemon {
+    registry: RepoRegistry,
+    events: EventStream,
     server: rpc::ServeHandle,
-    workers: crate::registry::Task,
+    workers: crate::registry::RegistryTask,
     stop_serving: CancellationToken,
     shutdown: CancellationToken,
     drain: CancellationToken,
-    signals: Signals,
-    _locks: Locks,
+    signals: StopSignals,
+    _locks: DaemonLocks,
 }
 
-impl Up {
+impl RunningDaemon {
     async fn build(
         paths: Paths,
         config: &DaemonConfig,
         logging: &Logging,
-        (passed, upstream): (Option<Passed>, Option<Arc<Upstream>>),
+        (passed, upstream): (Option<ActivatedSocket>, Option<Arc<Upstream>>),
     ) -> Result<Self, DaemonError> {
         let system = |what| move |source| DaemonError::System { what, source };
-        let signals = Signals::listen().map_err(system("signals"))?;
-        let locks = Locks::take(&paths)?;
-        let vault = private::open(&paths.state)?;
-        verify::clear(&paths.state);
-        landing::clear(&paths.state);
-        landing::recover_all(&vault);
-        let workspaces = workspace::folder(config, &paths.state);
-        sweep_workspaces(&workspaces, &Owner::of(vault.key()));
+        let signals = StopSignals::listen().map_err(system("signals"))?;
+        let locks = DaemonLocks::acquire(&paths)?;
+        let vault = private::open_state_dir(&paths.state)?;
+        verify::clear_copies(&paths.state);
+        landing::clear_scratch(&paths.state);
+        landing::recover_landings(&vault);
+        let workspaces = workspace::workspaces_dir(config, &paths.state);
+        sweep_unfinished_workspaces(&workspaces, &WorkspaceOwner::from_key(vault.key()));
         let socket_passed = passed.is_some();
         let bound = match passed {
-            Some(passed) => Bound::passed(passed.listener, &paths, &locks)?,
-            None => Bound::new(&paths, &locks)?,
+            Some(passed) => BoundSocket::from_manager(passed.listener, &paths, &locks)?,
+            None => BoundSocket::new(&paths, &locks)?,
         };
-        let descriptors = Descriptors::raise().map_err(|errno| system("descriptors")(errno.into()))?;
+        let descriptors = DescriptorLimit::raise().map_err(|errno| system("descriptors")(errno.into()))?;
         let private = vault.folder().canonicalize().map_err(system("the private part of the state folder"))?;
-        let launcher = launcher(&paths, config, Given { private, descriptors }).await;
+        let launcher = build_launcher(&paths, config, LauncherInputs { private, descriptors }).await;
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
-        let events = Events::default();
+        let events = EventStream::default();
         let inhibitor = Inhibitor::new(config.inhibit_sleep);
         let begins_only = upstream.as_ref().is_some_and(|upstream| upstream.starts_only());
-        let means = Means {
+        let means = WorkerDeps {
             launcher: launcher.clone(),
             events: events.clone(),
-            hidden: logging.hidden(),
+            redactor: logging.redactor(),
             inhibitor: inhibitor.clone(),
-            slots: Slots::new(usize::try_from(config.max_repositories).unwrap_or(1)),
+            slots: RunSlots::new(usize::try_from(config.max_repositories).unwrap_or(1)),
             shutdown: shutdown.clone(),
             drain: drain.clone(),
             upstream,
         };
         // Nobody is starting anything yet: what is there without a run is of a life that was killed.
-        isolation::stillborn(&vault, &workspaces).iter().for_each(Orphan::remove);
+        isolation::find_orphans(&vault, &workspaces).iter().for_each(OrphanReservation::remove);
         let per_source = usize::try_from(config.max_runs_per_repository).unwrap_or(1);
-        let (registry, workers) = Registry::open(&vault, means, per_source)?;
+        let (registry, workers) = RepoRegistry::open(&vault, means, per_source)?;
         let api = Api {
             registry: registry.clone(),
             events: events.clone(),
-            callers: rpc::Callers::new(events.clone()),
+            callers: rpc::CallerCheck::new(events.clone()),
             paths: Arc::new(paths),
             workspaces,
             vault,
-            offer: launcher.shared_offer(),
+            offer: launcher.shared_capabilities(),
             begins_only,
             launcher: launcher.clone(),
             inhibitor,
@@ -221,18 +221,18 @@ impl Up {
             log: logging.folder().map(Path::to_owned),
             log_filter: logging.filter(),
             socket_passed,
-            program: Program::of_this_process(),
-            reads: Flights::default(),
+            program: DaemonProgram::current(),
+            reads: SingleFlight::default(),
             shutdown: shutdown.clone(),
             drain: drain.clone(),
         };
         let stop_serving = CancellationToken::new();
         let server = rpc::serve(
             bound,
-            rpc::Served {
+            rpc::ServerOptions {
                 methods: api.into_methods().into(),
                 events: events.clone(),
-                connections: rpc::connections_within(descriptors.limit),
+                connections: rpc::connection_limit(descriptors.limit),
             },
             stop_serving.clone(),
         );
@@ -240,10 +240,10 @@ impl Up {
     }
 
     /// Waits until the workers have looked at their repositories, so that the first answers are true.
-    async fn look_around(&self) {
+    async fn wait_until_recovered(&self) {
         let looked = async {
             for mut worker in self.registry.list().await {
-                worker.looked().await;
+                worker.wait_until_recovered().await;
             }
         };
         if tokio::time::timeout(LOOK_AROUND, looked).await.is_err() {
@@ -251,32 +251,32 @@ impl Up {
         }
     }
 
-    async fn serve(mut self, notifier: Notifier) {
-        let heart = Heart::new(notifier, self.registry.clone(), self.shutdown.clone());
-        let patience = heart.patience();
-        let _heart = AbortOnDropHandle::new(tokio::spawn(heart.beat()));
+    async fn serve(mut self, notifier: ServiceNotifier) {
+        let heart = ServiceWatchdog::new(notifier, self.registry.clone(), self.shutdown.clone());
+        let patience = heart.stop_limit();
+        let _heart = AbortOnDropHandle::new(tokio::spawn(heart.run()));
         tokio::select! {
-            () = self.signals.next() => self.events.publish_stopping(),
+            () = self.signals.wait_next() => self.events.publish_stopping(),
             () = self.shutdown.cancelled() => {}
             () = self.drain.cancelled() => {}
         }
         if self.drain.is_cancelled() {
             tracing::info!("draining");
-            notifier.draining();
+            notifier.notify_draining();
             tokio::select! {
                 _ = &mut self.workers => {}
-                () = self.signals.next() => {}
+                () = self.signals.wait_next() => {}
                 () = self.shutdown.cancelled() => {}
             }
         }
         tracing::info!("ending");
-        notifier.stopping(patience);
-        self.end_workers().await;
+        notifier.notify_stopping(patience);
+        self.stop_workers().await;
         self.close().await;
     }
 
     /// Ends what is at work; a signal meanwhile ends it at once.
-    async fn end_workers(&mut self) {
+    async fn stop_workers(&mut self) {
         self.shutdown.cancel();
         if !self.workers.is_finished() {
             let no_answer = async {
@@ -288,31 +288,31 @@ impl Up {
             tokio::select! {
                 _ = &mut self.workers => {}
                 () = no_answer => {}
-                () = self.signals.next() => tracing::warn!("ending at once; the next start goes on from the journal"),
+                () = self.signals.wait_next() => tracing::warn!("ending at once; the next start goes on from the journal"),
             }
         }
     }
 
     /// Lets everybody hear the last events, and closes the socket.
     async fn close(self) {
-        self.events.heard_out().await;
+        self.events.wait_until_read().await;
         self.stop_serving.cancel();
         self.server.stopped().await;
     }
 }
 
 /// The signals that ask the daemon to end.
-struct Signals {
+struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Signals {
+impl StopSignals {
     fn listen() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    async fn next(&mut self) {
+    async fn wait_next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -21,7 +21,7 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// Whom an event is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct About {
+pub struct EventSubject {
     /// Id of the repository.
     pub repo: Option<String>,
     /// Id of the run.
@@ -32,28 +32,28 @@ pub struct About {
 
 /// The stream.
 #[derive(Debug, Clone)]
-pub struct Events {
-    shared: Arc<Shared>,
+pub struct EventStream {
+    shared: Arc<StreamState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct StreamState {
     kept: Mutex<VecDeque<Arc<Event>>>,
     live: broadcast::Sender<Arc<Event>>,
     output: broadcast::Sender<Arc<Event>>,
 }
 
-impl Default for Events {
+impl Default for EventStream {
     fn default() -> Self {
         let (live, _) = broadcast::channel(KEPT);
         let (output, _) = broadcast::channel(OUTPUT_KEPT);
-        Self { shared: Arc::new(Shared { kept: Mutex::new(VecDeque::new()), live, output }) }
+        Self { shared: Arc::new(StreamState { kept: Mutex::new(VecDeque::new()), live, output }) }
     }
 }
 
-impl Events {
+impl EventStream {
     /// Sends output to those who asked for it, with the number of the event before it.
-    pub fn publish_output(&self, about: About, kind: EventKind) {
+    pub fn publish_output(&self, about: EventSubject, kind: EventKind) {
         if self.has_output_readers() {
             let seq = self.last_seq();
             let event = Event { seq, time: clock::now(), repo: about.repo, run: about.run, iter: about.iter, kind };
@@ -73,7 +73,7 @@ impl Events {
     }
 
     /// Numbers an event, sends it to every reader, and returns it.
-    pub fn publish(&self, about: About, kind: EventKind) -> Arc<Event> {
+    pub fn publish(&self, about: EventSubject, kind: EventKind) -> Arc<Event> {
         let mut kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = kept.back().map_or(1, |last| last.seq + 1);
         let event =
@@ -89,12 +89,12 @@ impl Events {
 
     /// Says that the daemon goes down; to be said before anything that ends the stream.
     pub fn publish_stopping(&self) {
-        self.publish(About::default(), EventKind::Stopping);
+        self.publish(EventSubject::default(), EventKind::Stopping);
     }
 
     /// Waits until every reader has taken the last event and left, which those do that wait for a peer when the daemon goes
     /// down.
-    pub async fn heard_out(&self) {
+    pub async fn wait_until_read(&self) {
         let _ = tokio::time::timeout(LAST_WORDS, self.shared.live.closed()).await;
     }
 
@@ -105,20 +105,20 @@ impl Events {
     }
 
     /// Returns the kept events from `since` on, and those that come; whether some are lost.
-    pub fn subscribe(&self, since: Option<u64>) -> Subscribed {
+    pub fn subscribe(&self, since: Option<u64>) -> EventSubscription {
         let kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let live = self.shared.live.subscribe();
         let first = kept.front().map_or(1, |event| event.seq);
         let last = kept.back().map_or(0, |event| event.seq);
         let wanted = since.unwrap_or(last + 1);
         let missed = kept.iter().filter(|event| event.seq >= wanted).cloned().collect();
-        Subscribed { missed, lagged: wanted < first || wanted > last + 1, live }
+        EventSubscription { missed, lagged: wanted < first || wanted > last + 1, live }
     }
 }
 
 /// A reader's part of the stream.
 #[derive(Debug)]
-pub struct Subscribed {
+pub struct EventSubscription {
     /// Events that were kept, oldest first.
     pub missed: Vec<Arc<Event>>,
     /// Whether the number asked for is not in the stream any more, or was never in it.
@@ -133,9 +133,9 @@ mod tests {
 
     #[test]
     fn a_reader_that_comes_late_gets_what_it_missed() {
-        let events = Events::default();
+        let events = EventStream::default();
         for _ in 0..3 {
-            events.publish(About::default(), EventKind::Stopping);
+            events.publish(EventSubject::default(), EventKind::Stopping);
         }
         let subscribed = events.subscribe(Some(2));
         assert_eq!(subscribed.missed.iter().map(|event| event.seq).collect::<Vec<_>>(), [2, 3]);
@@ -144,24 +144,24 @@ mod tests {
 
     #[test]
     fn a_reader_of_another_life_is_told_that_it_lagged() {
-        let events = Events::default();
-        events.publish(About::default(), EventKind::Stopping);
+        let events = EventStream::default();
+        events.publish(EventSubject::default(), EventKind::Stopping);
         assert!(events.subscribe(Some(900)).lagged);
         for _ in 0..=KEPT {
-            events.publish(About::default(), EventKind::Stopping);
+            events.publish(EventSubject::default(), EventKind::Stopping);
         }
         assert!(events.subscribe(Some(1)).lagged);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_end_waits_for_readers_and_not_for_ever() {
-        let events = Events::default();
+        let events = EventStream::default();
         let reader = events.subscribe(None);
         let start = tokio::time::Instant::now();
-        events.heard_out().await;
+        events.wait_until_read().await;
         assert_eq!(start.elapsed(), LAST_WORDS);
         drop(reader);
-        events.heard_out().await;
+        events.wait_until_read().await;
         assert_eq!(start.elapsed(), LAST_WORDS);
     }
 }

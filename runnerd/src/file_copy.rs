@@ -16,7 +16,7 @@ const MODE: u32 = 0o1777;
 /// Copies a regular file with its mode and times to where nothing is yet, and returns its length.
 ///
 /// Follows no link, and waits for no pipe that was put in the file's place meanwhile.
-pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<u64> {
+pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
     let old = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(from)?;
     let found = old.metadata()?;
     if !found.is_file() {
@@ -34,7 +34,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<u64> {
 /// Copies what a file holds, and leaves holes where it has some: a sparse file takes no more room than before.
 fn copy_data(mut from: &File, mut to: &File, len: u64) -> io::Result<()> {
     let mut at = 0;
-    while let Some(Data { start, end }) = next_data(from, at, len)? {
+    while let Some(DataExtent { start, end }) = next_data(from, at, len)? {
         from.seek(SeekFrom::Start(start))?;
         to.seek(SeekFrom::Start(start))?;
         let copied = io::copy(&mut from.take(end - start), &mut to)?;
@@ -48,14 +48,14 @@ fn copy_data(mut from: &File, mut to: &File, len: u64) -> io::Result<()> {
 }
 
 /// A part of a file that is no hole.
-struct Data {
+struct DataExtent {
     start: u64,
     end: u64,
 }
 
 /// Returns the first such part from a place on; one that is all of the rest where the file system does not tell.
 #[cfg(target_os = "linux")]
-fn next_data(file: &File, at: u64, len: u64) -> io::Result<Option<Data>> {
+fn next_data(file: &File, at: u64, len: u64) -> io::Result<Option<DataExtent>> {
     use rustix::fs::{SeekFrom, seek};
     use rustix::io::Errno;
 
@@ -65,17 +65,17 @@ fn next_data(file: &File, at: u64, len: u64) -> io::Result<Option<Data>> {
     let start = match seek(file, SeekFrom::Data(at)) {
         Ok(start) if start < len => start,
         Ok(_) | Err(Errno::NXIO) => return Ok(None),
-        Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Some(Data { start: at, end: len })),
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Some(DataExtent { start: at, end: len })),
         Err(error) => return Err(error.into()),
     };
     let end = seek(file, SeekFrom::Hole(start))?.min(len);
-    Ok(Some(Data { start, end }))
+    Ok(Some(DataExtent { start, end }))
 }
 
 #[cfg(not(target_os = "linux"))]
 #[expect(clippy::unnecessary_wraps, reason = "it fails elsewhere")]
-fn next_data(_file: &File, at: u64, len: u64) -> io::Result<Option<Data>> {
-    Ok((at < len).then_some(Data { start: at, end: len }))
+fn next_data(_file: &File, at: u64, len: u64) -> io::Result<Option<DataExtent>> {
+    Ok((at < len).then_some(DataExtent { start: at, end: len }))
 }
 
 #[cfg(target_os = "linux")]
@@ -103,7 +103,7 @@ mod tests {
         fs::set_permissions(&from, Permissions::from_mode(0o4751)).unwrap();
         let long_ago = jiff::Timestamp::from_second(1_000_000_000).unwrap();
         File::options().write(true).open(&from).unwrap().set_modified(long_ago.into()).unwrap();
-        assert_eq!(copy(&from, &to).unwrap(), 5);
+        assert_eq!(copy_file(&from, &to).unwrap(), 5);
         let (old, new) = (fs::metadata(&from).unwrap(), fs::metadata(&to).unwrap());
         assert_eq!((new.mode() & 0o7777, new.mtime()), (0o751, 1_000_000_000));
         assert_ne!(old.ino(), new.ino());
@@ -139,8 +139,8 @@ mod tests {
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         fs::write(&from, "bytes").unwrap();
         std::os::unix::fs::symlink(folder.path().join("elsewhere"), &to).unwrap();
-        assert_eq!(copy(&from, &to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert!(copy(&to, &folder.path().join("third")).is_err());
+        assert_eq!(copy_file(&from, &to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert!(copy_file(&to, &folder.path().join("third")).is_err());
         assert!(!folder.path().join("elsewhere").exists());
     }
 
@@ -149,6 +149,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert!(copy(&pipe, &folder.path().join("to")).is_err());
+        assert!(copy_file(&pipe, &folder.path().join("to")).is_err());
     }
 }

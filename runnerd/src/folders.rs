@@ -17,18 +17,18 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 /// What the owner of a folder needs to change what is in it.
-const OPEN: u32 = 0o700;
+const OWNER_RWX: u32 = 0o700;
 /// What is needed to read what is in it.
-const READABLE: u32 = 0o500;
+const OWNER_RX: u32 = 0o500;
 /// How a folder is held that its owner may not even list.
-const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const PATH_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Removes a file, a link, or a folder with all that is in it, if there is one.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    let removed = match remove_as_it_is(path) {
+pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
+    let removed = match remove_plain(path) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            open_below(CWD, path)?;
-            remove_as_it_is(path)
+            open_recursively(CWD, path)?;
+            remove_plain(path)
         }
         removed => removed,
     };
@@ -38,16 +38,16 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-fn remove_as_it_is(path: &Path) -> io::Result<()> {
+fn remove_plain(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }
 
 /// Moves what stands at a path. To get another folder above it, a folder must be open itself.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    let folder = openat(CWD, from, PLACE, Mode::empty()).ok();
+    let folder = openat(CWD, from, PATH_FLAGS, Mode::empty()).ok();
     let closed = folder.as_ref().and_then(|folder| Some((folder, closed_mode(&fstat(folder).ok()?)?)));
     if let Some((folder, mode)) = closed {
-        set_mode(folder, mode | OPEN)?;
+        set_mode(folder, mode | OWNER_RWX)?;
     }
     let moved = fs::rename(from, to);
     if let Some((folder, mode)) = closed {
@@ -60,22 +60,22 @@ pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
 ///
 /// One that cannot be opened stays as it is: whoever works there is refused, and names the path.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedDirs {
     root: PathBuf,
     /// Those on the way come first.
-    folders: Vec<Folder>,
+    folders: Vec<ClosedDir>,
 }
 
 #[derive(Debug)]
-struct Folder {
+struct ClosedDir {
     path: PathBuf,
     inode: u64,
     mode: u32,
 }
 
-impl Opened {
+impl OpenedDirs {
     /// Opens the folders on the way from `root` to paths below it.
-    pub(crate) fn ways<P: AsRef<Path>>(root: &Path, paths: impl IntoIterator<Item = P>) -> Self {
+    pub(crate) fn open_parents<P: AsRef<Path>>(root: &Path, paths: impl IntoIterator<Item = P>) -> Self {
         let mut opened = Self { root: root.to_owned(), folders: Vec::new() };
         let mut known = BTreeSet::new();
         for path in paths {
@@ -83,20 +83,20 @@ impl Opened {
                 && known.insert(folder.to_owned())
             {
                 // Where the way ends early, nothing is below that could be opened.
-                let _ = opened.way(folder);
+                let _ = opened.open_parent(folder);
             }
         }
         opened
     }
 
-    fn way(&mut self, path: &Path) -> io::Result<()> {
+    fn open_parent(&mut self, path: &Path) -> io::Result<()> {
         let mut at = PathBuf::new();
-        walk(&self.root, path, |name, folder| {
+        visit_dirs(&self.root, path, |name, folder| {
             at.push(name);
             let found = fstat(folder)?;
             if let Some(mode) = closed_mode(&found) {
-                set_mode(folder, mode | OPEN)?;
-                self.folders.push(Folder { path: at.clone(), inode: found.st_ino, mode });
+                set_mode(folder, mode | OWNER_RWX)?;
+                self.folders.push(ClosedDir { path: at.clone(), inode: found.st_ino, mode });
             }
             Ok(())
         })
@@ -104,39 +104,39 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenedDirs {
     /// Gives each folder the mode back that it had. What was put back can be read all the same.
     fn drop(&mut self) {
-        for Folder { path, inode, mode } in self.folders.iter().rev() {
+        for ClosedDir { path, inode, mode } in self.folders.iter().rev() {
             // One that is gone by now, or was made anew, has the mode that it is to have.
-            if let Ok(folder) = walk(&self.root, path, |_, _| Ok(()))
+            if let Ok(folder) = visit_dirs(&self.root, path, |_, _| Ok(()))
                 && fstat(&folder).is_ok_and(|found| found.st_ino == *inode)
             {
-                let _ = set_mode(&folder, mode | READABLE);
+                let _ = set_mode(&folder, mode | OWNER_RX);
             }
         }
     }
 }
 
 /// Goes from a folder to one below it, through folders alone, and visits each on the way.
-fn walk(root: &Path, path: &Path, mut visit: impl FnMut(&Path, &OwnedFd) -> io::Result<()>) -> io::Result<OwnedFd> {
-    let mut folder = openat(CWD, root, PLACE.difference(OFlags::NOFOLLOW), Mode::empty())?;
+fn visit_dirs(root: &Path, path: &Path, mut visit: impl FnMut(&Path, &OwnedFd) -> io::Result<()>) -> io::Result<OwnedFd> {
+    let mut folder = openat(CWD, root, PATH_FLAGS.difference(OFlags::NOFOLLOW), Mode::empty())?;
     for component in path.components() {
         let Component::Normal(name) = component else { return Err(ErrorKind::InvalidInput.into()) };
-        folder = openat(&folder, name, PLACE, Mode::empty())?;
+        folder = openat(&folder, name, PATH_FLAGS, Mode::empty())?;
         visit(Path::new(name), &folder)?;
     }
     Ok(folder)
 }
 
 /// Opens a folder and all that are in it; what is none stays as it is.
-fn open_below(above: impl AsFd, name: &Path) -> io::Result<()> {
-    let folder = match openat(above, name, PLACE, Mode::empty()) {
+fn open_recursively(above: impl AsFd, name: &Path) -> io::Result<()> {
+    let folder = match openat(above, name, PATH_FLAGS, Mode::empty()) {
         Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => return Ok(()),
         folder => folder?,
     };
     if let Some(mode) = closed_mode(&fstat(&folder)?) {
-        set_mode(&folder, mode | OPEN)?;
+        set_mode(&folder, mode | OWNER_RWX)?;
     }
     let mut below = Vec::new();
     let listed = openat(&folder, c".", OFlags::DIRECTORY.union(OFlags::CLOEXEC), Mode::empty())?;
@@ -147,14 +147,14 @@ fn open_below(above: impl AsFd, name: &Path) -> io::Result<()> {
             below.push(name.to_owned());
         }
     }
-    below.iter().try_for_each(|name| open_below(&folder, Path::new(OsStr::from_bytes(name.to_bytes()))))
+    below.iter().try_for_each(|name| open_recursively(&folder, Path::new(OsStr::from_bytes(name.to_bytes()))))
 }
 
 /// Returns the mode of a folder of this user's that is closed; what is somebody else's is not this user's to open.
 fn closed_mode(found: &Stat) -> Option<u32> {
     let mode = found.st_mode & 0o7777;
     let is_own = geteuid().is_root() || found.st_uid == geteuid().as_raw();
-    (mode & OPEN != OPEN && is_own).then_some(mode)
+    (mode & OWNER_RWX != OWNER_RWX && is_own).then_some(mode)
 }
 
 /// By the descriptor: whatever has the folder's name by now is left alone.
@@ -166,7 +166,7 @@ fn set_mode(folder: &OwnedFd, mode: u32) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::{MetadataExt as _, symlink};
 
-    use runner_testkit::as_ordinary_user;
+    use runner_testkit::run_unprivileged;
 
     use super::*;
 
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn tree_with_closed_folders_is_removed_and_what_its_links_lead_to_is_not_touched() {
-        as_ordinary_user(|| {
+        run_unprivileged(|| {
             let (folder, tree) = tree();
             let outside = folder.path().join("outside");
             fs::create_dir(&outside).unwrap();
@@ -199,7 +199,7 @@ mod tests {
                 close(&path, mode);
             }
             fs::remove_dir_all(&tree).unwrap_err();
-            remove(&tree).unwrap();
+            remove_all(&tree).unwrap();
             assert!(!tree.exists());
             assert_eq!((mode(&outside), fs::read_to_string(outside.join("file")).unwrap()), (0o555, "theirs".into()));
         });
@@ -211,28 +211,28 @@ mod tests {
         let link = folder.path().join("link");
         symlink(&tree, &link).unwrap();
         for path in [link.clone(), tree.join("a/b/file"), tree.join("none"), link.join("file/below")] {
-            remove(&path).unwrap();
+            remove_all(&path).unwrap();
         }
         assert!(fs::symlink_metadata(&link).is_err() && tree.join("a/b").is_dir() && !tree.join("a/b/file").exists());
     }
 
     #[test]
     fn what_cannot_be_removed_is_a_failure() {
-        as_ordinary_user(|| {
+        run_unprivileged(|| {
             let (_folder, tree) = tree();
             close(&tree.join("a"), 0o555);
-            let error = remove(&tree.join("a/b")).unwrap_err();
+            let error = remove_all(&tree.join("a/b")).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::PermissionDenied, "the folder around is not its own to open");
         });
     }
 
     #[test]
     fn opened_folders_can_be_written_to_and_have_their_modes_afterwards() {
-        as_ordinary_user(|| {
+        run_unprivileged(|| {
             let (_folder, tree) = tree();
             close(&tree.join("a/b"), 0o000);
             close(&tree.join("a"), 0o555);
-            let opened = Opened::ways(&tree, ["a/b/file", "a/b/new", "a/none/at/all"]);
+            let opened = OpenedDirs::open_parents(&tree, ["a/b/file", "a/b/new", "a/none/at/all"]);
             fs::remove_file(tree.join("a/b/file")).unwrap();
             fs::write(tree.join("a/b/new"), "put back").unwrap();
             drop(opened);
@@ -247,10 +247,10 @@ mod tests {
         let (_folder, tree) = tree();
         symlink("a", tree.join("link")).unwrap();
         close(&tree.join("a/b"), 0o555);
-        let opened = Opened::ways(&tree, ["link/b/file"]);
+        let opened = OpenedDirs::open_parents(&tree, ["link/b/file"]);
         assert_eq!(mode(&tree.join("a/b")), 0o555);
         drop(opened);
-        let opened = Opened::ways(&tree, ["a/b/file"]);
+        let opened = OpenedDirs::open_parents(&tree, ["a/b/file"]);
         fs::rename(tree.join("a/b"), tree.join("a/old")).unwrap();
         fs::create_dir(tree.join("a/b")).unwrap();
         close(&tree.join("a/b"), 0o755);
@@ -260,14 +260,14 @@ mod tests {
 
     #[test]
     fn closed_folder_is_moved_as_it_is() {
-        as_ordinary_user(|| {
+        run_unprivileged(|| {
             let (folder, tree) = tree();
             close(&tree.join("a/b"), 0o555);
             let to = folder.path().join("to");
             fs::rename(tree.join("a/b"), &to).unwrap_err();
             rename(&tree.join("a/b"), &to).unwrap();
             assert_eq!((mode(&to), fs::read_to_string(to.join("file")).unwrap()), (0o555, "bytes".into()));
-            remove(&to).unwrap();
+            remove_all(&to).unwrap();
         });
     }
 }

@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use runner_core::digest::Digest;
 use runner_core::feedback::reduce;
-use runner_core::iteration::{GuardEnd, GuardHow};
+use runner_core::iteration::{GuardEnd, GuardEndKind};
 use runner_core::redact::Secrets;
 use runner_core::transition::MAX_FAILURE;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::GuardConfig;
-use crate::process::{self, Ended, Farewell, Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec};
+use crate::process::{self, ProgramEnd, StopPolicy, Launcher, TimeLimits, LogFile, Mark, OutputPiece, ProgramReport, SpawnError, ProgramSpec};
 use crate::repo::durable;
 
 /// What the guard itself is called.
-pub const GUARD: &str = "the guard";
+pub const GUARD_NAME: &str = "the guard";
 /// Time between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What a guard is given.
 #[derive(Debug)]
-pub struct Guard<'a> {
+pub struct GuardCall<'a> {
     /// What it is called where it cannot be started.
-    pub called: &'static str,
+    pub display_name: &'static str,
     /// Which command, and how much of its output is kept.
     pub config: &'a GuardConfig,
     /// The work tree.
@@ -35,7 +35,7 @@ pub struct Guard<'a> {
     /// Where what it prints goes.
     pub log: PathBuf,
     /// Who sees what it prints as it comes.
-    pub live: Option<mpsc::Sender<Piece>>,
+    pub output: Option<mpsc::Sender<OutputPiece>>,
     /// What must not get from it into a record or a commit.
     pub secrets: Secrets,
     /// What is left of the budget.
@@ -49,51 +49,51 @@ pub struct Guard<'a> {
 /// Runs the guard to its end; what it did to the repository is not looked at here.
 ///
 /// A program that is missing is an end like others; the error is what may work later.
-pub async fn run(guard: Guard<'_>, launcher: &Launcher, stop: &CancellationToken) -> Result<GuardEnd, SpawnError> {
+pub async fn run_guard(guard: GuardCall<'_>, launcher: &Launcher, stop: &CancellationToken) -> Result<GuardEnd, SpawnError> {
     let (log, mark, lock) = (guard.log.clone(), guard.mark.clone(), guard.lock.clone());
-    let called = guard.called;
-    match process::run(launcher, spec(guard), stop).await {
+    let display_name = guard.display_name;
+    match process::run_program(launcher, program_spec(guard), stop).await {
         Ok(mut report) => {
-            process::until_gone(&mark, &lock, report.still_alive.take()).await;
+            process::wait_until_gone(&mark, &lock, report.still_alive.take()).await;
             // A check may have put something else in the place of the log: that is no output.
-            Ok(tokio::task::block_in_place(|| ended(&report, &durable::read(&log).ok().flatten().unwrap_or_default())))
+            Ok(tokio::task::block_in_place(|| guard_end(&report, &durable::read(&log).ok().flatten().unwrap_or_default())))
         }
         Err(error) if error.is_misconfigured() => {
-            Ok(GuardEnd::new(GuardHow::Missing { what: format!("{called} cannot be started: {error}") }))
+            Ok(GuardEnd::new(GuardEndKind::Missing { what: format!("{display_name} cannot be started: {error}") }))
         }
         Err(error) => Err(error),
     }
 }
 
-fn spec(guard: Guard<'_>) -> Spec<'static> {
-    Spec {
+fn program_spec(guard: GuardCall<'_>) -> ProgramSpec<'static> {
+    ProgramSpec {
         argv: guard.config.command.iter().map(OsString::from).collect(),
         cwd: guard.folder.to_owned(),
         env: guard.env,
         stdin: Vec::new(),
         mark: guard.mark,
         lock: guard.lock,
-        limits: Limits { budget: guard.budget, idle: None, grace: GRACE },
+        limits: TimeLimits { budget: guard.budget, idle: None, grace: GRACE },
         log: LogFile { path: guard.log, cap_bytes: guard.config.output_limit_bytes, secrets: guard.secrets },
         follower: None,
-        splits_output: false,
-        farewell: Farewell::Terminate,
-        output: guard.live,
+        separates_output: false,
+        stop_policy: StopPolicy::Terminate,
+        output: guard.output,
         no_new_privs: true,
     }
 }
 
-fn ended(report: &Report, output: &[u8]) -> GuardEnd {
-    let how = match report.ended {
-        Ended::Exited(code) => GuardHow::Exited(code),
-        Ended::Signaled(signal) => GuardHow::Signaled(signal),
-        Ended::TimedOut | Ended::Silent => GuardHow::TimedOut,
-        Ended::Stopped => GuardHow::Cut,
+fn guard_end(report: &ProgramReport, output: &[u8]) -> GuardEnd {
+    let how = match report.end {
+        ProgramEnd::Exited(code) => GuardEndKind::Exited(code),
+        ProgramEnd::Signaled(signal) => GuardEndKind::Signaled(signal),
+        ProgramEnd::TimedOut | ProgramEnd::Silent => GuardEndKind::TimedOut,
+        ProgramEnd::Stopped => GuardEndKind::Cut,
         // Without an exit there is no proof of green.
-        Ended::Lingered | Ended::SupervisorLost => GuardHow::Lost,
+        ProgramEnd::Lingered | ProgramEnd::SupervisorLost => GuardEndKind::Lost,
     };
     GuardEnd {
-        digest: Some(Digest::of(output).to_string()),
+        digest: Some(Digest::compute(output).to_string()),
         output: reduce(output, MAX_FAILURE),
         elapsed_ms: u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
         survivors: report.survivors,
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn log_that_the_disk_has_refused_is_told() {
-        let report = Report {
-            ended: Ended::Exited(0),
+        let report = ProgramReport {
+            end: ProgramEnd::Exited(0),
             elapsed: Duration::ZERO,
             answered: None,
             captured_bytes: 0,
@@ -121,7 +121,7 @@ mod tests {
             still_alive: None,
             containment: Containment::Cgroup,
         };
-        assert_eq!(ended(&report, b"").log_fault.as_deref(), Some("no storage space"));
-        assert_eq!(ended(&report, b"").containment, Some(Containment::Cgroup));
+        assert_eq!(guard_end(&report, b"").log_fault.as_deref(), Some("no storage space"));
+        assert_eq!(guard_end(&report, b"").containment, Some(Containment::Cgroup));
     }
 }

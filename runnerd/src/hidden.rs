@@ -8,9 +8,9 @@ use runner_core::redact::Secrets;
 
 /// The secrets of all repositories that are worked on. A clone knows the same ones.
 #[derive(Debug, Clone, Default)]
-pub struct Hidden(Arc<RwLock<BTreeMap<String, Secrets>>>);
+pub struct LogRedactor(Arc<RwLock<BTreeMap<String, Secrets>>>);
 
-impl Hidden {
+impl LogRedactor {
     /// Sets the secrets of a repository; they stand until it has others.
     pub fn set(&self, repository: &str, secrets: Secrets) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -32,12 +32,12 @@ mod tests {
     use super::*;
 
     fn secrets(name: &str, value: &str) -> Secrets {
-        Secrets::of([(name, value)]).unwrap()
+        Secrets::from_variables([(name, value)]).unwrap()
     }
 
     #[test]
     fn secrets_of_every_repository_are_hidden_until_they_are_replaced() {
-        let hidden = Hidden::default();
+        let hidden = LogRedactor::default();
         hidden.clone().set("one", secrets("A_KEY", "first-secret"));
         hidden.set("two", secrets("B_KEY", "second-secret"));
         let redact = || String::from_utf8(hidden.redact(b"first-secret second-secret").into_owned()).unwrap();

@@ -28,21 +28,21 @@ use runner_core::ids::check_id;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
-use self::claim::Taken;
+use self::claim::ClaimResult;
 pub use self::error::JobError;
-use self::follow::Ended;
-use self::ground::{CheckOut, Ground};
-pub use self::options::Options;
-use self::place::Place;
-use self::records::Keeper;
-use self::signals::Signals;
-use crate::causes::in_one_line;
+use self::follow::JobEnd;
+use self::ground::{CheckoutRequest, JobCheckout};
+pub use self::options::DriveOptions;
+use self::place::JobDir;
+use self::records::RecordArchive;
+use self::signals::JobSignals;
+use crate::causes::display_chain;
 use crate::clock;
 use crate::config::DaemonConfig;
 use crate::daemon;
 use crate::git::Id;
-use crate::logging::{self, Destination};
-use crate::upstream::{Gate, Hurry, PUSH, Parted, Sent, Upstream, UpstreamError, url_of, without_password};
+use crate::logging::{self, LogDestination};
+use crate::upstream::{RemoteClient, Deadline, PUSH_TIMEOUT, SupersededReason, UpstreamOutcome, Upstream, UpstreamError, remote_url, without_password};
 
 /// Longest goal, in bytes.
 const GOAL_LIMIT: u64 = 64 * 1024;
@@ -51,120 +51,120 @@ const REMOTE_PAUSE: Duration = Duration::from_mins(1);
 
 /// One run, and where it is driven.
 #[derive(Debug)]
-struct Job {
-    options: Options,
+struct DriveJob {
+    options: DriveOptions,
     goal: Option<String>,
     driver: Driver,
     branch: String,
-    ground: Ground,
-    gate: Gate,
+    ground: JobCheckout,
+    gate: RemoteClient,
     socket: PathBuf,
 }
 
 /// Drives a run until it is over, or until the job is; returns the exit code.
-pub async fn drive(options: Options, users: &Paths, config: &DaemonConfig) -> Result<u8, JobError> {
+pub async fn drive(options: DriveOptions, users: &Paths, config: &DaemonConfig) -> Result<u8, JobError> {
     check_id(&options.run).map_err(|source| JobError::Id { id: options.run.clone(), source })?;
-    let hurry = Hurry::default();
-    let signals = Signals::listen(hurry.clone()).map_err(JobError::io("listening for signals in", Path::new(".")))?;
-    let driver = engine::driver(|name| std::env::var(name).ok())?;
-    let goal = goal(&options)?;
-    let url = url(&options)?;
+    let hurry = Deadline::default();
+    let signals = JobSignals::listen(hurry.clone()).map_err(JobError::io("listening for signals in", Path::new(".")))?;
+    let driver = engine::detect_driver(|name| std::env::var(name).ok())?;
+    let goal = read_goal(&options)?;
+    let url = drive_url(&options)?;
     if options.start_only && without_password(&url) != url {
         return Err(JobError::Password);
     }
     if options.dry_run {
-        tell(&url);
+        print_fact(&url);
         return Ok(ExitStatus::Fine.code());
     }
     if let Some(log) = &options.tip_log {
         OpenOptions::new().append(true).open(log).map_err(JobError::io("opening the tip log", log))?;
     }
-    let place = Place::make(&driver)?;
+    let place = JobDir::create(&driver)?;
     let paths = place.paths(users)?;
-    let logging = logging::init(&paths.logs(), Destination::Auto, Some(config.log_level.as_str()))?;
-    let work = options.work.clone().unwrap_or_else(|| place.work());
-    let ground = block_in_place(|| Ground::make(&work, (&options.remote, &url), options.cache.as_deref()))?;
-    let gate = block_in_place(|| Gate::make(&place.gate(), (&ground.objects(), &url), hurry))?;
-    let gate = gate.telling(options.tip_log.clone()).knowing(ground.commit());
+    let logging = logging::init(&paths.logs(), LogDestination::Auto, Some(config.log_level.as_str()))?;
+    let work = options.work.clone().unwrap_or_else(|| place.work_tree_dir());
+    let ground = block_in_place(|| JobCheckout::open(&work, (&options.remote, &url), options.cache.as_deref()))?;
+    let gate = block_in_place(|| RemoteClient::create(&place.remote_dir(), (&ground.objects_dir(), &url), hurry))?;
+    let gate = gate.with_tip_log(options.tip_log.clone()).with_known_commit(ground.checked_out_commit());
     let branch = format!("runner/{}", options.run);
-    let job = Job { options, goal, driver, branch, ground, gate, socket: paths.socket.clone() };
+    let job = DriveJob { options, goal, driver, branch, ground, gate, socket: paths.socket.clone() };
     job.run(signals, (paths, config, &logging)).await
 }
 
-impl Job {
+impl DriveJob {
     async fn run(
         &self,
-        mut signals: Signals,
+        mut signals: JobSignals,
         daemon: (Paths, &DaemonConfig, &logging::Logging),
     ) -> Result<u8, JobError> {
         let run = &self.options.run;
         let taken = tokio::select! {
-            taken = claim::take(self) => taken,
-            () = signals.next() => return Ok(self.options.again_code),
+            taken = claim::acquire_run(self) => taken,
+            () = signals.wait_next() => return Ok(self.options.again_code),
         };
         let taken = match taken {
-            Err(JobError::Upstream(error @ UpstreamError::Away { .. })) => return Ok(self.away(&error, &signals)),
+            Err(JobError::Upstream(error @ UpstreamError::Unreachable { .. })) => return Ok(self.finish_unreachable(&error, &signals)),
             taken => taken?,
         };
         let (at, branch, is_new) = match &taken {
-            Taken::There => {
-                note(&format!("run {run} is there already, and goes on from there"));
-                tell(&self.gate.shown());
+            ClaimResult::There => {
+                print_note(&format!("run {run} is there already, and goes on from there"));
+                print_fact(&self.gate.display_url());
                 return Ok(ExitStatus::Fine.code());
             }
-            Taken::Completed if self.options.start_only => {
-                return Err(JobError::Completed { remote: self.gate.shown(), run: run.clone() });
+            ClaimResult::Completed if self.options.start_only => {
+                return Err(JobError::Completed { remote: self.gate.display_url(), run: run.clone() });
             }
-            Taken::Completed => {
-                note(&format!("run {run} is completed"));
+            ClaimResult::Completed => {
+                print_note(&format!("run {run} is completed"));
                 return Ok(ExitStatus::Fine.code());
             }
-            Taken::Overtaken => {
-                note(&format!("another driver goes on with run {run}"));
+            ClaimResult::Overtaken => {
+                print_note(&format!("another driver goes on with run {run}"));
                 return Ok(ExitStatus::Superseded.code());
             }
-            Taken::Claimed(claim) => (claim, &self.branch, false),
-            Taken::New { branch, base } => (base, branch, true),
+            ClaimResult::Claimed(claim) => (claim, &self.branch, false),
+            ClaimResult::New { branch, base } => (base, branch, true),
         };
-        let done = self.claimed((branch, *at, is_new), signals, daemon).await;
+        let done = self.drive_claimed((branch, *at, is_new), signals, daemon).await;
         if done.is_err()
-            && let Err(error) = block_in_place(|| claim::release(self))
+            && let Err(error) = block_in_place(|| claim::release_run(self))
         {
-            tracing::warn!(error = in_one_line(&error), "not released");
+            tracing::warn!(error = display_chain(&error), "not released");
         }
         done
     }
 
     /// Drives a run that is this job's.
-    async fn claimed(
+    async fn drive_claimed(
         &self,
         (branch, at, is_new): (&str, Id, bool),
-        mut signals: Signals,
+        mut signals: JobSignals,
         daemon: (Paths, &DaemonConfig, &logging::Logging),
     ) -> Result<u8, JobError> {
         let aside = format!("refs/runner/left/{}/{}", self.options.run, self.driver.nonce);
-        let out = CheckOut { commit: at, branch, run: &self.branch, aside: &aside };
+        let out = CheckoutRequest { commit: at, branch, run: &self.branch, aside: &aside };
         block_in_place(|| self.ground.check_out(&out))?;
         if !self.options.start_only {
-            note(&format!(
+            print_note(&format!(
                 "driving run {} at {} as {}; steer it with: runnerctl --socket {}",
                 self.options.run,
-                self.gate.shown(),
+                self.gate.display_url(),
                 self.driver,
                 self.socket.display()
             ));
         }
-        let config = block_in_place(|| claim::config(self, &self.ground.repository()?, at))?;
+        let config = block_in_place(|| claim::load_run_config(self, &self.ground.open_repository()?, at))?;
         let upstream = Upstream::new(self.gate.clone(), (&self.options.run, self.driver.clone()), config.publish);
-        let upstream = Arc::new(upstream.starting_only(self.options.start_only));
-        upstream.stands_at((!is_new).then_some(at));
-        let mut keeper = self.keeper()?;
-        let ended = daemon::run_for(daemon, Arc::clone(&upstream), async |registry| {
-            follow::follow((self, &upstream, &mut signals), (registry, &mut keeper), is_new).await
+        let upstream = Arc::new(upstream.with_starts_only(self.options.start_only));
+        upstream.set_published((!is_new).then_some(at));
+        let mut keeper = self.open_archive()?;
+        let ended = daemon::run_job_daemon(daemon, Arc::clone(&upstream), async |registry| {
+            follow::follow_run((self, &upstream, &mut signals), (registry, &mut keeper), is_new).await
         })
         .await;
         if let Some(keeper) = &mut keeper {
-            block_in_place(|| keeper.keep(None));
+            block_in_place(|| keeper.archive_finished(None));
         }
         let ended = ended??;
         let sent = self.publish_last(&upstream, &mut signals).await?;
@@ -172,115 +172,115 @@ impl Job {
     }
 
     /// Returns who keeps the records, where that is asked for.
-    fn keeper(&self) -> Result<Option<Keeper>, JobError> {
+    fn open_archive(&self) -> Result<Option<RecordArchive>, JobError> {
         let Some(folder) = &self.options.records else { return Ok(None) };
-        let keeper = Keeper::new(&self.ground.folder, &self.options.run, (folder, &self.driver));
+        let keeper = RecordArchive::new(&self.ground.folder, &self.options.run, (folder, &self.driver));
         keeper.map(Some).map_err(JobError::io("making the folder of records in", folder))
     }
 
     /// Publishes what was committed last. A remote that is away is waited for, as long as a job may: what it does not get is
     /// lost with the folder of the job.
-    async fn publish_last(&self, upstream: &Upstream, signals: &mut Signals) -> Result<Sent, JobError> {
+    async fn publish_last(&self, upstream: &Upstream, signals: &mut JobSignals) -> Result<UpstreamOutcome, JobError> {
         let begun = clock::since_boot();
         for turn in 0_usize.. {
-            let sent = block_in_place(|| Ok::<_, JobError>(upstream.publish(&self.ground.repository()?, PUSH)?))?;
+            let sent = block_in_place(|| Ok::<_, JobError>(upstream.publish(&self.ground.open_repository()?, PUSH_TIMEOUT)?))?;
             let Some(why) = sent.view.as_ref().and_then(|view| view.why.as_ref()) else { return Ok(sent) };
             let left = self.options.max_wait.saturating_sub(clock::since_boot().saturating_sub(begun));
-            if upstream.parted() == Some(Parted::Overtaken) || signals.is_told() || left.is_zero() {
+            if upstream.superseded_reason() == Some(SupersededReason::RemoteAhead) || signals.was_signaled() || left.is_zero() {
                 return Ok(sent);
             }
-            note(&format!("{}; it is tried again", why.message));
+            print_note(&format!("{}; it is tried again", why.message));
             tokio::select! {
-                () = sleep(claim::pause(turn).min(left)) => {}
-                () = signals.next() => {}
+                () = sleep(claim::retry_pause(turn).min(left)) => {}
+                () = signals.wait_next() => {}
             }
         }
-        Ok(Sent::default())
+        Ok(UpstreamOutcome::default())
     }
 
     /// Releases the run, and says what becomes of the job.
-    fn finish(&self, ended: &Ended, (upstream, sent): (&Upstream, &Sent)) -> Result<u8, JobError> {
-        if upstream.parted() == Some(Parted::Overtaken) {
-            return self.overtaken();
+    fn finish(&self, ended: &JobEnd, (upstream, sent): (&Upstream, &UpstreamOutcome)) -> Result<u8, JobError> {
+        if upstream.superseded_reason() == Some(SupersededReason::RemoteAhead) {
+            return self.finish_superseded();
         }
         if let Some(view) = &sent.view
             && let Some(why) = &view.why
         {
-            note(&format!("{}; commits that are not published: {}", why.message, view.behind.unwrap_or_default()));
-            return Ok(self.again(Some(later(self.options.max_wait.max(REMOTE_PAUSE)))));
+            print_note(&format!("{}; commits that are not published: {}", why.message, view.behind.unwrap_or_default()));
+            return Ok(self.request_restart(Some(time_after(self.options.max_wait.max(REMOTE_PAUSE)))));
         }
-        if let Err(error) = claim::release(self) {
-            note(&format!("not released: {error}"));
-            return Ok(self.again(Some(later(REMOTE_PAUSE))));
+        if let Err(error) = claim::release_run(self) {
+            print_note(&format!("not released: {error}"));
+            return Ok(self.request_restart(Some(time_after(REMOTE_PAUSE))));
         }
         Ok(match ended {
-            Ended::Parted(Parted::Begun) => {
-                note(&format!("run {} is begun at {}", self.options.run, self.gate.shown()));
-                tell(&self.gate.shown());
+            JobEnd::Parted(SupersededReason::StartedOnly) => {
+                print_note(&format!("run {} is begun at {}", self.options.run, self.gate.display_url()));
+                print_fact(&self.gate.display_url());
                 ExitStatus::Fine.code()
             }
-            Ended::Told | Ended::Parted(_) => self.again(None),
-            Ended::Waits(until, reason) => {
+            JobEnd::Told | JobEnd::Parted(_) => self.request_restart(None),
+            JobEnd::Waits(until, reason) => {
                 if let Some(reason) = reason {
-                    note(&reason.message);
+                    print_note(&reason.message);
                 }
-                self.again(Some(*until))
+                self.request_restart(Some(*until))
             }
-            Ended::Stopped(state, reason) => {
+            JobEnd::Stopped(state, reason) => {
                 let why = reason.as_ref().map(|reason| format!(": {}", reason.message)).unwrap_or_default();
-                note(&format!("run {} is {state}{why}", self.options.run));
-                of_state(*state).code()
+                print_note(&format!("run {} is {state}{why}", self.options.run));
+                exit_status_for(*state).code()
             }
         })
     }
 
     /// Keeps at the remote what the branch there does not have. Only another driver supersedes this one; people do not.
-    fn overtaken(&self) -> Result<u8, JobError> {
-        if let Some(name) = claim::rescue(self)? {
-            note(&format!("what was not published is kept at the remote as {name}"));
+    fn finish_superseded(&self) -> Result<u8, JobError> {
+        if let Some(name) = claim::rescue_commits(self)? {
+            print_note(&format!("what was not published is kept at the remote as {name}"));
         }
-        match claim::belongs_to_another(self)? {
+        match claim::has_other_driver(self)? {
             Some(true) => {
-                note(&format!("another driver goes on with run {}", self.options.run));
+                print_note(&format!("another driver goes on with run {}", self.options.run));
                 Ok(ExitStatus::Superseded.code())
             }
             Some(false) => {
-                note(&format!("somebody has committed on {}: the next driver begins from there", self.branch));
-                claim::release(self)?;
-                Ok(self.again(None))
+                print_note(&format!("somebody has committed on {}: the next driver begins from there", self.branch));
+                claim::release_run(self)?;
+                Ok(self.request_restart(None))
             }
             None => {
-                note(&format!("branch {} is gone at {}", self.branch, self.gate.shown()));
+                print_note(&format!("branch {} is gone at {}", self.branch, self.gate.display_url()));
                 Ok(ExitStatus::Refused.code())
             }
         }
     }
 
     /// Says that the remote is away, and gives the job back.
-    fn away(&self, error: &UpstreamError, signals: &Signals) -> u8 {
-        if signals.is_told() {
-            return self.again(None);
+    fn finish_unreachable(&self, error: &UpstreamError, signals: &JobSignals) -> u8 {
+        if signals.was_signaled() {
+            return self.request_restart(None);
         }
-        note(&error.to_string());
-        note(&format!("see for yourself: git ls-remote {}", quoted(&self.gate.shown())));
-        self.again(Some(later(self.options.max_wait.max(REMOTE_PAUSE))))
+        print_note(&error.to_string());
+        print_note(&format!("see for yourself: git ls-remote {}", quoted(&self.gate.display_url())));
+        self.request_restart(Some(time_after(self.options.max_wait.max(REMOTE_PAUSE))))
     }
 
     /// Returns the code that has the engine run the job again, and says when that is of use.
-    fn again(&self, not_before: Option<Timestamp>) -> u8 {
+    fn request_restart(&self, not_before: Option<Timestamp>) -> u8 {
         if let Some(when) = not_before {
-            tell(&format!("not before {}", when.round(jiff::Unit::Second).unwrap_or(when)));
+            print_fact(&format!("not before {}", when.round(jiff::Unit::Second).unwrap_or(when)));
         }
         self.options.again_code
     }
 }
 
-fn later(span: Duration) -> Timestamp {
+fn time_after(span: Duration) -> Timestamp {
     let now = clock::now();
     now.checked_add(span).unwrap_or(now)
 }
 
-fn of_state(state: RunStatus) -> ExitStatus {
+fn exit_status_for(state: RunStatus) -> ExitStatus {
     match state {
         RunStatus::Completed => ExitStatus::Fine,
         RunStatus::Stuck => ExitStatus::Stuck,
@@ -292,7 +292,7 @@ fn of_state(state: RunStatus) -> ExitStatus {
     }
 }
 
-fn goal(options: &Options) -> Result<Option<String>, JobError> {
+fn read_goal(options: &DriveOptions) -> Result<Option<String>, JobError> {
     let Some(path) = &options.goal else { return Ok(options.message.clone()) };
     let of = |what| JobError::Goal { path: path.clone(), what };
     let found = fs::metadata(path).map_err(JobError::io("looking at", path))?;
@@ -305,7 +305,7 @@ fn goal(options: &Options) -> Result<Option<String>, JobError> {
 
 /// Returns the address of the remote: that of a repository here, or what was given. A bare repository is a remote itself,
 /// wherever it was cloned from.
-fn url(options: &Options) -> Result<String, JobError> {
+fn drive_url(options: &DriveOptions) -> Result<String, JobError> {
     let path = Path::new(&options.place);
     if !path.is_dir() {
         return Ok(options.place.clone());
@@ -314,17 +314,17 @@ fn url(options: &Options) -> Result<String, JobError> {
     if path.join("objects").is_dir() && path.join("HEAD").is_file() {
         return Ok(path.display().to_string());
     }
-    Ok(url_of(&path, &options.remote)?)
+    Ok(remote_url(&path, &options.remote)?)
 }
 
 /// Says something to whoever reads the job's output.
 #[expect(clippy::print_stderr, reason = "the output of a job is what its engine keeps")]
-fn note(line: &str) {
+fn print_note(line: &str) {
     eprintln!("runnerd: {line}");
 }
 
 /// Prints a fact.
 #[expect(clippy::print_stdout, reason = "the answer of a command that ends")]
-fn tell(line: &str) {
+fn print_fact(line: &str) {
     println!("{line}");
 }

@@ -11,7 +11,7 @@ use std::env;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
-use protocol::private::{self, FolderError};
+use protocol::private::{self, PrivateDirError};
 use tracing::Subscriber;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::Layer as _;
@@ -22,10 +22,10 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
-use self::files::{LIMITS, Rolling};
-use self::filter::parse;
+use self::files::{LIMITS, RollingFile};
+use self::filter::parse_filter;
 pub use self::filter::{FilterError, FilterHandle};
-use crate::hidden::Hidden;
+use crate::hidden::LogRedactor;
 
 /// The variable that holds directives which stand above the settings.
 pub const FILTER_VARIABLE: &str = "RUNNERD_LOG";
@@ -35,7 +35,7 @@ const LINES_BUFFERED: usize = 16 * 1024;
 
 /// Where the log goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Destination {
+pub enum LogDestination {
     /// Standard error if it is a terminal or the journal, else the files.
     #[default]
     Auto,
@@ -60,7 +60,7 @@ pub enum LoggingError {
 #[derive(Debug)]
 pub struct Logging {
     filter: FilterHandle,
-    hidden: Hidden,
+    hidden: LogRedactor,
     folder: Option<PathBuf>,
     dropped: Option<ErrorCounter>,
     _worker: Option<WorkerGuard>,
@@ -73,7 +73,7 @@ impl Logging {
     }
 
     /// Returns what takes the secrets that must not be in the log.
-    pub fn hidden(&self) -> Hidden {
+    pub fn redactor(&self) -> LogRedactor {
         self.hidden.clone()
     }
 
@@ -96,14 +96,14 @@ impl Logging {
 /// # Errors
 ///
 /// Fails if the directives cannot be read, or if the log was set up before.
-pub fn init(folder: &Path, destination: Destination, level: Option<&str>) -> Result<Logging, LoggingError> {
+pub fn init(folder: &Path, destination: LogDestination, level: Option<&str>) -> Result<Logging, LoggingError> {
     let variable = env::var(FILTER_VARIABLE).ok().filter(|value| !value.is_empty());
     let filter = match (&variable, level) {
-        (Some(directives), _) => parse(directives, FILTER_VARIABLE)?,
-        (None, level) => parse(level.unwrap_or(DEFAULT_FILTER), "log_level")?,
+        (Some(directives), _) => parse_filter(directives, FILTER_VARIABLE)?,
+        (None, level) => parse_filter(level.unwrap_or(DEFAULT_FILTER), "log_level")?,
     };
-    let (sink, failed) = Sink::open(folder, destination);
-    let (subscriber, mut logging) = assemble(sink, filter);
+    let (sink, failed) = LogSink::open(folder, destination);
+    let (subscriber, mut logging) = build_subscriber(sink, filter);
     logging.folder = logging.dropped.is_some().then(|| folder.to_owned());
     subscriber.try_init()?;
     if let Some(error) = failed {
@@ -114,28 +114,28 @@ pub fn init(folder: &Path, destination: Destination, level: Option<&str>) -> Res
 
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
-enum FilesError {
+enum LogFilesError {
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Folder(#[from] PrivateDirError),
     #[error("cannot write the log in {path}")]
     Open { path: PathBuf, source: io::Error },
 }
 
 /// What the lines are written to.
-enum Sink {
+enum LogSink {
     Stderr,
     Journal,
-    Files(Rolling),
+    Files(RollingFile),
 }
 
-impl Sink {
+impl LogSink {
     /// Opens the destination, or else standard error, and tells why it is not the one asked for.
-    fn open(folder: &Path, destination: Destination) -> (Self, Option<FilesError>) {
+    fn open(folder: &Path, destination: LogDestination) -> (Self, Option<LogFilesError>) {
         match destination {
-            Destination::Auto | Destination::Stderr if journal::is_stderr() => return (Self::Journal, None),
-            Destination::Auto if io::stderr().is_terminal() => return (Self::Stderr, None),
-            Destination::Stderr => return (Self::Stderr, None),
-            Destination::Auto | Destination::Files => {}
+            LogDestination::Auto | LogDestination::Stderr if journal::is_stderr_journal() => return (Self::Journal, None),
+            LogDestination::Auto if io::stderr().is_terminal() => return (Self::Stderr, None),
+            LogDestination::Stderr => return (Self::Stderr, None),
+            LogDestination::Auto | LogDestination::Files => {}
         }
         match open_files(folder) {
             Ok(files) => (Self::Files(files), None),
@@ -144,52 +144,52 @@ impl Sink {
     }
 }
 
-fn open_files(folder: &Path) -> Result<Rolling, FilesError> {
+fn open_files(folder: &Path) -> Result<RollingFile, LogFilesError> {
     private::make_folder(folder)?;
-    Rolling::open(folder, LIMITS).map_err(|source| FilesError::Open { path: folder.to_owned(), source })
+    RollingFile::open(folder, LIMITS).map_err(|source| LogFilesError::Open { path: folder.to_owned(), source })
 }
 
-fn assemble(sink: Sink, filter: EnvFilter) -> (impl Subscriber + Send + Sync, Logging) {
+fn build_subscriber(sink: LogSink, filter: EnvFilter) -> (impl Subscriber + Send + Sync, Logging) {
     let (filter, handle) = reload::Layer::new(filter);
-    let is_journal = matches!(sink, Sink::Journal);
+    let is_journal = matches!(sink, LogSink::Journal);
     let (writer, ansi, worker, dropped) = match sink {
-        Sink::Stderr => (BoxMakeWriter::new(io::stderr), wants_colour(), None, None),
-        Sink::Journal => (BoxMakeWriter::new(io::stderr), false, None, None),
-        Sink::Files(files) => {
+        LogSink::Stderr => (BoxMakeWriter::new(io::stderr), wants_colour(), None, None),
+        LogSink::Journal => (BoxMakeWriter::new(io::stderr), false, None, None),
+        LogSink::Files(files) => {
             let (writer, worker) =
                 NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_BUFFERED).finish(files);
             let dropped = writer.error_counter();
             (BoxMakeWriter::new(writer), false, Some(worker), Some(dropped))
         }
     };
-    let hidden = Hidden::default();
-    let lines = fmt::layer().with_writer(Redacting { writer, hidden: hidden.clone() }).with_ansi(ansi);
-    let lines = if is_journal { lines.event_format(journal::Lines::new()).boxed() } else { lines.boxed() };
+    let hidden = LogRedactor::default();
+    let lines = fmt::layer().with_writer(RedactingMakeWriter { writer, hidden: hidden.clone() }).with_ansi(ansi);
+    let lines = if is_journal { lines.event_format(journal::JournalFormat::new()).boxed() } else { lines.boxed() };
     let logging = Logging { filter: FilterHandle { handle }, hidden, folder: None, dropped, _worker: worker };
     (tracing_subscriber::registry().with(filter).with(lines), logging)
 }
 
 /// Takes the secrets out of each line.
-struct Redacting {
+struct RedactingMakeWriter {
     writer: BoxMakeWriter,
-    hidden: Hidden,
+    hidden: LogRedactor,
 }
 
-impl<'a> MakeWriter<'a> for Redacting {
-    type Writer = Lines<'a>;
+impl<'a> MakeWriter<'a> for RedactingMakeWriter {
+    type Writer = RedactingWriter<'a>;
 
-    fn make_writer(&'a self) -> Lines<'a> {
-        Lines { writer: self.writer.make_writer(), hidden: &self.hidden }
+    fn make_writer(&'a self) -> RedactingWriter<'a> {
+        RedactingWriter { writer: self.writer.make_writer(), hidden: &self.hidden }
     }
 }
 
 /// Writes what it is given at once, which is a whole line.
-struct Lines<'a> {
+struct RedactingWriter<'a> {
     writer: Box<dyn Write + 'a>,
-    hidden: &'a Hidden,
+    hidden: &'a LogRedactor,
 }
 
-impl Write for Lines<'_> {
+impl Write for RedactingWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.writer.write_all(&self.hidden.redact(line))?;
         Ok(line.len())
@@ -213,14 +213,14 @@ mod tests {
     use super::*;
 
     /// Runs `work` with a log in `folder` and returns what the log then holds.
-    fn logged(folder: &Path, work: impl FnOnce(&FilterHandle)) -> String {
-        logged_by(folder, |logging| work(&logging.filter()))
+    fn capture_log(folder: &Path, work: impl FnOnce(&FilterHandle)) -> String {
+        capture_log_with(folder, |logging| work(&logging.filter()))
     }
 
-    fn logged_by(folder: &Path, work: impl FnOnce(&Logging)) -> String {
-        let (sink, failed) = Sink::open(folder, Destination::Files);
+    fn capture_log_with(folder: &Path, work: impl FnOnce(&Logging)) -> String {
+        let (sink, failed) = LogSink::open(folder, LogDestination::Files);
         assert!(failed.is_none(), "{failed:?}");
-        let (subscriber, logging) = assemble(sink, parse(DEFAULT_FILTER, "test").unwrap());
+        let (subscriber, logging) = build_subscriber(sink, parse_filter(DEFAULT_FILTER, "test").unwrap());
         tracing::subscriber::with_default(subscriber, || work(&logging));
         drop(logging);
         let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -231,7 +231,7 @@ mod tests {
     fn the_log_is_written_to_a_private_folder_of_its_own() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("logs");
-        let text = logged(&folder, |_| tracing::info!("one line"));
+        let text = capture_log(&folder, |_| tracing::info!("one line"));
         assert!(text.contains("one line"), "{text}");
         private::check_folder(&folder).unwrap();
     }
@@ -239,8 +239,8 @@ mod tests {
     #[test]
     fn a_secret_is_in_no_line() {
         let dir = tempfile::tempdir().unwrap();
-        let text = logged_by(&dir.path().join("logs"), |logging| {
-            logging.hidden().set("one", Secrets::of([("API_KEY", "sk-0123456789")]).unwrap());
+        let text = capture_log_with(&dir.path().join("logs"), |logging| {
+            logging.redactor().set("one", Secrets::from_variables([("API_KEY", "sk-0123456789")]).unwrap());
             tracing::info!(what = "with sk-0123456789", "and in the message: sk-0123456789");
         });
         assert!(!text.contains("sk-0123456789"), "{text}");
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn the_filter_can_be_changed_while_the_log_is_in_use() {
         let dir = tempfile::tempdir().unwrap();
-        let text = logged(&dir.path().join("logs"), |filter| {
+        let text = capture_log(&dir.path().join("logs"), |filter| {
             tracing::debug!("before");
             filter.set("debug").unwrap();
             tracing::debug!("after");
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn directives_that_cannot_be_read_leave_the_filter_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
-        let text = logged(&dir.path().join("logs"), |filter| {
+        let text = capture_log(&dir.path().join("logs"), |filter| {
             let error = filter.set("runnerd=loud").unwrap_err();
             assert!(error.to_string().starts_with("cannot read `runnerd=loud`, at character 1 "), "{error}");
             tracing::info!("still here");
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn every_connection_is_told_of_only_on_request() {
         let dir = tempfile::tempdir().unwrap();
-        let text = logged(&dir.path().join("logs"), |filter| {
+        let text = capture_log(&dir.path().join("logs"), |filter| {
             filter.set("debug").unwrap();
             tracing::debug!(target: "jsonrpsee-server", "quiet");
             filter.set("jsonrpsee-server=debug").unwrap();
@@ -287,8 +287,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
-        let (sink, failed) = Sink::open(&file.join("logs"), Destination::Files);
-        assert!(matches!(sink, Sink::Stderr));
-        assert!(matches!(failed, Some(FilesError::Folder(_))), "{failed:?}");
+        let (sink, failed) = LogSink::open(&file.join("logs"), LogDestination::Files);
+        assert!(matches!(sink, LogSink::Stderr));
+        assert!(matches!(failed, Some(LogFilesError::Folder(_))), "{failed:?}");
     }
 }

@@ -9,14 +9,14 @@ use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use protocol::paths::Paths;
 use runnerd::config::DaemonConfig;
-use runnerd::daemon::{self, DaemonError, Parts};
+use runnerd::daemon::{self, DaemonError, DaemonParts};
 use runnerd::job;
-use runnerd::logging::{self, Destination, Logging};
+use runnerd::logging::{self, LogDestination, Logging};
 use runnerd::memory;
-use runnerd::private::{self, Resealed};
+use runnerd::private::{self, ResealReport};
 use runnerd::process;
-use runnerd::rpc::Locks;
-use runnerd::service::Passed;
+use runnerd::rpc::DaemonLocks;
+use runnerd::service::ActivatedSocket;
 use runnerd::startup::Readiness;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::spawn_blocking;
@@ -32,7 +32,7 @@ const THREADS_STAY: Duration = Duration::from_mins(5);
 /// Drives coding agents through a task tree in git repositories. Steered with `runnerctl`.
 #[derive(Debug, Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
-struct Args {
+struct DaemonArgs {
     /// Socket to listen on.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -47,12 +47,12 @@ struct Args {
     #[arg(long, hide = true)]
     launched: bool,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<DaemonCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Drive(Box<job::Options>),
+enum DaemonCommand {
+    Drive(Box<job::DriveOptions>),
 }
 
 fn main() -> ExitCode {
@@ -60,11 +60,11 @@ fn main() -> ExitCode {
         return code;
     }
     if let Err(error) = process::shield_daemon() {
-        eprint(&format!("error: shielding the daemon from its children: {error}"));
+        print_error(&format!("error: shielding the daemon from its children: {error}"));
         return ExitCode::FAILURE;
     }
-    let mut args = Args::parse();
-    if let Some(Command::Drive(options)) = args.command.take() {
+    let mut args = DaemonArgs::parse();
+    if let Some(DaemonCommand::Drive(options)) = args.command.take() {
         return drive(&args, *options);
     }
     let done = if args.reseal { reseal(&args) } else { run(&args) };
@@ -72,18 +72,18 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "not started");
-            eprint(&format!("error: {error:#}"));
+            print_error(&format!("error: {error:#}"));
             error.downcast_ref::<DaemonError>().map_or(ExitCode::FAILURE, |error| error.exit_code().into())
         }
     }
 }
 
 /// Drives one run as a job, and ends with it.
-fn drive(args: &Args, options: job::Options) -> ExitCode {
+fn drive(args: &DaemonArgs, options: job::DriveOptions) -> ExitCode {
     let driven = || -> anyhow::Result<u8> {
-        let (paths, config) = settings(args)?;
-        memory::share();
-        let runtime = runtime()?;
+        let (paths, config) = load_settings(args)?;
+        memory::limit_arenas();
+        let runtime = build_runtime()?;
         let code = runtime.block_on(job::drive(options, &paths, &config));
         runtime.shutdown_timeout(Duration::from_secs(1));
         Ok(code?)
@@ -92,9 +92,9 @@ fn drive(args: &Args, options: job::Options) -> ExitCode {
         Ok(code) => code.into(),
         Err(error) => {
             let job = error.downcast_ref::<job::JobError>();
-            eprint(&format!("error: {error:#}"));
+            print_error(&format!("error: {error:#}"));
             if let Some(hint) = job.and_then(job::JobError::hint) {
-                eprint(&format!("\nhint: {hint}"));
+                print_error(&format!("\nhint: {hint}"));
             }
             job.map_or(ExitCode::FAILURE, |error| error.exit_code().into())
         }
@@ -102,31 +102,31 @@ fn drive(args: &Args, options: job::Options) -> ExitCode {
 }
 
 /// Has the state folder taken as it is, while no daemon uses it.
-fn reseal(args: &Args) -> anyhow::Result<()> {
-    let (paths, _) = settings(args)?;
-    let _locks = Locks::take(&paths).map_err(DaemonError::from)?;
-    let Resealed { new_key, taken, left } = private::reseal(&paths.state).map_err(DaemonError::from)?;
+fn reseal(args: &DaemonArgs) -> anyhow::Result<()> {
+    let (paths, _) = load_settings(args)?;
+    let _locks = DaemonLocks::acquire(&paths).map_err(DaemonError::from)?;
+    let ResealReport { new_key, sealed: taken, skipped: left } = private::reseal(&paths.state).map_err(DaemonError::from)?;
     for path in &taken {
-        print(&format!("taken as it is: {}", path.display()));
+        print_line(&format!("taken as it is: {}", path.display()));
     }
     for path in &left {
-        print(&format!("left, not understood: {}", path.display()));
+        print_line(&format!("left, not understood: {}", path.display()));
     }
     let key = if new_key { "a new key was made" } else { "the key is the one that was there" };
-    print(&format!("{} sealed anew, {} left; {key}", taken.len(), left.len()));
+    print_line(&format!("{} sealed anew, {} left; {key}", taken.len(), left.len()));
     Ok(())
 }
 
 #[expect(clippy::print_stdout, reason = "the answer of a command that ends")]
-fn print(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }
 
-fn run(args: &Args) -> anyhow::Result<()> {
+fn run(args: &DaemonArgs) -> anyhow::Result<()> {
     let readiness = if args.launched {
         Readiness::take_stdout().context("leaving the session of the client")?
     } else {
-        Readiness::to_service_manager()
+        Readiness::for_service_manager()
     };
     match prepare(args) {
         Ok((parts, logging, runtime)) => {
@@ -135,34 +135,34 @@ fn run(args: &Args) -> anyhow::Result<()> {
             Ok(result?)
         }
         Err(error) => {
-            readiness.failed(error.as_ref());
+            readiness.report_failure(error.as_ref());
             Err(error)
         }
     }
 }
 
 /// Reads what the daemon is made of; the threads come last.
-fn prepare(args: &Args) -> anyhow::Result<(Parts, Logging, Runtime)> {
-    let passed = if args.launched { None } else { Passed::take()? };
-    let (named, config) = settings(args)?;
+fn prepare(args: &DaemonArgs) -> anyhow::Result<(DaemonParts, Logging, Runtime)> {
+    let passed = if args.launched { None } else { ActivatedSocket::from_env()? };
+    let (named, config) = load_settings(args)?;
     let paths = match &passed {
         Some(passed) => named.clone().with_socket(&passed.path, "the socket of the service manager")?,
         None => named.clone(),
     };
-    let destination = if args.log_stderr { Destination::Stderr } else { Destination::Auto };
-    memory::share();
-    let runtime = runtime()?;
+    let destination = if args.log_stderr { LogDestination::Stderr } else { LogDestination::Auto };
+    memory::limit_arenas();
+    let runtime = build_runtime()?;
     let logging = logging::init(&paths.logs(), destination, Some(config.log_level.as_str()))?;
     if named.socket_named && named.socket != paths.socket {
         tracing::warn!(named = %named.socket.display(), "not listened on: the service manager passed another socket");
     }
-    Ok((Parts { paths, config, passed }, logging, runtime))
+    Ok((DaemonParts { paths, config, passed }, logging, runtime))
 }
 
 /// Starts the threads, and one that may block.
 ///
 /// Where no thread can be started, such work waits for one of those that there are: one always is.
-fn runtime() -> anyhow::Result<Runtime> {
+fn build_runtime() -> anyhow::Result<Runtime> {
     // The library panics where it cannot start its own.
     drop(thread::Builder::new().spawn(|| ()).context("starting a thread")?);
     let runtime = Builder::new_multi_thread()
@@ -174,12 +174,12 @@ fn runtime() -> anyhow::Result<Runtime> {
         .context("starting the runtime")?;
     let first = async { timeout(FIRST_THREAD_WITHIN, spawn_blocking(|| ())).await };
     runtime.block_on(first).context("no thread can be started")?.context("starting a thread")?;
-    runtime.spawn(keep_a_thread());
+    runtime.spawn(keep_blocking_thread());
     Ok(runtime)
 }
 
 /// Gives the threads that may block something to do before the last of them goes.
-async fn keep_a_thread() {
+async fn keep_blocking_thread() {
     let mut due = tokio::time::interval(THREAD_NEEDED_EVERY);
     loop {
         due.tick().await;
@@ -188,7 +188,7 @@ async fn keep_a_thread() {
     }
 }
 
-fn settings(args: &Args) -> anyhow::Result<(Paths, DaemonConfig)> {
+fn load_settings(args: &DaemonArgs) -> anyhow::Result<(Paths, DaemonConfig)> {
     let paths = Paths::find(args.socket.as_deref())?;
     let config = DaemonConfig::load(&paths.config)?;
     let paths = match &config.socket {
@@ -196,14 +196,14 @@ fn settings(args: &Args) -> anyhow::Result<(Paths, DaemonConfig)> {
         _ => paths,
     };
     // Before the log, which is in that folder. One that is in use is not to be moved: the lock will say so.
-    match private::refuse_development(&paths.state) {
-        Err(error) if !Locks::are_held(&paths) => Err(DaemonError::from(error))?,
+    match private::check_not_development(&paths.state) {
+        Err(error) if !DaemonLocks::are_held(&paths) => Err(DaemonError::from(error))?,
         _ => Ok((paths, config)),
     }
 }
 
 /// Says why the daemon did not start; there may be no log yet.
 #[expect(clippy::print_stderr, reason = "the only message before there is a log")]
-fn eprint(message: &str) {
+fn print_error(message: &str) {
     eprintln!("{message}");
 }

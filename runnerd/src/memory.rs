@@ -6,7 +6,7 @@ const PLACES: i32 = 2;
 
 /// Has threads share what they take memory from: the system's allocator gives each of them a place of its own, which
 /// keeps the room that a large task tree took there once. Called before there are any.
-pub fn share() {
+pub fn limit_arenas() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "there is no other way to set it from within; it only takes two numbers")]
     // SAFETY: no other thread is there yet, and what it does not know it leaves as it is.
@@ -17,7 +17,7 @@ pub fn share() {
 
 /// Gives the system back what was freed: what a long read took would stay with the daemon for good, since something small
 /// lies behind it.
-pub(crate) fn give_back() {
+pub(crate) fn trim_heap() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "no library calls it; it takes a number, and may be called by any thread")]
     // SAFETY: it locks what it looks at, and touches only what is free.

@@ -8,60 +8,60 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use nix::libc::{EMFILE, ENFILE};
-use runner_core::obstacle::{self, Nature, Obstruction};
+use runner_core::obstacle::{self, Transience, Blocker};
 
-use crate::causes::in_one_line;
+use crate::causes::display_chain;
 
 /// Said where nobody knows what to do.
 pub const LOOK_AT_LOG: &str = "look at the log in the daemon's state folder (runnerctl daemon status)";
 
 /// An error that can be in the way of the work.
-pub trait Obstructs: Error + 'static {
+pub trait Retryable: Error + 'static {
     /// Returns whether it passes by itself.
-    fn nature(&self) -> Nature;
+    fn transience(&self) -> Transience;
 
     /// Returns what a person can do: one action, to be followed by a command; none where nobody knows one.
     fn remedy(&self) -> Option<String>;
 
     /// Tells whether the same may work later without anybody doing anything about it.
-    fn passes(&self) -> bool {
-        self.nature() == Nature::Passing
+    fn is_transient(&self) -> bool {
+        self.transience() == Transience::Passing
     }
 }
 
 /// Describes what is in the way.
-pub fn obstruction(error: &impl Obstructs) -> Obstruction {
+pub fn describe_blocker(error: &impl Retryable) -> Blocker {
     let remedy = error.remedy().unwrap_or_else(|| LOOK_AT_LOG.to_owned());
-    Obstruction { what: in_one_line(error), remedy, nature: error.nature() }
+    Blocker { what: display_chain(error), remedy, nature: error.transience() }
 }
 
-impl Obstructs for io::Error {
-    fn nature(&self) -> Nature {
-        nature_of_cause(self)
+impl Retryable for io::Error {
+    fn transience(&self) -> Transience {
+        classify_cause(self)
     }
 
     fn remedy(&self) -> Option<String> {
-        of_system(cause(self)?, "the path that is named")
+        system_remedy(system_cause(self)?, "the path that is named")
     }
 }
 
 /// Returns the nature of what the system said at the end of a chain of causes.
-pub fn nature_of_cause(error: &(dyn Error + 'static)) -> Nature {
-    cause(error).map_or(Nature::Lasting, obstacle::of)
+pub fn classify_cause(error: &(dyn Error + 'static)) -> Transience {
+    system_cause(error).map_or(Transience::Lasting, obstacle::classify_io_error)
 }
 
 /// Returns what a person can do where the system refuses something at a path.
-pub fn remedy_at(path: &Path, error: &io::Error) -> String {
-    let known = cause(error).and_then(|error| of_system(error, &path.display().to_string()));
-    known.unwrap_or_else(|| put_right(path))
+pub fn path_remedy(path: &Path, error: &io::Error) -> String {
+    let known = system_cause(error).and_then(|error| system_remedy(error, &path.display().to_string()));
+    known.unwrap_or_else(|| fix_path_remedy(path))
 }
 
 /// Returns what a person can do where a path is not as it must be.
-pub fn put_right(path: &Path) -> String {
+pub fn fix_path_remedy(path: &Path) -> String {
     format!("fix what is at {}", path.display())
 }
 
-fn of_system(error: &io::Error, place: &str) -> Option<String> {
+fn system_remedy(error: &io::Error, place: &str) -> Option<String> {
     Some(match error.kind() {
         ErrorKind::StorageFull => format!("make room on the disk of {place}"),
         ErrorKind::QuotaExceeded => format!("make room within your quota for {place}"),
@@ -74,14 +74,14 @@ fn of_system(error: &io::Error, place: &str) -> Option<String> {
         _ if matches!(error.raw_os_error(), Some(EMFILE | ENFILE)) => {
             "end programs that have files open, or raise the limit (ulimit -n) of the daemon".to_owned()
         }
-        _ => match obstacle::of(error) {
-            Nature::Passing => format!("see what the system's log says of {place}"),
-            Nature::Lasting | Nature::Lost => return None,
+        _ => match obstacle::classify_io_error(error) {
+            Transience::Passing => format!("see what the system's log says of {place}"),
+            Transience::Lasting | Transience::Lost => return None,
         },
     })
 }
 
 /// Returns what the system said, where it did.
-fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+fn system_cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     std::iter::successors(Some(error), |&error| error.source()).filter_map(|error| error.downcast_ref()).last()
 }

@@ -12,35 +12,35 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use protocol::private::{self, FolderError};
+use protocol::private::{self, PrivateDirError};
 use protocol::shell;
 use serde::{Deserialize, Serialize};
 
 use crate::folders;
 use crate::repo::disk::RealDisk;
-use crate::repo::durable::{self, Access, DurableError};
-use crate::repo::kept::{Kept, KeptError, Note, Vault};
-use crate::repo::seal::{Key, NoRandomness, is_of_development};
+use crate::repo::durable::{self, FileAccess, DurableError};
+use crate::repo::kept::{SealedFile, SealedFileError, Sealable, StateDir};
+use crate::repo::seal::{SealKey, RandomnessError, is_development_sealed};
 
-pub use self::reseal::{Resealed, reseal};
+pub use self::reseal::{ResealReport, reseal};
 
 /// The private part of the state folder.
-pub const FOLDER: &str = "private";
+pub const PRIVATE_DIR: &str = "private";
 /// Its file with the key.
 const KEY: &str = "key";
 /// Its note that everything there is sealed.
-const SEALED: &str = "sealed.json";
+const SEAL_MARKER_FILE: &str = "sealed.json";
 /// The private part while it is being made: of no use before it has its name.
 const UNFINISHED: &str = "private.new";
 /// What development builds that sealed nothing kept in the state folder itself.
-const UNSEALED: [&str; 2] = ["repos", "git-suspects.json"];
+const UNSEALED_FILES: [&str; 2] = ["repos", "git-suspects.json"];
 
 /// Why the private part cannot be used; nothing in it was written to.
 #[derive(Debug, thiserror::Error)]
-pub enum PrivateError {
+pub enum StateDirError {
     /// Its folder is not private.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Folder(#[from] PrivateDirError),
     /// A file could not be read or written.
     #[error(transparent)]
     Disk(#[from] DurableError),
@@ -59,7 +59,7 @@ pub enum PrivateError {
         "the state folder {path} was made by a development build, and this daemon does not read it; nothing in it was \
          changed or removed: `{away}` moves it away"
     )]
-    Development {
+    DevelopmentBuild {
         /// The state folder.
         path: PathBuf,
         /// The command that moves it away.
@@ -67,13 +67,13 @@ pub enum PrivateError {
     },
     /// No key can be made.
     #[error(transparent)]
-    NoRandomness(#[from] NoRandomness),
+    NoRandomness(#[from] RandomnessError),
     /// There is no key, or something else in its place.
     #[error(
         "the key {path} is {what}, and without it nothing beside it can be relied on: put it back from a backup, or \
          have everything there taken as it is with `runnerd --reseal`"
     )]
-    NoKey {
+    MissingKey {
         /// The file.
         path: PathBuf,
         /// What it is instead.
@@ -84,7 +84,7 @@ pub enum PrivateError {
         "the key {path} is open to others (mode {mode:04o}): if nobody else was on this machine, `chmod 600` it; \
          otherwise look at everything beside it, remove the key, and `runnerd --reseal`"
     )]
-    OpenKey {
+    InsecureKey {
         /// The file.
         path: PathBuf,
         /// Its permission bits.
@@ -95,112 +95,112 @@ pub enum PrivateError {
         "{path} was not sealed with the key beside it: put the whole folder back from one backup, or have everything \
          there taken as it is with `runnerd --reseal`"
     )]
-    Foreign {
+    ForeignKey {
         /// The note that is sealed with every key.
         path: PathBuf,
         /// What is wrong with it.
-        source: Option<KeptError>,
+        source: Option<SealedFileError>,
     },
 }
 
 /// Says that everything beside it is sealed.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sealed {}
+struct SealMarker {}
 
-impl Note for Sealed {
+impl Sealable for SealMarker {
     const KIND: &'static str = "sealed";
     const VERSION: u32 = 1;
 }
 
 /// Opens the private part of the state folder, or makes it where there is none. The lock on the state folder is held.
-pub fn open(state: &Path) -> Result<Vault, PrivateError> {
-    refuse_development(state)?;
-    let folder = state.join(FOLDER);
+pub fn open_state_dir(state: &Path) -> Result<StateDir, StateDirError> {
+    check_not_development(state)?;
+    let folder = state.join(PRIVATE_DIR);
     match fs::symlink_metadata(&folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => make(state),
-        _ => find(folder),
+        Err(error) if error.kind() == ErrorKind::NotFound => create_state_dir(state),
+        _ => load_state_dir(folder),
     }
 }
 
 /// Refuses a state folder in which a development build has left anything. Nothing is written.
-pub fn refuse_development(state: &Path) -> Result<(), PrivateError> {
-    let folder = state.join(FOLDER);
+pub fn check_not_development(state: &Path) -> Result<(), StateDirError> {
+    let folder = state.join(PRIVATE_DIR);
     // What cannot be read holds the repository that it belongs to.
-    let is_old =
-        |place: &String| matches!(durable::read(&folder.join(place)), Ok(Some(text)) if is_of_development(&text));
+    let is_development =
+        |place: &String| matches!(durable::read(&folder.join(place)), Ok(Some(text)) if is_development_sealed(&text));
     let is_there = |name: &&str| state.join(name).symlink_metadata().is_ok();
-    if UNSEALED.iter().any(is_there) || reseal::places(&folder)?.iter().any(is_old) {
-        return Err(PrivateError::Development { path: state.to_owned(), away: move_away(state) });
+    if UNSEALED_FILES.iter().any(is_there) || reseal::list_sealed_files(&folder)?.iter().any(is_development) {
+        return Err(StateDirError::DevelopmentBuild { path: state.to_owned(), away: move_away_command(state) });
     }
     Ok(())
 }
 
 /// Returns the command that gives a folder a name that nothing has.
-fn move_away(folder: &Path) -> String {
+fn move_away_command(folder: &Path) -> String {
     let from = folder.display().to_string();
     let names = (1..).map(|number| format!("{from}.old-{number}"));
     let to = names.into_iter().find(|name| Path::new(name).symlink_metadata().is_err());
     shell::words(["mv", "-n", "--", &from, &to.unwrap_or_default()])
 }
 
-fn find(folder: PathBuf) -> Result<Vault, PrivateError> {
+fn load_state_dir(folder: PathBuf) -> Result<StateDir, StateDirError> {
     private::check_folder(&folder)?;
-    let key = key(&folder)?;
-    let vault = Vault::new(folder, key);
-    let note = sealed(&vault);
+    let key = read_key(&folder)?;
+    let vault = StateDir::new(folder, key);
+    let note = seal_marker(&vault);
     match note.read() {
-        Ok(Some(Sealed {})) => Ok(vault),
-        Ok(None) => Err(PrivateError::Foreign { path: note.path(), source: None }),
-        Err(KeptError::Disk(error)) => Err(error.into()),
-        Err(error) => Err(PrivateError::Foreign { path: note.path(), source: Some(error) }),
+        Ok(Some(SealMarker {})) => Ok(vault),
+        Ok(None) => Err(StateDirError::ForeignKey { path: note.path(), source: None }),
+        Err(SealedFileError::Disk(error)) => Err(error.into()),
+        Err(error) => Err(StateDirError::ForeignKey { path: note.path(), source: Some(error) }),
     }
 }
 
-fn key(folder: &Path) -> Result<Key, PrivateError> {
+fn read_key(folder: &Path) -> Result<SealKey, StateDirError> {
     let path = folder.join(KEY);
-    let Some(text) = durable::read(&path)? else { return Err(PrivateError::NoKey { path, what: "gone" }) };
-    let found = fs::symlink_metadata(&path).map_err(system("looking at", &path))?;
+    let Some(text) = durable::read(&path)? else { return Err(StateDirError::MissingKey { path, what: "gone" }) };
+    let found = fs::symlink_metadata(&path).map_err(io_error("looking at", &path))?;
     let mode = found.permissions().mode() & 0o7777;
     if mode & 0o077 != 0 {
-        return Err(PrivateError::OpenKey { path, mode });
+        return Err(StateDirError::InsecureKey { path, mode });
     }
-    Key::parse(&text).ok_or(PrivateError::NoKey { path, what: "not one" })
+    SealKey::parse(&text).ok_or(StateDirError::MissingKey { path, what: "not one" })
 }
 
 /// Makes the private part under another name, and gives it its own name when it is whole and on the disk. A daemon that
 /// dies before that begins anew.
-fn make(state: &Path) -> Result<Vault, PrivateError> {
-    let (unfinished, folder) = (state.join(UNFINISHED), state.join(FOLDER));
-    remove(&unfinished)?;
+fn create_state_dir(state: &Path) -> Result<StateDir, StateDirError> {
+    let (unfinished, folder) = (state.join(UNFINISHED), state.join(PRIVATE_DIR));
+    remove_path(&unfinished)?;
     private::make_folder(&unfinished)?;
-    let key = Key::random()?;
-    durable::put(&unfinished.join(KEY), key.to_text().as_bytes(), Access::Private)?;
-    sealed(&Vault::new(unfinished.clone(), key.clone())).write(&Sealed {}).map_err(written)?;
-    durable::sync_everything(&unfinished)?;
-    fs::rename(&unfinished, &folder).map_err(system("naming", &folder))?;
-    durable::on(&RealDisk).sync_folder(state)?;
-    Ok(Vault::new(folder, key))
+    let key = SealKey::random()?;
+    durable::replace_unsynced(&unfinished.join(KEY), key.to_text().as_bytes(), FileAccess::Private)?;
+    seal_marker(&StateDir::new(unfinished.clone(), key.clone())).write(&SealMarker {}).map_err(write_error)?;
+    durable::sync_file_system(&unfinished)?;
+    fs::rename(&unfinished, &folder).map_err(io_error("naming", &folder))?;
+    durable::with_disk(&RealDisk).sync_folder(state)?;
+    Ok(StateDir::new(folder, key))
 }
 
-fn remove(path: &Path) -> Result<(), PrivateError> {
-    folders::remove(path).map_err(system("removing", path))
+fn remove_path(path: &Path) -> Result<(), StateDirError> {
+    folders::remove_all(path).map_err(io_error("removing", path))
 }
 
-fn sealed(vault: &Vault) -> Kept<Sealed> {
-    vault.note(&RealDisk, SEALED)
+fn seal_marker(vault: &StateDir) -> SealedFile<SealMarker> {
+    vault.sealed_file(&RealDisk, SEAL_MARKER_FILE)
 }
 
 /// Only the disk refuses what is written.
-fn written(error: KeptError) -> PrivateError {
+fn write_error(error: SealedFileError) -> StateDirError {
     match error {
-        KeptError::Disk(error) => error.into(),
-        KeptError::Damaged { path, .. } => PrivateError::Foreign { path, source: None },
+        SealedFileError::Disk(error) => error.into(),
+        SealedFileError::Untrusted { path, .. } => StateDirError::ForeignKey { path, source: None },
     }
 }
 
-fn system(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PrivateError {
-    move |source| PrivateError::System { doing, path: path.to_owned(), source }
+fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StateDirError {
+    move |source| StateDirError::System { doing, path: path.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -210,10 +210,10 @@ mod tests {
     use protocol::request::CallerEnv;
 
     use super::*;
-    use crate::store::Store;
+    use crate::store::RepoStore;
 
     fn refusal(state: &Path) -> String {
-        open(state).unwrap_err().to_string()
+        open_state_dir(state).unwrap_err().to_string()
     }
 
     /// Returns all files below a folder, each with its bytes.
@@ -236,11 +236,11 @@ mod tests {
         // What a daemon has left that died while it made it.
         fs::create_dir_all(home.path().join("private.new/repos")).unwrap();
         fs::write(home.path().join("private.new/key"), "half").unwrap();
-        let (made, found) = (open(home.path()).unwrap(), open(home.path()).unwrap());
+        let (made, found) = (open_state_dir(home.path()).unwrap(), open_state_dir(home.path()).unwrap());
         assert_eq!(made.key().to_text(), found.key().to_text());
         let bits = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((bits(made.folder()), bits(&made.folder().join(KEY))), (0o700, 0o600));
-        assert_eq!(made.folder(), home.path().join(FOLDER));
+        assert_eq!(made.folder(), home.path().join(PRIVATE_DIR));
         assert!(!home.path().join("private.new").exists());
     }
 
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn key_that_is_gone_is_not_made_again() {
         let home = tempfile::tempdir().unwrap();
-        let vault = open(home.path()).unwrap();
+        let vault = open_state_dir(home.path()).unwrap();
         let key = vault.folder().join(KEY);
         fs::remove_file(&key).unwrap();
         assert!(refusal(home.path()).contains("is gone"), "{}", refusal(home.path()));
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn key_that_others_may_read_is_refused_and_not_mended() {
         let home = tempfile::tempdir().unwrap();
-        let key = open(home.path()).unwrap().folder().join(KEY);
+        let key = open_state_dir(home.path()).unwrap().folder().join(KEY);
         fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
         assert!(refusal(home.path()).contains("0644"), "{}", refusal(home.path()));
         assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o644);
@@ -297,19 +297,19 @@ mod tests {
     #[test]
     fn another_key_or_no_word_that_all_is_sealed_is_refused() {
         let home = tempfile::tempdir().unwrap();
-        let folder = open(home.path()).unwrap().folder().to_owned();
+        let folder = open_state_dir(home.path()).unwrap().folder().to_owned();
         let right = fs::read(folder.join(KEY)).unwrap();
-        fs::write(folder.join(KEY), Key::random().unwrap().to_text()).unwrap();
+        fs::write(folder.join(KEY), SealKey::random().unwrap().to_text()).unwrap();
         assert!(refusal(home.path()).contains("not sealed with the key"), "{}", refusal(home.path()));
         fs::write(folder.join(KEY), right).unwrap();
-        fs::remove_file(folder.join(SEALED)).unwrap();
-        assert!(refusal(home.path()).contains(SEALED), "{}", refusal(home.path()));
+        fs::remove_file(folder.join(SEAL_MARKER_FILE)).unwrap();
+        assert!(refusal(home.path()).contains(SEAL_MARKER_FILE), "{}", refusal(home.path()));
     }
 
     #[test]
     fn sealing_anew_takes_what_is_there_and_comes_to_the_same_end_again() {
         let home = tempfile::tempdir().unwrap();
-        let store = || Store::new(&open(home.path()).unwrap(), "0123456789ab");
+        let store = || RepoStore::new(&open_state_dir(home.path()).unwrap(), "0123456789ab");
         let folder = store().folder();
         store().create().unwrap();
         store().save_env(&CallerEnv([("A".to_owned(), "1".to_owned())].into())).unwrap();
@@ -318,10 +318,10 @@ mod tests {
         fs::remove_file(home.path().join("private/key")).unwrap();
         let done = reseal(home.path()).unwrap();
         assert!(done.new_key);
-        assert_eq!(done.left, [folder.join("changes.json")]);
-        assert_eq!(done.taken, ["env.json", "published.json"].map(|name| folder.join(name)));
+        assert_eq!(done.skipped, [folder.join("changes.json")]);
+        assert_eq!(done.sealed, ["env.json", "published.json"].map(|name| folder.join(name)));
         assert_eq!(store().load_env().unwrap()["A"], "1");
         let again = reseal(home.path()).unwrap();
-        assert_eq!(again, Resealed { new_key: false, taken: Vec::new(), left: done.left });
+        assert_eq!(again, ResealReport { new_key: false, sealed: Vec::new(), skipped: done.skipped });
     }
 }

@@ -11,25 +11,25 @@ use protocol::view::RepoView;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::causes::in_one_line;
-use crate::repo::kept::Vault;
-use crate::store::{RepoFile, Source, Store, StoreError, repo_id};
-use crate::worker::{self, Handle, Means};
+use crate::causes::display_chain;
+use crate::repo::kept::StateDir;
+use crate::store::{RepoFile, SourceRepo, RepoStore, StoreError, repo_id};
+use crate::worker::{self, WorkerHandle, WorkerDeps};
 
 /// Requests that may wait.
 const MAILBOX: usize = 256;
 
 /// Asks the registry.
 #[derive(Debug, Clone)]
-pub struct Registry {
-    mailbox: mpsc::Sender<Request>,
+pub struct RepoRegistry {
+    mailbox: mpsc::Sender<RegistryRequest>,
 }
 
 #[derive(Debug)]
-enum Request {
-    List(oneshot::Sender<Vec<Handle>>),
-    Find(String, oneshot::Sender<Option<Handle>>),
-    Register(Box<RepoFile>, oneshot::Sender<Result<Handle, ErrorData>>),
+enum RegistryRequest {
+    List(oneshot::Sender<Vec<WorkerHandle>>),
+    Find(String, oneshot::Sender<Option<WorkerHandle>>),
+    Register(Box<RepoFile>, oneshot::Sender<Result<WorkerHandle, ErrorData>>),
     Remove(String, oneshot::Sender<Result<RepoView, ErrorData>>),
 }
 
@@ -39,71 +39,71 @@ enum Request {
 pub struct RegistryError(#[source] StoreError);
 
 /// The task of the registry; ends when everything is to end and all workers have.
-pub type Task = tokio::task::JoinHandle<()>;
+pub type RegistryTask = tokio::task::JoinHandle<()>;
 
-impl Registry {
+impl RepoRegistry {
     /// Starts the workers of all registered repositories.
     ///
     /// Of the isolated runs of one source, at most `per_source` are driven at once.
-    pub fn open(vault: &Vault, means: Means, per_source: usize) -> Result<(Self, Task), RegistryError> {
+    pub fn open(vault: &StateDir, means: WorkerDeps, per_source: usize) -> Result<(Self, RegistryTask), RegistryError> {
         let (sender, mailbox) = mpsc::channel(MAILBOX);
-        let mut owner = Owner::new(vault, means, per_source);
-        for store in Store::all(vault).map_err(RegistryError)? {
-            owner.adopt(store);
+        let mut owner = RegistryActor::new(vault, means, per_source);
+        for store in RepoStore::list_all(vault).map_err(RegistryError)? {
+            owner.start_registered(store);
         }
         Ok((Self { mailbox: sender }, tokio::spawn(owner.serve(mailbox))))
     }
 
     /// Returns every repository.
-    pub async fn list(&self) -> Vec<Handle> {
-        self.ask(Request::List).await.unwrap_or_default()
+    pub async fn list(&self) -> Vec<WorkerHandle> {
+        self.send_request(RegistryRequest::List).await.unwrap_or_default()
     }
 
     /// Returns the repository whose git folder this is, if it is registered.
-    pub async fn find(&self, common_dir: &Path) -> Option<Handle> {
+    pub async fn find(&self, common_dir: &Path) -> Option<WorkerHandle> {
         let id = repo_id(common_dir);
-        self.ask(|reply| Request::Find(id, reply)).await.flatten()
+        self.send_request(|reply| RegistryRequest::Find(id, reply)).await.flatten()
     }
 
     /// Returns the repository whose git folder this is, registering it if it is new.
-    pub async fn register(&self, common_dir: &Path, path: &Path) -> Result<Handle, ErrorData> {
-        self.enter(RepoFile::new(common_dir, path)).await
+    pub async fn register(&self, common_dir: &Path, path: &Path) -> Result<WorkerHandle, ErrorData> {
+        self.register_file(RepoFile::new(common_dir, path)).await
     }
 
     /// Registers the workspace of an isolated run, with what its source has confirmed.
     pub async fn register_workspace(
         &self,
         (common_dir, path): (&Path, &Path),
-        source: Source,
+        source: SourceRepo,
         confirmed: Vec<String>,
-    ) -> Result<Handle, ErrorData> {
-        self.enter(RepoFile { source: Some(source), confirmed, ..RepoFile::new(common_dir, path) }).await
+    ) -> Result<WorkerHandle, ErrorData> {
+        self.register_file(RepoFile { source: Some(source), confirmed, ..RepoFile::new(common_dir, path) }).await
     }
 
-    async fn enter(&self, file: RepoFile) -> Result<Handle, ErrorData> {
-        self.ask(|reply| Request::Register(Box::new(file), reply)).await.unwrap_or_else(|| Err(draining()))
+    async fn register_file(&self, file: RepoFile) -> Result<WorkerHandle, ErrorData> {
+        self.send_request(|reply| RegistryRequest::Register(Box::new(file), reply)).await.unwrap_or_else(|| Err(draining_error()))
     }
 
     /// Forgets a repository without a run under way.
     pub async fn remove(&self, id: &str) -> Result<RepoView, ErrorData> {
-        self.ask(|reply| Request::Remove(id.to_owned(), reply)).await.unwrap_or_else(|| Err(draining()))
+        self.send_request(|reply| RegistryRequest::Remove(id.to_owned(), reply)).await.unwrap_or_else(|| Err(draining_error()))
     }
 
-    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Option<T> {
+    async fn send_request<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> RegistryRequest) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         self.mailbox.send(request(reply)).await.ok()?;
         answer.await.ok()
     }
 }
 
-fn draining() -> ErrorData {
+fn draining_error() -> ErrorData {
     ErrorData::new(ErrorKind::Draining, "the daemon is shutting down").hint("runnerctl daemon status")
 }
 
-struct Owner {
-    vault: Vault,
-    means: Means,
-    workers: BTreeMap<String, Handle>,
+struct RegistryActor {
+    vault: StateDir,
+    means: WorkerDeps,
+    workers: BTreeMap<String, WorkerHandle>,
     tasks: JoinSet<()>,
     /// Whose task it is.
     repositories: BTreeMap<Id, String>,
@@ -112,8 +112,8 @@ struct Owner {
     per_source: usize,
 }
 
-impl Owner {
-    fn new(vault: &Vault, means: Means, per_source: usize) -> Self {
+impl RegistryActor {
+    fn new(vault: &StateDir, means: WorkerDeps, per_source: usize) -> Self {
         Self {
             vault: vault.clone(),
             means,
@@ -125,108 +125,108 @@ impl Owner {
         }
     }
 
-    async fn serve(mut self, mut mailbox: mpsc::Receiver<Request>) {
+    async fn serve(mut self, mut mailbox: mpsc::Receiver<RegistryRequest>) {
         // While workers come to their end they can still be found: a drain may take as long as an iteration.
-        while !(self.is_ending() && self.tasks.is_empty()) {
+        while !(self.is_stopping() && self.tasks.is_empty()) {
             let (shutdown, drain) = (self.means.shutdown.clone(), self.means.drain.clone());
             tokio::select! {
-                () = shutdown.cancelled(), if !self.is_ending() => {}
-                () = drain.cancelled(), if !self.is_ending() => {}
+                () = shutdown.cancelled(), if !self.is_stopping() => {}
+                () = drain.cancelled(), if !self.is_stopping() => {}
                 request = mailbox.recv() => match request {
-                    Some(request) => self.handle(request),
+                    Some(request) => self.handle_request(request),
                     None => break,
                 },
-                Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
+                Some(ended) = self.tasks.join_next_with_id() => self.worker_ended(ended),
             }
         }
         // A drain may take as long as an iteration: what can be seen is shown until the last worker has ended.
         loop {
             tokio::select! {
                 ended = self.tasks.join_next_with_id() => match ended {
-                    Some(ended) => self.ended(ended),
+                    Some(ended) => self.worker_ended(ended),
                     None => return,
                 },
-                Some(request) = mailbox.recv() => self.handle(request),
+                Some(request) = mailbox.recv() => self.handle_request(request),
             }
         }
     }
 
-    fn is_ending(&self) -> bool {
+    fn is_stopping(&self) -> bool {
         self.means.shutdown.is_cancelled() || self.means.drain.is_cancelled()
     }
 
-    fn handle(&mut self, request: Request) {
+    fn handle_request(&mut self, request: RegistryRequest) {
         // Whoever has stopped waiting needs no answer.
         match request {
-            Request::List(reply) => drop(reply.send(self.workers.values().cloned().collect())),
-            Request::Find(id, reply) => drop(reply.send(self.workers.get(&id).cloned())),
-            Request::Register(file, reply) => drop(reply.send(self.register(*file))),
-            Request::Remove(id, reply) => drop(reply.send(self.remove(&id))),
+            RegistryRequest::List(reply) => drop(reply.send(self.workers.values().cloned().collect())),
+            RegistryRequest::Find(id, reply) => drop(reply.send(self.workers.get(&id).cloned())),
+            RegistryRequest::Register(file, reply) => drop(reply.send(self.register(*file))),
+            RegistryRequest::Remove(id, reply) => drop(reply.send(self.remove(&id))),
         }
     }
 
     /// Starts the worker of a repository that a previous life has registered.
-    fn adopt(&mut self, store: Store) {
+    fn start_registered(&mut self, store: RepoStore) {
         match store.take_over() {
-            Ok(Some(file)) => self.start(store, file),
+            Ok(Some(file)) => self.start_worker(store, file),
             Ok(None) => {
                 if let Err(error) = store.remove_leftover() {
-                    tracing::warn!(repo = store.id(), error = in_one_line(&error), "state of no repository stays");
+                    tracing::warn!(repo = store.id(), error = display_chain(&error), "state of no repository stays");
                 }
             }
             Err(error) => {
                 let id = store.id().to_owned();
-                tracing::error!(repo = id, error = in_one_line(&error), "state not readable; repository left alone");
-                self.employ(id, worker::spawn_held(self.means.clone(), store));
+                tracing::error!(repo = id, error = display_chain(&error), "state not readable; repository left alone");
+                self.spawn_worker(id, worker::spawn_held(self.means.clone(), store));
             }
         }
     }
 
-    fn start(&mut self, store: Store, file: RepoFile) {
+    fn start_worker(&mut self, store: RepoStore, file: RepoFile) {
         let id = file.id.clone();
-        let means = self.means_of(Some(&file));
-        self.employ(id, worker::spawn(means, store, file));
+        let means = self.deps_for(Some(&file));
+        self.spawn_worker(id, worker::spawn(means, store, file));
     }
 
     /// Returns what a worker works with: the isolated runs of one source have their places in common.
-    fn means_of(&mut self, file: Option<&RepoFile>) -> Means {
+    fn deps_for(&mut self, file: Option<&RepoFile>) -> WorkerDeps {
         let Some(source) = file.and_then(|file| file.source.as_ref()) else { return self.means.clone() };
         let places = self.places.entry(source.common_dir.as_path().to_owned());
         let places = places.or_insert_with(|| Arc::new(Semaphore::new(self.per_source)));
-        Means { slots: self.means.slots.within(Arc::clone(places)), ..self.means.clone() }
+        WorkerDeps { slots: self.means.slots.with_source_limit(Arc::clone(places)), ..self.means.clone() }
     }
 
-    fn employ(&mut self, id: String, (handle, life): (Handle, impl Future<Output = ()> + Send + 'static)) {
+    fn spawn_worker(&mut self, id: String, (handle, life): (WorkerHandle, impl Future<Output = ()> + Send + 'static)) {
         let task = self.tasks.spawn(life);
         self.repositories.insert(task.id(), id.clone());
         self.workers.insert(id, handle);
     }
 
     /// Puts another worker in the place of one that a bug has ended: it holds the repository and says why.
-    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
-        let task = ended.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
-        let (Some(id), Err(error)) = (self.repositories.remove(&task), ended) else { return };
+    fn worker_ended(&mut self, result: Result<(Id, ()), JoinError>) {
+        let task = result.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
+        let (Some(id), Err(error)) = (self.repositories.remove(&task), result) else { return };
         tracing::error!(repo = id, %error, "a worker ended by a bug; its repository is held");
-        if !self.is_ending() && self.workers.contains_key(&id) {
-            let store = Store::new(&self.vault, &id);
-            let means = self.means_of(store.read().ok().flatten().as_ref());
-            self.employ(id, worker::spawn_after_bug(means, store, &error.to_string()));
+        if !self.is_stopping() && self.workers.contains_key(&id) {
+            let store = RepoStore::new(&self.vault, &id);
+            let means = self.deps_for(store.read_repo_file().ok().flatten().as_ref());
+            self.spawn_worker(id, worker::spawn_after_bug(means, store, &error.to_string()));
         }
     }
 
-    fn register(&mut self, mut file: RepoFile) -> Result<Handle, ErrorData> {
+    fn register(&mut self, mut file: RepoFile) -> Result<WorkerHandle, ErrorData> {
         let id = file.id.clone();
         if let Some(known) = self.workers.get(&id) {
             return Ok(known.clone());
         }
-        if self.is_ending() {
-            return Err(draining());
+        if self.is_stopping() {
+            return Err(draining_error());
         }
-        let store = Store::new(&self.vault, &id);
-        let saved = tokio::task::block_in_place(|| store.create().and_then(|()| store.save(&mut file)));
+        let store = RepoStore::new(&self.vault, &id);
+        let saved = tokio::task::block_in_place(|| store.create().and_then(|()| store.save_repo_file(&mut file)));
         saved.map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
-        self.start(store, file);
-        self.workers.get(&id).cloned().ok_or_else(draining)
+        self.start_worker(store, file);
+        self.workers.get(&id).cloned().ok_or_else(draining_error)
     }
 
     fn remove(&mut self, id: &str) -> Result<RepoView, ErrorData> {
@@ -241,13 +241,13 @@ impl Owner {
             return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl cancel"));
         }
         let is_its =
-            |other: &&Handle| other.source.as_ref().is_some_and(|source| repo_id(source.common_dir.as_path()) == id);
+            |other: &&WorkerHandle| other.source.as_ref().is_some_and(|source| repo_id(source.common_dir.as_path()) == id);
         if let Some(workspace) = self.workers.values().find(is_its) {
             let run = workspace.source.as_ref().map(|source| source.run.as_str()).unwrap_or_default();
             let message = format!("{} has the isolated run {run}, whose workspace is there", view.path);
             return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl gc"));
         }
-        let removed = Store::new(&self.vault, id).remove();
+        let removed = RepoStore::new(&self.vault, id).remove();
         removed.map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
         self.workers.remove(id);
         Ok(view)
@@ -262,40 +262,40 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::events::Events;
-    use crate::hidden::Hidden;
+    use crate::events::EventStream;
+    use crate::hidden::LogRedactor;
     use crate::process::{Inhibitor, Launcher};
-    use crate::repo::seal::Key;
-    use crate::worker::Slots;
+    use crate::repo::seal::SealKey;
+    use crate::worker::RunSlots;
 
-    fn vault(home: &tempfile::TempDir) -> Vault {
-        Vault::new(home.path().to_owned(), Key::random().unwrap())
+    fn test_state_dir(home: &tempfile::TempDir) -> StateDir {
+        StateDir::new(home.path().to_owned(), SealKey::random().unwrap())
     }
 
-    fn means() -> Means {
-        Means {
-            launcher: Launcher::this_binary(),
-            events: Events::default(),
+    fn test_deps() -> WorkerDeps {
+        WorkerDeps {
+            launcher: Launcher::from_current_exe(),
+            events: EventStream::default(),
             inhibitor: Inhibitor::new(false),
-            slots: Slots::new(1),
+            slots: RunSlots::new(1),
             shutdown: CancellationToken::new(),
             drain: CancellationToken::new(),
             upstream: None,
-            hidden: Hidden::default(),
+            redactor: LogRedactor::default(),
         }
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn repository_whose_worker_met_a_bug_is_held_and_the_others_are_not() {
         let home = tempfile::tempdir().unwrap();
-        let mut owner = Owner::new(&vault(&home), means(), 2);
+        let mut owner = RegistryActor::new(&test_state_dir(&home), test_deps(), 2);
         let other = owner.register(RepoFile::new(Path::new("/other/.git"), Path::new("/other"))).unwrap();
         let broken = owner.register(RepoFile::new(Path::new("/broken/.git"), Path::new("/broken"))).unwrap().id;
-        owner.employ(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));
+        owner.spawn_worker(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));
         let ended = owner.tasks.join_next_with_id().await.expect("a task ends");
-        owner.ended(ended);
+        owner.worker_ended(ended);
         let mut handle = owner.workers[&broken].clone();
-        handle.looked().await;
+        handle.wait_until_recovered().await;
         let repo = handle.status().repo.clone();
         assert_eq!(repo.path.as_path(), Path::new("/broken"));
         let held = repo.held.expect("it is held");
@@ -306,18 +306,18 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn who_follows_the_run_of_a_worker_that_met_a_bug_is_told_of_the_hold() {
         let home = tempfile::tempdir().unwrap();
-        let means = means();
+        let means = test_deps();
         let mut heard = means.events.subscribe(None).live;
-        let vault = vault(&home);
-        let mut owner = Owner::new(&vault, means, 2);
+        let vault = test_state_dir(&home);
+        let mut owner = RegistryActor::new(&vault, means, 2);
         let broken = owner.register(RepoFile::new(Path::new("/broken/.git"), Path::new("/broken"))).unwrap().id;
-        let store = Store::new(&vault, &broken);
-        let mut file = store.read().unwrap().expect("it was registered");
+        let store = RepoStore::new(&vault, &broken);
+        let mut file = store.read_repo_file().unwrap().expect("it was registered");
         file.runs.push(RunRecord::queued("followed", Path::new("/broken").into(), jiff::Timestamp::UNIX_EPOCH));
-        store.save(&mut file).unwrap();
-        owner.employ(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));
+        store.save_repo_file(&mut file).unwrap();
+        owner.spawn_worker(broken.clone(), (owner.workers[&broken].clone(), async { panic!("a bug of today") }));
         let ended = owner.tasks.join_next_with_id().await.expect("a task ends");
-        owner.ended(ended);
+        owner.worker_ended(ended);
         let reason = loop {
             let event = heard.recv().await.expect("the stream goes on");
             if let EventKind::RunState { state: RunStatus::Held, reason, .. } = &event.kind {
@@ -331,10 +331,10 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn request_that_a_bug_leaves_without_an_answer_is_told_of_it() {
         let home = tempfile::tempdir().unwrap();
-        let means = means();
-        let (handle, life) = worker::spawn_held(means.clone(), Store::new(&vault(&home), "broken"));
+        let means = test_deps();
+        let (handle, life) = worker::spawn_held(means.clone(), RepoStore::new(&test_state_dir(&home), "broken"));
         drop(life);
-        let ask = || handle.ask(|reply| worker::Message::Cancel { run: None, reply });
+        let ask = || handle.send_request(|reply| worker::WorkerMessage::Cancel { run: None, reply });
         assert_eq!(ask().await.unwrap_err().kind, ErrorKind::Bug);
         means.drain.cancel();
         assert_eq!(ask().await.unwrap_err().kind, ErrorKind::Draining);

@@ -4,11 +4,11 @@
 
 use protocol::answer::ReviewAnswer;
 use protocol::words::{FailureClass, ReviewVerdict};
-use runner_core::iteration::{ReviewEnd, ReviewHow};
-use runner_core::verdict::{SessionEnd, SessionHow};
+use runner_core::iteration::{ReviewEnd, ReviewEndKind};
+use runner_core::verdict::{SessionEnd, SessionEndKind};
 
 /// Returns the end of a review by a session that has ended; what it did to the repository is not looked at here.
-pub fn ended(session: SessionEnd<ReviewAnswer>) -> ReviewEnd {
+pub fn review_end(session: SessionEnd<ReviewAnswer>) -> ReviewEnd {
     ReviewEnd {
         agent: session.agent,
         session_id: session.session_id,
@@ -20,32 +20,32 @@ pub fn ended(session: SessionEnd<ReviewAnswer>) -> ReviewEnd {
         survivors: session.survivors,
         log_fault: session.log_fault,
         containment: Some(session.containment),
-        ..ReviewEnd::new(how(session.how))
+        ..ReviewEnd::new(review_end_kind(session.how))
     }
 }
 
 /// Classes the end: an outgrown context is the reviewer's failing, not the node's.
-fn how(how: SessionHow<ReviewAnswer>) -> ReviewHow {
-    match how {
-        SessionHow::Answered(ReviewAnswer { verdict: ReviewVerdict::Accept, reasons }) => {
-            ReviewHow::Accepted { reasons: listed(&reasons) }
+fn review_end_kind(kind: SessionEndKind<ReviewAnswer>) -> ReviewEndKind {
+    match kind {
+        SessionEndKind::Answered(ReviewAnswer { verdict: ReviewVerdict::Accept, reasons }) => {
+            ReviewEndKind::Accepted { reasons: number_reasons(&reasons) }
         }
-        SessionHow::Answered(ReviewAnswer { verdict: ReviewVerdict::Reject, reasons }) => {
-            ReviewHow::Rejected { reasons: listed(&reasons) }
+        SessionEndKind::Answered(ReviewAnswer { verdict: ReviewVerdict::Reject, reasons }) => {
+            ReviewEndKind::Rejected { reasons: number_reasons(&reasons) }
         }
-        SessionHow::Unavailable { why, until } => ReviewHow::Unavailable { why, until },
-        SessionHow::TimedOut => ReviewHow::TimedOut,
-        SessionHow::Misconfigured { what } => ReviewHow::Misconfigured { what: format!("the reviewer: {what}") },
-        SessionHow::ContextExceeded { what } => {
-            ReviewHow::Failed { what: format!("{}: {what}", runner_core::failure::name(FailureClass::ContextExceeded)) }
+        SessionEndKind::Unavailable { why, until } => ReviewEndKind::Unavailable { why, until },
+        SessionEndKind::TimedOut => ReviewEndKind::TimedOut,
+        SessionEndKind::Misconfigured { what } => ReviewEndKind::Misconfigured { what: format!("the reviewer: {what}") },
+        SessionEndKind::ContextExceeded { what } => {
+            ReviewEndKind::Failed { what: format!("{}: {what}", runner_core::failure::class_name(FailureClass::ContextExceeded)) }
         }
-        SessionHow::Faulty { kind, what } => ReviewHow::Failed { what: format!("{}: {what}", kind.as_str()) },
-        SessionHow::Cut => ReviewHow::Cut,
+        SessionEndKind::Faulty { kind, what } => ReviewEndKind::Failed { what: format!("{}: {what}", kind.as_str()) },
+        SessionEndKind::Cut => ReviewEndKind::Cut,
     }
 }
 
 /// Returns reasons as one text: a numbered list where there is more than one.
-fn listed(reasons: &[String]) -> String {
+fn number_reasons(reasons: &[String]) -> String {
     match reasons {
         [only] => only.clone(),
         all => {
@@ -59,23 +59,23 @@ fn listed(reasons: &[String]) -> String {
 mod tests {
     use super::*;
 
-    fn reasons(verdict: ReviewVerdict, reasons: &[&str]) -> ReviewHow {
+    fn reviewed(verdict: ReviewVerdict, reasons: &[&str]) -> ReviewEndKind {
         let reasons = reasons.iter().map(|reason| (*reason).to_owned()).collect();
-        how(SessionHow::Answered(ReviewAnswer { verdict, reasons }))
+        review_end_kind(SessionEndKind::Answered(ReviewAnswer { verdict, reasons }))
     }
 
     #[test]
     fn reasons_are_numbered_where_there_are_several() {
-        let rejected = |text: &str| ReviewHow::Rejected { reasons: text.to_owned() };
-        assert_eq!(reasons(ReviewVerdict::Reject, &["no test"]), rejected("no test"));
-        assert_eq!(reasons(ReviewVerdict::Reject, &["no test", "no docs"]), rejected("1. no test\n2. no docs"));
-        assert_eq!(reasons(ReviewVerdict::Accept, &[]), ReviewHow::Accepted { reasons: String::new() });
+        let rejected = |text: &str| ReviewEndKind::Rejected { reasons: text.to_owned() };
+        assert_eq!(reviewed(ReviewVerdict::Reject, &["no test"]), rejected("no test"));
+        assert_eq!(reviewed(ReviewVerdict::Reject, &["no test", "no docs"]), rejected("1. no test\n2. no docs"));
+        assert_eq!(reviewed(ReviewVerdict::Accept, &[]), ReviewEndKind::Accepted { reasons: String::new() });
     }
 
     #[test]
     fn a_context_that_the_reviewer_outgrew_is_its_own_failing() {
         let what = "120000 tokens".to_owned();
-        let failed = ReviewHow::Failed { what: "context exceeded: 120000 tokens".to_owned() };
-        assert_eq!(how(SessionHow::ContextExceeded { what }), failed);
+        let failed = ReviewEndKind::Failed { what: "context exceeded: 120000 tokens".to_owned() };
+        assert_eq!(review_end_kind(SessionEndKind::ContextExceeded { what }), failed);
     }
 }

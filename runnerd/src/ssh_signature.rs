@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use jiff::Timestamp;
 use protocol::review::NAMESPACE;
-use runner_core::audit::Signature;
-use runner_core::message::WordSignature;
+use runner_core::audit::SignatureStatus;
+use runner_core::message::ReviewSignature;
 use tempfile::NamedTempFile;
 
 use crate::temporary;
@@ -20,16 +20,16 @@ const REFUSED: i32 = 255;
 
 /// A signature, and what it is said to be of.
 #[derive(Debug, Clone, Copy)]
-pub struct Signed<'a> {
+pub struct SignedText<'a> {
     /// The signature.
-    pub signature: &'a WordSignature,
+    pub signature: &'a ReviewSignature,
     /// What was signed.
     pub text: &'a str,
 }
 
 /// Who may sign.
 #[derive(Debug, Clone, Copy)]
-pub struct Allowed<'a> {
+pub struct AllowedSigner<'a> {
     /// A file of allowed signers.
     pub signers: &'a Path,
     /// A file of revoked keys.
@@ -38,40 +38,40 @@ pub struct Allowed<'a> {
     pub time: Timestamp,
 }
 
-impl Signed<'_> {
+impl SignedText<'_> {
     /// Returns the fingerprint of the key that has signed, whosever it is; nothing where the signature is not of the text. A
     /// file in `folder` holds the signature for as long as it is looked at.
-    pub fn key(&self, folder: &Path) -> io::Result<Option<String>> {
-        let file = self.laid_out(folder)?;
-        let checked = self.keygen("check-novalidate", &file, &[])?;
+    pub fn signing_key(&self, folder: &Path) -> io::Result<Option<String>> {
+        let file = self.write_signature(folder)?;
+        let checked = self.run_keygen("check-novalidate", &file, &[])?;
         Ok(checked.map(|said| fingerprint(&said)))
     }
 
     /// Returns whether the signature is of a key that may sign.
-    pub fn held(&self, allowed: &Allowed<'_>, folder: &Path) -> io::Result<Signature> {
-        let file = self.laid_out(folder)?;
+    pub fn verify(&self, allowed: &AllowedSigner<'_>, folder: &Path) -> io::Result<SignatureStatus> {
+        let file = self.write_signature(folder)?;
         let time = format!("-Overify-time={}", allowed.time.strftime("%Y%m%d%H%M%SZ"));
         let signers = [OsStr::new("-f"), allowed.signers.as_os_str(), OsStr::new(&time)];
-        let named = self.keygen("find-principals", &file, &signers)?.unwrap_or_default();
+        let named = self.run_keygen("find-principals", &file, &signers)?.unwrap_or_default();
         for principal in named.lines() {
             let mut args = signers.to_vec();
             args.extend([OsStr::new("-I"), OsStr::new(principal)]);
             args.extend(allowed.revoked.into_iter().flat_map(|file| [OsStr::new("-r"), file.as_os_str()]));
-            if let Some(checked) = self.keygen("verify", &file, &args)? {
-                return Ok(Signature::Holds { principal: principal.to_owned(), key: fingerprint(&checked) });
+            if let Some(checked) = self.run_keygen("verify", &file, &args)? {
+                return Ok(SignatureStatus::Valid { principal: principal.to_owned(), key: fingerprint(&checked) });
             }
         }
-        Ok(self.key(folder)?.map_or(Signature::Broken, |key| Signature::Foreign { key }))
+        Ok(self.signing_key(folder)?.map_or(SignatureStatus::Invalid, |key| SignatureStatus::UnknownKey { key }))
     }
 
-    fn laid_out(&self, folder: &Path) -> io::Result<NamedTempFile> {
-        let mut file = temporary::within(folder, Path::new("signature"))?;
+    fn write_signature(&self, folder: &Path) -> io::Result<NamedTempFile> {
+        let mut file = temporary::create_in(folder, Path::new("signature"))?;
         file.write_all(self.signature.armored().as_bytes())?;
         Ok(file)
     }
 
     /// Returns what the program says where it takes the signature; none where it refuses it.
-    fn keygen(&self, operation: &str, signature: &NamedTempFile, args: &[&OsStr]) -> io::Result<Option<String>> {
+    fn run_keygen(&self, operation: &str, signature: &NamedTempFile, args: &[&OsStr]) -> io::Result<Option<String>> {
         let mut keygen = Command::new("ssh-keygen");
         keygen.args(["-Y", operation, "-n", NAMESPACE, "-s"]).arg(signature.path()).args(args);
         let mut keygen = keygen.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;

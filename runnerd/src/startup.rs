@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 
 use protocol::startup::{FAILED, READY};
 
-use crate::service::Notifier;
+use crate::service::ServiceNotifier;
 
 /// The line to whoever waits for this daemon to start. Dropped unused, it says nothing, which means failure.
 #[derive(Debug)]
 pub struct Readiness {
     pipe: Option<File>,
-    notifier: Notifier,
+    notifier: ServiceNotifier,
 }
 
 impl Readiness {
     /// Returns the line to the service manager, if there is one.
-    pub fn to_service_manager() -> Self {
-        Self { pipe: None, notifier: Notifier::from_env() }
+    pub fn for_service_manager() -> Self {
+        Self { pipe: None, notifier: ServiceNotifier::from_env() }
     }
 
     /// Leaves the client's session and takes over the pipe that is this process's standard output; what is
@@ -36,22 +36,22 @@ impl Readiness {
         let pipe = io::stdout().as_fd().try_clone_to_owned()?;
         nix::unistd::dup2_stdout(io::stderr())?;
         // Variables of a service that the client is part of are not meant for this process.
-        Ok(Self { pipe: Some(pipe.into()), notifier: Notifier::unheard() })
+        Ok(Self { pipe: Some(pipe.into()), notifier: ServiceNotifier::disabled() })
     }
 
     /// Returns what tells a service manager the rest.
-    pub fn notifier(&self) -> Notifier {
+    pub fn notifier(&self) -> ServiceNotifier {
         self.notifier
     }
 
     /// Says that the daemon listens.
-    pub fn ready(self) {
-        self.notifier.ready();
-        self.say(READY);
+    pub fn report_ready(self) {
+        self.notifier.notify_ready();
+        self.write_line(READY);
     }
 
     /// Says why the daemon does not come up, causes included.
-    pub fn failed(self, error: &dyn Error) {
+    pub fn report_failure(self, error: &dyn Error) {
         let mut line = error.to_string();
         let mut source = error.source();
         while let Some(cause) = source {
@@ -60,11 +60,11 @@ impl Readiness {
             source = cause.source();
         }
         let line = line.replace('\n', " ");
-        self.notifier.failed(&line);
-        self.say(&format!("{FAILED}{line}"));
+        self.notifier.notify_failed(&line);
+        self.write_line(&format!("{FAILED}{line}"));
     }
 
-    fn say(self, line: &str) {
+    fn write_line(self, line: &str) {
         let Some(mut pipe) = self.pipe else { return };
         if let Err(error) = pipe.write_all(format!("{line}\n").as_bytes()) {
             tracing::debug!(%error, "the client that started this daemon is gone");
@@ -74,16 +74,16 @@ impl Readiness {
 
 /// The file that this process was started from.
 #[derive(Debug, Clone)]
-pub struct Program {
+pub struct DaemonProgram {
     path: PathBuf,
     identity: (u64, u64),
 }
 
-impl Program {
+impl DaemonProgram {
     /// Looks at the file; none if it is gone already.
-    pub fn of_this_process() -> Option<Self> {
+    pub fn current() -> Option<Self> {
         let path = std::env::current_exe().ok()?;
-        Some(Self { identity: identity(&path).ok()?, path })
+        Some(Self { identity: file_identity(&path).ok()?, path })
     }
 
     /// Returns its path.
@@ -93,11 +93,11 @@ impl Program {
 
     /// Returns whether another file is there now: the next start is one of another program.
     pub fn is_outdated(&self) -> bool {
-        identity(&self.path).is_ok_and(|found| found != self.identity)
+        file_identity(&self.path).is_ok_and(|found| found != self.identity)
     }
 }
 
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
+fn file_identity(path: &Path) -> io::Result<(u64, u64)> {
     let found = fs::metadata(path)?;
     Ok((found.dev(), found.ino()))
 }
@@ -112,9 +112,9 @@ mod tests {
     fn a_failure_is_one_line_with_its_causes() {
         let (mut reading, writing) = io::pipe().unwrap();
         let readiness =
-            Readiness { pipe: Some(File::from(std::os::fd::OwnedFd::from(writing))), notifier: Notifier::unheard() };
+            Readiness { pipe: Some(File::from(std::os::fd::OwnedFd::from(writing))), notifier: ServiceNotifier::disabled() };
         let error = anyhow::Error::from(io::Error::other("disk\nfull")).context("cannot open the state");
-        readiness.failed(error.as_ref());
+        readiness.report_failure(error.as_ref());
         let mut said = String::new();
         reading.read_to_string(&mut said).unwrap();
         assert_eq!(said, "FAILED cannot open the state: disk full\n");
@@ -125,7 +125,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("runnerd");
         fs::write(&path, "old").unwrap();
-        let program = Program { identity: identity(&path).unwrap(), path: path.clone() };
+        let program = DaemonProgram { identity: file_identity(&path).unwrap(), path: path.clone() };
         assert!(!program.is_outdated());
         fs::write(dir.path().join("new"), "new").unwrap();
         fs::rename(dir.path().join("new"), &path).unwrap();

@@ -17,21 +17,21 @@ use std::path::{Path, PathBuf};
 use protocol::path::WirePath;
 use protocol::request::CallerEnv;
 use runner_core::digest::sha256_hex;
-use runner_core::obstacle::Nature;
+use runner_core::obstacle::Transience;
 use runner_core::run::RunRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::folders;
-use crate::obstruction::{Obstructs, put_right, remedy_at};
+use crate::obstruction::{Retryable, fix_path_remedy, path_remedy};
 use crate::repo::disk::{Disk, RealDisk};
-use crate::repo::durable::{self, Access, DurableError};
-use crate::repo::kept::{Kept, KeptError, Note, Vault};
-use crate::repo::seal::Key;
+use crate::repo::durable::{self, FileAccess, DurableError};
+use crate::repo::kept::{SealedFile, SealedFileError, Sealable, StateDir};
+use crate::repo::seal::SealKey;
 
-pub use changes::{Changes, Queued};
-pub use hooks::{Hooks, PendingHook};
-pub use left_tree::LeftTree;
-pub use workspace::WorkspaceNote;
+pub use changes::{ChangeQueue, QueuedChange};
+pub use hooks::{HookQueue, PendingHook};
+pub use left_tree::SavedTree;
+pub use workspace::WorkspaceRecord;
 
 /// Runs that are over and still listed, per repository.
 const MAX_PAST_RUNS: usize = 50;
@@ -65,15 +65,15 @@ pub struct RepoFile {
     /// Its runs: those that are over first, the queue after them.
     pub runs: Vec<RunRecord>,
     /// Events that wait for a hook.
-    pub hooks: Hooks,
+    pub hooks: HookQueue,
     /// Where its one run was begun from, if it is the workspace of an isolated run.
-    pub source: Option<Source>,
+    pub source: Option<SourceRepo>,
 }
 
 /// The repository that an isolated run was begun from, and is published to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Source {
+pub struct SourceRepo {
     /// Its git folder, shared by all linked work trees.
     pub common_dir: WirePath,
     /// The work tree that the run was asked for in.
@@ -84,13 +84,13 @@ pub struct Source {
     pub nonce: String,
 }
 
-impl Note for RepoFile {
+impl Sealable for RepoFile {
     const KIND: &'static str = "repository";
     const VERSION: u32 = 1;
 }
 
 /// `env.json`.
-impl Note for CallerEnv {
+impl Sealable for CallerEnv {
     const KIND: &'static str = "environment";
     const VERSION: u32 = 1;
 }
@@ -100,11 +100,11 @@ impl RepoFile {
     pub fn new(common_dir: &Path, path: &Path) -> Self {
         let (common_dir, path) = (WirePath::from(common_dir), WirePath::from(path));
         let id = repo_id(common_dir.as_path());
-        Self { common_dir, path, ..Self::unknown(id) }
+        Self { common_dir, path, ..Self::placeholder(id) }
     }
 
     /// Returns what stands for a file that cannot be read; never to be written.
-    pub fn unknown(id: String) -> Self {
+    pub fn placeholder(id: String) -> Self {
         let nowhere = WirePath(PathBuf::new());
         Self {
             id,
@@ -112,7 +112,7 @@ impl RepoFile {
             path: nowhere,
             confirmed: Vec::new(),
             runs: Vec::new(),
-            hooks: Hooks::default(),
+            hooks: HookQueue::default(),
             source: None,
         }
     }
@@ -142,47 +142,47 @@ pub enum StoreError {
     },
     /// A file that may be needed is in a folder of no repository.
     #[error("{path} is there, and nothing says of which repository")]
-    Nobodys {
+    Orphaned {
         /// The file.
         path: PathBuf,
     },
     /// A file of the folder could not be read, so nothing is written there.
     #[error("nothing is written to {path} while a file there cannot be read")]
-    Frozen {
+    ReadOnly {
         /// The folder.
         path: PathBuf,
     },
     /// A note could not be read or written.
     #[error(transparent)]
-    Kept(#[from] KeptError),
+    SealedFile(#[from] SealedFileError),
 }
 
-impl Obstructs for StoreError {
-    fn nature(&self) -> Nature {
+impl Retryable for StoreError {
+    fn transience(&self) -> Transience {
         match self {
-            Self::Disk(error) => error.nature(),
-            Self::Kept(error) => error.nature(),
-            Self::List { source, .. } | Self::Remove { source, .. } => source.nature(),
-            Self::Nobodys { .. } | Self::Frozen { .. } => Nature::Lasting,
+            Self::Disk(error) => error.transience(),
+            Self::SealedFile(error) => error.transience(),
+            Self::List { source, .. } | Self::Remove { source, .. } => source.transience(),
+            Self::Orphaned { .. } | Self::ReadOnly { .. } => Transience::Lasting,
         }
     }
 
     fn remedy(&self) -> Option<String> {
         match self {
             Self::Disk(error) => error.remedy(),
-            Self::Kept(error) => error.remedy(),
-            Self::List { path, source } | Self::Remove { path, source } => Some(remedy_at(path, source)),
-            Self::Nobodys { path } => Some(put_right(path)),
-            Self::Frozen { .. } => None,
+            Self::SealedFile(error) => error.remedy(),
+            Self::List { path, source } | Self::Remove { path, source } => Some(path_remedy(path, source)),
+            Self::Orphaned { path } => Some(fix_path_remedy(path)),
+            Self::ReadOnly { .. } => None,
         }
     }
 }
 
 /// The folder of one repository.
 #[derive(Debug, Clone)]
-pub struct Store<D = RealDisk> {
+pub struct RepoStore<D = RealDisk> {
     disk: D,
-    vault: Vault,
+    vault: StateDir,
     id: String,
 }
 
@@ -192,14 +192,14 @@ pub fn repo_id(common_dir: &Path) -> String {
     sha256_hex(common_dir.as_os_str().as_bytes())[..12].to_owned()
 }
 
-impl Store {
+impl RepoStore {
     /// Names the folder of repository `id` in the private part of the daemon's state.
-    pub fn new(vault: &Vault, id: &str) -> Self {
-        Self::on(RealDisk, vault, id)
+    pub fn new(vault: &StateDir, id: &str) -> Self {
+        Self::on_disk(RealDisk, vault, id)
     }
 
     /// Returns the folders of all repositories that have one.
-    pub fn all(vault: &Vault) -> Result<Vec<Self>, StoreError> {
+    pub fn list_all(vault: &StateDir) -> Result<Vec<Self>, StoreError> {
         let folder = vault.folder().join(REPOSITORIES);
         let mut names = match RealDisk.list(&folder) {
             Ok(names) => names,
@@ -212,11 +212,11 @@ impl Store {
     }
 }
 
-impl Store {
+impl RepoStore {
     /// Removes the folder. What says whose it is goes first: the rest of a removal that is cut off is nobody's.
     pub fn remove(&self) -> Result<(), StoreError> {
-        durable::on(&self.disk).remove(&self.folder().join(REPO_FILE))?;
-        folders::remove(&self.folder()).map_err(|source| StoreError::Remove { path: self.folder(), source })
+        durable::with_disk(&self.disk).remove(&self.folder().join(REPO_FILE))?;
+        folders::remove_all(&self.folder()).map_err(|source| StoreError::Remove { path: self.folder(), source })
     }
 
     /// Removes a folder that nothing says whose it is: a life was killed before it had registered the repository, or while it
@@ -226,9 +226,9 @@ impl Store {
         if !path.is_dir() {
             return Ok(());
         }
-        for name in [JOURNAL, landing::BEGUN] {
+        for name in [JOURNAL, landing::LANDING_FILE] {
             if path.join(name).symlink_metadata().is_ok() {
-                return Err(StoreError::Nobodys { path: path.join(name) });
+                return Err(StoreError::Orphaned { path: path.join(name) });
             }
         }
         tracing::info!(path = %path.display(), "removed: state of no repository");
@@ -237,19 +237,19 @@ impl Store {
 
     /// Returns the folder of the repository whose git folder this is.
     #[must_use]
-    pub fn of(&self, common_dir: &Path) -> Self {
+    pub fn for_repository(&self, common_dir: &Path) -> Self {
         Self::new(&self.vault, &repo_id(common_dir))
     }
 
     /// Returns the folders of all repositories of this daemon.
-    pub fn beside(&self) -> Result<Vec<Self>, StoreError> {
-        Self::all(&self.vault)
+    pub fn list_siblings(&self) -> Result<Vec<Self>, StoreError> {
+        Self::list_all(&self.vault)
     }
 }
 
-impl<D: Disk> Store<D> {
+impl<D: Disk> RepoStore<D> {
     /// Names the folder of repository `id` on a disk.
-    pub fn on(disk: D, vault: &Vault, id: &str) -> Self {
+    pub fn on_disk(disk: D, vault: &StateDir, id: &str) -> Self {
         Self { disk, vault: vault.clone(), id: id.to_owned() }
     }
 
@@ -260,7 +260,7 @@ impl<D: Disk> Store<D> {
 
     /// Returns the folder itself.
     pub fn folder(&self) -> PathBuf {
-        self.vault.folder().join(self.place(""))
+        self.vault.folder().join(self.relative_path(""))
     }
 
     /// Returns the id of the repository: the folder's name.
@@ -269,65 +269,65 @@ impl<D: Disk> Store<D> {
     }
 
     /// Returns the key with which everything in the folder is sealed.
-    pub fn key(&self) -> &Key {
+    pub fn key(&self) -> &SealKey {
         self.vault.key()
     }
 
     /// Returns the place of a file of the folder below the private one, as its seal has it.
-    fn place(&self, name: &str) -> String {
+    fn relative_path(&self, name: &str) -> String {
         format!("{REPOSITORIES}/{}/{name}", self.id)
     }
 
     /// Returns the journal of the live iteration: its place below the private folder, and its path.
     pub fn journal(&self) -> (String, PathBuf) {
-        let place = self.place(JOURNAL);
+        let place = self.relative_path(JOURNAL);
         let path = self.vault.folder().join(&place);
         (place, path)
     }
 
     /// Returns the folder for what effects keep of the live iteration.
-    pub fn live(&self) -> PathBuf {
+    pub fn live_dir(&self) -> PathBuf {
         self.folder().join(LIVE)
     }
 
     /// Returns a note of what effects keep of the live iteration, by the name of its file.
-    pub fn live_note<T: Note>(&self, name: &str) -> Kept<T, D> {
-        self.note(&format!("{LIVE}/{name}"))
+    pub fn live_file<T: Sealable>(&self, name: &str) -> SealedFile<T, D> {
+        self.sealed_file(&format!("{LIVE}/{name}"))
     }
 
     /// Returns the note of what git may obey in the work tree `path`, and the folder where it is laid out.
-    pub fn git<T: Note>(&self, path: &Path) -> (Kept<T, D>, PathBuf) {
+    pub fn git_config_file<T: Sealable>(&self, path: &Path) -> (SealedFile<T, D>, PathBuf) {
         let name = repo_id(path);
-        (self.note(&format!("{GIT}/{name}.json")), self.folder().join(GIT).join(name))
+        (self.sealed_file(&format!("{GIT}/{name}.json")), self.folder().join(GIT).join(name))
     }
 
     /// Returns the note of a run's ignored files, and the folder that it needs.
-    pub fn ignored<T: Note>(&self, run: &str) -> (Kept<T, D>, PathBuf) {
-        (self.note(&format!("{IGNORED}/{run}.json")), self.folder().join(IGNORED))
+    pub fn ignored_file<T: Sealable>(&self, run: &str) -> (SealedFile<T, D>, PathBuf) {
+        (self.sealed_file(&format!("{IGNORED}/{run}.json")), self.folder().join(IGNORED))
     }
 
     /// Returns the note that remembers how a session has left the user's own git configuration, of all repositories.
-    pub fn suspects<T: Note>(&self) -> Kept<T, D> {
-        self.vault.note(&self.disk, SUSPECTS)
+    pub fn suspects_file<T: Sealable>(&self) -> SealedFile<T, D> {
+        self.vault.sealed_file(&self.disk, SUSPECTS)
     }
 
     /// Returns the note of what was published last, where the repository is the workspace of an isolated run.
-    pub fn published<T: Note>(&self) -> Kept<T, D> {
-        self.note(PUBLISHED)
+    pub fn published_file<T: Sealable>(&self) -> SealedFile<T, D> {
+        self.sealed_file(PUBLISHED)
     }
 
     /// Makes the folder, private to this user.
     pub fn create(&self) -> Result<(), StoreError> {
-        durable::on(&self.disk).create_dir(&self.folder(), Access::Private)?;
+        durable::with_disk(&self.disk).create_dir(&self.folder(), FileAccess::Private)?;
         for folder in [LIVE, GIT] {
-            durable::on(&self.disk).create_dir(&self.folder().join(folder), Access::Private)?;
+            durable::with_disk(&self.disk).create_dir(&self.folder().join(folder), FileAccess::Private)?;
         }
         Ok(())
     }
 
     /// Reads `repo.json`; none if there is no such file. Somebody may be writing it meanwhile.
-    pub fn read(&self) -> Result<Option<RepoFile>, StoreError> {
-        Ok(self.note::<RepoFile>(REPO_FILE).read()?)
+    pub fn read_repo_file(&self) -> Result<Option<RepoFile>, StoreError> {
+        Ok(self.sealed_file::<RepoFile>(REPO_FILE).read()?)
     }
 
     /// Reads `repo.json` for whoever writes it from now on; none if there is no such file.
@@ -335,10 +335,10 @@ impl<D: Disk> Store<D> {
     /// What a life that was killed has written may not be on the disk yet: before it counts, it is. What it had not
     /// come to the end of writing is removed.
     pub fn take_over(&self) -> Result<Option<RepoFile>, StoreError> {
-        let Some(file) = self.read()? else { return Ok(None) };
+        let Some(file) = self.read_repo_file()? else { return Ok(None) };
         self.create()?;
-        let disk = durable::on(&self.disk);
-        for folder in [self.live(), self.folder()] {
+        let disk = durable::with_disk(&self.disk);
+        for folder in [self.live_dir(), self.folder()] {
             disk.remove_leftovers(&folder)?;
             disk.sync_folder(&folder)?;
         }
@@ -346,7 +346,7 @@ impl<D: Disk> Store<D> {
     }
 
     /// Writes `repo.json` durably, dropping the oldest of many past runs.
-    pub fn save(&self, file: &mut RepoFile) -> Result<(), StoreError> {
+    pub fn save_repo_file(&self, file: &mut RepoFile) -> Result<(), StoreError> {
         let past = file.runs.iter().filter(|run| run.state.is_over()).count();
         let mut surplus = past.saturating_sub(MAX_PAST_RUNS);
         let dropped = file.runs.extract_if(.., |run| {
@@ -355,25 +355,25 @@ impl<D: Disk> Store<D> {
             is_dropped
         });
         let dropped: Vec<RunRecord> = dropped.collect();
-        self.note::<RepoFile>(REPO_FILE).write(file)?;
+        self.sealed_file::<RepoFile>(REPO_FILE).write(file)?;
         for run in dropped {
-            durable::on(&self.disk).remove(&self.folder().join(IGNORED).join(format!("{}.json", run.id)))?;
+            durable::with_disk(&self.disk).remove(&self.folder().join(IGNORED).join(format!("{}.json", run.id)))?;
         }
         Ok(())
     }
 
     /// Reads the caller's environment as it was last passed on; empty if it never was.
     pub fn load_env(&self) -> Result<BTreeMap<String, String>, StoreError> {
-        Ok(self.note::<CallerEnv>(ENVIRONMENT).read()?.unwrap_or_default().0)
+        Ok(self.sealed_file::<CallerEnv>(ENVIRONMENT).read()?.unwrap_or_default().0)
     }
 
     /// Keeps the caller's environment, private to this user.
     pub fn save_env(&self, env: &CallerEnv) -> Result<(), StoreError> {
-        Ok(self.note::<CallerEnv>(ENVIRONMENT).write(env)?)
+        Ok(self.sealed_file::<CallerEnv>(ENVIRONMENT).write(env)?)
     }
 
-    fn note<T: Note>(&self, name: &str) -> Kept<T, D> {
-        self.vault.note(&self.disk, &self.place(name))
+    fn sealed_file<T: Sealable>(&self, name: &str) -> SealedFile<T, D> {
+        self.vault.sealed_file(&self.disk, &self.relative_path(name))
     }
 }
 
@@ -387,8 +387,8 @@ mod tests {
     #[test]
     fn state_of_no_repository_is_removed_unless_it_may_be_needed() {
         let home = tempfile::tempdir().unwrap();
-        let vault = Vault::new(home.path().to_owned(), crate::repo::seal::Key::random().unwrap());
-        let store = Store::new(&vault, "0123456789ab");
+        let vault = StateDir::new(home.path().to_owned(), crate::repo::seal::SealKey::random().unwrap());
+        let store = RepoStore::new(&vault, "0123456789ab");
         store.remove_leftover().unwrap();
         store.create().unwrap();
         store.save_env(&CallerEnv([("TOKEN".to_owned(), "x".to_owned())].into())).unwrap();
@@ -403,17 +403,17 @@ mod tests {
     #[test]
     fn queue_is_read_while_it_is_written() {
         let home = tempfile::tempdir().unwrap();
-        let vault = Vault::new(home.path().to_owned(), crate::repo::seal::Key::random().unwrap());
-        let store = Store::new(&vault, "0123456789ab");
+        let vault = StateDir::new(home.path().to_owned(), crate::repo::seal::SealKey::random().unwrap());
+        let store = RepoStore::new(&vault, "0123456789ab");
         store.create().unwrap();
-        store.save(&mut RepoFile::unknown("0123456789ab".to_owned())).unwrap();
+        store.save_repo_file(&mut RepoFile::placeholder("0123456789ab".to_owned())).unwrap();
         let being_written =
-            [store.folder(), store.live()].map(|folder| folder.join(format!(".repo.json.x{TEMPORARY}")));
-        assert!(being_written.iter().all(|path| crate::temporary::is_one(path.file_name().unwrap())));
+            [store.folder(), store.live_dir()].map(|folder| folder.join(format!(".repo.json.x{TEMPORARY}")));
+        assert!(being_written.iter().all(|path| crate::temporary::is_temp_name(path.file_name().unwrap())));
         for path in &being_written {
             fs::write(path, "half").unwrap();
         }
-        assert!(store.read().unwrap().is_some());
+        assert!(store.read_repo_file().unwrap().is_some());
         assert!(being_written.iter().all(|path| path.exists()));
         assert!(store.take_over().unwrap().is_some());
         assert!(!being_written.iter().any(|path| path.exists()), "nobody writes what a life that was killed has left");

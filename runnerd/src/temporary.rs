@@ -11,17 +11,17 @@ use tempfile::NamedTempFile;
 pub(crate) const ENDING: &str = ".runnerd-tmp";
 
 /// Creates a file beside `file`, for its owner alone; it is removed where it is dropped.
-pub(crate) fn beside(file: &Path) -> io::Result<NamedTempFile> {
-    within(file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new(".")), file)
+pub(crate) fn create_beside(file: &Path) -> io::Result<NamedTempFile> {
+    create_in(file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new(".")), file)
 }
 
 /// Creates a file in `folder` that is to replace `file`.
-pub(crate) fn within(folder: &Path, file: &Path) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new().prefix(&prefix(file)).suffix(ENDING).tempfile_in(folder)
+pub(crate) fn create_in(folder: &Path, file: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new().prefix(&name_prefix(file)).suffix(ENDING).tempfile_in(folder)
 }
 
 /// Returns the beginning of such a name for a file.
-pub(crate) fn prefix(file: &Path) -> OsString {
+pub(crate) fn name_prefix(file: &Path) -> OsString {
     let mut prefix = OsString::from(".");
     prefix.push(file.file_name().unwrap_or_default());
     prefix.push(".");
@@ -29,7 +29,7 @@ pub(crate) fn prefix(file: &Path) -> OsString {
 }
 
 /// Tells whether a name is one of these.
-pub(crate) fn is_one(name: &OsStr) -> bool {
+pub(crate) fn is_temp_name(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".") && name.ends_with(ENDING.as_bytes())
 }

@@ -20,7 +20,7 @@ use rustix::fs::getxattr;
 
 use crate::clock::since_boot;
 use crate::{
-    mark::{Mark, hex},
+    mark::{Mark, digest_prefix},
     table,
 };
 
@@ -71,47 +71,47 @@ pub struct GroupPlace {
 impl GroupPlace {
     /// Finds the place, or says why there is none. `owner` is unique to the daemon on this machine.
     pub fn find(owner: &str) -> Result<Self, NoGroupPlace> {
-        let (mount, folder) = own_folder()?;
-        check_right(&mount, &folder)?;
-        Ok(Self { folder, prefix: format!("{PREFIX}{}", hex(owner, 6)) })
+        let (mount, folder) = find_own_group()?;
+        check_delegation(&mount, &folder)?;
+        Ok(Self { folder, prefix: format!("{PREFIX}{}", digest_prefix(owner, 6)) })
     }
 
     /// Returns the folder of the group for the program with this mark.
     pub fn group_of(&self, mark: &Mark) -> PathBuf {
-        self.folder.join(format!("{}{}", self.prefix, suffix(mark)))
+        self.folder.join(format!("{}{}", self.prefix, group_suffix(mark)))
     }
 
     /// Kills and removes what an earlier life of the same daemon has left here.
-    pub fn end_leftovers(&self, within: Duration) {
+    pub fn kill_leftovers(&self, within: Duration) {
         let until = since_boot() + within;
-        end_all(&groups(&self.folder, |name| name.starts_with(&self.prefix)), until);
+        kill_and_remove_groups(&list_groups(&self.folder, |name| name.starts_with(&self.prefix)), until);
     }
 }
 
 /// Returns the folders of the groups of the program with this mark that are below the caller's own group.
 pub fn groups_of(mark: &Mark) -> Vec<PathBuf> {
-    let Ok((_, folder)) = own_folder() else { return Vec::new() };
-    let suffix = suffix(mark);
-    groups(&folder, |name| name.starts_with(PREFIX) && name.ends_with(&suffix))
+    let Ok((_, folder)) = find_own_group() else { return Vec::new() };
+    let suffix = group_suffix(mark);
+    list_groups(&folder, |name| name.starts_with(PREFIX) && name.ends_with(&suffix))
 }
 
 /// Kills every process in these groups.
-pub fn kill_all(groups: &[PathBuf]) {
+pub fn kill_groups(groups: &[PathBuf]) {
     for group in groups {
         kill(group);
     }
 }
 
 /// Kills every process in these groups and removes them, as far as they are empty by `until`.
-pub fn end_all(groups: &[PathBuf], until: Duration) {
+pub fn kill_and_remove_groups(groups: &[PathBuf], until: Duration) {
     for group in groups {
-        end(group, until);
+        kill_and_remove(group, until);
     }
 }
 
 /// Returns whether a process is in the group of the program with this mark, wherever that group is.
 pub(crate) fn is_in_group_of(mark: &Mark, pid: i32) -> bool {
-    let suffix = suffix(mark);
+    let suffix = group_suffix(mark);
     let is_its = |part: &str| part.starts_with(PREFIX) && part.ends_with(&suffix);
     path_of(&pid.to_string()).is_some_and(|path| path.split('/').any(is_its))
 }
@@ -127,12 +127,12 @@ pub(crate) fn is_in_any_group(pid: i32) -> bool {
 }
 
 /// The group of one program.
-pub(crate) struct Group {
+pub(crate) struct ControlGroup {
     folder: PathBuf,
     members: File,
 }
 
-impl Group {
+impl ControlGroup {
     /// Makes the group; an empty one that is there is taken over.
     pub(crate) fn create(folder: &Path) -> io::Result<Self> {
         match fs::create_dir(folder) {
@@ -230,14 +230,14 @@ fn is_empty(folder: &Path) -> bool {
 /// A program may have made groups of its own inside.
 fn remove(folder: &Path, depth: usize) {
     if depth > 0 {
-        for inner in groups(folder, |_| true) {
+        for inner in list_groups(folder, |_| true) {
             remove(&inner, depth - 1);
         }
     }
     let _ = fs::remove_dir(folder);
 }
 
-fn end(folder: &Path, until: Duration) {
+fn kill_and_remove(folder: &Path, until: Duration) {
     kill(folder);
     while !is_empty(folder) && since_boot() < until {
         thread::sleep(PAUSE);
@@ -245,21 +245,21 @@ fn end(folder: &Path, until: Duration) {
     remove(folder, MAX_DEPTH);
 }
 
-fn groups(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+fn list_groups(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let items = fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = items.filter(|item| item.file_type().is_ok_and(|kind| kind.is_dir()));
     folders.filter(|item| item.file_name().to_str().is_some_and(&is_meant)).map(|item| item.path()).collect()
 }
 
-fn suffix(mark: &Mark) -> String {
-    format!("-{}", hex(mark.as_str(), 8))
+fn group_suffix(mark: &Mark) -> String {
+    format!("-{}", digest_prefix(mark.as_str(), 8))
 }
 
 /// Returns where the second version of control groups is mounted, and the folder of the caller's own group there.
-fn own_folder() -> Result<(PathBuf, PathBuf), NoGroupPlace> {
+fn find_own_group() -> Result<(PathBuf, PathBuf), NoGroupPlace> {
     let path = path_of("self").ok_or(NoGroupPlace::NoGroups)?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(NoGroupPlace::Mounts)?;
-    let mut found = mounts.lines().filter_map(mounted);
+    let mut found = mounts.lines().filter_map(parse_mount);
     found
         .find_map(|(root, mount)| {
             let below = Path::new(&path).strip_prefix(root).ok()?;
@@ -276,14 +276,14 @@ fn path_of(pid: &str) -> Option<String> {
 }
 
 /// Reads a line of `mountinfo`: for a mount of version 2, what is mounted and where.
-fn mounted(line: &str) -> Option<(&str, &str)> {
+fn parse_mount(line: &str) -> Option<(&str, &str)> {
     let (mount, kind) = line.split_once(" - ")?;
     let mut fields = mount.split(' ').skip(3);
     kind.starts_with("cgroup2 ").then_some((fields.next()?, fields.next()?))
 }
 
 /// A group that belongs to a service manager may be emptied or removed by it at any time.
-fn check_right(mount: &Path, folder: &Path) -> Result<(), NoGroupPlace> {
+fn check_delegation(mount: &Path, folder: &Path) -> Result<(), NoGroupPlace> {
     if !geteuid().is_root() {
         let is_writable = |path: &Path| access(path, AccessFlags::W_OK).is_ok();
         let is_ours = is_writable(folder) && is_writable(&folder.join("cgroup.procs"));
@@ -309,19 +309,19 @@ mod tests {
     #[test]
     fn mounts_of_version_2_are_told_from_others() {
         let unified = "33 27 0:28 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw";
-        assert_eq!(mounted(unified), Some(("/", "/sys/fs/cgroup/unified")));
-        assert_eq!(mounted("34 27 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu"), None);
-        assert_eq!(mounted("35 27 0:30 / /tmp rw - tmpfs cgroup2 rw"), None);
+        assert_eq!(parse_mount(unified), Some(("/", "/sys/fs/cgroup/unified")));
+        assert_eq!(parse_mount("34 27 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu"), None);
+        assert_eq!(parse_mount("35 27 0:30 / /tmp rw - tmpfs cgroup2 rw"), None);
     }
 
     #[test]
     fn groups_of_two_daemons_and_of_two_programs_have_different_names() {
-        let place = |owner: &str| GroupPlace { folder: "/g".into(), prefix: format!("{PREFIX}{}", hex(owner, 6)) };
+        let place = |owner: &str| GroupPlace { folder: "/g".into(), prefix: format!("{PREFIX}{}", digest_prefix(owner, 6)) };
         let name = |owner, mark| place(owner).group_of(&Mark::new(mark)).display().to_string();
         assert_ne!(name("a", "m"), name("b", "m"));
         assert_ne!(name("a", "m"), name("a", "n"));
         assert!(name("a", "m").starts_with("/g/runnerd-"));
-        assert!(name("a", "m").ends_with(&suffix(&Mark::new("m"))));
+        assert!(name("a", "m").ends_with(&group_suffix(&Mark::new("m"))));
     }
 
     #[test]

@@ -3,18 +3,18 @@
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// What a daemon asks for: its connections, and what git and programs need beside them.
-const WANTED: u64 = 4096;
+const DESIRED_LIMIT: u64 = 4096;
 
 /// The limit of a process that has raised it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Descriptors {
+pub struct DescriptorLimit {
     /// What is in force now.
     pub limit: u64,
     /// What the process was started with.
-    pub given: u64,
+    pub initial: u64,
 }
 
-impl Descriptors {
+impl DescriptorLimit {
     /// Raises the limit of the calling process as far as it needs and the system allows.
     ///
     /// # Errors
@@ -22,16 +22,16 @@ impl Descriptors {
     /// Fails if the system does not tell the limit.
     pub fn raise() -> nix::Result<Self> {
         let (given, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
-        let limit = given.max(WANTED.min(most));
+        let limit = given.max(DESIRED_LIMIT.min(most));
         let is_raised = setrlimit(Resource::RLIMIT_NOFILE, limit, most).is_ok();
-        Ok(Self { limit: if is_raised { limit } else { given }, given })
+        Ok(Self { limit: if is_raised { limit } else { given }, initial: given })
     }
 }
 
 /// Sets the limit that the programs of the calling process begin with, as far as the system allows.
 ///
 /// More than they were ever given can harm them: some keep a table of all numbers that there could be.
-pub(crate) fn give(limit: u64) {
+pub(crate) fn set_child_limit(limit: u64) {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, limit.min(most), most);
     }

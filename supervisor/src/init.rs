@@ -23,75 +23,75 @@ use rustix::process::{WaitOptions, wait};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    cgroup::Group,
-    leader::{self, Plan},
+    cgroup::ControlGroup,
+    leader::{self, LeaderPlan},
     namespace,
     pidfd::PidFd,
     shim, table,
-    wire::{self, Cause, Order, Step},
+    wire::{self, EndCause, ShimOrder, StartStep},
 };
 
 /// Longest message of an init.
-const MAX_WORD: usize = 256;
+const MAX_MESSAGE: usize = 256;
 
 /// The first process of a program's namespace, seen from the shim.
-pub(crate) struct Init {
+pub(crate) struct InitProcess {
     pub pid: Pid,
-    words: OwnedFd,
+    messages: OwnedFd,
 }
 
 /// One datagram from init to shim.
 #[derive(Debug, Serialize, Deserialize)]
-enum Word {
+enum InitMessage {
     /// The leader runs, and has this number inside.
     Started { leader: i32 },
     /// Nothing ran.
-    Refused { step: Step, errno: i32 },
+    Refused { step: StartStep, errno: i32 },
     /// The leader ended.
-    Ended(Cause),
+    Ended(EndCause),
 }
 
 /// Starts the first process of the namespaces that were made for the caller's next child, and through it the leader.
 ///
 /// The second value is the leader's number outside; `None` if it had ended by the time it was looked up.
-pub(crate) fn start(plan: Plan<'_>) -> Result<(Init, Option<Pid>), (Step, io::Error)> {
-    let in_namespace = |error: io::Error| (Step::Namespace, error);
+pub(crate) fn start_init(plan: LeaderPlan<'_>) -> Result<(InitProcess, Option<Pid>), (StartStep, io::Error)> {
+    let in_namespace = |error: io::Error| (StartStep::Namespace, error);
     let (words, told) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
         .map_err(|errno| in_namespace(errno.into()))?;
     let shim = PidFd::open(getpid().as_raw(), || true).map_err(in_namespace)?.expect("BUG: the caller is alive");
     let group = plan.group;
-    let pid = fork_into(group, |group| live(Plan { group, ..plan }, &shim, &told));
+    let pid = fork_into(group, |group| init_main(LeaderPlan { group, ..plan }, &shim, &told));
     let pid = pid.map_err(|errno| in_namespace(errno.into()))?;
     drop(told);
-    let init = Init { pid, words };
-    match init.next_word(MsgFlags::empty()) {
-        Some(Word::Started { leader }) => {
+    let init = InitProcess { pid, messages: words };
+    match init.next_message(MsgFlags::empty()) {
+        Some(InitMessage::Started { leader }) => {
             let outside = number_outside(pid, leader);
             Ok((init, outside))
         }
-        Some(Word::Refused { step, errno }) => Err((step, io::Error::from_raw_os_error(errno))),
-        Some(Word::Ended(_)) | None => Err(in_namespace(Errno::ESRCH.into())),
+        Some(InitMessage::Refused { step, errno }) => Err((step, io::Error::from_raw_os_error(errno))),
+        Some(InitMessage::Ended(_)) | None => Err(in_namespace(Errno::ESRCH.into())),
     }
 }
 
-impl Init {
+impl InitProcess {
     /// Returns how the leader ended, once.
-    pub(crate) fn leader_exit(&self) -> Option<Cause> {
-        match self.next_word(MsgFlags::MSG_DONTWAIT)? {
-            Word::Ended(cause) => Some(cause),
-            Word::Started { .. } | Word::Refused { .. } => None,
+    pub(crate) fn leader_exit(&self) -> Option<EndCause> {
+        match self.next_message(MsgFlags::MSG_DONTWAIT)? {
+            InitMessage::Ended(cause) => Some(cause),
+            InitMessage::Started { .. } | InitMessage::Refused { .. } => None,
         }
     }
 
     /// Becomes readable when [`leader_exit`](Self::leader_exit) has something to return.
-    pub(crate) fn words(&self) -> &OwnedFd {
-        &self.words
+    pub(crate) fn messages(&self) -> &OwnedFd {
+        &self.messages
     }
 
-    fn next_word(&self, flags: MsgFlags) -> Option<Word> {
-        let mut word = [0; MAX_WORD];
+    fn next_message(&self, flags: MsgFlags) -> Option<InitMessage> {
+        let mut word = [0; MAX_MESSAGE];
         loop {
-            match recv(self.words.as_raw_fd(), &mut word, flags) {
+            match recv(self.messages.as_raw_fd(), &mut word, flags) {
                 Err(Errno::EINTR) => {}
                 Ok(length) => return serde_json::from_slice(&word[..length]).ok(),
                 Err(_) => return None,
@@ -105,8 +105,8 @@ impl Init {
     unsafe_code,
     reason = "the first process of a namespace must be forked, and must not run the parent's cleanup"
 )]
-fn fork_into<'g>(group: Option<&'g Group>, child: impl FnOnce(Option<&'g Group>) -> i32) -> nix::Result<Pid> {
-    let (forked, group) = match group.map(Group::fork) {
+fn fork_into<'g>(group: Option<&'g ControlGroup>, child: impl FnOnce(Option<&'g ControlGroup>) -> i32) -> nix::Result<Pid> {
+    let (forked, group) = match group.map(ControlGroup::fork) {
         Some(Ok(forked)) => (forked, None),
         // Where the kernel or a filter does not know how, the child enters by itself.
         // SAFETY: a shim has one thread, which it has made sure of, so no lock is held by another one, and the child may do
@@ -124,37 +124,37 @@ fn fork_into<'g>(group: Option<&'g Group>, child: impl FnOnce(Option<&'g Group>)
 }
 
 /// The whole life of the first process.
-fn live(plan: Plan<'_>, shim: &PidFd, told: &OwnedFd) -> i32 {
-    match begin(plan, shim, told) {
+fn init_main(plan: LeaderPlan<'_>, shim: &PidFd, to_shim: &OwnedFd) -> i32 {
+    match start_leader(plan, shim, to_shim) {
         Ok(leader) => {
-            tell(told, &Word::Started { leader: leader.as_raw() });
-            collect(leader, told);
+            send_status(to_shim, &InitMessage::Started { leader: leader.as_raw() });
+            reap_children(leader, to_shim);
             0
         }
         Err((step, error)) => {
             let errno = error.raw_os_error().unwrap_or(Errno::EINVAL as i32);
-            tell(told, &Word::Refused { step, errno });
+            send_status(to_shim, &InitMessage::Refused { step, errno });
             1
         }
     }
 }
 
-fn begin(plan: Plan<'_>, shim: &PidFd, told: &OwnedFd) -> Result<Pid, (Step, io::Error)> {
-    let in_namespace = |errno: Errno| (Step::Namespace, errno.into());
+fn start_leader(plan: LeaderPlan<'_>, shim: &PidFd, to_shim: &OwnedFd) -> Result<Pid, (StartStep, io::Error)> {
+    let in_namespace = |errno: Errno| (StartStep::Namespace, errno.into());
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(in_namespace)?;
     // The number of a parent outside cannot be asked for in here.
     if shim.wait(Duration::ZERO) {
         return Err(in_namespace(Errno::ESRCH));
     }
     if let Some(group) = plan.group {
-        group.enter().map_err(|errno| (Step::Cgroup, errno.into()))?;
+        group.enter().map_err(|errno| (StartStep::Cgroup, errno.into()))?;
     }
     let outputs = plan.outputs.map(|output| output.as_raw_fd());
-    let kept = [told.as_raw_fd(), outputs[0], outputs[1], plan.stdin.as_raw_fd()];
-    shim::close_all_but(&kept).map_err(|error| (Step::Namespace, error))?;
+    let kept = [to_shim.as_raw_fd(), outputs[0], outputs[1], plan.stdin.as_raw_fd()];
+    shim::close_all_but(&kept).map_err(|error| (StartStep::Namespace, error))?;
     namespace::mount_own_proc().map_err(in_namespace)?;
-    hide(plan.order)?;
-    let leader = leader::start(Plan { group: None, ..plan }).map_err(|error| (Step::Exec, error))?;
+    hide_folder(plan.order)?;
+    let leader = leader::start_leader(LeaderPlan { group: None, ..plan }).map_err(|error| (StartStep::Exec, error))?;
     // Copies that stayed here would keep the output open after its last writer.
     for output in outputs {
         let _ = nix::unistd::close(output);
@@ -163,24 +163,24 @@ fn begin(plan: Plan<'_>, shim: &PidFd, told: &OwnedFd) -> Result<Pid, (Step, io:
 }
 
 /// Hides a folder from all that will be started here, and enters the program's folder among the new mounts.
-fn hide(order: &Order) -> Result<(), (Step, io::Error)> {
+fn hide_folder(order: &ShimOrder) -> Result<(), (StartStep, io::Error)> {
     let (Some(folder), Some(namespaces)) = (&order.hidden, order.namespaces) else { return Ok(()) };
-    namespace::cover(Path::new(folder), namespaces).map_err(|errno| (Step::Hide, errno.into()))?;
-    env::set_current_dir(&order.cwd).map_err(|error| (Step::Folder, error))
+    namespace::cover_folder(Path::new(folder), namespaces).map_err(|errno| (StartStep::Hide, errno.into()))?;
+    env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Folder, error))
 }
 
 /// Collects children until there is none, and tells how the leader among them ended.
-fn collect(leader: Pid, told: &OwnedFd) {
+fn reap_children(leader: Pid, to_shim: &OwnedFd) {
     while let Ok(Some((pid, status))) = wait(WaitOptions::empty()) {
         if pid.as_raw_pid() == leader.as_raw() {
-            tell(told, &Word::Ended(Cause::of(status)));
+            send_status(to_shim, &InitMessage::Ended(EndCause::from_status(status)));
         }
     }
 }
 
 /// A shim that is gone takes this process with it.
-fn tell(to: &OwnedFd, word: &Word) {
-    let _ = send(to.as_fd().as_raw_fd(), &wire::to_line(word), MsgFlags::MSG_NOSIGNAL);
+fn send_status(to: &OwnedFd, message: &InitMessage) {
+    let _ = send(to.as_fd().as_raw_fd(), &wire::to_line(message), MsgFlags::MSG_NOSIGNAL);
 }
 
 /// Orphans become children of init, too: the number inside tells the leader from them.

@@ -21,24 +21,24 @@ use nix::{
     unistd::{Pid, getpid, getppid, setsid},
 };
 
-use crate::{cgroup::Group, mark, wire::Order};
+use crate::{cgroup::ControlGroup, mark, wire::ShimOrder};
 
 /// What a leader is started with.
-pub(crate) struct Plan<'a> {
-    pub order: &'a Order,
+pub(crate) struct LeaderPlan<'a> {
+    pub order: &'a ShimOrder,
     pub stdin: OwnedFd,
     /// Its standard output and standard error.
     pub outputs: [BorrowedFd<'a>; 2],
     /// The group that it begins in.
-    pub group: Option<&'a Group>,
+    pub group: Option<&'a ControlGroup>,
 }
 
 /// Starts the ordered program.
 ///
 /// It starts in the caller's folder, is the leader of a session of its own, without a terminal, and holds no descriptor
 /// but 0, 1 and 2, provided that every other one of the caller's is closed on exec.
-pub(crate) fn start(plan: Plan<'_>) -> io::Result<Pid> {
-    let Plan { order, stdin, outputs: [output, error], group } = plan;
+pub(crate) fn start_leader(plan: LeaderPlan<'_>) -> io::Result<Pid> {
+    let LeaderPlan { order, stdin, outputs: [output, error], group } = plan;
     let mut command = Command::new(&order.program);
     if let Some((name, arguments)) = order.argv.split_first() {
         command.arg0(name).args(arguments);
@@ -50,11 +50,11 @@ pub(crate) fn start(plan: Plan<'_>) -> io::Result<Pid> {
         .stdin(Stdio::from(stdin))
         .stdout(output.try_clone_to_owned()?)
         .stderr(error.try_clone_to_owned()?);
-    let group = group.map(Group::try_clone).transpose()?;
+    let group = group.map(ControlGroup::try_clone).transpose()?;
     let parent = getpid();
-    prepare(&mut command, move || {
-        group.as_ref().map_or(Ok(()), Group::enter)?;
-        detach(parent)
+    prepare_child(&mut command, move || {
+        group.as_ref().map_or(Ok(()), ControlGroup::enter)?;
+        detach_from_parent(parent)
     });
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).expect("BUG: the kernel's process numbers are positive i32");
@@ -63,7 +63,7 @@ pub(crate) fn start(plan: Plan<'_>) -> io::Result<Pid> {
 
 /// Registers what the new process does before it becomes the program.
 #[expect(unsafe_code, reason = "a session, the death signal and signal dispositions are set between fork and exec")]
-fn prepare(command: &mut Command, mut detach: impl FnMut() -> nix::Result<()> + Send + Sync + 'static) {
+fn prepare_child(command: &mut Command, mut detach: impl FnMut() -> nix::Result<()> + Send + Sync + 'static) {
     // SAFETY: shim and init have one thread, which the shim has made sure of before it forked, so the fork holds no lock that
     // another thread took; `detach` makes system calls alone and allocates nothing.
     unsafe {
@@ -85,7 +85,7 @@ fn prepare(command: &mut Command, mut detach: impl FnMut() -> nix::Result<()> + 
 }
 
 /// Leaves the parent's session, but not its life: the leader dies with its parent, also if that died before this line.
-fn detach(parent: Pid) -> nix::Result<()> {
+fn detach_from_parent(parent: Pid) -> nix::Result<()> {
     setsid()?;
     prctl::set_pdeathsig(Signal::SIGKILL)?;
     if getppid() == parent { Ok(()) } else { Err(Errno::ESRCH) }

@@ -25,15 +25,15 @@ use std::env;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-pub use cgroup::{GroupPlace, NoGroupPlace, end_all, groups_of, kill_all};
+pub use cgroup::{GroupPlace, NoGroupPlace, kill_and_remove_groups, groups_of, kill_groups};
 pub use clock::since_boot;
-pub use descriptors::Descriptors;
+pub use descriptors::DescriptorLimit;
 pub use mark::{Mark, VARIABLE};
-pub use namespace::Namespaces;
+pub use namespace::NamespaceMode;
 pub use pidfd::PidFd;
 pub use probe::{FOLDER, PROBE_COMMAND, identity};
 pub use shield::shield_daemon;
-pub use wire::{Cause, Command, Farewell, Order, Over, SHIM_COMMAND, Step, Word, to_line};
+pub use wire::{EndCause, ShimCommand, StopPolicy, ShimOrder, FinalReport, SHIM_COMMAND, StartStep, ShimMessage, to_line};
 
 /// Tells one build of this crate from another: only programs with the same one understand each other.
 pub const BUILD: &str = env!("SUPERVISOR_BUILD");
@@ -45,11 +45,11 @@ pub fn main() -> Option<ExitCode> {
     match env::args_os().nth(1)?.to_str()? {
         SHIM_COMMAND => Some(shim::shim_main()),
         PROBE_COMMAND => Some(probe::probe_main()),
-        BUILD_COMMAND => Some(say_build()),
+        BUILD_COMMAND => Some(print_build()),
         _ => None,
     }
 }
 
-fn say_build() -> ExitCode {
+fn print_build() -> ExitCode {
     if std::io::stdout().write_all(BUILD.as_bytes()).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

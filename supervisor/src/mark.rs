@@ -36,23 +36,23 @@ impl Mark {
 
     /// Returns whether a process bears this mark.
     pub fn is_on(&self, pid: i32) -> bool {
-        lock_limit_of(pid) == Some(self.lock_limit())
-            || variable_of(pid).is_some_and(|mark| mark == self.0.as_bytes())
+        read_lock_limit(pid) == Some(self.lock_limit())
+            || read_mark_variable(pid).is_some_and(|mark| mark == self.0.as_bytes())
             || cgroup::is_in_group_of(self, pid)
     }
 
     /// Returns whether a process bears a mark that the caller does not: it comes from a program that the caller runs.
-    pub fn any_is_on(pid: i32) -> bool {
+    pub fn is_any_on(pid: i32) -> bool {
         let own = env::var_os(VARIABLE).map(OsString::into_vec);
-        lock_limit_of(pid) != lock_limit_of(std::process::id())
-            || variable_of(pid).is_some_and(|mark| Some(mark) != own)
+        read_lock_limit(pid) != read_lock_limit(std::process::id())
+            || read_mark_variable(pid).is_some_and(|mark| Some(mark) != own)
             || cgroup::is_in_any_group(pid)
     }
 
     /// Marks the calling process and its future children.
     ///
     /// Fails where a lower limit is in force already; the variable is the only mark then.
-    pub(crate) fn put_on_this_process(&self) -> nix::Result<()> {
+    pub(crate) fn apply_to_self(&self) -> nix::Result<()> {
         let limit = self.lock_limit();
         setrlimit(Resource::RLIMIT_LOCKS, limit, limit)
     }
@@ -71,7 +71,7 @@ impl fmt::Display for Mark {
 }
 
 /// Returns the first bytes of a text's digest, for names.
-pub(crate) fn hex(text: &str, bytes: usize) -> String {
+pub(crate) fn digest_prefix(text: &str, bytes: usize) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().take(bytes).fold(String::new(), |mut name, byte| {
         // Writing to a string does not fail.
@@ -81,13 +81,13 @@ pub(crate) fn hex(text: &str, bytes: usize) -> String {
 }
 
 /// Readable for every process, also for one that hides its environment; nothing where there is no limit.
-fn lock_limit_of(pid: impl fmt::Display) -> Option<u64> {
+fn read_lock_limit(pid: impl fmt::Display) -> Option<u64> {
     let limits = table::read_text(pid, "limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-fn variable_of(pid: i32) -> Option<Vec<u8>> {
+fn read_mark_variable(pid: i32) -> Option<Vec<u8>> {
     table::variable(pid, VARIABLE)
 }
 
@@ -111,7 +111,7 @@ mod tests {
     fn process_without_the_mark_does_not_bear_it() {
         let own = i32::try_from(std::process::id()).unwrap();
         assert!(!Mark::new("nobody's").is_on(own));
-        assert!(!Mark::any_is_on(own));
+        assert!(!Mark::is_any_on(own));
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pid = i32::try_from(child.id()).unwrap();
-        let seen = (Mark::new("mine").is_on(pid), Mark::new("min").is_on(pid), Mark::any_is_on(pid));
+        let seen = (Mark::new("mine").is_on(pid), Mark::new("min").is_on(pid), Mark::is_any_on(pid));
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(seen, (true, false, true));

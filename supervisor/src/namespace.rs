@@ -12,13 +12,13 @@ use nix::{
 use serde::{Deserialize, Serialize};
 
 /// Bytes and files of the file system that covers a folder: none but its root.
-const NO_ROOM: &str = "mode=0555,size=4k,nr_inodes=1";
+const EMPTY_TMPFS_OPTIONS: &str = "mode=0555,size=4k,nr_inodes=1";
 
 const NOTHING: Option<&str> = None;
 
 /// How a PID namespace is had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Namespaces {
+pub enum NamespaceMode {
     /// By privilege.
     Privileged,
     /// Inside a user namespace in which the user is itself and nobody else: set-user-id programs have no effect there,
@@ -29,10 +29,10 @@ pub enum Namespaces {
 /// Makes the namespaces for the caller's next child, which will be the first process there.
 ///
 /// The caller must be dumpable, or the files that map users are not its own.
-pub(crate) fn unshare_for_child(namespaces: Namespaces) -> io::Result<()> {
+pub(crate) fn unshare_for_child(namespaces: NamespaceMode) -> io::Result<()> {
     match namespaces {
-        Namespaces::Privileged => Ok(unshare(CloneFlags::CLONE_NEWPID)?),
-        Namespaces::WithUser => {
+        NamespaceMode::Privileged => Ok(unshare(CloneFlags::CLONE_NEWPID)?),
+        NamespaceMode::WithUser => {
             let (user, group) = (geteuid(), getegid());
             unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID)?;
             fs::write("/proc/self/setgroups", "deny")?;
@@ -58,13 +58,13 @@ pub(crate) fn mount_own_proc() -> nix::Result<()> {
 /// mounts, and the kernel locks those together. A mount point cannot be renamed, but a folder above it could be, with
 /// another one put in its place for the daemon to find: so those above, too, are bound to themselves, after the cover, so
 /// that it is in the copies. The caller's folder is still below the mounts from before and must be entered anew.
-pub(crate) fn cover(folder: &Path, namespaces: Namespaces) -> nix::Result<()> {
+pub(crate) fn cover_folder(folder: &Path, namespaces: NamespaceMode) -> nix::Result<()> {
     let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("none"), folder, Some("tmpfs"), flags, Some(NO_ROOM))?;
+    mount(Some("none"), folder, Some("tmpfs"), flags, Some(EMPTY_TMPFS_OPTIONS))?;
     match namespaces {
         // Root can take any mount away.
-        Namespaces::Privileged => Ok(()),
-        Namespaces::WithUser => folder.ancestors().skip(1).take_while(|above| can_be_renamed(above)).try_for_each(pin),
+        NamespaceMode::Privileged => Ok(()),
+        NamespaceMode::WithUser => folder.ancestors().skip(1).take_while(|above| can_be_renamed(above)).try_for_each(bind_to_itself),
     }
 }
 
@@ -73,6 +73,6 @@ fn can_be_renamed(folder: &Path) -> bool {
     folder.parent().is_some_and(|parent| access(parent, AccessFlags::W_OK).is_ok())
 }
 
-fn pin(folder: &Path) -> nix::Result<()> {
+fn bind_to_itself(folder: &Path) -> nix::Result<()> {
     mount(Some(folder), folder, NOTHING, MsFlags::MS_BIND | MsFlags::MS_REC, NOTHING)
 }

@@ -9,11 +9,11 @@ use std::{
 };
 
 /// Room for nearly every file of a process, which is then read in one call and not in ten: `/proc` tells no sizes.
-const AT_ONCE: usize = 8 << 10;
+const READ_BUFFER: usize = 8 << 10;
 /// Most bytes that are read: an environment may be large.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 /// Most looks at the children of one process, however many it starts and collects meanwhile.
-const MOST_LOOKS: usize = 4;
+const MAX_LOOKS: usize = 4;
 
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +36,8 @@ pub struct ProcessEntry {
 ///
 /// Fails if there is no such process or it may not be read.
 pub fn read(pid: impl Display, file: &str) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(AT_ONCE);
-    File::open(format!("/proc/{pid}/{file}"))?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    let mut bytes = Vec::with_capacity(READ_BUFFER);
+    File::open(format!("/proc/{pid}/{file}"))?.take(MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -60,14 +60,14 @@ pub fn entry(pid: i32) -> Option<ProcessEntry> {
 
 /// Reads the entries of all processes, each when it is asked for.
 pub fn entries() -> io::Result<impl Iterator<Item = ProcessEntry>> {
-    Ok(numbers("/proc")?.filter_map(entry))
+    Ok(numbered_entries("/proc")?.filter_map(entry))
 }
 
 /// Reads the entries of the children of a process, each when it is asked for.
 ///
 /// A kernel may be built without lists of them; then all processes are looked through.
 pub(crate) fn children(of: i32) -> io::Result<impl Iterator<Item = ProcessEntry>> {
-    let born = if lists_children() { listed_children(of)? } else { numbers("/proc")?.collect() };
+    let born = if lists_children() { listed_children(of)? } else { numbered_entries("/proc")?.collect() };
     Ok(born.into_iter().filter_map(entry).filter(move |entry| entry.parent == of))
 }
 
@@ -79,14 +79,14 @@ pub(crate) fn lists_children() -> bool {
 /// A child that its parent collects meanwhile can hide another from a look, and so can a thread that ends, whose children go
 /// to another thread: two looks that show the same have missed none.
 fn listed_children(of: i32) -> io::Result<Vec<i32>> {
-    let mut last = ChildrenOfThreads::read(of)?;
+    let mut last = ThreadChildren::read(of)?;
     let mut all = last.children.clone();
-    for _ in 1..MOST_LOOKS {
-        if last.is_surely_nobody() {
+    for _ in 1..MAX_LOOKS {
+        if last.has_no_children() {
             break;
         }
         // One that has ended has no children: they have another parent by now.
-        let Ok(next) = ChildrenOfThreads::read(of) else {
+        let Ok(next) = ThreadChildren::read(of) else {
             break;
         };
         let is_settled = next.children == last.children;
@@ -100,15 +100,15 @@ fn listed_children(of: i32) -> io::Result<Vec<i32>> {
 }
 
 /// One look at the lists of all threads of a process.
-struct ChildrenOfThreads {
+struct ThreadChildren {
     threads: usize,
     children: BTreeSet<i32>,
 }
 
-impl ChildrenOfThreads {
+impl ThreadChildren {
     fn read(of: i32) -> io::Result<Self> {
         let mut look = Self { threads: 0, children: BTreeSet::new() };
-        for thread in numbers(format!("/proc/{of}/task"))? {
+        for thread in numbered_entries(format!("/proc/{of}/task"))? {
             look.threads += 1;
             // One that has ended meanwhile has given its children away.
             let list = read_text(of, &format!("task/{thread}/children")).unwrap_or_default();
@@ -118,12 +118,12 @@ impl ChildrenOfThreads {
     }
 
     /// One thread has nobody to get children from, and a list without anybody hides nobody.
-    fn is_surely_nobody(&self) -> bool {
+    fn has_no_children(&self) -> bool {
         self.threads <= 1 && self.children.is_empty()
     }
 }
 
-fn numbers(folder: impl AsRef<Path>) -> io::Result<impl Iterator<Item = i32>> {
+fn numbered_entries(folder: impl AsRef<Path>) -> io::Result<impl Iterator<Item = i32>> {
     Ok(fs::read_dir(folder)?.flatten().filter_map(|item| item.file_name().to_str()?.parse().ok()))
 }
 

@@ -31,58 +31,58 @@ pub(crate) fn terminate(group: Option<Pid>, spared: Option<Pid>) {
         let _ = killpg(group, NixSignal::SIGTERM);
         let _ = killpg(group, NixSignal::SIGCONT);
     }
-    let is_meant = |entry: &ProcessEntry| group.is_none_or(|group| entry.group != group.as_raw()) && !is(entry, spared);
+    let is_meant = |entry: &ProcessEntry| group.is_none_or(|group| entry.group != group.as_raw()) && !is_process(entry, spared);
     let mut asked = HashSet::new();
     for _ in 0..TERM_PASSES {
-        let mut others = look();
+        let mut others = list_descendants();
         others.retain(|entry| is_meant(entry) && asked.insert((entry.pid, entry.started)));
         if others.is_empty() {
             break;
         }
         for entry in others {
-            signal(&entry, &[Signal::TERM, Signal::CONT]);
+            signal_process(&entry, &[Signal::TERM, Signal::CONT]);
         }
     }
 }
 
 /// Asks one descendant to end as a person would; SIGCONT follows, because a stopped process would not see it.
 pub(crate) fn interrupt(process: Option<Pid>) {
-    for entry in look().iter().filter(|entry| is(entry, process)) {
-        signal(entry, &[Signal::INT, Signal::CONT]);
+    for entry in list_descendants().iter().filter(|entry| is_process(entry, process)) {
+        signal_process(entry, &[Signal::INT, Signal::CONT]);
     }
 }
 
-fn is(entry: &ProcessEntry, pid: Option<Pid>) -> bool {
+fn is_process(entry: &ProcessEntry, pid: Option<Pid>) -> bool {
     pid.is_some_and(|pid| pid.as_raw() == entry.pid)
 }
 
 /// Returns the living descendants that one pass finds.
-pub(crate) fn look() -> Vec<ProcessEntry> {
-    descendants(|_| ())
+pub(crate) fn list_descendants() -> Vec<ProcessEntry> {
+    find_descendants(|_| ())
 }
 
 /// Kills every descendant that one pass finds, and returns those.
 ///
 /// A child is killed as soon as it is seen: processes that replace themselves all the time, each the orphan of the one
 /// before, live too short for anything later.
-pub fn kill() -> Vec<ProcessEntry> {
+pub fn kill_descendants() -> Vec<ProcessEntry> {
     let own = getpid();
     let is_child = |entry: &ProcessEntry| entry.parent == own.as_raw();
-    let found = descendants(|entry| {
+    let found = find_descendants(|entry| {
         if is_child(entry) {
             // Its number is its own until the caller reaps it.
             let _ = nix::sys::signal::kill(Pid::from_raw(entry.pid), NixSignal::SIGKILL);
         }
     });
     for entry in found.iter().filter(|entry| !is_child(entry)) {
-        signal(entry, &[Signal::KILL]);
+        signal_process(entry, &[Signal::KILL]);
     }
     found
 }
 
 /// Sends signals to a process if it is still the one that was seen. One that may not be signalled stays in the table, where
 /// the caller sees it again.
-pub fn signal(entry: &ProcessEntry, signals: &[Signal]) {
+pub fn signal_process(entry: &ProcessEntry, signals: &[Signal]) {
     let is_same = || table::entry(entry.pid).is_some_and(|now| now.started == entry.started);
     if let Ok(Some(process)) = PidFd::open(entry.pid, is_same) {
         for signal in signals {
@@ -95,13 +95,13 @@ pub fn signal(entry: &ProcessEntry, signals: &[Signal]) {
 /// descendant.
 ///
 /// What cannot be read now is read again in the next pass.
-fn descendants(at_once: impl Fn(&ProcessEntry)) -> Vec<ProcessEntry> {
+fn find_descendants(at_once: impl Fn(&ProcessEntry)) -> Vec<ProcessEntry> {
     let listed = |of| table::children(of).into_iter().flatten().inspect(&at_once).collect();
-    if table::lists_children() { living_below(getpid(), listed) } else { living_below(getpid(), whole_table(&at_once)) }
+    if table::lists_children() { living_descendants(getpid(), listed) } else { living_descendants(getpid(), index_table(&at_once)) }
 }
 
 /// Reads the entries of all processes once, and returns what looks up those of the children of one.
-fn whole_table(at_once: impl Fn(&ProcessEntry)) -> impl FnMut(i32) -> Vec<ProcessEntry> {
+fn index_table(at_once: impl Fn(&ProcessEntry)) -> impl FnMut(i32) -> Vec<ProcessEntry> {
     let mut children: HashMap<i32, Vec<ProcessEntry>> = HashMap::new();
     for entry in table::entries().into_iter().flatten().inspect(at_once) {
         children.entry(entry.parent).or_default().push(entry);
@@ -109,7 +109,7 @@ fn whole_table(at_once: impl Fn(&ProcessEntry)) -> impl FnMut(i32) -> Vec<Proces
     move |of| children.remove(&of).unwrap_or_default()
 }
 
-fn living_below(root: Pid, mut children: impl FnMut(i32) -> Vec<ProcessEntry>) -> Vec<ProcessEntry> {
+fn living_descendants(root: Pid, mut children: impl FnMut(i32) -> Vec<ProcessEntry>) -> Vec<ProcessEntry> {
     let mut found = Vec::new();
     let (mut parents, mut seen) = (vec![root.as_raw()], HashSet::from([root.as_raw()]));
     while let Some(parent) = parents.pop() {
@@ -135,9 +135,9 @@ mod tests {
         ProcessEntry { pid, parent, group: pid, started: 0, is_zombie: false }
     }
 
-    fn below(root: i32, table: &[ProcessEntry]) -> Vec<i32> {
+    fn pids_below(root: i32, table: &[ProcessEntry]) -> Vec<i32> {
         let children = |parent| table.iter().copied().filter(|entry| entry.parent == parent).collect();
-        let mut pids: Vec<i32> = living_below(Pid::from_raw(root), children).iter().map(|entry| entry.pid).collect();
+        let mut pids: Vec<i32> = living_descendants(Pid::from_raw(root), children).iter().map(|entry| entry.pid).collect();
         pids.sort_unstable();
         pids
     }
@@ -147,12 +147,12 @@ mod tests {
         let mut zombie = process(7, 2);
         zombie.is_zombie = true;
         let table = [process(2, 1), process(3, 2), process(4, 3), process(5, 1), process(6, 5), zombie, process(8, 7)];
-        assert_eq!(below(2, &table), [3, 4, 8]);
+        assert_eq!(pids_below(2, &table), [3, 4, 8]);
     }
 
     #[test]
     fn table_with_a_circle_ends() {
-        assert_eq!(below(2, &[process(2, 3), process(3, 2)]), [3]);
+        assert_eq!(pids_below(2, &[process(2, 3), process(3, 2)]), [3]);
     }
 
     #[test]
@@ -165,8 +165,8 @@ mod tests {
         // What is echoed, the last of them has echoed.
         shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let root = Pid::from_raw(i32::try_from(shell.id()).unwrap());
-        let listed = living_below(root, |of| table::children(of).unwrap().collect());
-        let whole = living_below(root, whole_table(|_| ()));
+        let listed = living_descendants(root, |of| table::children(of).unwrap().collect());
+        let whole = living_descendants(root, index_table(|_| ()));
         drop(shell.stdin.take());
         shell.wait().unwrap();
         assert_eq!(whole.len(), 2, "{whole:?}");

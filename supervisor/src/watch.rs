@@ -22,129 +22,129 @@ use rustix::{
 
 use crate::clock::since_boot;
 use crate::{
-    Farewell,
-    cgroup::Group,
-    init::Init,
-    shim::Under,
+    StopPolicy,
+    cgroup::ControlGroup,
+    init::InitProcess,
+    shim::WatchTarget,
     table::ProcessEntry,
     walk,
-    wire::{self, Cause, Command, Order, Over, Word},
+    wire::{self, EndCause, ShimCommand, ShimOrder, FinalReport, ShimMessage},
 };
 
 /// Longest sleep between two looks at the clock: `poll` does not count a machine's sleep.
-const SLICE: Duration = Duration::from_millis(500);
+const MAX_SLEEP: Duration = Duration::from_millis(500);
 /// Time that the daemon has to drain the output after the leader's exit; more than it takes if it is well.
 const DRAIN_LIMIT: Duration = Duration::from_secs(3);
 /// Time that the rest of a program has whose leader has ended by itself: mostly it is gone before anybody has looked.
-const GOING_LIMIT: Duration = Duration::from_millis(5);
+const EXIT_GRACE: Duration = Duration::from_millis(5);
 /// Pause between two passes of a kill if no child ended meanwhile.
-const KILL_PASS: Duration = Duration::from_millis(5);
+const KILL_PAUSE: Duration = Duration::from_millis(5);
 /// After this a process that does not die is reported instead.
 const KILL_LIMIT: Duration = Duration::from_secs(4);
 
 /// A program under watch.
-pub(crate) struct Watch {
+pub(crate) struct ProgramWatch {
     leader: Option<Pid>,
-    init: Option<Init>,
-    group: Option<Group>,
-    leader_exit: Option<Cause>,
+    init: Option<InitProcess>,
+    group: Option<ControlGroup>,
+    leader_exit: Option<EndCause>,
     signals: SignalFd,
-    feed: Option<Feed>,
+    feed: Option<StdinFeed>,
     deadline: Duration,
     grace: Duration,
-    farewell: Farewell,
-    phase: Phase,
+    stop_policy: StopPolicy,
+    phase: WatchPhase,
     /// Whether it was asked to end.
-    is_asked: bool,
+    is_stop_sent: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Phase {
+enum WatchPhase {
     Running,
     /// It was asked to end, or the leader is gone and the output is drained: what is left then is killed.
     Ending {
-        cause: Cause,
+        cause: EndCause,
         kill_at: Duration,
     },
 }
 
-enum Children {
+enum ChildrenLeft {
     Some,
     None,
 }
 
 /// What the daemon says, besides nothing.
-enum Heard {
+enum DaemonRequest {
     Nothing,
     Stop,
     Kill,
 }
 
-impl Watch {
-    pub(crate) fn new(under: Under, order: Order) -> Self {
-        let Under { leader, group, signals } = under;
+impl ProgramWatch {
+    pub(crate) fn new(under: WatchTarget, order: ShimOrder) -> Self {
+        let WatchTarget { leader, group, signals } = under;
         Self {
             leader: leader.pid,
             init: leader.init,
             group,
             leader_exit: None,
             signals,
-            feed: Feed::new(leader.feed, order.stdin),
+            feed: StdinFeed::new(leader.stdin, order.stdin),
             deadline: order.deadline,
             grace: order.grace,
-            farewell: order.farewell,
-            phase: Phase::Running,
-            is_asked: false,
+            stop_policy: order.farewell,
+            phase: WatchPhase::Running,
+            is_stop_sent: false,
         }
     }
 
     /// Watches until nothing that descends from the leader is alive.
-    pub(crate) fn until_over(mut self, line: &File) -> Over {
+    pub(crate) fn watch_until_gone(mut self, line: &File) -> FinalReport {
         loop {
-            if matches!(self.reap(), Children::None) {
+            if matches!(self.reap(), ChildrenLeft::None) {
                 // Others may have come into the group that do not descend from the leader.
-                return if self.is_group_empty() { self.over(HashSet::new(), Vec::new()) } else { self.kill_rest() };
+                return if self.is_group_empty() { self.final_report(HashSet::new(), Vec::new()) } else { self.kill_rest() };
             }
-            self.see_leader_exit(line);
+            self.note_leader_exit(line);
             let now = since_boot();
             let due = match self.phase {
-                Phase::Running => self.deadline.saturating_sub(self.grace),
-                Phase::Ending { kill_at, .. } => kill_at,
+                WatchPhase::Running => self.deadline.saturating_sub(self.grace),
+                WatchPhase::Ending { kill_at, .. } => kill_at,
             };
             match (now >= due, self.phase) {
-                (_, Phase::Ending { .. }) if self.has_left_unasked() => return self.kill_rest(),
-                (true, Phase::Running) => self.end(Cause::Deadline, self.deadline),
-                (true, Phase::Ending { .. }) => return self.kill_rest(),
-                (false, _) => match self.wait(line, due.saturating_sub(now).min(SLICE)) {
-                    Heard::Nothing => {}
-                    Heard::Stop => self.stop(now),
-                    Heard::Kill => return self.kill_rest(),
+                (_, WatchPhase::Ending { .. }) if self.has_exited_unasked() => return self.kill_rest(),
+                (true, WatchPhase::Running) => self.begin_ending(EndCause::Deadline, self.deadline),
+                (true, WatchPhase::Ending { .. }) => return self.kill_rest(),
+                (false, _) => match self.wait_for_command(line, due.saturating_sub(now).min(MAX_SLEEP)) {
+                    DaemonRequest::Nothing => {}
+                    DaemonRequest::Stop => self.request_stop(now),
+                    DaemonRequest::Kill => return self.kill_rest(),
                 },
             }
         }
     }
 
-    fn stop(&mut self, now: Duration) {
-        if matches!(self.phase, Phase::Running) {
-            self.end(Cause::Asked, self.deadline.min(now + self.grace));
+    fn request_stop(&mut self, now: Duration) {
+        if matches!(self.phase, WatchPhase::Running) {
+            self.begin_ending(EndCause::Asked, self.deadline.min(now + self.grace));
         }
     }
 
     /// Asks it to end; the leader is alive, or a zombie whose number is still its own.
-    fn end(&mut self, cause: Cause, kill_at: Duration) {
-        self.phase = Phase::Ending { cause, kill_at };
-        self.is_asked = true;
-        match (self.farewell, self.init_pid()) {
-            (Farewell::Interrupt, _) => walk::interrupt(self.leader),
-            (Farewell::Terminate, None) => walk::terminate(self.leader, None),
+    fn begin_ending(&mut self, cause: EndCause, kill_at: Duration) {
+        self.phase = WatchPhase::Ending { cause, kill_at };
+        self.is_stop_sent = true;
+        match (self.stop_policy, self.init_pid()) {
+            (StopPolicy::Interrupt, _) => walk::interrupt(self.leader),
+            (StopPolicy::Terminate, None) => walk::terminate(self.leader, None),
             // The leader is reaped by init, so the number of its group may be another's.
-            (Farewell::Terminate, Some(init)) => walk::terminate(None, Some(init)),
+            (StopPolicy::Terminate, Some(init)) => walk::terminate(None, Some(init)),
         }
     }
 
     /// A leader that was asked alone is gone: it has ended what it wanted to end, and the rest knows of nothing.
-    fn has_left_unasked(&self) -> bool {
-        self.farewell == Farewell::Interrupt && self.is_asked && self.leader_exit.is_some()
+    fn has_exited_unasked(&self) -> bool {
+        self.stop_policy == StopPolicy::Interrupt && self.is_stop_sent && self.leader_exit.is_some()
     }
 
     fn init_pid(&self) -> Option<Pid> {
@@ -152,24 +152,24 @@ impl Watch {
     }
 
     fn is_group_empty(&self) -> bool {
-        self.group.as_ref().is_none_or(Group::is_empty)
+        self.group.as_ref().is_none_or(ControlGroup::is_empty)
     }
 
     /// A leader that ends by itself takes its time with it; others may still be writing their last lines.
-    fn see_leader_exit(&mut self, line: &File) {
-        if let (Phase::Running, Some(cause)) = (self.phase, self.leader_exit) {
-            self.phase = Phase::Ending { cause, kill_at: since_boot() + DRAIN_LIMIT };
+    fn note_leader_exit(&mut self, line: &File) {
+        if let (WatchPhase::Running, Some(cause)) = (self.phase, self.leader_exit) {
+            self.phase = WatchPhase::Ending { cause, kill_at: since_boot() + DRAIN_LIMIT };
             // A daemon that is gone is heard, too.
-            let _ = wire::say(line, &Word::LeaderGone);
+            let _ = wire::send_message(line, &ShimMessage::LeaderGone);
         }
     }
 
     /// Tells whether nothing is left of a program whose leader has ended by itself, in the moment that the kernel takes to
     /// end a namespace with its first process.
-    fn is_gone(&mut self) -> bool {
-        let give_up = since_boot() + if self.leader_exit.is_some() { GOING_LIMIT } else { Duration::ZERO };
+    fn is_everything_gone(&mut self) -> bool {
+        let give_up = since_boot() + if self.leader_exit.is_some() { EXIT_GRACE } else { Duration::ZERO };
         loop {
-            if matches!(self.reap(), Children::None) {
+            if matches!(self.reap(), ChildrenLeft::None) {
                 return self.is_group_empty();
             }
             let left = give_up.saturating_sub(since_boot());
@@ -180,65 +180,65 @@ impl Watch {
         }
     }
 
-    fn kill_rest(mut self) -> Over {
-        if self.is_gone() {
-            return self.over(HashSet::new(), Vec::new());
+    fn kill_rest(mut self) -> FinalReport {
+        if self.is_everything_gone() {
+            return self.final_report(HashSet::new(), Vec::new());
         }
         let id = |entry: &ProcessEntry| (entry.pid, entry.started);
         // Before the kill: what dies at once cannot be counted after it.
-        let mut killed: HashSet<_> = walk::look().iter().map(id).collect();
+        let mut killed: HashSet<_> = walk::list_descendants().iter().map(id).collect();
         let give_up = since_boot() + KILL_LIMIT;
         loop {
             if let Some(group) = &self.group {
                 group.kill();
             }
-            let left = walk::kill();
+            let left = walk::kill_descendants();
             killed.extend(left.iter().map(id));
-            if matches!(self.reap(), Children::None) && self.is_group_empty() {
-                return self.over(killed, Vec::new());
+            if matches!(self.reap(), ChildrenLeft::None) && self.is_group_empty() {
+                return self.final_report(killed, Vec::new());
             }
             if since_boot() >= give_up {
-                return self.over(killed, self.still_alive(&left));
+                return self.final_report(killed, self.surviving_pids(&left));
             }
-            self.wait_for_child(KILL_PASS);
+            self.wait_for_child(KILL_PAUSE);
         }
     }
 
     /// Names what a kill has left. Where it could not see what the kernel says is there, it names the shim itself: whoever
     /// hears of one number looks by the mark.
-    fn still_alive(&self, left: &[ProcessEntry]) -> Vec<i32> {
-        let members = self.group.as_ref().map(Group::members).unwrap_or_default();
-        let seen: Vec<i32> = left.iter().map(|entry| entry.pid).chain(members).collect();
+    fn surviving_pids(&self, survivors: &[ProcessEntry]) -> Vec<i32> {
+        let members = self.group.as_ref().map(ControlGroup::members).unwrap_or_default();
+        let seen: Vec<i32> = survivors.iter().map(|entry| entry.pid).chain(members).collect();
         if seen.is_empty() { vec![getpid().as_raw()] } else { seen }
     }
 
-    fn over(&self, mut killed: HashSet<(i32, u64)>, still_alive: Vec<i32>) -> Over {
+    fn final_report(&self, mut killed: HashSet<(i32, u64)>, still_alive: Vec<i32>) -> FinalReport {
         let own = [self.leader, self.init_pid()];
         killed.retain(|(pid, _)| !own.contains(&Some(Pid::from_raw(*pid))));
         if let Some(group) = &self.group {
             group.remove();
         }
         let cause = match self.phase {
-            Phase::Ending { cause, .. } => cause,
-            Phase::Running => self.leader_exit.unwrap_or(Cause::Asked),
+            WatchPhase::Ending { cause, .. } => cause,
+            WatchPhase::Running => self.leader_exit.unwrap_or(EndCause::Asked),
         };
-        Over { cause, survivors: u32::try_from(killed.len()).unwrap_or(u32::MAX), still_alive }
+        FinalReport { cause, survivors: u32::try_from(killed.len()).unwrap_or(u32::MAX), still_alive }
     }
 
     /// Collects all children that ended, orphans from any depth included.
-    fn reap(&mut self) -> Children {
-        self.hear_init();
+    fn reap(&mut self) -> ChildrenLeft {
+        self.read_init_message();
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if Some(pid.as_raw_pid()) == self.child().map(Pid::as_raw) => {
                     // An init that is gone has said what it knew.
-                    self.hear_init();
+                    self.read_init_message();
                     // Once reaped, its number may come back as another's.
-                    self.leader_exit.get_or_insert(Cause::of(status));
+                    self.leader_exit.get_or_insert(EndCause::from_status(status));
                 }
                 Ok(Some(_)) => {}
-                Err(Errno::CHILD) => return Children::None,
-                Ok(None) | Err(_) => return Children::Some,
+                Err(Errno::CHILD) => return ChildrenLeft::None,
+                Ok(None) | Err(_) => return ChildrenLeft::Some,
             }
         }
     }
@@ -248,31 +248,31 @@ impl Watch {
         self.init_pid().or(self.leader)
     }
 
-    fn hear_init(&mut self) {
+    fn read_init_message(&mut self) {
         if self.leader_exit.is_none() {
-            self.leader_exit = self.init.as_ref().and_then(Init::leader_exit);
+            self.leader_exit = self.init.as_ref().and_then(InitProcess::leader_exit);
         }
     }
 
-    fn wait(&mut self, line: &File, timeout: Duration) -> Heard {
+    fn wait_for_command(&mut self, line: &File, timeout: Duration) -> DaemonRequest {
         let input = PollFlags::POLLIN;
         let mut fds = vec![PollFd::new(line.as_fd(), input), PollFd::new(self.signals.as_fd(), input)];
         fds.extend(self.feed.as_ref().map(|feed| PollFd::new(feed.pipe.as_fd(), PollFlags::POLLOUT)));
         // Once the exit is known, all that is left to hear is the end, which would be heard without pause.
         let init = self.init.as_ref().filter(|_| self.leader_exit.is_none());
-        fds.extend(init.map(|init| PollFd::new(init.words().as_fd(), input)));
-        let _ = poll(&mut fds, to_poll(timeout));
+        fds.extend(init.map(|init| PollFd::new(init.messages().as_fd(), input)));
+        let _ = poll(&mut fds, poll_timeout(timeout));
         let is_ready = |index: usize| fds.get(index).is_some_and(|fd| fd.any() == Some(true));
         let (line_ready, feed_ready) = (is_ready(0), self.feed.is_some() && is_ready(2));
         self.drain_signals();
         if feed_ready {
-            self.feed = self.feed.take().and_then(Feed::write_some);
+            self.feed = self.feed.take().and_then(StdinFeed::write_some);
         }
-        if line_ready { hear(line) } else { Heard::Nothing }
+        if line_ready { read_command(line) } else { DaemonRequest::Nothing }
     }
 
     fn wait_for_child(&self, timeout: Duration) {
-        let _ = poll(&mut [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)], to_poll(timeout));
+        let _ = poll(&mut [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)], poll_timeout(timeout));
         self.drain_signals();
     }
 
@@ -282,28 +282,28 @@ impl Watch {
 }
 
 /// Reads one command; the end of the line, or a failure to read it, means that the daemon is gone.
-fn hear(mut line: &File) -> Heard {
+fn read_command(mut line: &File) -> DaemonRequest {
     let mut byte = [0];
     match line.read(&mut byte) {
-        Ok(1) if Command::from_byte(byte[0]) == Command::Stop => Heard::Stop,
-        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Heard::Nothing,
-        _ => Heard::Kill,
+        Ok(1) if ShimCommand::from_byte(byte[0]) == ShimCommand::Stop => DaemonRequest::Stop,
+        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => DaemonRequest::Nothing,
+        _ => DaemonRequest::Kill,
     }
 }
 
 /// Rounded up, so that the last slice does not spin.
-fn to_poll(timeout: Duration) -> PollTimeout {
+fn poll_timeout(timeout: Duration) -> PollTimeout {
     PollTimeout::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::MAX)
 }
 
 /// The bytes that the program has not yet taken from its standard input.
-struct Feed {
+struct StdinFeed {
     pipe: File,
     bytes: Vec<u8>,
     written: usize,
 }
 
-impl Feed {
+impl StdinFeed {
     /// Nothing to write is an input that ends at once.
     fn new(pipe: File, bytes: Vec<u8>) -> Option<Self> {
         (!bytes.is_empty()).then_some(Self { pipe, bytes, written: 0 })

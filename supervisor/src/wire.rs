@@ -13,14 +13,14 @@ use std::{
 use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::namespace::Namespaces;
+use crate::namespace::NamespaceMode;
 
 /// First argument that makes a program a shim.
 pub const SHIM_COMMAND: &str = "__shim";
 
 /// How a program is asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Farewell {
+pub enum StopPolicy {
     /// SIGTERM to it and to all that descends from it.
     Terminate,
     /// SIGINT to the program alone, which then ends what it has started and says what it consumed.
@@ -29,7 +29,7 @@ pub enum Farewell {
 
 /// All that a shim has to know.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Order {
+pub struct ShimOrder {
     /// File of the program.
     pub program: OsString,
     /// Its arguments, its name first.
@@ -49,7 +49,7 @@ pub struct Order {
     /// Time between the request to end and the kill.
     pub grace: Duration,
     /// How it is asked to end.
-    pub farewell: Farewell,
+    pub farewell: StopPolicy,
     /// Whether it is denied privileges beyond the user's own.
     pub no_new_privs: bool,
     /// Most descriptors that may be open; none for as many as in the daemon.
@@ -57,21 +57,21 @@ pub struct Order {
     /// Folder of the control group that is made for the program.
     pub cgroup: Option<OsString>,
     /// What is put around it besides; none where the machine has no PID namespaces.
-    pub namespaces: Option<Namespaces>,
+    pub namespaces: Option<NamespaceMode>,
     /// Folder that the program is not to see; only where there are namespaces.
     pub hidden: Option<OsString>,
 }
 
 /// One byte from the daemon; the end of the line means [`Command::Kill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
+pub enum ShimCommand {
     /// The request to end, the grace, SIGKILL.
     Stop,
     /// SIGKILL.
     Kill,
 }
 
-impl Command {
+impl ShimCommand {
     /// Returns what is sent.
     pub fn to_byte(self) -> u8 {
         match self {
@@ -88,25 +88,25 @@ impl Command {
 
 /// One line to the daemon.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Word {
+pub enum ShimMessage {
     /// The leader runs.
     Started,
     /// The leader could not be started; nothing ran. The last word.
     Refused {
         /// What was being done.
-        step: Step,
+        step: StartStep,
         /// What the system says.
         errno: i32,
     },
     /// The leader ended by itself and others are left: the output may be drained before [`Command::Kill`].
     LeaderGone,
     /// Everything is over. The last word.
-    Over(Over),
+    Over(FinalReport),
 }
 
 /// What the shim was doing when it failed.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub enum Step {
+pub enum StartStep {
     /// It was getting ready.
     SetUp,
     /// The shim has more threads than one.
@@ -129,9 +129,9 @@ pub enum Step {
 
 /// How it ended.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Over {
+pub struct FinalReport {
     /// What happened first.
-    pub cause: Cause,
+    pub cause: EndCause,
     /// How many processes were killed besides the leader.
     pub survivors: u32,
     /// Those that the kill has left.
@@ -140,7 +140,7 @@ pub struct Over {
 
 /// What happened first.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub enum Cause {
+pub enum EndCause {
     /// The leader exited with a code.
     Exited(i32),
     /// A signal ended the leader.
@@ -151,9 +151,9 @@ pub enum Cause {
     Asked,
 }
 
-impl Cause {
+impl EndCause {
     /// Reads how a process ended.
-    pub(crate) fn of(status: WaitStatus) -> Self {
+    pub(crate) fn from_status(status: WaitStatus) -> Self {
         match status.terminating_signal() {
             Some(signal) => Self::Signaled(signal),
             None => Self::Exited(status.exit_status().unwrap_or(0)),
@@ -169,7 +169,7 @@ pub fn to_line(message: &impl Serialize) -> Vec<u8> {
 }
 
 /// Tells the daemon.
-pub(crate) fn say(mut status: &File, word: &Word) -> io::Result<()> {
+pub(crate) fn send_message(mut status: &File, word: &ShimMessage) -> io::Result<()> {
     status.write_all(&to_line(word))
 }
 

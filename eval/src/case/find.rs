@@ -5,28 +5,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::parse::{is_id, parse};
-use super::position::nearest;
-use super::{Case, Rule};
-use crate::digest::Digest;
-use crate::fault::Fault;
+use super::position::find_nearest;
+use super::{Case, CheckRule};
+use crate::digest::InputDigest;
+use crate::fault::EvalError;
 
 const MAX_CASE_BYTES: u64 = 1 << 20;
 
 /// Where cases and results are.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct EvalDirs {
     /// The folder of cases, where there is one.
     pub(crate) cases: Option<PathBuf>,
     pub(crate) results: PathBuf,
 }
 
-impl Places {
+impl EvalDirs {
     /// Takes what was named; else `eval/cases` here or in a folder above, and `results` beside it.
-    pub(crate) fn find(cases: Option<PathBuf>, results: Option<PathBuf>) -> Result<Self, Fault> {
-        let here = std::env::current_dir().map_err(|error| Fault::new("finding this folder").caused_by(&error))?;
+    pub(crate) fn find(cases: Option<PathBuf>, results: Option<PathBuf>) -> Result<Self, EvalError> {
+        let here = std::env::current_dir().map_err(|error| EvalError::new("finding this folder").caused_by(&error))?;
         let cases = match cases.map(|named| here.join(named)) {
             Some(named) if !named.is_dir() => {
-                return Err(Fault::usage(format!("there is no folder of cases {}", named.display())));
+                return Err(EvalError::usage(format!("there is no folder of cases {}", named.display())));
             }
             Some(named) => Some(named),
             None => here.ancestors().map(|folder| folder.join("eval/cases")).find(|folder| folder.is_dir()),
@@ -37,9 +37,9 @@ impl Places {
     }
 
     /// Returns every case of the folder by its name, or why it cannot be used.
-    pub(crate) fn all(&self) -> Result<BTreeMap<String, Result<Case, Fault>>, Fault> {
-        let folder = self.folder()?;
-        let read = |error| Fault::file("reading the folder of cases", folder, &error);
+    pub(crate) fn load_all(&self) -> Result<BTreeMap<String, Result<Case, EvalError>>, EvalError> {
+        let folder = self.cases_dir()?;
+        let read = |error| EvalError::file("reading the folder of cases", folder, &error);
         let mut found = BTreeMap::new();
         for entry in fs::read_dir(folder).map_err(read)? {
             let path = entry.map_err(read)?.path();
@@ -52,61 +52,61 @@ impl Places {
     }
 
     /// Returns the case of a name or of a path.
-    pub(crate) fn one(&self, named: &str) -> Result<Case, Fault> {
+    pub(crate) fn load_one(&self, named: &str) -> Result<Case, EvalError> {
         if named.contains('/') || Path::new(named).extension().is_some_and(|extension| extension == "toml") {
             return load(Path::new(named));
         }
-        let path = self.folder()?.join(format!("{named}.toml"));
+        let path = self.cases_dir()?.join(format!("{named}.toml"));
         if is_id(named) && path.is_file() {
             return load_named(&path, named);
         }
-        let all = self.all()?;
-        let meant = nearest_of(named, all.keys());
-        let message = format!("there is no case `{named}` in {}{meant}", self.folder()?.display());
-        Err(Fault::usage(message).hint("runner-eval list"))
+        let all = self.load_all()?;
+        let meant = suggest_word(named, all.keys());
+        let message = format!("there is no case `{named}` in {}{meant}", self.cases_dir()?.display());
+        Err(EvalError::usage(message).hint("runner-eval list"))
     }
 
-    fn folder(&self) -> Result<&Path, Fault> {
+    fn cases_dir(&self) -> Result<&Path, EvalError> {
         let missing =
-            || Fault::usage("there is no folder eval/cases here or above").hint("runner-eval --cases DIR list");
+            || EvalError::usage("there is no folder eval/cases here or above").hint("runner-eval --cases DIR list");
         self.cases.as_deref().ok_or_else(missing)
     }
 }
 
 /// Returns the question whether another word was meant, where one is alike.
-pub(crate) fn nearest_of<'a>(written: &str, known: impl IntoIterator<Item = &'a String>) -> String {
-    let meant = nearest(written, known.into_iter().map(String::as_str));
+pub(crate) fn suggest_word<'a>(written: &str, known: impl IntoIterator<Item = &'a String>) -> String {
+    let meant = find_nearest(written, known.into_iter().map(String::as_str));
     meant.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
 }
 
 /// A case of a folder is found by its name, so both are the same.
-fn load_named(path: &Path, name: &str) -> Result<Case, Fault> {
+fn load_named(path: &Path, name: &str) -> Result<Case, EvalError> {
     let case = load(path)?;
     if case.id == name {
         return Ok(case);
     }
-    Err(Fault::usage(format!("{}: its id is `{}`, and its name is not", path.display(), case.id)).hint(format!(
+    Err(EvalError::usage(format!("{}: its id is `{}`, and its name is not", path.display(), case.id)).hint(format!(
         "mv {} {}",
         path.display(),
         path.with_file_name(format!("{}.toml", case.id)).display()
     )))
 }
 
-fn load(path: &Path) -> Result<Case, Fault> {
-    let read = |error: &std::io::Error| Fault::file("reading the case", path, error);
+fn load(path: &Path) -> Result<Case, EvalError> {
+    let read = |error: &std::io::Error| EvalError::file("reading the case", path, error);
     let size = fs::metadata(path).map_err(|error| read(&error))?.len();
     if size > MAX_CASE_BYTES {
-        return Err(Fault::usage(format!("{}: a case has at most 1 MiB, this one has {size} bytes", path.display())));
+        return Err(EvalError::usage(format!("{}: a case has at most 1 MiB, this one has {size} bytes", path.display())));
     }
     let text = fs::read_to_string(path).map_err(|error| read(&error))?;
     let mut case = parse(&text, path)?;
-    let mut digest = Digest::new();
+    let mut digest = InputDigest::new();
     digest.add("case", text.as_bytes());
     if let Some(template) = &case.template {
         digest.add_folder(template)?;
     }
     for check in &case.checks {
-        if let Rule::CommandSucceeds { overlay: Some(overlay), .. } = &check.rule {
+        if let CheckRule::CommandSucceeds { overlay: Some(overlay), .. } = &check.rule {
             digest.add_folder(overlay)?;
         }
     }
@@ -118,8 +118,8 @@ fn load(path: &Path) -> Result<Case, Fault> {
 mod tests {
     use super::*;
 
-    fn places(folder: &Path) -> Places {
-        Places { cases: Some(folder.to_owned()), results: folder.join("results") }
+    fn dirs_at(folder: &Path) -> EvalDirs {
+        EvalDirs { cases: Some(folder.to_owned()), results: folder.join("results") }
     }
 
     fn write(folder: &Path, name: &str, id: &str) {
@@ -130,18 +130,18 @@ mod tests {
     fn a_name_that_is_wrong_is_told_with_the_one_that_was_meant() {
         let folder = tempfile::tempdir().expect("a folder");
         write(folder.path(), "calculator.toml", "calculator");
-        let error = places(folder.path()).one("calculater").expect_err("is refused").to_string();
+        let error = dirs_at(folder.path()).load_one("calculater").expect_err("is refused").to_string();
         assert!(error.contains("did you mean `calculator`?"), "{error}");
-        assert!(places(folder.path()).one("calculator").is_ok());
+        assert!(dirs_at(folder.path()).load_one("calculator").is_ok());
     }
 
     #[test]
     fn a_file_is_called_as_its_case() {
         let folder = tempfile::tempdir().expect("a folder");
         write(folder.path(), "a.toml", "b");
-        assert!(places(folder.path()).one("a").is_err());
+        assert!(dirs_at(folder.path()).load_one("a").is_err());
         let by_path = folder.path().join("a.toml").display().to_string();
-        assert_eq!(places(folder.path()).one(&by_path).expect("a path is enough").id, "b");
+        assert_eq!(dirs_at(folder.path()).load_one(&by_path).expect("a path is enough").id, "b");
     }
 
     #[test]
@@ -150,9 +150,9 @@ mod tests {
         fs::create_dir(folder.path().join("seed")).expect("a folder");
         fs::write(folder.path().join("a.toml"), "[case]\nid = \"a\"\ngoal = \"g\"\ntemplate = \"seed\"\n")
             .expect("writes");
-        let first = places(folder.path()).one("a").expect("loads").digest;
+        let first = dirs_at(folder.path()).load_one("a").expect("loads").digest;
         fs::write(folder.path().join("seed/x"), "x").expect("writes");
-        let second = places(folder.path()).one("a").expect("loads").digest;
+        let second = dirs_at(folder.path()).load_one("a").expect("loads").digest;
         assert_ne!(first, second);
     }
 }

@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "EvalCase")]
-pub(crate) struct CaseForm {
+pub(crate) struct CaseFile {
     /// The case itself.
     pub(super) case: Header,
     /// Any key of the repository's configuration, as in `.runner/state/config.toml`.

@@ -16,10 +16,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::form::CaseForm;
+pub(crate) use self::form::CaseFile;
 pub(crate) use self::parse::{is_id, parse};
-pub(crate) use self::source::Source;
-pub(crate) use self::trace::{Place, trace};
+pub(crate) use self::source::SourceText;
+pub(crate) use self::trace::{GeneratedPosition, trace_to_case};
 use crate::outcome::Outcome;
 
 /// A case that can be run.
@@ -52,7 +52,7 @@ pub(crate) struct Case {
     /// The task tree that the run begins with.
     pub(crate) tree: Option<toml::Table>,
     pub(crate) requires: Requires,
-    pub(crate) checks: Vec<Check>,
+    pub(crate) checks: Vec<CaseCheck>,
 }
 
 /// What a machine must have, or the case is skipped.
@@ -72,14 +72,14 @@ pub(crate) struct Requires {
 
 /// One check, and what it is called in results.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Check {
+pub(crate) struct CaseCheck {
     pub(crate) name: String,
-    pub(crate) rule: Rule,
+    pub(crate) rule: CheckRule,
 }
 
 /// What a check looks at.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Rule {
+pub(crate) enum CheckRule {
     /// There is something at the path.
     FileExists { path: String },
     /// A file holds what the pattern describes.
@@ -96,12 +96,12 @@ pub(crate) enum Rule {
     /// `runnerctl verify` finds nothing.
     BranchVerifies,
     /// The run took no more than that.
-    AtMost(Ceilings),
+    AtMost(RunLimits),
 }
 
 /// Ceilings of an `at_most`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Ceilings {
+pub(crate) struct RunLimits {
     pub(crate) iterations: Option<u64>,
     pub(crate) attempts: Option<u64>,
     pub(crate) tokens: Option<u64>,
@@ -109,7 +109,7 @@ pub(crate) struct Ceilings {
     pub(crate) seconds: Option<u64>,
 }
 
-impl Rule {
+impl CheckRule {
     /// Returns its word in a case file.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -123,20 +123,20 @@ impl Rule {
     }
 
     /// Returns what it is called where the case gives it no name.
-    pub(crate) fn described(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Self::FileExists { path } => format!("{path} exists"),
             Self::FileMatches { path, pattern } => format!("{path} matches {pattern}"),
             Self::CommandSucceeds { cmd, .. } => cmd.join(" "),
             Self::RunnerCompleted => "the run completed".into(),
             Self::BranchVerifies => "the branch verifies".into(),
-            Self::AtMost(ceilings) => ceilings.described(),
+            Self::AtMost(ceilings) => ceilings.describe(),
         }
     }
 }
 
-impl Ceilings {
-    fn described(self) -> String {
+impl RunLimits {
+    fn describe(self) -> String {
         let whole = |of: Option<u64>, what: &str| of.map(|of| format!("{of} {what}"));
         let parts = [
             whole(self.iterations, "iterations"),

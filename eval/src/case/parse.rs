@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use super::form::{CaseForm, CheckForm};
-use super::position::{nearest, of_word};
-use super::source::Source;
-use super::{Case, Ceilings, Check, Rule};
-use crate::fault::Fault;
+use super::form::{CaseFile, CheckForm};
+use super::position::{find_nearest, word_offset};
+use super::source::SourceText;
+use super::{Case, RunLimits, CaseCheck, CheckRule};
+use crate::fault::EvalError;
 
 /// Seconds that a command check has.
 const CHECK_SECONDS: u64 = 60;
@@ -19,9 +19,9 @@ const KINDS: [&str; 6] =
     ["file_exists", "file_matches", "command_succeeds", "runner_completed", "branch_verifies", "at_most"];
 
 /// Parses a case; the digest is filled in by who knows the files beside it.
-pub(crate) fn parse(text: &str, file: &Path) -> Result<Case, Fault> {
-    let source = Source { text, file };
-    let form: CaseForm = toml::from_str(text).map_err(|error| source.refuse_toml(&error))?;
+pub(crate) fn parse(text: &str, file: &Path) -> Result<Case, EvalError> {
+    let source = SourceText { text, file };
+    let form: CaseFile = toml::from_str(text).map_err(|error| source.toml_error(&error))?;
     let id = form.case.id;
     if !is_id(id.get_ref()) {
         let why = format!(
@@ -29,27 +29,27 @@ pub(crate) fn parse(text: &str, file: &Path) -> Result<Case, Fault> {
              `_latest` at the end",
             id.get_ref()
         );
-        return Err(source.refuse(id.span(), why));
+        return Err(source.error_at(id.span(), why));
     }
     let goal = form.case.goal;
     if goal.get_ref().trim().is_empty() || goal.get_ref().len() > MAX_GOAL_BYTES {
-        return Err(source.refuse(goal.span(), "the goal is empty or longer than 64 KiB"));
+        return Err(source.error_at(goal.span(), "the goal is empty or longer than 64 KiB"));
     }
     let limit = form.case.limit_secs;
     if !(1..=MAX_LIMIT_SECONDS).contains(limit.get_ref()) {
-        return Err(source.refuse(limit.span(), format!("`limit_secs` is from 1 to {MAX_LIMIT_SECONDS}")));
+        return Err(source.error_at(limit.span(), format!("`limit_secs` is from 1 to {MAX_LIMIT_SECONDS}")));
     }
     for path in form.files.keys() {
         source.check_path(path.get_ref(), path.span())?;
     }
     for (name, value) in &form.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.get_ref().contains('\0') {
-            return Err(source.refuse(value.span(), format!("`{name}` is no variable")));
+            return Err(source.error_at(value.span(), format!("`{name}` is no variable")));
         }
     }
-    let template = form.case.template.map(|folder| source.template(&folder)).transpose()?;
+    let template = form.case.template.map(|folder| source.resolve_template(&folder)).transpose()?;
     let checks =
-        form.checks.iter().map(|check| source.check(check.get_ref(), &check.span())).collect::<Result<_, _>>()?;
+        form.checks.iter().map(|check| source.parse_check(check.get_ref(), &check.span())).collect::<Result<_, _>>()?;
     Ok(Case {
         file: file.to_owned(),
         text: text.to_owned(),
@@ -79,98 +79,98 @@ pub(crate) fn is_id(word: &str) -> bool {
         && !word.ends_with("_latest")
 }
 
-impl Source<'_> {
-    fn template(&self, folder: &toml::Spanned<String>) -> Result<PathBuf, Fault> {
-        self.beside(folder.get_ref())
-            .map_err(|path| self.refuse(folder.span(), format!("there is no template folder {}", path.display())))
+impl SourceText<'_> {
+    fn resolve_template(&self, folder: &toml::Spanned<String>) -> Result<PathBuf, EvalError> {
+        self.sibling_folder(folder.get_ref())
+            .map_err(|path| self.error_at(folder.span(), format!("there is no template folder {}", path.display())))
     }
 
     /// Returns a folder beside the case, or the path where there is none.
-    fn beside(&self, folder: &str) -> Result<PathBuf, PathBuf> {
+    fn sibling_folder(&self, folder: &str) -> Result<PathBuf, PathBuf> {
         let path = self.file.parent().unwrap_or(Path::new(".")).join(folder);
         if path.is_dir() { Ok(path) } else { Err(path) }
     }
 
-    fn check(&self, form: &CheckForm, at: &Range<usize>) -> Result<Check, Fault> {
-        let rule = self.rule(form, at)?;
-        self.refuse_others(form, &rule, at)?;
-        Ok(Check { name: form.name.clone().unwrap_or_else(|| rule.described()), rule })
+    fn parse_check(&self, form: &CheckForm, at: &Range<usize>) -> Result<CaseCheck, EvalError> {
+        let rule = self.parse_rule(form, at)?;
+        self.refuse_foreign_keys(form, &rule, at)?;
+        Ok(CaseCheck { name: form.name.clone().unwrap_or_else(|| rule.describe()), rule })
     }
 
-    fn rule(&self, form: &CheckForm, at: &Range<usize>) -> Result<Rule, Fault> {
+    fn parse_rule(&self, form: &CheckForm, at: &Range<usize>) -> Result<CheckRule, EvalError> {
         Ok(match form.kind.as_str() {
-            "file_exists" => Rule::FileExists { path: self.path(form, at)? },
-            "file_matches" => Rule::FileMatches { path: self.path(form, at)?, pattern: self.pattern(form, at)? },
-            "command_succeeds" => self.command(form, at)?,
-            "runner_completed" => Rule::RunnerCompleted,
-            "branch_verifies" => Rule::BranchVerifies,
-            "at_most" => Rule::AtMost(self.ceilings(form, at)?),
+            "file_exists" => CheckRule::FileExists { path: self.parse_path(form, at)? },
+            "file_matches" => CheckRule::FileMatches { path: self.parse_path(form, at)?, pattern: self.parse_pattern(form, at)? },
+            "command_succeeds" => self.parse_command(form, at)?,
+            "runner_completed" => CheckRule::RunnerCompleted,
+            "branch_verifies" => CheckRule::BranchVerifies,
+            "at_most" => CheckRule::AtMost(self.parse_limits(form, at)?),
             other => {
-                let meant = nearest(other, KINDS).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
-                let start = of_word(self.text, other, at.start);
+                let meant = find_nearest(other, KINDS).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+                let start = word_offset(self.text, other, at.start);
                 let known = KINDS.join("`, `");
-                return Err(self.refuse(start..start, format!("unknown check `{other}`, known are `{known}`{meant}")));
+                return Err(self.error_at(start..start, format!("unknown check `{other}`, known are `{known}`{meant}")));
             }
         })
     }
 
-    fn path(&self, form: &CheckForm, at: &Range<usize>) -> Result<String, Fault> {
-        let path = form.path.clone().ok_or_else(|| self.missing(form, at, "path"))?;
+    fn parse_path(&self, form: &CheckForm, at: &Range<usize>) -> Result<String, EvalError> {
+        let path = form.path.clone().ok_or_else(|| self.missing_key(form, at, "path"))?;
         let is_inside = Path::new(&path).components().all(|part| matches!(part, Component::Normal(_)));
         if path.is_empty() || !is_inside {
-            return Err(self.refuse(at.clone(), format!("the path `{path}` is to be relative and without `..`")));
+            return Err(self.error_at(at.clone(), format!("the path `{path}` is to be relative and without `..`")));
         }
         Ok(path)
     }
 
-    fn pattern(&self, form: &CheckForm, at: &Range<usize>) -> Result<String, Fault> {
-        let pattern = form.pattern.clone().ok_or_else(|| self.missing(form, at, "pattern"))?;
+    fn parse_pattern(&self, form: &CheckForm, at: &Range<usize>) -> Result<String, EvalError> {
+        let pattern = form.pattern.clone().ok_or_else(|| self.missing_key(form, at, "pattern"))?;
         match regex::Regex::new(&pattern) {
             Ok(_) => Ok(pattern),
-            Err(error) => Err(self.refuse(at.clone(), format!("the pattern is no regular expression: {error}"))),
+            Err(error) => Err(self.error_at(at.clone(), format!("the pattern is no regular expression: {error}"))),
         }
     }
 
-    fn command(&self, form: &CheckForm, at: &Range<usize>) -> Result<Rule, Fault> {
-        let cmd = form.cmd.clone().ok_or_else(|| self.missing(form, at, "cmd"))?;
+    fn parse_command(&self, form: &CheckForm, at: &Range<usize>) -> Result<CheckRule, EvalError> {
+        let cmd = form.cmd.clone().ok_or_else(|| self.missing_key(form, at, "cmd"))?;
         if cmd.first().is_none_or(String::is_empty) || cmd.iter().any(|word| word.contains('\0')) {
-            return Err(self.refuse(at.clone(), "`cmd` names no program"));
+            return Err(self.error_at(at.clone(), "`cmd` names no program"));
         }
         let seconds = form.seconds.unwrap_or(CHECK_SECONDS);
         if !(1..=MAX_CHECK_SECONDS).contains(&seconds) {
-            return Err(self.refuse(at.clone(), format!("`seconds` is from 1 to {MAX_CHECK_SECONDS}")));
+            return Err(self.error_at(at.clone(), format!("`seconds` is from 1 to {MAX_CHECK_SECONDS}")));
         }
         let no_folder = |path: PathBuf| {
-            self.refuse(at.clone(), format!("there is no folder {} to lay over the work tree", path.display()))
+            self.error_at(at.clone(), format!("there is no folder {} to lay over the work tree", path.display()))
         };
-        let overlay = form.overlay.as_deref().map(|folder| self.beside(folder).map_err(no_folder)).transpose()?;
-        Ok(Rule::CommandSucceeds { cmd, seconds, overlay })
+        let overlay = form.overlay.as_deref().map(|folder| self.sibling_folder(folder).map_err(no_folder)).transpose()?;
+        Ok(CheckRule::CommandSucceeds { cmd, seconds, overlay })
     }
 
-    fn ceilings(&self, form: &CheckForm, at: &Range<usize>) -> Result<Ceilings, Fault> {
+    fn parse_limits(&self, form: &CheckForm, at: &Range<usize>) -> Result<RunLimits, EvalError> {
         let CheckForm { iterations, attempts, tokens, cost_usd, seconds, .. } = *form;
         if [iterations, attempts, tokens, seconds].iter().all(Option::is_none) && cost_usd.is_none() {
             let why = "`at_most` needs one of `iterations`, `attempts`, `tokens`, `cost_usd`, `seconds`";
-            return Err(self.refuse(at.clone(), why));
+            return Err(self.error_at(at.clone(), why));
         }
         if cost_usd.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
-            return Err(self.refuse(at.clone(), "`cost_usd` is no amount"));
+            return Err(self.error_at(at.clone(), "`cost_usd` is no amount"));
         }
-        Ok(Ceilings { iterations, attempts, tokens, cost_usd, seconds })
+        Ok(RunLimits { iterations, attempts, tokens, cost_usd, seconds })
     }
 
-    fn missing(&self, form: &CheckForm, at: &Range<usize>, key: &str) -> Fault {
-        self.refuse(at.clone(), format!("the check `{}` needs `{key}`", form.kind))
+    fn missing_key(&self, form: &CheckForm, at: &Range<usize>, key: &str) -> EvalError {
+        self.error_at(at.clone(), format!("the check `{}` needs `{key}`", form.kind))
     }
 
     /// A key that a check does not look at would be believed to be checked.
-    fn refuse_others(&self, form: &CheckForm, rule: &Rule, at: &Range<usize>) -> Result<(), Fault> {
-        let is_ceiling = matches!(rule, Rule::AtMost(_));
-        let is_command = matches!(rule, Rule::CommandSucceeds { .. });
-        let is_file = matches!(rule, Rule::FileExists { .. } | Rule::FileMatches { .. });
+    fn refuse_foreign_keys(&self, form: &CheckForm, rule: &CheckRule, at: &Range<usize>) -> Result<(), EvalError> {
+        let is_ceiling = matches!(rule, CheckRule::AtMost(_));
+        let is_command = matches!(rule, CheckRule::CommandSucceeds { .. });
+        let is_file = matches!(rule, CheckRule::FileExists { .. } | CheckRule::FileMatches { .. });
         let given = [
             ("path", form.path.is_some() && !is_file),
-            ("pattern", form.pattern.is_some() && !matches!(rule, Rule::FileMatches { .. })),
+            ("pattern", form.pattern.is_some() && !matches!(rule, CheckRule::FileMatches { .. })),
             ("cmd", form.cmd.is_some() && !is_command),
             ("overlay", form.overlay.is_some() && !is_command),
             ("seconds", form.seconds.is_some() && !is_command && !is_ceiling),
@@ -180,8 +180,8 @@ impl Source<'_> {
             ("cost_usd", form.cost_usd.is_some() && !is_ceiling),
         ];
         let Some((key, _)) = given.into_iter().find(|(_, is_strange)| *is_strange) else { return Ok(()) };
-        let start = of_word(self.text, key, at.start);
-        Err(self.refuse(start..start, format!("the check `{}` has no `{key}`", form.kind)))
+        let start = word_offset(self.text, key, at.start);
+        Err(self.error_at(start..start, format!("the check `{}` has no `{key}`", form.kind)))
     }
 }
 
@@ -189,7 +189,7 @@ impl Source<'_> {
 mod tests {
     use super::*;
 
-    fn refused(text: &str) -> String {
+    fn parse_error(text: &str) -> String {
         parse(text, Path::new("c.toml")).expect_err("is refused").to_string()
     }
 
@@ -197,23 +197,23 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_told_with_its_place_and_the_one_that_was_meant() {
-        let error = refused("[case]\nid = \"a\"\ngoal = \"g\"\nlimit_sec = 3\n");
+        let error = parse_error("[case]\nid = \"a\"\ngoal = \"g\"\nlimit_sec = 3\n");
         assert!(error.starts_with("c.toml:4:1: unknown field `limit_sec`"), "{error}");
         assert!(error.ends_with("did you mean `limit_secs`?"), "{error}");
-        let error = refused(&format!("{HEAD}[confg]\n"));
+        let error = parse_error(&format!("{HEAD}[confg]\n"));
         assert!(error.starts_with("c.toml:4:2: ") && error.ends_with("did you mean `config`?"), "{error}");
     }
 
     #[test]
     fn what_is_missing_or_no_toml_is_told_with_its_place() {
-        assert!(refused("[case]\nid = \"a\"\n").contains("missing field `goal`"));
-        assert!(refused("[case\n").starts_with("c.toml:1:6: "), "{}", refused("[case\n"));
-        assert!(refused("").starts_with("c.toml:1:1: missing field `case`"));
+        assert!(parse_error("[case]\nid = \"a\"\n").contains("missing field `goal`"));
+        assert!(parse_error("[case\n").starts_with("c.toml:1:6: "), "{}", parse_error("[case\n"));
+        assert!(parse_error("").starts_with("c.toml:1:1: missing field `case`"));
     }
 
     #[test]
     fn a_check_has_the_keys_of_its_type_and_no_others() {
-        let check = |body: &str| refused(&format!("{HEAD}[[checks]]\n{body}\n"));
+        let check = |body: &str| parse_error(&format!("{HEAD}[[checks]]\n{body}\n"));
         assert!(check("type = \"file_exist\"\npath = \"a\"").contains("did you mean `file_exists`?"));
         assert!(check("type = \"file_exists\"").contains("needs `path`"));
         assert!(check("type = \"file_exists\"\npath = \"a\"\ncmd = [\"x\"]").starts_with("c.toml:7:1: "));
@@ -227,7 +227,7 @@ mod tests {
     fn an_id_names_a_folder_and_no_link() {
         let id = |id: &str| format!("[case]\nid = \"{id}\"\ngoal = \"g\"\n");
         for bad in ["", "A", "a/b", "..", "-a", "foo_latest", "a b", &"x".repeat(65)] {
-            assert!(refused(&id(bad)).starts_with("c.toml:2:6: the id"), "{bad}");
+            assert!(parse_error(&id(bad)).starts_with("c.toml:2:6: the id"), "{bad}");
         }
         assert!(parse(&id("calculator-go_2"), Path::new("c.toml")).is_ok());
     }
@@ -235,14 +235,14 @@ mod tests {
     #[test]
     fn a_file_stays_inside_of_the_repository() {
         for bad in ["/etc/x", "../x", ".git/config", ".runner/GOAL.md", ".GIT/hooks/x"] {
-            let error = refused(&format!("{HEAD}[files]\n\"{bad}\" = \"\"\n"));
+            let error = parse_error(&format!("{HEAD}[files]\n\"{bad}\" = \"\"\n"));
             assert!(error.starts_with("c.toml:5:1: the path"), "{bad}: {error}");
         }
     }
 
     #[test]
     fn an_outcome_that_is_none_is_refused() {
-        let error = refused("[case]\nid = \"a\"\ngoal = \"g\"\nexpect = \"stuk\"\n");
+        let error = parse_error("[case]\nid = \"a\"\ngoal = \"g\"\nexpect = \"stuk\"\n");
         assert!(error.starts_with("c.toml:4:") && error.contains("did you mean `stuck`?"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! Where in a text something stands, and which word was meant.
 
 /// Returns `line:column` of a place in a text, both from 1, the column in characters.
-pub(super) fn line_column(text: &str, at: usize) -> String {
+pub(super) fn format_position(text: &str, at: usize) -> String {
     let before = &text[..text.floor_char_boundary(at.min(text.len()))];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
@@ -9,20 +9,20 @@ pub(super) fn line_column(text: &str, at: usize) -> String {
 }
 
 /// Returns the place of a line and a column, both from 1, the column in characters.
-pub(super) fn offset(text: &str, (line, column): (usize, usize)) -> usize {
+pub(super) fn byte_offset(text: &str, (line, column): (usize, usize)) -> usize {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     start + text[start..].chars().take(column.saturating_sub(1)).map(char::len_utf8).sum::<usize>()
 }
 
 /// Returns the word that is most like the one that was written, where one is like it.
-pub(super) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn find_nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |word: &str| strsim::jaro_winkler(written, word);
     let best = known.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     best.filter(|word| likeness(word) > 0.75)
 }
 
 /// Returns the place of a word in the table that begins at a place, where a parser tells that of the table alone.
-pub(super) fn of_word(text: &str, word: &str, from: usize) -> usize {
+pub(super) fn word_offset(text: &str, word: &str, from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     let header = rest.find('\n').unwrap_or(rest.len());
     let end = rest[header..].find("\n[").map_or(rest.len(), |at| header + at);
@@ -38,15 +38,15 @@ mod tests {
 
     #[test]
     fn a_place_is_told_by_line_and_column_in_characters() {
-        assert_eq!(line_column("a\nüb", 4), "2:2");
-        assert_eq!(line_column("a", 9), "1:2");
-        assert_eq!(offset("a\nüb", (2, 2)), 4);
-        assert_eq!(offset("a", (7, 7)), 1);
+        assert_eq!(format_position("a\nüb", 4), "2:2");
+        assert_eq!(format_position("a", 9), "1:2");
+        assert_eq!(byte_offset("a\nüb", (2, 2)), 4);
+        assert_eq!(byte_offset("a", (7, 7)), 1);
     }
 
     #[test]
     fn a_word_is_guessed_only_where_it_is_alike() {
-        assert_eq!(nearest("limit_sec", ["goal", "limit_secs"]), Some("limit_secs"));
-        assert_eq!(nearest("zzz", ["goal", "limit_secs"]), None);
+        assert_eq!(find_nearest("limit_sec", ["goal", "limit_secs"]), Some("limit_secs"));
+        assert_eq!(find_nearest("zzz", ["goal", "limit_secs"]), None);
     }
 }

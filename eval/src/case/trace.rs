@@ -5,11 +5,11 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::position::offset;
+use super::position::byte_offset;
 
 /// A place in a file that was made of a section.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct GeneratedPosition<'a> {
     /// Name of the section.
     pub(crate) section: &'a str,
     /// The file that was made of it.
@@ -19,18 +19,18 @@ pub(crate) struct Place<'a> {
 }
 
 /// Finds the key or value of a place in the text of a case. None where it has other words there: it was not made of these.
-pub(crate) fn trace(case: &str, place: Place<'_>) -> Option<Range<usize>> {
-    let at = offset(place.made, place.at);
-    let made = marks(place.made)?;
+pub(crate) fn trace_to_case(case: &str, place: GeneratedPosition<'_>) -> Option<Range<usize>> {
+    let at = byte_offset(place.made, place.at);
+    let made = list_items(place.made)?;
     let named = made.iter().filter(|mark| mark.span.contains(&at)).min_by_key(|mark| mark.span.len())?;
     let path: Vec<&str> = std::iter::once(place.section).chain(named.path.iter().map(String::as_str)).collect();
-    let written = marks(case)?.into_iter().find(|mark| mark.is_key == named.is_key && mark.path == path)?;
+    let written = list_items(case)?.into_iter().find(|mark| mark.is_key == named.is_key && mark.path == path)?;
     (written.scalar == named.scalar).then_some(written.span)
 }
 
 /// Where a key or a value stands.
 #[derive(Debug)]
-struct Mark {
+struct TomlItem {
     /// Keys and numbers of items, from the top.
     path: Vec<String>,
     is_key: bool,
@@ -39,29 +39,29 @@ struct Mark {
     span: Range<usize>,
 }
 
-fn marks(text: &str) -> Option<Vec<Mark>> {
+fn list_items(text: &str) -> Option<Vec<TomlItem>> {
     let mut marks = Vec::new();
-    of_table(DeTable::parse(text).ok()?.get_ref(), &[], &mut marks);
+    collect_table(DeTable::parse(text).ok()?.get_ref(), &[], &mut marks);
     Some(marks)
 }
 
-fn of_table(table: &DeTable<'_>, above: &[String], marks: &mut Vec<Mark>) {
+fn collect_table(table: &DeTable<'_>, above: &[String], marks: &mut Vec<TomlItem>) {
     for (key, value) in table {
         let path = [above, &[key.get_ref().to_string()]].concat();
-        marks.push(Mark { path: path.clone(), is_key: true, scalar: None, span: key.span() });
-        of_value(value, path, marks);
+        marks.push(TomlItem { path: path.clone(), is_key: true, scalar: None, span: key.span() });
+        collect_value(value, path, marks);
     }
 }
 
-fn of_value(value: &Spanned<DeValue<'_>>, path: Vec<String>, marks: &mut Vec<Mark>) {
+fn collect_value(value: &Spanned<DeValue<'_>>, path: Vec<String>, marks: &mut Vec<TomlItem>) {
     let scalar = match value.get_ref() {
         DeValue::Table(table) => {
-            of_table(table, &path, marks);
+            collect_table(table, &path, marks);
             None
         }
         DeValue::Array(items) => {
             for (number, item) in items.iter().enumerate() {
-                of_value(item, [&path[..], &[number.to_string()]].concat(), marks);
+                collect_value(item, [&path[..], &[number.to_string()]].concat(), marks);
             }
             None
         }
@@ -71,15 +71,15 @@ fn of_value(value: &Spanned<DeValue<'_>>, path: Vec<String>, marks: &mut Vec<Mar
         DeValue::Boolean(word) => Some(word.to_string()),
         DeValue::Datetime(time) => Some(time.to_string()),
     };
-    marks.push(Mark { path, is_key: false, scalar, span: value.span() });
+    marks.push(TomlItem { path, is_key: false, scalar, span: value.span() });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found<'a>(case: &'a str, made: &str, at: (usize, usize)) -> Option<&'a str> {
-        trace(case, Place { section: "config", made, at }).map(|span| &case[span])
+    fn trace_text<'a>(case: &'a str, made: &str, at: (usize, usize)) -> Option<&'a str> {
+        trace_to_case(case, GeneratedPosition { section: "config", made, at }).map(|span| &case[span])
     }
 
     #[test]
@@ -90,17 +90,17 @@ mod tests {
             "[config.guard]\ncommand = ['a', 7]\n[config]\nmax_iteration = 3\n",
             "config = { max_iteration = 3, guard.command = [\"a\", 7] }\n",
         ] {
-            assert_eq!(found(case, made, (1, 1)), Some("max_iteration"), "{case}");
-            assert_eq!(found(case, made, (1, 17)), Some("3"), "{case}");
-            assert_eq!(found(case, made, (2, 2)), Some("guard"), "{case}");
-            assert_eq!(found(case, made, (3, 17)), Some("7"), "{case}");
+            assert_eq!(trace_text(case, made, (1, 1)), Some("max_iteration"), "{case}");
+            assert_eq!(trace_text(case, made, (1, 17)), Some("3"), "{case}");
+            assert_eq!(trace_text(case, made, (2, 2)), Some("guard"), "{case}");
+            assert_eq!(trace_text(case, made, (3, 17)), Some("7"), "{case}");
         }
     }
 
     #[test]
     fn what_does_not_stand_in_the_case_is_not_found_there() {
         let made = "[executor]\nkind = \"other\"\n";
-        assert_eq!(found("[config.executor]\nkind = \"codex\"\n", made, (2, 8)), None);
-        assert_eq!(found("[config]\n", made, (2, 1)), None);
+        assert_eq!(trace_text("[config.executor]\nkind = \"codex\"\n", made, (2, 8)), None);
+        assert_eq!(trace_text("[config]\n", made, (2, 1)), None);
     }
 }

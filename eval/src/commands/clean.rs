@@ -4,16 +4,16 @@ use protocol::error::ExitStatus;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::answer;
-use crate::args::Global;
-use crate::case::find::Places;
-use crate::fault::Fault;
-use crate::results::Store;
+use super::print_answer;
+use crate::args::GlobalOptions;
+use crate::case::find::EvalDirs;
+use crate::fault::EvalError;
+use crate::results::ResultStore;
 
 /// The answer of `clean`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "EvalCleaned")]
-pub(crate) struct Cleaned {
+pub(crate) struct CleanReply {
     /// `runner/eval-cleaned.v1`.
     pub(crate) schema: &'static str,
     /// Id of the case.
@@ -23,9 +23,9 @@ pub(crate) struct Cleaned {
 }
 
 /// Runs the command.
-pub(super) fn run(global: &Global, places: &Places, case: &str) -> Result<ExitStatus, Fault> {
-    let removed = Store::at(&places.results).clean(case)?;
-    let cleaned = Cleaned { schema: "runner/eval-cleaned.v1", case: case.to_owned(), removed };
-    answer(global, &cleaned, || format!("{removed} results of {case} are removed\n"))?;
+pub(super) fn run(global: &GlobalOptions, places: &EvalDirs, case: &str) -> Result<ExitStatus, EvalError> {
+    let removed = ResultStore::at(&places.results).clean(case)?;
+    let cleaned = CleanReply { schema: "runner/eval-cleaned.v1", case: case.to_owned(), removed };
+    print_answer(global, &cleaned, || format!("{removed} results of {case} are removed\n"))?;
     Ok(ExitStatus::Fine)
 }

@@ -8,23 +8,23 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::answer;
-use crate::args::Global;
+use super::print_answer;
+use crate::args::GlobalOptions;
 use crate::case::Case;
-use crate::case::find::Places;
-use crate::fault::Fault;
-use crate::lab::{Programs, Surroundings};
+use crate::case::find::EvalDirs;
+use crate::fault::EvalError;
+use crate::lab::{TestedPrograms, HostEnv};
 use crate::outcome::Outcome;
-use crate::plan::{Changes, lacks, plan};
-use crate::progress::Progress;
-use crate::rehearsal::Rehearsal;
+use crate::plan::{CaseOverrides, find_missing, plan_run};
+use crate::progress::RunProgress;
+use crate::rehearsal::DryRun;
 use crate::report::text::table;
-use crate::results::Store;
+use crate::results::ResultStore;
 
 /// The answer of `list`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "EvalCases")]
-pub(crate) struct Cases {
+pub(crate) struct ListReply {
     /// `runner/eval-cases.v1`.
     pub(crate) schema: &'static str,
     /// By id.
@@ -53,69 +53,69 @@ pub(crate) struct Listed {
 }
 
 /// Runs the command.
-pub(super) async fn run(global: &Global, places: &Places) -> Result<ExitStatus, Fault> {
-    let (store, around) = (Store::at(&places.results), Surroundings::read());
-    let found = places.all()?;
-    let refused = refused(global, &found, &around).await;
+pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs) -> Result<ExitStatus, EvalError> {
+    let (store, around) = (ResultStore::at(&places.results), HostEnv::from_env());
+    let found = places.load_all()?;
+    let refused = find_refused_configs(global, &found, &around).await;
     let mut cases = Vec::new();
     for (name, case) in found {
         let results = store.read(&name)?;
         let mut listed = match case.as_ref().map(|case| (case, refused.get(&name))) {
-            Ok((case, None)) => described(case, &around),
-            Ok((_, Some(fault))) | Err(fault) => Listed { broken: Some(fault.to_string()), ..nothing() },
+            Ok((case, None)) => describe_case(case, &around),
+            Ok((_, Some(fault))) | Err(fault) => Listed { broken: Some(fault.to_string()), ..empty_row() },
         };
         listed.results = results.len() as u64;
         listed.last = results.last().map(|entry| entry.meta.outcome);
         listed.case = name;
         cases.push(listed);
     }
-    let cases = Cases { schema: "runner/eval-cases.v1", cases };
-    answer(global, &cases, || text(&cases))?;
+    let cases = ListReply { schema: "runner/eval-cases.v1", cases };
+    print_answer(global, &cases, || render_text(&cases))?;
     Ok(ExitStatus::Fine)
 }
 
 /// Returns what the daemon refuses of configurations, by case; nothing where it cannot be asked, which is told.
-async fn refused(
-    global: &Global,
-    found: &BTreeMap<String, Result<Case, Fault>>,
-    around: &Surroundings,
-) -> BTreeMap<String, Fault> {
+async fn find_refused_configs(
+    global: &GlobalOptions,
+    found: &BTreeMap<String, Result<Case, EvalError>>,
+    around: &HostEnv,
+) -> BTreeMap<String, EvalError> {
     let planned: Vec<_> = found
         .iter()
         .filter_map(|(name, case)| Some((name, case.as_ref().ok()?)))
-        .filter_map(|(name, case)| Some((name, case, plan(case, &Changes::default(), around).ok()?)))
+        .filter_map(|(name, case)| Some((name, case, plan_run(case, &CaseOverrides::default(), around).ok()?)))
         .collect();
     let cases: Vec<_> = planned.iter().map(|(_, case, plan)| (*case, plan)).collect();
-    let checked = match Programs::find(global.bin_dir.as_deref(), around) {
-        Ok(programs) => Rehearsal { programs: &programs, around, stop: &CancellationToken::new() }.check(&cases).await,
+    let checked = match TestedPrograms::find(global.bin_dir.as_deref(), around) {
+        Ok(programs) => DryRun { programs: &programs, around, stop: &CancellationToken::new() }.check(&cases).await,
         Err(fault) => Err(fault),
     };
     let checked = checked.unwrap_or_else(|fault| {
-        Progress::new("list", global.quiet).say(&format!("configurations are not checked: {fault}"));
+        RunProgress::new("list", global.quiet).print_line(&format!("configurations are not checked: {fault}"));
         Vec::new()
     });
     planned.iter().zip(checked).filter_map(|((name, ..), checked)| Some(((*name).clone(), checked.err()?))).collect()
 }
 
-fn nothing() -> Listed {
+fn empty_row() -> Listed {
     let case = String::new();
     Listed { case, broken: None, goal: None, agent: None, expected: None, lacks: None, results: 0, last: None }
 }
 
-fn described(case: &Case, around: &Surroundings) -> Listed {
-    let planned = plan(case, &Changes::default(), around);
+fn describe_case(case: &Case, around: &HostEnv) -> Listed {
+    let planned = plan_run(case, &CaseOverrides::default(), around);
     let first = case.goal.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
     Listed {
         goal: first.map(str::to_owned),
         agent: planned.as_ref().ok().map(|plan| plan.executor.clone()),
         expected: Some(case.expect),
-        lacks: planned.as_ref().ok().and_then(|plan| lacks(case, plan, around)),
+        lacks: planned.as_ref().ok().and_then(|plan| find_missing(case, plan, around)),
         broken: planned.err().map(|fault| format!("{}: {fault}", case.file.display())),
-        ..nothing()
+        ..empty_row()
     }
 }
 
-fn text(cases: &Cases) -> String {
+fn render_text(cases: &ListReply) -> String {
     let head = ["CASE", "AGENT", "EXPECTED", "RESULTS", "LAST", "GOAL"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     let or = |text: Option<String>| text.unwrap_or_else(|| "-".into());
@@ -123,7 +123,7 @@ fn text(cases: &Cases) -> String {
         let goal = match (&listed.broken, &listed.lacks) {
             (Some(why), _) => format!("broken: {}", safe(why)),
             (None, Some(why)) => format!("would be skipped: {}", safe(why)),
-            (None, None) => shortened(&safe(listed.goal.as_deref().unwrap_or_default())),
+            (None, None) => shorten_goal(&safe(listed.goal.as_deref().unwrap_or_default())),
         };
         let word = |outcome: Option<Outcome>| or(outcome.map(|outcome| outcome.to_string()));
         let results = listed.results.to_string();
@@ -139,6 +139,6 @@ fn text(cases: &Cases) -> String {
     table(&lines)
 }
 
-fn shortened(goal: &str) -> String {
+fn shorten_goal(goal: &str) -> String {
     if goal.chars().count() <= 60 { goal.to_owned() } else { goal.chars().take(59).chain(['…']).collect() }
 }

@@ -13,30 +13,30 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::answer;
-use crate::args::{Global, RunArgs};
-use crate::batch::{self, Budget, Kind, counted};
+use super::print_answer;
+use crate::args::{GlobalOptions, RunArgs};
+use crate::batch::{self, CostBudget, RunKind, count_results};
 use crate::case::Case;
-use crate::case::find::Places;
+use crate::case::find::EvalDirs;
 use crate::digest;
-use crate::fault::Fault;
-use crate::lab::{Lab, Programs, Surroundings};
-use crate::plan::{Changes, Plan, plan};
-use crate::rehearsal::Rehearsal;
+use crate::fault::EvalError;
+use crate::lab::{Sandbox, TestedPrograms, HostEnv};
+use crate::plan::{CaseOverrides, RunPlan, plan_run};
+use crate::rehearsal::DryRun;
 use crate::report::text::table;
-use crate::results::{Digests, Meta, Store};
-use crate::trial::{Bench, Trial};
+use crate::results::{Digests, ResultMeta, ResultStore};
+use crate::trial::{RunnerContext, CaseTrial};
 
 /// The answer of `run`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "EvalRuns")]
-pub(crate) struct Ran {
+pub(crate) struct RunReply {
     /// `runner/eval-runs.v1`.
     pub(crate) schema: &'static str,
     /// The folder of results.
     pub(crate) folder: String,
     /// What has been run, in the order in which it was wanted.
-    pub(crate) runs: Vec<Meta>,
+    pub(crate) runs: Vec<ResultMeta>,
     /// Runs that were there already, with `--continue`.
     pub(crate) there: u64,
     /// Whether somebody interrupted.
@@ -46,33 +46,33 @@ pub(crate) struct Ran {
 }
 
 /// Runs the command.
-pub(super) async fn run(global: &Global, places: &Places, args: RunArgs) -> Result<ExitStatus, Fault> {
-    let around = Surroundings::read();
-    let cases = cases(places, &args)?;
+pub(super) async fn run(global: &GlobalOptions, places: &EvalDirs, args: RunArgs) -> Result<ExitStatus, EvalError> {
+    let around = HostEnv::from_env();
+    let cases = load_cases(places, &args)?;
     if args.ui && (cases.len() > 1 || args.runs > 1 || args.variants.len() > 1) {
-        return Err(Fault::usage("the web view is for one run: name one case, without --runs"));
+        return Err(EvalError::usage("the web view is for one run: name one case, without --runs"));
     }
-    let variants = variants(&args)?;
+    let variants = list_variants(&args)?;
     let mut planned = Vec::new();
     for case in cases.into_iter().map(Arc::new) {
         for changes in &variants {
-            planned.push((Arc::clone(&case), Arc::new(plan(&case, changes, &around)?)));
+            planned.push((Arc::clone(&case), Arc::new(plan_run(&case, changes, &around)?)));
         }
     }
-    let bench = Arc::new(bench(global, places, &args, around)?);
-    Lab::sweep();
+    let bench = Arc::new(build_context(global, places, &args, around)?);
+    Sandbox::sweep_dead();
     watch_signals(&bench.stop)?;
     refuse_configurations(&bench, &planned).await?;
     bench.store.bury_lost()?;
-    let (trials, there) = trials(&bench, &planned, &args)?;
-    let (wanted, budget) = (trials.len(), Arc::new(Budget::of(args.max_cost_usd)));
-    let runs = batch::run(Arc::clone(&bench), trials, (args.jobs.into(), Arc::clone(&budget))).await?;
+    let (trials, there) = plan_trials(&bench, &planned, &args)?;
+    let (wanted, budget) = (trials.len(), Arc::new(CostBudget::new(args.max_cost_usd)));
+    let runs = batch::run_trials(Arc::clone(&bench), trials, (args.jobs.into(), Arc::clone(&budget))).await?;
     let interrupted = bench.stop.is_cancelled() && !args.ui;
-    let over_budget = budget.is_spent().filter(|_| !interrupted && runs.len() < wanted);
+    let over_budget = budget.stop_reason().filter(|_| !interrupted && runs.len() < wanted);
     let over_budget = over_budget.map(|why| format!("{why}: {} of {wanted} runs did not begin", wanted - runs.len()));
     let folder = places.results.display().to_string();
-    let runs = Ran { schema: "runner/eval-runs.v1", folder, runs, there, interrupted, over_budget };
-    answer(global, &runs, || text(&runs))?;
+    let runs = RunReply { schema: "runner/eval-runs.v1", folder, runs, there, interrupted, over_budget };
+    print_answer(global, &runs, || render_text(&runs))?;
     Ok(match (interrupted, runs.runs.iter().all(is_fine), &runs.over_budget) {
         (true, ..) => ExitStatus::Interrupted,
         (false, false, _) => ExitStatus::RunEnded,
@@ -82,46 +82,46 @@ pub(super) async fn run(global: &Global, places: &Places, args: RunArgs) -> Resu
 }
 
 /// What was skipped is told, and is no failure.
-fn is_fine(meta: &Meta) -> bool {
+fn is_fine(meta: &ResultMeta) -> bool {
     meta.met || meta.outcome == crate::outcome::Outcome::Skipped
 }
 
 /// Returns what the command line makes of each case: one run each, in the place of one.
-fn variants(args: &RunArgs) -> Result<Vec<Changes>, Fault> {
+fn list_variants(args: &RunArgs) -> Result<Vec<CaseOverrides>, EvalError> {
     if args.variants.is_empty() {
         let [executor, model, label] = [&args.executor, &args.model, &args.label].map(Option::clone);
-        return Ok(vec![Changes { executor, model, label }]);
+        return Ok(vec![CaseOverrides { executor, model, label }]);
     }
     let mut labels = BTreeSet::new();
     match args.variants.iter().find(|variant| !labels.insert(&variant.label)) {
         Some(again) => {
             let label = again.label.as_deref().unwrap_or_default();
-            Err(Fault::usage(format!("two variants are called `{label}`: give one of them another LABEL=")))
+            Err(EvalError::usage(format!("two variants are called `{label}`: give one of them another LABEL=")))
         }
         None => Ok(args.variants.clone()),
     }
 }
 
-fn cases(places: &Places, args: &RunArgs) -> Result<Vec<Case>, Fault> {
+fn load_cases(places: &EvalDirs, args: &RunArgs) -> Result<Vec<Case>, EvalError> {
     if args.all {
-        return places.all()?.into_values().collect();
+        return places.load_all()?.into_values().collect();
     }
-    args.cases.iter().map(|named| places.one(named)).collect()
+    args.cases.iter().map(|named| places.load_one(named)).collect()
 }
 
 /// Refuses the first case whose configuration the daemon would refuse.
-async fn refuse_configurations(bench: &Bench, planned: &[(Arc<Case>, Arc<Plan>)]) -> Result<(), Fault> {
+async fn refuse_configurations(bench: &RunnerContext, planned: &[(Arc<Case>, Arc<RunPlan>)]) -> Result<(), EvalError> {
     let cases = planned.iter().map(|(case, plan)| (&**case, &**plan)).collect::<Vec<_>>();
-    let rehearsal = Rehearsal { programs: &bench.programs, around: &bench.around, stop: &bench.stop };
+    let rehearsal = DryRun { programs: &bench.programs, around: &bench.around, stop: &bench.stop };
     rehearsal.check(&cases).await?.into_iter().collect()
 }
 
-fn bench(global: &Global, places: &Places, args: &RunArgs, around: Surroundings) -> Result<Bench, Fault> {
-    let programs = Programs::find(global.bin_dir.as_deref(), &around)?;
-    let templates = args.templates.as_deref().map(templates).transpose()?;
-    Ok(Bench {
-        store: Store::at(&places.results),
-        digests: digests(&programs)?,
+fn build_context(global: &GlobalOptions, places: &EvalDirs, args: &RunArgs, around: HostEnv) -> Result<RunnerContext, EvalError> {
+    let programs = TestedPrograms::find(global.bin_dir.as_deref(), &around)?;
+    let templates = args.templates.as_deref().map(digest_templates).transpose()?;
+    Ok(RunnerContext {
+        store: ResultStore::at(&places.results),
+        digests: digest_programs(&programs)?,
         programs,
         around,
         templates,
@@ -133,35 +133,35 @@ fn bench(global: &Global, places: &Places, args: &RunArgs, around: Surroundings)
 }
 
 /// Digests the programs, which are the same for all runs of a command.
-pub(crate) fn digests(programs: &Programs) -> Result<Digests, Fault> {
-    let own = std::env::current_exe().map_err(|error| Fault::new("finding this program").caused_by(&error))?;
+pub(crate) fn digest_programs(programs: &TestedPrograms) -> Result<Digests, EvalError> {
+    let own = std::env::current_exe().map_err(|error| EvalError::new("finding this program").caused_by(&error))?;
     Ok(Digests {
-        runner_eval: Some(digest::of_file(&own)?),
-        runnerd: Some(digest::of_file(&programs.daemon)?),
-        runnerctl: Some(digest::of_file(&programs.client)?),
+        runner_eval: Some(digest::digest_file(&own)?),
+        runnerd: Some(digest::digest_file(&programs.daemon)?),
+        runnerctl: Some(digest::digest_file(&programs.client)?),
         ..Digests::default()
     })
 }
 
-fn templates(folder: &Path) -> Result<(std::path::PathBuf, String), Fault> {
-    let folder = folder.canonicalize().map_err(|error| Fault::file("finding the templates", folder, &error))?;
-    let digest = digest::of_folder(&folder)?;
+fn digest_templates(folder: &Path) -> Result<(std::path::PathBuf, String), EvalError> {
+    let folder = folder.canonicalize().map_err(|error| EvalError::file("finding the templates", folder, &error))?;
+    let digest = digest::digest_folder(&folder)?;
     Ok((folder, digest))
 }
 
 /// Returns what is to be run, round by round, and how many results are there already.
-fn trials(bench: &Bench, planned: &[(Arc<Case>, Arc<Plan>)], args: &RunArgs) -> Result<(Vec<Trial>, u64), Fault> {
+fn plan_trials(bench: &RunnerContext, planned: &[(Arc<Case>, Arc<RunPlan>)], args: &RunArgs) -> Result<(Vec<CaseTrial>, u64), EvalError> {
     let (mut trials, mut there) = (Vec::new(), 0);
     let mut missing = Vec::new();
     for (case, plan) in planned {
-        let kind = Kind {
+        let kind = RunKind {
             digest: &case.digest,
             executor: &plan.executor,
             model: plan.model.as_deref(),
             templates: bench.templates.as_ref().map(|(_, digest)| digest.as_str()),
             label: plan.label.as_deref(),
         };
-        let count = if args.continues { counted(&kind, &bench.store.read(&case.id)?) } else { 0 };
+        let count = if args.continues { count_results(&kind, &bench.store.read(&case.id)?) } else { 0 };
         let count = u32::try_from(count).unwrap_or(u32::MAX).min(args.runs);
         there += u64::from(count);
         missing.push(count);
@@ -176,7 +176,7 @@ fn trials(bench: &Bench, planned: &[(Arc<Case>, Arc<Plan>)], args: &RunArgs) -> 
                 if args.runs > 1 {
                     name = format!("{name} {round}/{}", args.runs);
                 }
-                trials.push(Trial { case: Arc::clone(case), plan: Arc::clone(plan), name });
+                trials.push(CaseTrial { case: Arc::clone(case), plan: Arc::clone(plan), name });
             }
         }
     }
@@ -185,8 +185,8 @@ fn trials(bench: &Bench, planned: &[(Arc<Case>, Arc<Plan>)], args: &RunArgs) -> 
 
 /// The first signal ends what is under way, in order. After the second one nothing is waited for: what lives has a keeper,
 /// which ends it when this process is gone, and the next command finds the result lost.
-pub(crate) fn watch_signals(stop: &CancellationToken) -> Result<(), Fault> {
-    let listen = |kind| signal(kind).map_err(|error| Fault::new("listening for signals").caused_by(&error));
+pub(crate) fn watch_signals(stop: &CancellationToken) -> Result<(), EvalError> {
+    let listen = |kind| signal(kind).map_err(|error| EvalError::new("listening for signals").caused_by(&error));
     let mut int = listen(SignalKind::interrupt())?;
     let mut term = listen(SignalKind::terminate())?;
     let mut hup = listen(SignalKind::hangup())?;
@@ -199,7 +199,7 @@ pub(crate) fn watch_signals(stop: &CancellationToken) -> Result<(), Fault> {
                 _ = hup.recv() => {}
             }
             if stop.is_cancelled() {
-                leave();
+                exit_now();
             }
             let _ = writeln!(anstream::stderr().lock(), "ending what is under way; once more to leave at once");
             stop.cancel();
@@ -209,11 +209,11 @@ pub(crate) fn watch_signals(stop: &CancellationToken) -> Result<(), Fault> {
 }
 
 #[expect(clippy::exit, reason = "a person who asks twice does not want to wait for anything")]
-fn leave() -> ! {
+fn exit_now() -> ! {
     std::process::exit(ExitStatus::Interrupted.code().into())
 }
 
-fn text(runs: &Ran) -> String {
+fn render_text(runs: &RunReply) -> String {
     let head = ["CASE", "OUTCOME", "EXPECTED", "CHECKS", "ITERATIONS", "TIME", "RESULT"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     for meta in &runs.runs {

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{INIT_COMMAND, KEEPER_COMMAND};
-use crate::fault::Fault;
+use crate::fault::EvalError;
 
 /// Bytes of a stream that are kept: the first and the last half of them.
 const STREAM_CAP: usize = 50 * 1024;
@@ -34,7 +34,7 @@ const STREAM_SWEEPS: u32 = 20;
 
 /// A program that is wanted.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ProcessSpec<'a> {
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) folder: &'a Path,
@@ -48,7 +48,7 @@ pub(crate) struct Wanted<'a> {
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum ProcessEnd {
     /// By itself, with this code; signals count from 128.
     Exited(i32),
     /// Its time was over.
@@ -61,40 +61,40 @@ pub(crate) enum Ended {
 
 /// What a program printed, and how it ended.
 #[derive(Debug)]
-pub(crate) struct Captured {
-    pub(crate) ended: Ended,
+pub(crate) struct CapturedOutput {
+    pub(crate) ended: ProcessEnd,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
 }
 
 /// A program under its keeper; dropping it ends the program.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct ManagedProcess {
     keeper: Child,
     line: Option<ChildStdin>,
     mark: String,
 }
 
-impl Held {
+impl ManagedProcess {
     /// Starts a program with pipes for its streams.
-    pub(crate) fn start(wanted: &Wanted<'_>) -> Result<Self, Fault> {
+    pub(crate) fn start(wanted: &ProcessSpec<'_>) -> Result<Self, EvalError> {
         Self::start_with(wanted, Stdio::piped(), Stdio::piped())
     }
 
     /// Starts a program that prints to standard error of this one.
-    pub(crate) fn start_inherited(wanted: &Wanted<'_>) -> Result<Self, Fault> {
+    pub(crate) fn start_inherited(wanted: &ProcessSpec<'_>) -> Result<Self, EvalError> {
         Self::start_with(wanted, std::io::stderr().into(), Stdio::inherit())
     }
 
     /// Starts a program with streams as they are given.
-    pub(crate) fn start_with(wanted: &Wanted<'_>, stdout: Stdio, stderr: Stdio) -> Result<Self, Fault> {
-        let failed = |error| Fault::new(format!("starting {}", wanted.program.display())).caused_by(&error);
+    pub(crate) fn start_with(wanted: &ProcessSpec<'_>, stdout: Stdio, stderr: Stdio) -> Result<Self, EvalError> {
+        let failed = |error| EvalError::new(format!("starting {}", wanted.program.display())).caused_by(&error);
         let own = this_program()?;
-        let mark = unique();
+        let mark = unique_mark();
         let mut command = Command::new(&own);
         command.arg(KEEPER_COMMAND).arg(wanted.grace.as_millis().to_string());
         if wanted.walled
-            && let Some(walls) = walls()
+            && let Some(walls) = namespace_command()
         {
             command.args(walls).arg(&own).arg(INIT_COMMAND);
         }
@@ -112,66 +112,66 @@ impl Held {
     }
 
     /// Has the program ended.
-    pub(crate) fn cut(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.line = None;
     }
 
     /// Waits for its end and that of all it has started; says how it ended by itself.
-    pub(crate) async fn wait(&mut self) -> Ended {
+    pub(crate) async fn wait(&mut self) -> ProcessEnd {
         let status = self.keeper.wait().await;
         if let Ok(Some(code)) = status.map(|status| status.code()) {
-            return Ended::Exited(code);
+            return ProcessEnd::Exited(code);
         }
         // Nobody but the program itself, or a person, signals a keeper.
-        self.sweep().await;
-        Ended::KeeperLost
+        self.kill_leftovers().await;
+        ProcessEnd::KeeperLost
     }
 
     /// Kills the program where its keeper can no longer do it, and cannot be known by its environment: it hides that.
-    pub(crate) fn kill_without_keeper(pid: u32) {
+    pub(crate) fn kill_directly(pid: u32) {
         if let Some(process) = i32::try_from(pid).ok().and_then(table::entry) {
-            walk::signal(&process, &[Signal::KILL]);
+            walk::signal_process(&process, &[Signal::KILL]);
         }
     }
 
     /// Waits for its end within a time, and takes what it prints meanwhile.
-    pub(crate) async fn capture(mut self, within: Duration, stop: &CancellationToken) -> Captured {
+    pub(crate) async fn capture_output(mut self, within: Duration, stop: &CancellationToken) -> CapturedOutput {
         let deadline = Instant::now() + within;
         let (stdout, stderr) = (self.keeper.stdout.take(), self.keeper.stderr.take());
-        let streams = tokio::spawn(async { tokio::join!(bounded(stdout), bounded(stderr)) });
+        let streams = tokio::spawn(async { tokio::join!(read_bounded(stdout), read_bounded(stderr)) });
         let mut ended = tokio::select! {
             ended = timeout_at(deadline, self.keeper.wait()) => match ended {
                 Ok(_) => None,
-                Err(_) => Some(Ended::TimedOut),
+                Err(_) => Some(ProcessEnd::TimedOut),
             },
-            () = stop.cancelled() => Some(Ended::Stopped),
+            () = stop.cancelled() => Some(ProcessEnd::Stopped),
         };
-        self.cut();
+        self.end();
         let last = self.wait().await;
-        if ended.is_none() || last == Ended::KeeperLost {
+        if ended.is_none() || last == ProcessEnd::KeeperLost {
             ended = Some(last);
         }
-        let (stdout, stderr) = self.printed(streams, last).await;
-        Captured { ended: ended.unwrap_or(last), stdout, stderr }
+        let (stdout, stderr) = self.collect_output(streams, last).await;
+        CapturedOutput { ended: ended.unwrap_or(last), stdout, stderr }
     }
 
     /// Returns what was printed; somebody whom a killed keeper has left may hold a stream, and is looked for until it ends.
-    async fn printed(&self, mut streams: JoinHandle<(Vec<u8>, Vec<u8>)>, ended: Ended) -> (Vec<u8>, Vec<u8>) {
-        if ended != Ended::KeeperLost {
+    async fn collect_output(&self, mut streams: JoinHandle<(Vec<u8>, Vec<u8>)>, ended: ProcessEnd) -> (Vec<u8>, Vec<u8>) {
+        if ended != ProcessEnd::KeeperLost {
             return streams.await.unwrap_or_default();
         }
         for _ in 0..STREAM_SWEEPS {
             if let Ok(printed) = timeout(STREAM_WITHIN, &mut streams).await {
                 return printed.unwrap_or_default();
             }
-            self.sweep().await;
+            self.kill_leftovers().await;
         }
         streams.abort();
         (Vec::new(), Vec::new())
     }
 
     /// Ends what a killed keeper has left.
-    async fn sweep(&self) {
+    async fn kill_leftovers(&self) {
         let mut quiet = 0;
         for _ in 0..WALKS {
             let mark = self.mark.clone();
@@ -190,14 +190,14 @@ fn kill_marked(mark: &str) -> usize {
     let is_marked = |process: &table::ProcessEntry| {
         table::variable(process.pid, MARK).is_some_and(|value| value == mark.as_bytes())
     };
-    let kill = |process: &table::ProcessEntry| walk::signal(process, &[Signal::KILL]);
+    let kill = |process: &table::ProcessEntry| walk::signal_process(process, &[Signal::KILL]);
     table::entries().into_iter().flatten().filter(is_marked).inspect(kill).count()
 }
 
 /// Reads a stream to its end and keeps the first and the last part of it, with a line between that counts the rest.
-async fn bounded(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+async fn read_bounded(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     let Some(mut stream) = stream else { return Vec::new() };
-    let (mut kept, mut piece) = (Kept::default(), vec![0; 16 * 1024]);
+    let (mut kept, mut piece) = (BoundedBuffer::default(), vec![0; 16 * 1024]);
     while let Ok(length @ 1..) = stream.read(&mut piece).await {
         kept.take(&piece[..length]);
     }
@@ -205,13 +205,13 @@ async fn bounded(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
 }
 
 #[derive(Default)]
-struct Kept {
+struct BoundedBuffer {
     head: Vec<u8>,
     tail: Vec<u8>,
     dropped: u64,
 }
 
-impl Kept {
+impl BoundedBuffer {
     fn take(&mut self, mut bytes: &[u8]) {
         let room = (STREAM_CAP / 2).saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
@@ -219,18 +219,18 @@ impl Kept {
         self.tail.extend_from_slice(bytes);
         // Twice the room, so that bytes are moved seldom.
         if self.tail.len() > STREAM_CAP {
-            self.cut_tail();
+            self.trim_tail();
         }
     }
 
-    fn cut_tail(&mut self) {
+    fn trim_tail(&mut self) {
         let surplus = self.tail.len().saturating_sub(STREAM_CAP / 2);
         self.tail.drain(..surplus);
         self.dropped += surplus as u64;
     }
 
     fn finish(mut self) -> Vec<u8> {
-        self.cut_tail();
+        self.trim_tail();
         if self.dropped > 0 {
             self.head.extend_from_slice(format!("\n[… {} bytes left out …]\n", self.dropped).as_bytes());
         }
@@ -240,7 +240,7 @@ impl Kept {
 }
 
 /// Returns the command that puts a PID namespace around another, where this machine lets this user have one.
-fn walls() -> Option<&'static [&'static str]> {
+fn namespace_command() -> Option<&'static [&'static str]> {
     const PRIVILEGED: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=KILL"];
     const WITH_USER: &[&str] =
         &["unshare", "--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "--kill-child=KILL"];
@@ -256,16 +256,16 @@ fn walls() -> Option<&'static [&'static str]> {
 }
 
 /// Returns how tightly checks are held, for results.
-pub(crate) fn level() -> &'static str {
-    if walls().is_some() { "pidns" } else { "walk" }
+pub(crate) fn containment_level() -> &'static str {
+    if namespace_command().is_some() { "pidns" } else { "walk" }
 }
 
 /// The file that was started, even if another took its path meanwhile.
-fn this_program() -> Result<PathBuf, Fault> {
-    std::env::current_exe().map_err(|error| Fault::new("finding this program").caused_by(&error))
+fn this_program() -> Result<PathBuf, EvalError> {
+    std::env::current_exe().map_err(|error| EvalError::new("finding this program").caused_by(&error))
 }
 
-fn unique() -> String {
+fn unique_mark() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let time = jiff::Timestamp::now().as_nanosecond();
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_flood_keeps_its_beginning_and_its_end() {
-        let mut kept = Kept::default();
+        let mut kept = BoundedBuffer::default();
         kept.take(b"begin");
         for _ in 0..100 {
             kept.take(&[b'x'; 10_000]);
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_fits_is_kept_as_it_is() {
-        let mut kept = Kept::default();
+        let mut kept = BoundedBuffer::default();
         kept.take(&vec![b'a'; STREAM_CAP / 2 + 10]);
         assert_eq!(kept.finish(), vec![b'a'; STREAM_CAP / 2 + 10]);
     }

@@ -28,7 +28,7 @@ pub(super) const NOT_STARTED: u8 = 126;
 /// Time between two walks, while what was killed is not gone yet.
 const WALK_AGAIN: Duration = Duration::from_millis(10);
 
-enum News {
+enum SupervisorEvent {
     /// The program ended.
     Program(ExitStatus),
     /// Nothing that descends from this process is left.
@@ -38,13 +38,13 @@ enum News {
 }
 
 /// All of `main` for a keeper.
-pub(crate) fn keeper_main() -> ExitCode {
+pub(crate) fn supervisor_main() -> ExitCode {
     let mut words = env::args_os().skip(2);
     let grace = words.next().and_then(|word| word.to_str()?.parse().ok()).map(Duration::from_millis);
     let (Some(grace), Some(program)) = (grace, words.next()) else { return ExitCode::from(NOT_STARTED) };
-    match keep(&program, words.collect(), grace) {
+    match supervise(&program, words.collect(), grace) {
         Ok(status) => exit_code(status),
-        Err(error) => refuse(&program, &error),
+        Err(error) => report_start_failure(&program, &error),
     }
 }
 
@@ -55,12 +55,12 @@ pub(crate) fn init_main() -> ExitCode {
     let mut command = Command::new(&program);
     command.args(words).stdin(Stdio::null()).process_group(0);
     match command.spawn() {
-        Ok(child) => exit_code(until_gone(&child)),
-        Err(error) => refuse(&program, &error),
+        Ok(child) => exit_code(reap_until_exit(&child)),
+        Err(error) => report_start_failure(&program, &error),
     }
 }
 
-fn keep(program: &OsString, arguments: Vec<OsString>, grace: Duration) -> io::Result<ExitStatus> {
+fn supervise(program: &OsString, arguments: Vec<OsString>, grace: Duration) -> io::Result<ExitStatus> {
     // Ctrl-C on a terminal, and signals to a group of the program's, are not meant for the keeper.
     let _ = setsid();
     SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGPIPE]).thread_block()?;
@@ -78,59 +78,59 @@ fn keep(program: &OsString, arguments: Vec<OsString>, grace: Duration) -> io::Re
     let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
     let (sender, news) = mpsc::channel();
     let line = sender.clone();
-    thread::spawn(move || watch_line(&line));
-    thread::spawn(move || collect(pid, &sender));
-    Ok(until_nobody(pid, &news, grace))
+    thread::spawn(move || watch_lifeline(&line));
+    thread::spawn(move || reap_children(pid, &sender));
+    Ok(wait_until_empty(pid, &news, grace))
 }
 
 /// Waits for the end, whichever comes first, and then until nobody is left.
-fn until_nobody(program: i32, news: &Receiver<News>, grace: Duration) -> ExitStatus {
+fn wait_until_empty(program: i32, news: &Receiver<SupervisorEvent>, grace: Duration) -> ExitStatus {
     let mut ended = None;
     match news.recv() {
-        Ok(News::Program(status)) => ended = Some(status),
-        Ok(News::Cut) if !grace.is_zero() => {
+        Ok(SupervisorEvent::Program(status)) => ended = Some(status),
+        Ok(SupervisorEvent::Cut) if !grace.is_zero() => {
             if let Some(program) = table::entry(program) {
-                walk::signal(&program, &[Sent::TERM]);
+                walk::signal_process(&program, &[Sent::TERM]);
             }
-            if let Ok(News::Program(status)) = news.recv_timeout(grace) {
+            if let Ok(SupervisorEvent::Program(status)) = news.recv_timeout(grace) {
                 ended = Some(status);
             }
         }
         _ => {}
     }
     loop {
-        walk::kill();
+        walk::kill_descendants();
         match news.recv_timeout(WALK_AGAIN) {
-            Ok(News::Program(status)) => ended = Some(status),
-            Ok(News::Nobody) | Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            Ok(News::Cut) | Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Ok(SupervisorEvent::Program(status)) => ended = Some(status),
+            Ok(SupervisorEvent::Nobody) | Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            Ok(SupervisorEvent::Cut) | Err(mpsc::RecvTimeoutError::Timeout) => {}
         }
     }
     ended.unwrap_or_else(|| ExitStatus::from_raw(Signal::SIGKILL as i32))
 }
 
-fn watch_line(sender: &Sender<News>) {
+fn watch_lifeline(sender: &Sender<SupervisorEvent>) {
     let mut byte = [0];
     while matches!(io::stdin().read(&mut byte), Ok(1)) {}
-    let _ = sender.send(News::Cut);
+    let _ = sender.send(SupervisorEvent::Cut);
 }
 
 /// Collects every process that ends below this one: orphans become its children.
-fn collect(program: i32, sender: &Sender<News>) {
+fn reap_children(program: i32, sender: &Sender<SupervisorEvent>) {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid.as_raw_pid() == program => {
-                let _ = sender.send(News::Program(ExitStatus::from_raw(status.as_raw())));
+                let _ = sender.send(SupervisorEvent::Program(ExitStatus::from_raw(status.as_raw())));
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => break,
         }
     }
-    let _ = sender.send(News::Nobody);
+    let _ = sender.send(SupervisorEvent::Nobody);
 }
 
 /// Collects orphans until the program ends.
-fn until_gone(child: &Child) -> ExitStatus {
+fn reap_until_exit(child: &Child) -> ExitStatus {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if u32::try_from(pid.as_raw_pid()) == Ok(child.id()) => {
@@ -149,7 +149,7 @@ fn exit_code(status: ExitStatus) -> ExitCode {
 }
 
 #[expect(clippy::print_stderr, reason = "standard error is the program's, which did not start")]
-fn refuse(program: &OsString, error: &io::Error) -> ExitCode {
+fn report_start_failure(program: &OsString, error: &io::Error) -> ExitCode {
     eprintln!("cannot be started: {}: {error}", program.display());
     ExitCode::from(NOT_STARTED)
 }

@@ -5,5 +5,5 @@
 mod held;
 mod keeper;
 
-pub(crate) use self::held::{Captured, Ended, Held, Wanted, level};
-pub(crate) use self::keeper::{INIT_COMMAND, KEEPER_COMMAND, init_main, keeper_main};
+pub(crate) use self::held::{CapturedOutput, ProcessEnd, ManagedProcess, ProcessSpec, containment_level};
+pub(crate) use self::keeper::{INIT_COMMAND, KEEPER_COMMAND, init_main, supervisor_main};

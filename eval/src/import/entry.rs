@@ -7,7 +7,7 @@ use serde::de::{Deserializer, Error as _};
 
 /// A line, as it stands there.
 #[derive(Debug, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct TaskEntry {
     /// By which the case is called, in characters that it may have.
     #[serde(alias = "instance_id")]
     pub(super) id: String,
@@ -35,7 +35,7 @@ pub(super) struct Entry {
     pub(super) guard: Option<String>,
 }
 
-impl Entry {
+impl TaskEntry {
     /// Returns what the case is called: SWE-bench has upper case and dots in its ids.
     pub(super) fn case_id(&self) -> String {
         let letter = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
@@ -44,7 +44,7 @@ impl Entry {
 
     /// Returns the checks, each as its name and an argv; `with` is the line of a shell that runs named tests, as `{tests}`.
     pub(super) fn checks(&self, with: Option<&str>) -> Result<Vec<(String, Vec<String>)>, String> {
-        let lines = self.tests.iter().map(|line| (line.clone(), argv(line, &[])));
+        let lines = self.tests.iter().map(|line| (line.clone(), shell_argv(line, &[])));
         let mut checks: Vec<_> = lines.collect();
         for (name, tests) in [("FAIL_TO_PASS", &self.fail_to_pass), ("PASS_TO_PASS", &self.pass_to_pass)] {
             if tests.is_empty() {
@@ -54,7 +54,7 @@ impl Entry {
             if !line.contains(TESTS) {
                 return Err(format!("--test has no {TESTS} for the names of tests"));
             }
-            checks.push((name.to_owned(), argv(&line.replace(TESTS, "\"$@\""), tests)));
+            checks.push((name.to_owned(), shell_argv(&line.replace(TESTS, "\"$@\""), tests)));
         }
         if checks.is_empty() { Err("it has neither `tests` nor `FAIL_TO_PASS`".to_owned()) } else { Ok(checks) }
     }
@@ -63,7 +63,7 @@ impl Entry {
 /// Stands for the names of tests in the line that runs them.
 const TESTS: &str = "{tests}";
 
-fn argv(line: &str, words: &[String]) -> Vec<String> {
+fn shell_argv(line: &str, words: &[String]) -> Vec<String> {
     ["sh", "-c", line, "tests"].into_iter().map(str::to_owned).chain(words.iter().cloned()).collect()
 }
 
@@ -71,14 +71,14 @@ fn argv(line: &str, words: &[String]) -> Vec<String> {
 fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Form {
+    enum OneOrMany {
         One(String),
         Many(Vec<String>),
     }
-    match Form::deserialize(from)? {
-        Form::Many(many) => Ok(many),
-        Form::One(text) if text.trim_start().starts_with('[') => serde_json::from_str(&text).map_err(D::Error::custom),
-        Form::One(text) => Ok(if text.trim().is_empty() { Vec::new() } else { vec![text] }),
+    match OneOrMany::deserialize(from)? {
+        OneOrMany::Many(many) => Ok(many),
+        OneOrMany::One(text) if text.trim_start().starts_with('[') => serde_json::from_str(&text).map_err(D::Error::custom),
+        OneOrMany::One(text) => Ok(if text.trim().is_empty() { Vec::new() } else { vec![text] }),
     }
 }
 
@@ -86,7 +86,7 @@ fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Err
 mod tests {
     use super::*;
 
-    fn entry(more: &str) -> Entry {
+    fn entry(more: &str) -> TaskEntry {
         let text = format!(
             r#"{{"instance_id":"Acme__tool-1.2","repo":"acme/tool","base_commit":"b","problem_statement":"p"{more}}}"#
         );

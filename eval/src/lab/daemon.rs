@@ -13,9 +13,9 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{Lab, Surroundings};
-use crate::fault::Fault;
-use crate::hold::{Captured, Ended, Held, Wanted};
+use super::{Sandbox, HostEnv};
+use crate::fault::EvalError;
+use crate::hold::{CapturedOutput, ProcessEnd, ManagedProcess, ProcessSpec};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// Time of an orderly stop; afterwards everything is killed.
@@ -25,21 +25,21 @@ const TAIL_BYTES: usize = 2000;
 
 /// The programs that are measured.
 #[derive(Debug, Clone)]
-pub(crate) struct Programs {
+pub(crate) struct TestedPrograms {
     pub(crate) daemon: PathBuf,
     pub(crate) client: PathBuf,
 }
 
-impl Programs {
+impl TestedPrograms {
     /// Finds them: in a folder that was named, else beside this program, else by `PATH`.
-    pub(crate) fn find(named: Option<&Path>, around: &Surroundings) -> Result<Self, Fault> {
+    pub(crate) fn find(named: Option<&Path>, around: &HostEnv) -> Result<Self, EvalError> {
         let own = std::env::current_exe().ok().and_then(|own| own.parent().map(Path::to_owned));
         let find = |name: &str| {
             let beside = named.map(Path::to_owned).or(own.clone()).map(|folder| folder.join(name));
-            let by_path = || if named.is_none() { around.program(name) } else { None };
+            let by_path = || if named.is_none() { around.find_program(name) } else { None };
             let found = beside.filter(|path| path.is_file()).or_else(by_path);
             let found = found.and_then(|path| path.canonicalize().ok());
-            let missing = || Fault::usage(format!("the program {name} is not found beside this one or in PATH"));
+            let missing = || EvalError::usage(format!("the program {name} is not found beside this one or in PATH"));
             found.ok_or_else(|| missing().hint("cargo build --workspace, or name its folder with --bin-dir"))
         };
         Ok(Self { daemon: find("runnerd")?, client: find("runnerctl")? })
@@ -48,18 +48,18 @@ impl Programs {
 
 /// A daemon that lives in a lab.
 #[derive(Debug)]
-pub(crate) struct Daemon {
-    held: Held,
+pub(crate) struct SandboxDaemon {
+    held: ManagedProcess,
     connection: Connection,
     log: PathBuf,
 }
 
-impl Daemon {
+impl SandboxDaemon {
     /// Starts it and connects to it.
-    pub(crate) async fn start(lab: &Lab, programs: &Programs, env: &BTreeMap<String, String>) -> Result<Self, Fault> {
-        let log = lab.at("logs/runnerd.stderr");
-        let file = File::create(&log).map_err(|error| Fault::file("making", &log, &error))?;
-        let wanted = Wanted {
+    pub(crate) async fn start(lab: &Sandbox, programs: &TestedPrograms, env: &BTreeMap<String, String>) -> Result<Self, EvalError> {
+        let log = lab.path("logs/runnerd.stderr");
+        let file = File::create(&log).map_err(|error| EvalError::file("making", &log, &error))?;
+        let wanted = ProcessSpec {
             program: programs.daemon.clone().into(),
             arguments: vec![FLAG.into()],
             folder: lab.folder(),
@@ -67,8 +67,8 @@ impl Daemon {
             grace: GRACE,
             walled: false,
         };
-        let mut held = Held::start_with(&wanted, Stdio::piped(), Stdio::from(file))?;
-        ready(&mut held, &log).await?;
+        let mut held = ManagedProcess::start_with(&wanted, Stdio::piped(), Stdio::from(file))?;
+        wait_ready(&mut held, &log).await?;
         let options = ConnectOptions {
             socket: Some(lab.socket()),
             client_name: env!("CARGO_PKG_NAME").into(),
@@ -84,17 +84,17 @@ impl Daemon {
     }
 
     /// Waits for its end, which nobody wanted, and returns what is known of it.
-    pub(crate) async fn died(&mut self) -> String {
+    pub(crate) async fn wait_for_death(&mut self) -> String {
         let ended = self.held.wait().await;
-        if ended == Ended::KeeperLost {
-            Held::kill_without_keeper(self.connection.daemon().pid);
+        if ended == ProcessEnd::KeeperLost {
+            ManagedProcess::kill_directly(self.connection.daemon().pid);
         }
         let how = match ended {
-            Ended::Exited(code @ 129..=192) => format!("by signal {}", code - 128),
-            Ended::Exited(code) => format!("with exit code {code}"),
-            Ended::TimedOut | Ended::Stopped | Ended::KeeperLost => "with its keeper".into(),
+            ProcessEnd::Exited(code @ 129..=192) => format!("by signal {}", code - 128),
+            ProcessEnd::Exited(code) => format!("with exit code {code}"),
+            ProcessEnd::TimedOut | ProcessEnd::Stopped | ProcessEnd::KeeperLost => "with its keeper".into(),
         };
-        let words = tail(&self.log);
+        let words = log_tail(&self.log);
         let words = if words.is_empty() { String::new() } else { format!(": {words}") };
         format!("the daemon ended {how}{words}")
     }
@@ -103,47 +103,47 @@ impl Daemon {
     pub(crate) async fn stop(mut self) {
         let _ = timeout(GRACE, self.connection.client().shutdown()).await;
         if timeout(GRACE, self.held.wait()).await.is_err() {
-            self.held.cut();
+            self.held.end();
             self.held.wait().await;
         }
     }
 }
 
-async fn ready(held: &mut Held, log: &Path) -> Result<(), Fault> {
+async fn wait_ready(held: &mut ManagedProcess, log: &Path) -> Result<(), EvalError> {
     let Some(output) = held.take_stdout() else { return Ok(()) };
     let mut lines = BufReader::new(output).lines();
     let reason = match timeout(READY_WITHIN, lines.next_line()).await {
         Ok(Ok(Some(line))) if line == READY => return Ok(()),
         Ok(Ok(Some(line))) => line.trim_start_matches(FAILED).to_owned(),
-        Ok(_) => format!("it ended: {}", tail(log)),
+        Ok(_) => format!("it ended: {}", log_tail(log)),
         Err(_) => format!("it was not ready within {} s", READY_WITHIN.as_secs()),
     };
-    Err(Fault::new(format!("the daemon did not start: {reason}")))
+    Err(EvalError::new(format!("the daemon did not start: {reason}")))
 }
 
-fn tail(log: &Path) -> String {
+fn log_tail(log: &Path) -> String {
     let bytes = fs::read(log).unwrap_or_default();
     let from = bytes.len().saturating_sub(TAIL_BYTES);
     String::from_utf8_lossy(&bytes[from..]).trim().to_owned()
 }
 
 /// Runs the client in a lab and returns what it printed on standard output; a refusal is told in its own words.
-pub(super) async fn client(call: &Call<'_>, arguments: &[&str]) -> Result<String, Fault> {
-    let captured = run(call, call.programs.client.as_path(), arguments).await?;
+pub(super) async fn run_client(call: &CallOptions<'_>, arguments: &[&str]) -> Result<String, EvalError> {
+    let captured = run_program(call, call.programs.client.as_path(), arguments).await?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     match captured.ended {
-        Ended::Exited(0) => Ok(text(&captured.stdout)),
-        Ended::Stopped => Err(Fault::interrupted()),
+        ProcessEnd::Exited(0) => Ok(text(&captured.stdout)),
+        ProcessEnd::Stopped => Err(EvalError::interrupted()),
         _ => {
             let command = arguments.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default();
-            Err(Fault::new(format!("runnerctl {command}: {}", text(&captured.stderr).trim_start_matches("error: "))))
+            Err(EvalError::new(format!("runnerctl {command}: {}", text(&captured.stderr).trim_start_matches("error: "))))
         }
     }
 }
 
 /// In which lab a program is run, for how long.
-pub(crate) struct Call<'a> {
-    pub(crate) programs: &'a Programs,
+pub(crate) struct CallOptions<'a> {
+    pub(crate) programs: &'a TestedPrograms,
     pub(crate) folder: &'a Path,
     pub(crate) env: &'a BTreeMap<String, String>,
     pub(crate) stop: &'a CancellationToken,
@@ -153,8 +153,8 @@ pub(crate) struct Call<'a> {
 const CALL_LIMIT: Duration = Duration::from_mins(5);
 
 /// Runs a program of the harness's own in a lab.
-pub(super) async fn run(call: &Call<'_>, program: &Path, arguments: &[&str]) -> Result<Captured, Fault> {
-    let wanted = Wanted {
+pub(super) async fn run_program(call: &CallOptions<'_>, program: &Path, arguments: &[&str]) -> Result<CapturedOutput, EvalError> {
+    let wanted = ProcessSpec {
         program: program.into(),
         arguments: arguments.iter().map(Into::into).collect(),
         folder: call.folder,
@@ -162,5 +162,5 @@ pub(super) async fn run(call: &Call<'_>, program: &Path, arguments: &[&str]) -> 
         grace: Duration::ZERO,
         walled: false,
     };
-    Ok(Held::start(&wanted)?.capture(CALL_LIMIT, call.stop).await)
+    Ok(ManagedProcess::start(&wanted)?.capture_output(CALL_LIMIT, call.stop).await)
 }

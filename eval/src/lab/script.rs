@@ -1,8 +1,8 @@
 //! The scripted agent: the shell script of a case, with what every session of it needs in front.
 
-use crate::fault::Fault;
+use crate::fault::EvalError;
 
-use super::Lab;
+use super::Sandbox;
 
 /// By this name the configuration finds it in the lab's `PATH`.
 pub(crate) const SCRIPTED: &str = "scripted-agent";
@@ -23,6 +23,6 @@ answer() {
 "#;
 
 /// Writes the agent.
-pub(super) fn install(lab: &Lab, script: &str) -> Result<(), Fault> {
+pub(super) fn install_agent(lab: &Sandbox, script: &str) -> Result<(), EvalError> {
     lab.write(&format!("bin/{SCRIPTED}"), &format!("{PRELUDE}\n{script}\n"))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use protocol::paths::{SOCKET_VARIABLE, STATE_VARIABLE};
 
-use super::Lab;
+use super::Sandbox;
 
 /// Toolchains that are found by a variable, or else in a folder of the home that a lab does not have.
 const TOOLCHAINS: [(&str, &str); 7] = [
@@ -24,13 +24,13 @@ const PASSED: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL"]
 
 /// The environment of the harness.
 #[derive(Debug, Clone)]
-pub(crate) struct Surroundings {
+pub(crate) struct HostEnv {
     env: BTreeMap<String, String>,
 }
 
-impl Surroundings {
+impl HostEnv {
     /// Reads it; what is not UTF-8 is left out.
-    pub(crate) fn read() -> Self {
+    pub(crate) fn from_env() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -42,7 +42,7 @@ impl Surroundings {
     }
 
     /// Returns where a program is found.
-    pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
+    pub(crate) fn find_program(&self, name: &str) -> Option<PathBuf> {
         use std::os::unix::fs::PermissionsExt as _;
         let can_run = |path: &PathBuf| {
             path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
@@ -53,37 +53,37 @@ impl Surroundings {
 
     /// Names the variables that agent and guard of a lab get besides those that every one gets.
     pub(crate) fn toolchains(&self) -> BTreeMap<String, String> {
-        TOOLCHAINS.iter().filter_map(|(name, folder)| self.named_or_at_home(name, folder)).collect()
+        TOOLCHAINS.iter().filter_map(|(name, folder)| self.variable_or_home(name, folder)).collect()
     }
 
     /// Returns the environment of a client that starts a run: all that is here, with the lab in the place of the home. The
     /// daemon passes on what its configuration names, and nothing else.
-    pub(crate) fn of_client(&self, lab: &Lab) -> BTreeMap<String, String> {
+    pub(crate) fn client_env(&self, lab: &Sandbox) -> BTreeMap<String, String> {
         let is_foreign =
             |name: &str| name.starts_with("GIT_") || name.starts_with("RUNNER") || name.starts_with("XDG_");
         let mut env: BTreeMap<_, _> = self.env.clone();
         env.retain(|name, _| !is_foreign(name));
-        env.extend(LOGINS.iter().filter_map(|(name, folder)| self.named_or_at_home(name, folder)));
-        env.extend(self.of_lab(lab));
+        env.extend(LOGINS.iter().filter_map(|(name, folder)| self.variable_or_home(name, folder)));
+        env.extend(self.sandbox_env(lab));
         env
     }
 
     /// Returns the environment of the web view: the user's own, whose browser is opened, with the lab's daemon to ask.
-    pub(crate) fn of_view(&self, lab: &Lab) -> BTreeMap<String, String> {
+    pub(crate) fn view_env(&self, lab: &Sandbox) -> BTreeMap<String, String> {
         let mut env = self.env.clone();
         env.insert(SOCKET_VARIABLE.into(), lab.socket().display().to_string());
-        env.insert(STATE_VARIABLE.into(), lab.at("state").display().to_string());
+        env.insert(STATE_VARIABLE.into(), lab.path("state").display().to_string());
         env
     }
 
     /// Returns the environment of everything else in a lab.
-    pub(super) fn of_lab(&self, lab: &Lab) -> BTreeMap<String, String> {
+    pub(super) fn sandbox_env(&self, lab: &Sandbox) -> BTreeMap<String, String> {
         let mut env = self.toolchains();
         let is_passed = |name: &str| PASSED.contains(&name) || name.starts_with("LC_");
         env.extend(
             self.env.iter().filter(|(name, _)| is_passed(name)).map(|(name, value)| (name.clone(), value.clone())),
         );
-        let at = |name: &str| lab.at(name).display().to_string();
+        let at = |name: &str| lab.path(name).display().to_string();
         let path = self.env.get("PATH").cloned().unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         let own = [
             ("PATH", format!("{}:{path}", at("bin"))),
@@ -102,7 +102,7 @@ impl Surroundings {
         env
     }
 
-    fn named_or_at_home(&self, name: &str, folder: &str) -> Option<(String, String)> {
+    fn variable_or_home(&self, name: &str, folder: &str) -> Option<(String, String)> {
         let at_home = || {
             let folder = Path::new(self.env.get("HOME")?).join(folder);
             folder.is_dir().then(|| folder.display().to_string())
@@ -116,16 +116,16 @@ impl Surroundings {
 mod tests {
     use super::*;
 
-    fn around(pairs: &[(&str, &str)]) -> Surroundings {
-        Surroundings { env: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect() }
+    fn host_env(pairs: &[(&str, &str)]) -> HostEnv {
+        HostEnv { env: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect() }
     }
 
     #[test]
     fn keys_reach_the_client_alone_and_nothing_of_the_users_daemon_does() {
-        let lab = Lab::make().expect("a lab");
+        let lab = Sandbox::create().expect("a lab");
         let around =
-            around(&[("ANTHROPIC_API_KEY", "k"), ("RUNNERD_SOCKET", "/mine"), ("GIT_DIR", "/g"), ("PATH", "/bin")]);
-        let (client, others) = (around.of_client(&lab), lab.env(&around));
+            host_env(&[("ANTHROPIC_API_KEY", "k"), ("RUNNERD_SOCKET", "/mine"), ("GIT_DIR", "/g"), ("PATH", "/bin")]);
+        let (client, others) = (around.client_env(&lab), lab.env(&around));
         assert_eq!(client.get("ANTHROPIC_API_KEY").map(String::as_str), Some("k"));
         assert!(!others.contains_key("ANTHROPIC_API_KEY") && !client.contains_key("GIT_DIR"));
         assert_eq!(client["RUNNERD_SOCKET"], lab.socket().display().to_string());
@@ -138,7 +138,7 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(home.path().join(".rustup")).expect("a folder");
         let path = home.path().display().to_string();
-        let found = around(&[("HOME", &path), ("CARGO_HOME", "/elsewhere")]).toolchains();
+        let found = host_env(&[("HOME", &path), ("CARGO_HOME", "/elsewhere")]).toolchains();
         assert_eq!(found.get("RUSTUP_HOME"), Some(&format!("{path}/.rustup")));
         assert_eq!(found.get("CARGO_HOME").map(String::as_str), Some("/elsewhere"));
         assert!(!found.contains_key("PYENV_ROOT"));

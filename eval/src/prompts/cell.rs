@@ -13,33 +13,33 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::input::{Before, Input};
+use super::input::{PriorWork, PromptInput};
 use super::role::{Decision, LabRole};
 use super::stage;
-use crate::fault::Fault;
-use crate::lab::{Access, Daemon, Lab, Programs, Repository, Seed, Surroundings};
+use crate::fault::EvalError;
+use crate::lab::{RepositoryAccess, SandboxDaemon, Sandbox, TestedPrograms, SandboxRepository, RepositorySeed, HostEnv};
 
 /// Id of the run in each lab.
 const RUN: &str = "prompt-lab";
 
 /// What all sessions share.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct PromptSession {
     pub(super) role: LabRole,
     pub(super) executor: String,
     /// What a `command` is.
     pub(super) command: Vec<String>,
     pub(super) model: Option<String>,
-    pub(super) programs: Programs,
+    pub(super) programs: TestedPrograms,
     /// Digest of the daemon.
     pub(super) runner: String,
-    pub(super) around: Surroundings,
+    pub(super) around: HostEnv,
     pub(super) stop: CancellationToken,
 }
 
 /// What came of a session.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct SessionResult {
     pub(super) decision: Option<Decision>,
     /// What was said of it.
     pub(super) summary: Option<String>,
@@ -52,28 +52,28 @@ pub(super) struct Asked {
 }
 
 /// Has a session in a lab of its own.
-pub(super) async fn ask(session: &Session, template: Option<&str>, input: &Input) -> Result<Asked, Fault> {
-    let lab = Lab::make()?;
-    let asked = ask_in(&lab, session, template, input).await;
+pub(super) async fn run_session(session: &PromptSession, template: Option<&str>, input: &PromptInput) -> Result<SessionResult, EvalError> {
+    let lab = Sandbox::create()?;
+    let asked = run_session_in(&lab, session, template, input).await;
     lab.remove()?;
     asked
 }
 
-async fn ask_in(lab: &Lab, session: &Session, template: Option<&str>, input: &Input) -> Result<Asked, Fault> {
+async fn run_session_in(lab: &Sandbox, session: &PromptSession, template: Option<&str>, input: &PromptInput) -> Result<SessionResult, EvalError> {
     let prompts = template.map(|text| lab.write(&format!("prompts/{}.md", session.role.as_str()), text));
     prompts.transpose()?;
     let env = lab.env(&session.around);
-    let daemon = Daemon::start(lab, &session.programs, &env).await?;
-    let access = Access {
+    let daemon = SandboxDaemon::start(lab, &session.programs, &env).await?;
+    let access = RepositoryAccess {
         programs: session.programs.clone(),
         env,
-        client_env: session.around.of_client(lab),
-        view_env: session.around.of_view(lab),
+        client_env: session.around.client_env(lab),
+        view_env: session.around.view_env(lab),
         stop: session.stop.clone(),
     };
-    let asked = match repository(lab, session, input, access).await {
+    let asked = match make_repository(lab, session, input, access).await {
         Ok(repository) => {
-            Stage { role: session.role, repository: &repository, connection: daemon.connection() }.play(input).await
+            PromptTrial { role: session.role, repository: &repository, connection: daemon.connection() }.run_trial(input).await
         }
         Err(fault) => Err(fault),
     };
@@ -81,13 +81,13 @@ async fn ask_in(lab: &Lab, session: &Session, template: Option<&str>, input: &In
     asked
 }
 
-async fn repository(lab: &Lab, session: &Session, input: &Input, access: Access) -> Result<Repository, Fault> {
+async fn make_repository(lab: &Sandbox, session: &PromptSession, input: &PromptInput, access: RepositoryAccess) -> Result<SandboxRepository, EvalError> {
     for (path, text) in input.before.files() {
         lab.write(&format!("{}/{path}", stage::LEFT), text)?;
     }
-    let prompts = lab.at("prompts");
+    let prompts = lab.path("prompts");
     let script = stage::script(&input.before);
-    let seed = Seed {
+    let seed = RepositorySeed {
         name: RUN,
         goal: &input.goal,
         template: None,
@@ -98,48 +98,48 @@ async fn repository(lab: &Lab, session: &Session, input: &Input, access: Access)
         prompts: prompts.is_dir().then_some(prompts.as_path()),
         script: script.as_deref(),
     };
-    Repository::make(lab, &seed, access).await
+    SandboxRepository::create(lab, &seed, access).await
 }
 
 /// A repository in which a session is had.
-struct Stage<'a> {
+struct PromptTrial<'a> {
     role: LabRole,
-    repository: &'a Repository,
+    repository: &'a SandboxRepository,
     connection: &'a Connection,
 }
 
-impl Stage<'_> {
+impl PromptTrial<'_> {
     /// Has the session, after the one before it where there is one, and reads what was decided.
-    async fn play(&self, input: &Input) -> Result<Asked, Fault> {
+    async fn run_trial(&self, input: &PromptInput) -> Result<SessionResult, EvalError> {
         let goal = self.repository.goal().display().to_string();
         let start = ["--no-spawn", "start", "--yes", "--queue-only", "--keep-tree", "--id", RUN, "--goal", &goal];
         self.repository.client(&start).await?;
-        self.step().await?;
+        self.run_step().await?;
         match input.before {
-            Before::Nothing => self.answered(1).await,
-            Before::Work(_) => self.reviewed().await,
-            Before::Tree(_) => {
+            PriorWork::Nothing => self.answered(1).await,
+            PriorWork::Work(_) => self.reviewed().await,
+            PriorWork::Tree(_) => {
                 self.is_to_be_repaired().await?;
-                self.step().await?;
+                self.run_step().await?;
                 self.answered(2).await
             }
         }
     }
 
-    async fn step(&self) -> Result<(), Fault> {
+    async fn run_step(&self) -> Result<(), EvalError> {
         self.repository.client(&["--no-spawn", "step"]).await.map(drop)
     }
 
     /// Whoever would be asked after a valid tree is no repair.
-    async fn is_to_be_repaired(&self) -> Result<(), Fault> {
+    async fn is_to_be_repaired(&self) -> Result<(), EvalError> {
         match self.connection.client().explain(self.run()).await?.next {
             NextView::GoesOn { role: Role::Repair, .. } => Ok(()),
-            _ => Err(Fault::new("the task tree of the input is valid: there is nothing to repair")),
+            _ => Err(EvalError::new("the task tree of the input is valid: there is nothing to repair")),
         }
     }
 
     /// Reads what the session of an iteration answered.
-    async fn answered(&self, iter: u32) -> Result<Asked, Fault> {
+    async fn answered(&self, iter: u32) -> Result<SessionResult, EvalError> {
         let (facts, meta) = self.facts(iter).await?;
         let answer: Option<AgentAnswer> = self.said(iter, LogStream::Output).await;
         let parts = match &answer {
@@ -149,7 +149,7 @@ impl Stage<'_> {
             Some(AgentAnswer { status: AnswerStatus::Decomposed, .. }) => self.parts().await?,
             _ => Vec::new(),
         };
-        Ok(Asked {
+        Ok(SessionResult {
             decision: answer.as_ref().map(|answer| answer.status.into()),
             summary: answer.map(|answer| answer.summary),
             parts,
@@ -160,16 +160,16 @@ impl Stage<'_> {
     }
 
     /// Reads what the review of the first iteration decided.
-    async fn reviewed(&self) -> Result<Asked, Fault> {
+    async fn reviewed(&self) -> Result<SessionResult, EvalError> {
         let (facts, meta) = self.facts(1).await?;
         let verdict = facts.iteration.verdict.to_string();
         let Some(review) = meta.review else {
             let why = meta.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
-            return Err(Fault::new(format!("the work of the input was not reviewed: {verdict}{why}")));
+            return Err(EvalError::new(format!("the work of the input was not reviewed: {verdict}{why}")));
         };
         let answer: Option<ReviewAnswer> = self.said(1, LogStream::ReviewAnswer).await;
         let usage = review.usage;
-        Ok(Asked {
+        Ok(SessionResult {
             decision: answer.as_ref().map(|answer| answer.verdict.into()),
             summary: answer.map(|answer| answer.reasons.join("\n")),
             parts: Vec::new(),
@@ -184,10 +184,10 @@ impl Stage<'_> {
         })
     }
 
-    async fn facts(&self, iter: u32) -> Result<(IterationReply, IterationMeta), Fault> {
+    async fn facts(&self, iter: u32) -> Result<(IterationReply, IterationMeta), EvalError> {
         let mut facts = IterationApiClient::get(self.connection.client(), self.at(iter)).await?;
         let meta = facts.meta.take();
-        let meta = meta.ok_or_else(|| Fault::new(format!("iteration {iter} has no record")))?;
+        let meta = meta.ok_or_else(|| EvalError::new(format!("iteration {iter} has no record")))?;
         Ok((facts, meta))
     }
 
@@ -201,7 +201,7 @@ impl Stage<'_> {
     }
 
     /// Returns the parts that the session wrote into the tree itself.
-    async fn parts(&self) -> Result<Vec<String>, Fault> {
+    async fn parts(&self) -> Result<Vec<String>, EvalError> {
         let tree = TreeApiClient::get(self.connection.client(), self.run()).await?.tree;
         let id = stage::node(self.role);
         let node = std::iter::once(&tree.root).chain(&tree.root.children).find(|node| node.id == id);

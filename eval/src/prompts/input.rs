@@ -9,15 +9,15 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::role::{Decision, LabRole};
-use crate::case::Source;
-use crate::fault::Fault;
+use crate::case::SourceText;
+use crate::fault::EvalError;
 
 /// Where the runner keeps the task tree.
 const TREE: &str = ".runner/state/tree.json";
 
 /// An input.
 #[derive(Debug, Clone)]
-pub(super) struct Input {
+pub(super) struct PromptInput {
     /// Name of its file.
     pub(super) name: String,
     /// Its file as it is.
@@ -28,12 +28,12 @@ pub(super) struct Input {
     pub(super) guard: Vec<String>,
     pub(super) expect: Option<Decision>,
     pub(super) files: BTreeMap<String, String>,
-    pub(super) before: Before,
+    pub(super) before: PriorWork,
 }
 
 /// What a session before the one that is tried has left.
 #[derive(Debug, Clone)]
-pub(super) enum Before {
+pub(super) enum PriorWork {
     /// There was none.
     Nothing,
     /// Files of work that it says is done.
@@ -42,7 +42,7 @@ pub(super) enum Before {
     Tree(String),
 }
 
-impl Before {
+impl PriorWork {
     fn is_for(&self, role: LabRole) -> bool {
         match self {
             Self::Nothing => matches!(role, LabRole::Planner | LabRole::Worker),
@@ -63,7 +63,7 @@ impl Before {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Form {
+struct InputForm {
     goal: String,
     #[serde(default)]
     acceptance: Vec<String>,
@@ -76,10 +76,10 @@ struct Form {
     work: Option<BTreeMap<Spanned<String>, String>>,
 }
 
-impl Input {
+impl PromptInput {
     /// Reads every input of a folder that fits a role, by name.
-    pub(super) fn all(folder: &Path, role: LabRole) -> Result<Vec<Self>, Fault> {
-        let failed = |error| Fault::file("reading the folder", folder, &error);
+    pub(super) fn all(folder: &Path, role: LabRole) -> Result<Vec<Self>, EvalError> {
+        let failed = |error| EvalError::file("reading the folder", folder, &error);
         let mut inputs = Vec::new();
         for entry in fs::read_dir(folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
@@ -96,44 +96,44 @@ impl Input {
             };
             let message =
                 format!("there are no inputs for {} in {}: such an input {what}", role.as_str(), folder.display());
-            return Err(Fault::usage(message));
+            return Err(EvalError::usage(message));
         }
         inputs.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(inputs)
     }
 
-    fn read(path: &Path) -> Result<Self, Fault> {
-        let text = fs::read_to_string(path).map_err(|error| Fault::file("reading the input", path, &error))?;
+    fn read(path: &Path) -> Result<Self, EvalError> {
+        let text = fs::read_to_string(path).map_err(|error| EvalError::file("reading the input", path, &error))?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Self::parse(name, text, path)
     }
 
-    fn parse(name: String, text: String, path: &Path) -> Result<Self, Fault> {
-        let source = Source { text: &text, file: path };
-        let form: Form = toml::from_str(&text).map_err(|error| source.refuse_toml(&error))?;
+    fn parse(name: String, text: String, path: &Path) -> Result<Self, EvalError> {
+        let source = SourceText { text: &text, file: path };
+        let form: InputForm = toml::from_str(&text).map_err(|error| source.toml_error(&error))?;
         let before = match (form.work, form.tree) {
-            (None, None) => Before::Nothing,
-            (Some(work), None) => Before::Work(inside(source, work)?),
-            (None, Some(tree)) => Before::Tree(tree.into_inner()),
+            (None, None) => PriorWork::Nothing,
+            (Some(work), None) => PriorWork::Work(inside(source, work)?),
+            (None, Some(tree)) => PriorWork::Tree(tree.into_inner()),
             (Some(_), Some(tree)) => {
                 let why = "`tree` is for a repair and `[work]` for a reviewer: an input has one of them";
-                return Err(source.refuse(tree.span(), why));
+                return Err(source.error_at(tree.span(), why));
             }
         };
-        let is_review = matches!(before, Before::Work(_));
+        let is_review = matches!(before, PriorWork::Work(_));
         if let Some(expect) = form.expect.as_ref().filter(|expect| expect.get_ref().is_of_review() != is_review) {
             let known = if is_review { "`accept` or `reject`" } else { "`done`, `retry` or `decomposed`" };
             let why = format!("`{}` is never decided here, but {known}", expect.get_ref().as_str());
-            return Err(source.refuse(expect.span(), why));
+            return Err(source.error_at(expect.span(), why));
         }
         let files = inside(source, form.files)?;
-        let Form { goal, acceptance, guard, .. } = form;
+        let InputForm { goal, acceptance, guard, .. } = form;
         Ok(Self { name, goal, acceptance, guard, expect: form.expect.map(Spanned::into_inner), files, before, text })
     }
 }
 
 /// Takes files whose paths stay inside of the repository.
-fn inside(source: Source<'_>, files: BTreeMap<Spanned<String>, String>) -> Result<BTreeMap<String, String>, Fault> {
+fn inside(source: SourceText<'_>, files: BTreeMap<Spanned<String>, String>) -> Result<BTreeMap<String, String>, EvalError> {
     let checked = |(path, text): (Spanned<String>, String)| {
         source.check_path(path.get_ref(), path.span())?;
         Ok((path.into_inner(), text))
@@ -145,9 +145,9 @@ fn inside(source: Source<'_>, files: BTreeMap<Spanned<String>, String>) -> Resul
 mod tests {
     use super::*;
 
-    fn parse(rest: &str) -> Result<Input, String> {
+    fn parse(rest: &str) -> Result<PromptInput, String> {
         let text = format!("goal = \"g\"\n{rest}");
-        Input::parse("a".into(), text, Path::new("a.toml")).map_err(|fault| fault.to_string())
+        PromptInput::parse("a".into(), text, Path::new("a.toml")).map_err(|fault| fault.to_string())
     }
 
     #[test]

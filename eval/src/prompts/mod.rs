@@ -18,16 +18,16 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::cell::{Asked, Session, ask};
-use self::input::Input;
+use self::cell::{SessionResult, PromptSession, run_session};
+use self::input::PromptInput;
 pub(crate) use self::role::{Decision, LabRole};
-use crate::args::{Global, PromptsArgs};
-use crate::case::find::Places;
-use crate::commands::{answer, digests, watch_signals, write_page};
-use crate::digest::Digest;
-use crate::fault::Fault;
-use crate::lab::{Lab, Programs, Surroundings};
-use crate::progress::Progress;
+use crate::args::{GlobalOptions, PromptsArgs};
+use crate::case::find::EvalDirs;
+use crate::commands::{print_answer, digest_programs, watch_signals, write_page};
+use crate::digest::InputDigest;
+use crate::fault::EvalError;
+use crate::lab::{Sandbox, TestedPrograms, HostEnv};
+use crate::progress::RunProgress;
 use crate::results::write_durably;
 
 /// Name of the template that the runner has itself.
@@ -38,7 +38,7 @@ const KEPT: &str = "_prompts";
 /// The answer of `prompts`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "EvalPrompts")]
-pub(crate) struct Grid {
+pub(crate) struct PromptGrid {
     /// `runner/eval-prompts.v1`.
     pub(crate) schema: &'static str,
     /// The role that was tried.
@@ -87,43 +87,43 @@ pub(crate) struct Cell {
 
 /// A template of a row.
 #[derive(Debug, Clone)]
-struct Template {
+struct PromptTemplate {
     name: String,
     /// None: the runner's own.
     text: Option<String>,
 }
 
 /// Runs the command.
-pub(crate) async fn run(global: &Global, places: &Places, args: PromptsArgs) -> Result<ExitStatus, Fault> {
-    let around = Surroundings::read();
+pub(crate) async fn run(global: &GlobalOptions, places: &EvalDirs, args: PromptsArgs) -> Result<ExitStatus, EvalError> {
+    let around = HostEnv::from_env();
     let executor = if args.command.is_empty() { args.executor } else { "command".into() };
     let program = args.command.first().unwrap_or(&executor);
-    if !program.contains('/') && around.program(program).is_none() {
-        return Err(Fault::usage(format!("the agent {program} is not in PATH")));
+    if !program.contains('/') && around.find_program(program).is_none() {
+        return Err(EvalError::usage(format!("the agent {program} is not in PATH")));
     }
-    let programs = Programs::find(global.bin_dir.as_deref(), &around)?;
+    let programs = TestedPrograms::find(global.bin_dir.as_deref(), &around)?;
     let templates = templates(&args.templates)?;
-    let inputs = Input::all(&folder(places, args.inputs.as_deref())?, args.role)?;
-    let session = Arc::new(Session {
+    let inputs = PromptInput::all(&folder(places, args.inputs.as_deref())?, args.role)?;
+    let session = Arc::new(PromptSession {
         role: args.role,
         executor: executor.clone(),
         command: args.command,
         model: args.model.clone(),
-        runner: digests(&programs)?.runnerd.unwrap_or_default(),
+        runner: digest_programs(&programs)?.runnerd.unwrap_or_default(),
         programs,
         around,
         stop: CancellationToken::new(),
     });
-    Lab::sweep();
+    Sandbox::sweep_dead();
     watch_signals(&session.stop)?;
     let kept = places.results.join(KEPT);
-    fs::create_dir_all(&kept).map_err(|error| Fault::file("making the folder", &kept, &error))?;
-    let work = Work { session: Arc::clone(&session), kept, force: args.force, is_quiet: global.quiet };
+    fs::create_dir_all(&kept).map_err(|error| EvalError::file("making the folder", &kept, &error))?;
+    let work = GridRunner { session: Arc::clone(&session), kept, force: args.force, is_quiet: global.quiet };
     let cells = work.all(&templates, &inputs, args.jobs.into()).await?;
     if session.stop.is_cancelled() {
-        return Err(Fault::interrupted().hint("the same command goes on: answers that there are were kept"));
+        return Err(EvalError::interrupted().hint("the same command goes on: answers that there are were kept"));
     }
-    let grid = Grid {
+    let grid = PromptGrid {
         schema: "runner/eval-prompts.v1",
         role: args.role,
         executor,
@@ -133,43 +133,43 @@ pub(crate) async fn run(global: &Global, places: &Places, args: PromptsArgs) -> 
         cells,
     };
     write_page(args.html.as_deref(), || show::html(&grid))?;
-    answer(global, &grid, || show::text(&grid))?;
+    print_answer(global, &grid, || show::text(&grid))?;
     let is_fine = grid.cells.iter().all(|cell| cell.fault.is_none());
     Ok(if is_fine { ExitStatus::Fine } else { ExitStatus::RunEnded })
 }
 
-fn folder(places: &Places, named: Option<&Path>) -> Result<PathBuf, Fault> {
+fn folder(places: &EvalDirs, named: Option<&Path>) -> Result<PathBuf, EvalError> {
     let beside = || places.cases.as_deref().and_then(Path::parent).map(|folder| folder.join("prompts"));
-    let missing = || Fault::usage("there is no folder of inputs").hint("runner-eval prompts ROLE --inputs DIR");
+    let missing = || EvalError::usage("there is no folder of inputs").hint("runner-eval prompts ROLE --inputs DIR");
     named.map(Path::to_owned).or_else(beside).filter(|folder| folder.is_dir()).ok_or_else(missing)
 }
 
-fn templates(named: &[String]) -> Result<Vec<Template>, Fault> {
+fn templates(named: &[String]) -> Result<Vec<PromptTemplate>, EvalError> {
     if named.is_empty() {
-        return Ok(vec![Template { name: BUILT_IN.into(), text: None }]);
+        return Ok(vec![PromptTemplate { name: BUILT_IN.into(), text: None }]);
     }
     let read = |name: &String| {
         let read = |path: &String| {
-            fs::read_to_string(path).map_err(|error| Fault::file("reading the template", Path::new(path), &error))
+            fs::read_to_string(path).map_err(|error| EvalError::file("reading the template", Path::new(path), &error))
         };
         let text = if name == BUILT_IN { None } else { Some(read(name)?) };
-        Ok(Template { name: name.clone(), text })
+        Ok(PromptTemplate { name: name.clone(), text })
     };
     named.iter().map(read).collect()
 }
 
 /// All cells of a grid.
-struct Work {
-    session: Arc<Session>,
+struct GridRunner {
+    session: Arc<PromptSession>,
     kept: PathBuf,
     force: bool,
     is_quiet: bool,
 }
 
-impl Work {
-    async fn all(&self, templates: &[Template], inputs: &[Input], jobs: usize) -> Result<Vec<Cell>, Fault> {
+impl GridRunner {
+    async fn all(&self, templates: &[PromptTemplate], inputs: &[PromptInput], jobs: usize) -> Result<Vec<Cell>, EvalError> {
         let places = Arc::new(Semaphore::new(jobs));
-        let mut set: JoinSet<Result<(usize, Cell), Fault>> = JoinSet::new();
+        let mut set: JoinSet<Result<(usize, Cell), EvalError>> = JoinSet::new();
         let pairs = templates.iter().flat_map(|template| inputs.iter().map(move |input| (template, input)));
         for (at, (template, input)) in pairs.enumerate() {
             let digest = self.digest(template, input);
@@ -180,17 +180,17 @@ impl Work {
             }
             let (session, places) = (Arc::clone(&self.session), Arc::clone(&places));
             let (template, input) = (template.clone(), input.clone());
-            let progress = Progress::new(format!("{} × {}", template.name, input.name), self.is_quiet);
+            let progress = RunProgress::new(format!("{} × {}", template.name, input.name), self.is_quiet);
             set.spawn(async move {
                 let _place = places.acquire_owned().await;
-                progress.say("asked");
+                progress.print_line("asked");
                 let asked = if session.stop.is_cancelled() {
-                    Err(Fault::interrupted())
+                    Err(EvalError::interrupted())
                 } else {
-                    ask(&session, template.text.as_deref(), &input).await
+                    run_session(&session, template.text.as_deref(), &input).await
                 };
                 let cell = cell(&template, &input, digest, asked);
-                progress.say(cell.fault.as_deref().or(cell.summary.as_deref()).unwrap_or("no answer"));
+                progress.print_line(cell.fault.as_deref().or(cell.summary.as_deref()).unwrap_or("no answer"));
                 if cell.decision.is_some() {
                     let text = serde_json::to_string_pretty(&cell).expect("BUG: a cell is plain data");
                     write_durably(&file, text.as_bytes())?;
@@ -201,7 +201,7 @@ impl Work {
         let mut cells = Vec::new();
         while let Some(joined) = set.join_next().await {
             cells.push(
-                joined.map_err(|error| Fault::new("a session ended in a bug of the harness").caused_by(&error))??,
+                joined.map_err(|error| EvalError::new("a session ended in a bug of the harness").caused_by(&error))??,
             );
         }
         cells.sort_by_key(|(at, _): &(usize, Cell)| *at);
@@ -209,9 +209,9 @@ impl Work {
     }
 
     /// Everything that an answer depends on, but for chance.
-    fn digest(&self, template: &Template, input: &Input) -> String {
+    fn digest(&self, template: &PromptTemplate, input: &PromptInput) -> String {
         let session = &self.session;
-        let mut digest = Digest::new();
+        let mut digest = InputDigest::new();
         digest.add("role", session.role.as_str().as_bytes());
         digest.add("executor", session.executor.as_bytes());
         for word in &session.command {
@@ -230,7 +230,7 @@ fn kept(file: &Path) -> Option<Cell> {
     Some(Cell { kept: true, ..cell })
 }
 
-fn cell(template: &Template, input: &Input, digest: String, asked: Result<Asked, Fault>) -> Cell {
+fn cell(template: &PromptTemplate, input: &PromptInput, digest: String, asked: Result<SessionResult, EvalError>) -> Cell {
     let cell = Cell {
         template: template.name.clone(),
         input: input.name.clone(),
@@ -245,7 +245,7 @@ fn cell(template: &Template, input: &Input, digest: String, asked: Result<Asked,
         fault: None,
         kept: false,
     };
-    let Asked { decision, summary, parts, verdict, detail, usage } = match asked {
+    let SessionResult { decision, summary, parts, verdict, detail, usage } = match asked {
         Ok(asked) => asked,
         Err(fault) => return Cell { fault: Some(fault.to_string()), ..cell },
     };

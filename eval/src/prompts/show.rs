@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use protocol::safe::safe;
 
-use super::{Cell, Decision, Grid};
+use super::{Cell, Decision, PromptGrid};
 use crate::report::escape::escape;
 use crate::report::html::page;
 use crate::report::text::table;
 
 /// Renders the grid for a terminal: a row per template, a column per input.
-pub(super) fn text(grid: &Grid) -> String {
+pub(super) fn text(grid: &PromptGrid) -> String {
     let mut lines = vec![std::iter::once("TEMPLATE".to_owned()).chain(grid.inputs.iter().cloned()).collect::<Vec<_>>()];
     for template in &grid.templates {
         let cells = of(grid, template).map(|cell| safe(&short(cell)));
@@ -29,7 +29,7 @@ pub(super) fn text(grid: &Grid) -> String {
 }
 
 /// Renders the grid as a page, with every answer in full.
-pub(super) fn html(grid: &Grid) -> String {
+pub(super) fn html(grid: &PromptGrid) -> String {
     let head = grid.inputs.iter().map(|input| format!("<th>{}</th>", escape(input))).collect::<Vec<_>>().concat();
     let mut body =
         format!("<p>Agent: {} {}</p>\n", escape(&grid.executor), escape(grid.model.as_deref().unwrap_or("")));
@@ -48,7 +48,7 @@ pub(super) fn html(grid: &Grid) -> String {
     page(&format!("Prompts of the {}", grid.role.as_str()), &(body + "</table>\n"))
 }
 
-fn of<'a>(grid: &'a Grid, template: &'a str) -> impl Iterator<Item = &'a Cell> {
+fn of<'a>(grid: &'a PromptGrid, template: &'a str) -> impl Iterator<Item = &'a Cell> {
     grid.cells.iter().filter(move |cell| cell.template == template)
 }
 
@@ -89,7 +89,7 @@ mod tests {
             fault: decision.is_none().then(|| "no answer: Fault".to_owned()),
             kept: false,
         };
-        let grid = Grid {
+        let grid = PromptGrid {
             schema: "runner/eval-prompts.v1",
             role: LabRole::Planner,
             executor: "codex".into(),

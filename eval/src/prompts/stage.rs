@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 use toml::Table;
 
-use super::cell::Session;
-use super::input::{Before, Input};
+use super::cell::PromptSession;
+use super::input::{PriorWork, PromptInput};
 use super::role::LabRole;
 use crate::lab::SCRIPTED;
 
@@ -23,7 +23,7 @@ pub(super) fn node(role: LabRole) -> &'static str {
 }
 
 /// The first session on a root is a planner's; a worker needs a leaf below it.
-pub(super) fn tree(role: LabRole, input: &Input) -> Value {
+pub(super) fn tree(role: LabRole, input: &PromptInput) -> Value {
     let node = |id: &str, title: &str, acceptance: &[String], children: Value| {
         json!({
             "id": id, "order": 1, "title": title, "goal": input.goal, "acceptance": acceptance, "passes": false,
@@ -41,7 +41,7 @@ pub(super) fn tree(role: LabRole, input: &Input) -> Value {
 }
 
 /// Nothing is guarded unless the input says so: what counts is what was decided.
-pub(super) fn config(session: &Session, input: &Input) -> Table {
+pub(super) fn config(session: &PromptSession, input: &PromptInput) -> Table {
     let guard = if input.guard.is_empty() { vec!["true".to_owned()] } else { input.guard.clone() };
     let guard = table([("command", guard.into()), ("baseline", false.into())]);
     let mut config = table([("guard", guard.into())]);
@@ -59,7 +59,7 @@ pub(super) fn config(session: &Session, input: &Input) -> Table {
 }
 
 /// The agent that is tried.
-fn tried(session: &Session) -> Table {
+fn tried(session: &PromptSession) -> Table {
     let mut executor = table([("kind", session.executor.clone().into())]);
     if !session.command.is_empty() {
         executor.insert("command".into(), session.command.clone().into());
@@ -71,11 +71,11 @@ fn tried(session: &Session) -> Table {
 }
 
 /// Returns what the session before does.
-pub(super) fn script(before: &Before) -> Option<String> {
+pub(super) fn script(before: &PriorWork) -> Option<String> {
     let answer = match before {
-        Before::Nothing => return None,
-        Before::Work(_) => "done \"The goal is met.\"",
-        Before::Tree(_) => "decomposed \"The goal is divided.\"",
+        PriorWork::Nothing => return None,
+        PriorWork::Work(_) => "done \"The goal is met.\"",
+        PriorWork::Tree(_) => "decomposed \"The goal is divided.\"",
     };
     Some(format!("cp -R -- \"$lab/{LEFT}/.\" . && answer {answer}"))
 }

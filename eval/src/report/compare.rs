@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Difference, Row, difference, row};
-use crate::results::Entry;
+use crate::results::ResultEntry;
 
 /// The answer of `compare`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -46,15 +46,15 @@ pub(crate) struct Pair {
 }
 
 /// Sets the sets side by side.
-pub(crate) fn compare(names: [&str; 2], a: &[Entry], b: &[Entry]) -> Comparison {
-    let ids = |entries: &[Entry]| entries.iter().map(|entry| entry.meta.case.clone()).collect::<BTreeSet<_>>();
+pub(crate) fn compare(names: [&str; 2], a: &[ResultEntry], b: &[ResultEntry]) -> Comparison {
+    let ids = |entries: &[ResultEntry]| entries.iter().map(|entry| entry.meta.case.clone()).collect::<BTreeSet<_>>();
     let (of_a, of_b) = (ids(a), ids(b));
     let mut cases: Vec<Pair> = of_a.intersection(&of_b).map(|case| pair(case, a, b)).collect();
     let judged: Vec<_> = cases.iter().filter_map(|pair| Some((pair.a.rate?, pair.b.rate?))).collect();
     for pair in &mut cases {
         pair.difference = pair.a.rate.zip(pair.b.rate).and_then(|rates| difference(&[rates], judged.len()));
     }
-    let digests = |case: &String, entries: &[Entry]| {
+    let digests = |case: &String, entries: &[ResultEntry]| {
         let of = entries.iter().filter(|entry| entry.meta.case == *case);
         of.map(|entry| entry.meta.digests.case.clone()).collect::<BTreeSet<_>>()
     };
@@ -79,8 +79,8 @@ impl Comparison {
     }
 }
 
-fn pair(case: &str, a: &[Entry], b: &[Entry]) -> Pair {
-    let of = |entries: &[Entry]| {
+fn pair(case: &str, a: &[ResultEntry], b: &[ResultEntry]) -> Pair {
+    let of = |entries: &[ResultEntry]| {
         row(case, None, &entries.iter().filter(|entry| entry.meta.case == case).collect::<Vec<_>>())
     };
     Pair { case: case.to_owned(), a: of(a), b: of(b), difference: None }

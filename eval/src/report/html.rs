@@ -7,7 +7,7 @@ use super::escape::escape;
 use super::plot;
 use super::text::{cost, interval, outcomes, seconds, share, tokens, told, whole};
 use super::{Report, Row};
-use crate::results::Entry;
+use crate::results::ResultEntry;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -22,7 +22,7 @@ pub(crate) fn page(title: &str, body: &str) -> String {
 }
 
 /// Returns the page of a report; `entries` are what it was made of.
-pub(crate) fn report(report: &Report, entries: &[Entry]) -> String {
+pub(crate) fn report(report: &Report, entries: &[ResultEntry]) -> String {
     let rows: Vec<&Row> = report.rows.iter().collect();
     let rates: Vec<_> = rows.iter().chain(&report.total.as_ref()).map(|row| (plot::named(row), row.rate)).collect();
     let mut body = format!("<p>{} results.</p>\n", report.results);
@@ -32,14 +32,14 @@ pub(crate) fn report(report: &Report, entries: &[Entry]) -> String {
     let mut cases: Vec<&str> = entries.iter().map(|entry| entry.meta.case.as_str()).collect();
     cases.sort_unstable();
     cases.dedup();
-    let of = |value: &dyn Fn(&Entry) -> Option<f64>| {
+    let of = |value: &dyn Fn(&ResultEntry) -> Option<f64>| {
         let line = |case: &&str| {
             let runs = entries.iter().filter(|entry| entry.meta.case == **case);
             ((*case).to_owned(), runs.filter_map(value).collect())
         };
         cases.iter().map(line).collect::<Vec<(String, Vec<f64>)>>()
     };
-    let run = |entry: &Entry| entry.meta.run.clone();
+    let run = |entry: &ResultEntry| entry.meta.run.clone();
     body.push_str(&plot::dots("Iterations of each run", "", &of(&|entry| Some(super::real(run(entry)?.iterations)))));
     body.push_str(&plot::dots("Time of each run", "s", &of(&|entry| Some(super::real(run(entry)?.wall_ms) / 1e3))));
     body.push_str("<h2>Numbers</h2>\n");
@@ -132,7 +132,7 @@ mod tests {
         hostile.meta.reason = Some("<script>alert(1)</script>".into());
         hostile.meta.label = Some("\"><img src=x>".into());
         let entries = [hostile, entry("b", Outcome::Success)];
-        let page = report(&make(&entries, Some(super::super::By::Label), None), &entries);
+        let page = report(&make(&entries, Some(super::super::GroupBy::Label), None), &entries);
         assert!(page.contains("&lt;script&gt;") && page.contains("<svg"), "{page}");
         for word in ["<script", "http://", "https://", "<img", "url("] {
             assert!(!page.contains(word), "{word}");

@@ -17,11 +17,11 @@ use serde::Serialize;
 pub(crate) use self::stats::real;
 pub(crate) use self::stats::{Difference, PassAt, Rate, Spread, difference};
 use crate::outcome::Outcome;
-use crate::results::{Entry, Meta, RunFacts};
+use crate::results::{ResultEntry, ResultMeta, RunFacts};
 
 /// What results of a case are set apart by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum By {
+pub(crate) enum GroupBy {
     Label,
     Executor,
     Model,
@@ -30,8 +30,8 @@ pub(crate) enum By {
     Templates,
 }
 
-impl By {
-    fn of(self, meta: &Meta) -> String {
+impl GroupBy {
+    fn of(self, meta: &ResultMeta) -> String {
         let found = match self {
             Self::Label => meta.label.clone(),
             Self::Executor => Some(meta.executor.clone()),
@@ -117,8 +117,8 @@ pub(crate) struct Reason {
 const REASONS: usize = 3;
 
 /// Makes the report of results.
-pub(crate) fn report(entries: &[Entry], by: Option<By>, k: Option<u64>) -> Report {
-    let mut groups: BTreeMap<(&str, Option<String>), Vec<&Entry>> = BTreeMap::new();
+pub(crate) fn report(entries: &[ResultEntry], by: Option<GroupBy>, k: Option<u64>) -> Report {
+    let mut groups: BTreeMap<(&str, Option<String>), Vec<&ResultEntry>> = BTreeMap::new();
     for entry in entries {
         groups.entry((&entry.meta.case, by.map(|by| by.of(&entry.meta)))).or_default().push(entry);
     }
@@ -142,7 +142,7 @@ fn mean(rows: &[Row], k: u64) -> Option<PassAt> {
 }
 
 /// Puts results together.
-pub(crate) fn row(case: &str, group: Option<String>, entries: &[&Entry]) -> Row {
+pub(crate) fn row(case: &str, group: Option<String>, entries: &[&ResultEntry]) -> Row {
     let mut outcomes = BTreeMap::new();
     for entry in entries {
         *outcomes.entry(entry.meta.outcome).or_default() += 1;
@@ -170,7 +170,7 @@ pub(crate) fn row(case: &str, group: Option<String>, entries: &[&Entry]) -> Row 
 }
 
 /// What was skipped says nothing; an error says that the case was not met.
-pub(crate) fn rate(entries: &[&Entry]) -> Option<Rate> {
+pub(crate) fn rate(entries: &[&ResultEntry]) -> Option<Rate> {
     let judged: Vec<_> =
         entries.iter().filter(|entry| entry.meta.outcome != Outcome::Skipped || entry.meta.met).collect();
     Rate::of(judged.iter().filter(|entry| entry.meta.met).count() as u64, judged.len() as u64)
@@ -185,7 +185,7 @@ fn scaled(spread: Spread, by: f64) -> Spread {
     Spread { median: median / by, least: least / by, most: most / by, sum: sum / by, known, unknown }
 }
 
-fn checks(entries: &[&Entry]) -> Vec<CheckRate> {
+fn checks(entries: &[&ResultEntry]) -> Vec<CheckRate> {
     let mut order: Vec<&str> = Vec::new();
     let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for check in entries.iter().filter_map(|entry| entry.checks.as_ref()).flat_map(|checks| &checks.checks) {
@@ -203,7 +203,7 @@ fn checks(entries: &[&Entry]) -> Vec<CheckRate> {
     order.into_iter().filter_map(rate).collect()
 }
 
-fn reasons(entries: &[&Entry]) -> Vec<Reason> {
+fn reasons(entries: &[&ResultEntry]) -> Vec<Reason> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for meta in entries.iter().map(|entry| &entry.meta).filter(|meta| !meta.met) {
         *counts.entry(meta.reason.as_deref().unwrap_or(meta.outcome.as_str())).or_default() += 1;
@@ -233,7 +233,7 @@ mod tests {
     fn rows_are_set_apart_by_what_was_asked_for() {
         let mut other = entry("a", Outcome::Fail);
         other.meta.label = Some("new".into());
-        let report = report(&[entry("a", Outcome::Success), other], Some(By::Label), None);
+        let report = report(&[entry("a", Outcome::Success), other], Some(GroupBy::Label), None);
         let groups: Vec<_> = report.rows.iter().map(|row| row.group.as_deref()).collect();
         assert_eq!(groups, [Some("-"), Some("new")]);
         assert_eq!(report.total.expect("a total").runs, 2);

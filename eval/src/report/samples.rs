@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use protocol::state::UsageTotal;
 
 use crate::outcome::{Outcome, is_met};
-use crate::results::{CheckResult, Checks, Digests, Entry, Meta, RunFacts, Versions};
+use crate::results::{CheckResult, ChecksFile, Digests, ResultEntry, ResultMeta, RunFacts, Versions};
 
 pub(crate) fn facts(iterations: u64, attempts: u64) -> RunFacts {
     RunFacts {
@@ -23,10 +23,10 @@ pub(crate) fn facts(iterations: u64, attempts: u64) -> RunFacts {
     }
 }
 
-pub(crate) fn entry(case: &str, outcome: Outcome) -> Entry {
+pub(crate) fn entry(case: &str, outcome: Outcome) -> ResultEntry {
     let failed = u32::from(outcome == Outcome::Fail);
     let time = "2026-01-01T12:00:00Z".parse().expect("a time");
-    let meta = Meta {
+    let meta = ResultMeta {
         schema: "runner/eval-meta.v1".into(),
         case: case.into(),
         result: "r".into(),
@@ -59,5 +59,5 @@ pub(crate) fn entry(case: &str, outcome: Outcome) -> Entry {
         duration_ms: 1,
     };
     let checks = vec![check("a exists", true), check("b exists", failed == 0)];
-    Entry { meta, checks: Some(Checks { schema: "runner/eval-checks.v1".into(), checks }) }
+    ResultEntry { meta, checks: Some(ChecksFile { schema: "runner/eval-checks.v1".into(), checks }) }
 }

@@ -204,7 +204,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::samples::entry;
-    use super::super::{By, report as make};
+    use super::super::{GroupBy, report as make};
     use super::*;
     use crate::outcome::Outcome;
 
@@ -224,7 +224,7 @@ mod tests {
         a: holds 1/2: b exists
         a: 1 ×: it is fail
         ");
-        let by = report(&make(&entries[..1], Some(By::Executor), None));
+        let by = report(&make(&entries[..1], Some(GroupBy::Executor), None));
         let three = report(&make(&entries[..2], None, Some(2)));
         assert!(three.contains("95 %    PASS@2  OUTCOMES") && three.contains("9–91 %  100 %   success 1"), "{three}");
         assert!(by.starts_with("CASE  GROUP   RUNS") && by.contains("\na     script  1"), "{by}");

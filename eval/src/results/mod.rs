@@ -10,14 +10,14 @@ use protocol::state::UsageTotal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::select::Selector;
-pub(crate) use self::store::{Entry, Slot, Store, write_durably};
+pub(crate) use self::select::ResultSelector;
+pub(crate) use self::store::{ResultEntry, ResultSlot, ResultStore, write_durably};
 use crate::outcome::Outcome;
 
 /// `meta.json`: one run of a case.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "EvalMeta")]
-pub(crate) struct Meta {
+pub(crate) struct ResultMeta {
     /// `runner/eval-meta.v1`.
     pub(crate) schema: String,
     /// Id of the case.
@@ -120,7 +120,7 @@ pub(crate) struct Digests {
 /// `checks.json`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "EvalChecks")]
-pub(crate) struct Checks {
+pub(crate) struct ChecksFile {
     /// `runner/eval-checks.v1`.
     pub(crate) schema: String,
     /// In the order of the case.
@@ -151,7 +151,7 @@ pub(crate) struct CheckResult {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "EvalStarted")]
 #[expect(clippy::struct_field_names, reason = "the same names as in `meta.json`")]
-pub(crate) struct Started {
+pub(crate) struct StartedFile {
     /// `runner/eval-started.v1`.
     pub(crate) schema: String,
     pub(crate) case: String,
@@ -168,9 +168,9 @@ pub(crate) struct Started {
     pub(crate) pid: u32,
 }
 
-impl Meta {
+impl ResultMeta {
     /// Builds what there is to say of a run that has just begun.
-    pub(crate) fn of(started: &Started, outcome: Outcome, reason: Option<String>, ended_at: Timestamp) -> Self {
+    pub(crate) fn of(started: &StartedFile, outcome: Outcome, reason: Option<String>, ended_at: Timestamp) -> Self {
         let duration = ended_at.duration_since(started.started_at).unsigned_abs();
         Self {
             schema: "runner/eval-meta.v1".into(),
@@ -190,7 +190,7 @@ impl Meta {
             run: None,
             checks_passed: 0,
             checks_failed: 0,
-            containment: crate::hold::level().into(),
+            containment: crate::hold::containment_level().into(),
             versions: started.versions.clone(),
             digests: started.digests.clone(),
             evidence: Vec::new(),

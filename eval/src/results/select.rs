@@ -1,14 +1,14 @@
 //! Which results are meant: `label`, or `key=value` joined by commas. Pure.
 
-use super::{Entry, Meta};
-use crate::case::find::nearest_of;
-use crate::fault::Fault;
+use super::{ResultEntry, ResultMeta};
+use crate::case::find::suggest_word;
+use crate::fault::EvalError;
 
 /// What a key means of a result.
-type Of = fn(&Meta) -> Option<&str>;
+type MetaField = fn(&ResultMeta) -> Option<&str>;
 
 /// The keys.
-const KEYS: [(&str, Of); 9] = [
+const KEYS: [(&str, MetaField); 9] = [
     ("label", |meta| meta.label.as_deref()),
     ("case", |meta| Some(&meta.case)),
     ("executor", |meta| Some(&meta.executor)),
@@ -24,14 +24,14 @@ const DIGESTS: [&str; 2] = ["templates", "runnerd"];
 
 /// A set of results.
 #[derive(Debug, Clone)]
-pub(crate) struct Selector {
+pub(crate) struct ResultSelector {
     text: String,
-    wanted: Vec<(&'static str, Of, String)>,
+    wanted: Vec<(&'static str, MetaField, String)>,
 }
 
-impl Selector {
+impl ResultSelector {
     /// Reads a set as it is typed.
-    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
+    pub(crate) fn parse(text: &str) -> Result<Self, EvalError> {
         let mut wanted = Vec::new();
         for part in text.split(',') {
             let (key, value) = part.split_once('=').unwrap_or(("label", part));
@@ -40,9 +40,9 @@ impl Selector {
                 let message = format!(
                     "unknown key `{key}` in `{text}`, known are {}{}",
                     known.join(", "),
-                    nearest_of(key, &known)
+                    suggest_word(key, &known)
                 );
-                return Err(Fault::usage(message));
+                return Err(EvalError::usage(message));
             };
             wanted.push((*key, *of, value.trim().to_owned()));
         }
@@ -54,8 +54,8 @@ impl Selector {
     }
 
     /// Returns the results of the set.
-    pub(crate) fn of(&self, all: &[Entry]) -> Result<Vec<Entry>, Fault> {
-        let found: Vec<Entry> = all.iter().filter(|entry| self.holds(&entry.meta)).cloned().collect();
+    pub(crate) fn of(&self, all: &[ResultEntry]) -> Result<Vec<ResultEntry>, EvalError> {
+        let found: Vec<ResultEntry> = all.iter().filter(|entry| self.holds(&entry.meta)).cloned().collect();
         if !found.is_empty() {
             return Ok(found);
         }
@@ -64,10 +64,10 @@ impl Selector {
         there.sort_unstable();
         there.dedup();
         let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-        Err(Fault::usage(format!("no result is in the set `{}`; of `{key}` there are: {there}", self.text)))
+        Err(EvalError::usage(format!("no result is in the set `{}`; of `{key}` there are: {there}", self.text)))
     }
 
-    fn holds(&self, meta: &Meta) -> bool {
+    fn holds(&self, meta: &ResultMeta) -> bool {
         self.wanted.iter().all(|(key, of, value)| {
             let is = |found: &str| {
                 found == value || (DIGESTS.contains(key) && value.len() >= 4 && found.starts_with(value.as_str()))
@@ -89,12 +89,12 @@ mod tests {
         one.meta.label = Some("new".into());
         one.meta.model = Some("opus".into());
         let all = [one, entry("b", crate::outcome::Outcome::Fail)];
-        let count = |text: &str| Selector::parse(text).expect("parses").of(&all).map(|found| found.len());
+        let count = |text: &str| ResultSelector::parse(text).expect("parses").of(&all).map(|found| found.len());
         assert_eq!(count("new").expect("one"), 1);
         assert_eq!(count("label=new,model=opus").expect("one"), 1);
         assert_eq!(count("model=none").expect("one"), 1);
         assert_eq!(count("executor=script").expect("both"), 2);
         assert!(count("old").expect_err("none").to_string().contains("there are: new"));
-        assert!(Selector::parse("modle=x").expect_err("refused").to_string().contains("did you mean `model`?"));
+        assert!(ResultSelector::parse("modle=x").expect_err("refused").to_string().contains("did you mean `model`?"));
     }
 }

@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Checks, Meta, Started};
-use crate::case::find::nearest_of;
-use crate::fault::Fault;
+use super::{ChecksFile, ResultMeta, StartedFile};
+use crate::case::find::suggest_word;
+use crate::fault::EvalError;
 use crate::outcome::Outcome;
 
 const META: &str = "meta.json";
@@ -28,13 +28,13 @@ const LOST: &str = "the harness died before the run was over";
 
 /// The folder.
 #[derive(Debug, Clone)]
-pub(crate) struct Store {
+pub(crate) struct ResultStore {
     folder: PathBuf,
 }
 
 /// The place of a result that is being written.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct ResultSlot {
     pub(crate) folder: PathBuf,
     pub(crate) name: String,
     _lock: File,
@@ -42,39 +42,39 @@ pub(crate) struct Slot {
 
 /// A result that is over.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    pub(crate) meta: Meta,
-    pub(crate) checks: Option<Checks>,
+pub(crate) struct ResultEntry {
+    pub(crate) meta: ResultMeta,
+    pub(crate) checks: Option<ChecksFile>,
 }
 
-impl Store {
+impl ResultStore {
     pub(crate) fn at(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
     /// Makes the folder of a new result, which no other harness has.
-    pub(crate) fn begin(&self, case: &str) -> Result<Slot, Fault> {
+    pub(crate) fn begin(&self, case: &str) -> Result<ResultSlot, EvalError> {
         let parent = self.folder.join(case);
-        fs::create_dir_all(&parent).map_err(|error| Fault::file("making the folder", &parent, &error))?;
+        fs::create_dir_all(&parent).map_err(|error| EvalError::file("making the folder", &parent, &error))?;
         let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ-").to_string();
         let made = tempfile::Builder::new().prefix(&time).rand_bytes(6).tempdir_in(&parent);
-        let folder = made.map_err(|error| Fault::file("making a folder in", &parent, &error))?.keep();
-        let failed = |error: io::Error| Fault::file("locking", &folder, &error);
+        let folder = made.map_err(|error| EvalError::file("making a folder in", &parent, &error))?.keep();
+        let failed = |error: io::Error| EvalError::file("locking", &folder, &error);
         let lock = File::create(folder.join(LOCK)).map_err(failed)?;
         // Another harness that looks for lost results may hold it for a moment.
         lock.lock().map_err(failed)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.point_latest(case, &name)?;
-        Ok(Slot { folder, name, _lock: lock })
+        Ok(ResultSlot { folder, name, _lock: lock })
     }
 
     /// Two harnesses may do this at once; the link always leads to one of theirs.
-    fn point_latest(&self, case: &str, name: &str) -> Result<(), Fault> {
+    fn point_latest(&self, case: &str, name: &str) -> Result<(), EvalError> {
         let link = self.latest(case);
         let new = self.folder.join(case).join(name).join("latest");
         let target = Path::new(case).join(name);
         let made = symlink(target, &new).and_then(|()| fs::rename(&new, &link));
-        made.map_err(|error| Fault::file("making the link", &link, &error))
+        made.map_err(|error| EvalError::file("making the link", &link, &error))
     }
 
     /// Returns the link to the last result of a case that was begun.
@@ -83,7 +83,7 @@ impl Store {
     }
 
     /// Returns the ids of cases with results.
-    pub(crate) fn cases(&self) -> Result<Vec<String>, Fault> {
+    pub(crate) fn cases(&self) -> Result<Vec<String>, EvalError> {
         let mut cases: Vec<String> = folders(&self.folder)?
             .into_iter()
             .filter_map(|path| path.file_name()?.to_str().map(str::to_owned))
@@ -93,13 +93,13 @@ impl Store {
     }
 
     /// Reads the results of a case that are over, oldest first; those that are being written are left out.
-    pub(crate) fn read(&self, case: &str) -> Result<Vec<Entry>, Fault> {
+    pub(crate) fn read(&self, case: &str) -> Result<Vec<ResultEntry>, EvalError> {
         let folders = folders(&self.folder.join(case))?;
         folders.iter().filter_map(|folder| read_entry(folder).transpose()).collect()
     }
 
     /// Reads the results of some cases, or of all.
-    pub(crate) fn read_cases(&self, named: &[String]) -> Result<Vec<Entry>, Fault> {
+    pub(crate) fn read_cases(&self, named: &[String]) -> Result<Vec<ResultEntry>, EvalError> {
         let known = self.cases()?;
         if let Some(unknown) = named.iter().find(|case| !known.contains(case)) {
             return Err(self.unknown(unknown, &known));
@@ -112,14 +112,14 @@ impl Store {
         Ok(found)
     }
 
-    fn unknown(&self, case: &str, known: &[String]) -> Fault {
-        let meant = nearest_of(case, known);
+    fn unknown(&self, case: &str, known: &[String]) -> EvalError {
+        let meant = suggest_word(case, known);
         let message = format!("there are no results of `{case}` in {}{meant}", self.folder.display());
-        Fault::usage(message).hint("runner-eval list")
+        EvalError::usage(message).hint("runner-eval list")
     }
 
     /// Writes down that results were lost.
-    pub(crate) fn bury_lost(&self) -> Result<(), Fault> {
+    pub(crate) fn bury_lost(&self) -> Result<(), EvalError> {
         for case in self.cases()? {
             for folder in folders(&self.folder.join(case))?.iter().filter(|folder| !folder.join(META).exists()) {
                 // Held until this is done: another harness leaves it alone.
@@ -128,7 +128,7 @@ impl Store {
                     continue;
                 }
                 let _ = fs::remove_file(folder.join(LAB));
-                if let Ok(started) = read_json::<Started>(&folder.join(STARTED)) {
+                if let Ok(started) = read_json::<StartedFile>(&folder.join(STARTED)) {
                     write_json(&folder.join(META), &lost(&started, folder))?;
                 }
             }
@@ -137,7 +137,7 @@ impl Store {
     }
 
     /// Removes the results of exactly one case, and returns how many there were.
-    pub(crate) fn clean(&self, case: &str) -> Result<usize, Fault> {
+    pub(crate) fn clean(&self, case: &str) -> Result<usize, EvalError> {
         let known = self.cases()?;
         if !known.iter().any(|there| there == case) {
             return Err(self.unknown(case, &known));
@@ -149,7 +149,7 @@ impl Store {
             match lock_of_dead(result)? {
                 Some(lock) => locks.push(lock),
                 None => {
-                    return Err(Fault::new(format!("{} is being written: a run of {case} goes on", result.display())));
+                    return Err(EvalError::new(format!("{} is being written: a run of {case} goes on", result.display())));
                 }
             }
         }
@@ -158,21 +158,21 @@ impl Store {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         });
-        removed.map_err(|error| Fault::file("removing", &folder, &error))?;
+        removed.map_err(|error| EvalError::file("removing", &folder, &error))?;
         Ok(results.len())
     }
 }
 
-impl Slot {
+impl ResultSlot {
     /// Says what has begun.
-    pub(crate) fn start(&self, started: &Started) -> Result<(), Fault> {
+    pub(crate) fn start(&self, started: &StartedFile) -> Result<(), EvalError> {
         write_json(&self.folder.join(STARTED), started)
     }
 
     /// Leads to the lab as long as it is there.
-    pub(crate) fn show_lab(&self, lab: &Path) -> Result<(), Fault> {
+    pub(crate) fn show_lab(&self, lab: &Path) -> Result<(), EvalError> {
         let link = self.folder.join(LAB);
-        symlink(lab, &link).map_err(|error| Fault::file("making the link", &link, &error))
+        symlink(lab, &link).map_err(|error| EvalError::file("making the link", &link, &error))
     }
 
     pub(crate) fn hide_lab(&self) {
@@ -180,37 +180,37 @@ impl Slot {
     }
 
     /// Says how it came out; `meta.json` comes last, and makes the result one.
-    pub(crate) fn finish(&self, meta: &Meta, checks: &Checks) -> Result<(), Fault> {
+    pub(crate) fn finish(&self, meta: &ResultMeta, checks: &ChecksFile) -> Result<(), EvalError> {
         write_json(&self.folder.join(CHECKS), checks)?;
         write_json(&self.folder.join(META), meta)
     }
 }
 
-fn read_entry(folder: &Path) -> Result<Option<Entry>, Fault> {
+fn read_entry(folder: &Path) -> Result<Option<ResultEntry>, EvalError> {
     if folder.join(META).exists() {
         let checks = folder.join(CHECKS);
         let checks = if checks.exists() { Some(read_json(&checks)?) } else { None };
-        return Ok(Some(Entry { meta: read_json(&folder.join(META))?, checks }));
+        return Ok(Some(ResultEntry { meta: read_json(&folder.join(META))?, checks }));
     }
     // Between the making of the folder and this file nothing has been run.
-    let Ok(started) = read_json::<Started>(&folder.join(STARTED)) else { return Ok(None) };
+    let Ok(started) = read_json::<StartedFile>(&folder.join(STARTED)) else { return Ok(None) };
     let is_lost = lock_of_dead(folder)?.is_some();
-    Ok(is_lost.then(|| Entry { meta: lost(&started, folder), checks: None }))
+    Ok(is_lost.then(|| ResultEntry { meta: lost(&started, folder), checks: None }))
 }
 
 /// It ended at some time after its last file was written; that is as much as is known.
-fn lost(started: &Started, folder: &Path) -> Meta {
+fn lost(started: &StartedFile, folder: &Path) -> ResultMeta {
     let written = fs::metadata(folder.join(STARTED)).and_then(|found| found.modified()).ok();
     let ended = written.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(started.started_at);
-    let mut meta = Meta::of(started, Outcome::Error, Some(LOST.into()), ended.max(started.started_at));
+    let mut meta = ResultMeta::of(started, Outcome::Error, Some(LOST.into()), ended.max(started.started_at));
     meta.evidence.push(format!("process {} held the result and is gone", started.pid));
     meta
 }
 
 /// Returns the lock of a result that no harness holds.
-fn lock_of_dead(folder: &Path) -> Result<Option<File>, Fault> {
+fn lock_of_dead(folder: &Path) -> Result<Option<File>, EvalError> {
     let path = folder.join(LOCK);
-    let failed = |error: &io::Error| Fault::file("locking", &path, error);
+    let failed = |error: &io::Error| EvalError::file("locking", &path, error);
     let lock = match File::options().append(true).open(&path) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => File::create(&path).map_err(|error| failed(&error))?,
@@ -224,8 +224,8 @@ fn lock_of_dead(folder: &Path) -> Result<Option<File>, Fault> {
 }
 
 /// Returns the folders in a folder by name; none where it is missing. Links are not followed.
-fn folders(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
-    let failed = |error: io::Error| Fault::file("reading the folder", folder, &error);
+fn folders(folder: &Path) -> Result<Vec<PathBuf>, EvalError> {
+    let failed = |error: io::Error| EvalError::file("reading the folder", folder, &error);
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(failed)?,
@@ -241,19 +241,19 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
     Ok(found)
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Fault> {
-    let bytes = fs::read(path).map_err(|error| Fault::file("reading", path, &error))?;
-    serde_json::from_slice(&bytes).map_err(|error| Fault::new(format!("reading {}", path.display())).caused_by(&error))
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, EvalError> {
+    let bytes = fs::read(path).map_err(|error| EvalError::file("reading", path, &error))?;
+    serde_json::from_slice(&bytes).map_err(|error| EvalError::new(format!("reading {}", path.display())).caused_by(&error))
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Fault> {
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), EvalError> {
     let mut text = serde_json::to_string_pretty(value).expect("BUG: a result is plain data");
     text.push('\n');
     write_durably(path, text.as_bytes())
 }
 
 /// Writes a file so that others see it whole or not at all.
-pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
+pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), EvalError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
         file.write_all(bytes)?;
@@ -261,7 +261,7 @@ pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
         file.persist(path).map_err(|error| error.error)?;
         File::open(folder)?.sync_all()
     });
-    written.map_err(|error| Fault::file("writing", path, &error))
+    written.map_err(|error| EvalError::file("writing", path, &error))
 }
 
 #[cfg(test)]
@@ -269,8 +269,8 @@ mod tests {
     use super::*;
     use crate::results::{Digests, Versions};
 
-    fn started(case: &str, slot: &Slot) -> Started {
-        Started {
+    fn started(case: &str, slot: &ResultSlot) -> StartedFile {
+        StartedFile {
             schema: "runner/eval-started.v1".into(),
             case: case.into(),
             result: slot.name.clone(),
@@ -285,18 +285,18 @@ mod tests {
         }
     }
 
-    fn store() -> (tempfile::TempDir, Store) {
+    fn store() -> (tempfile::TempDir, ResultStore) {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::at(folder.path());
+        let store = ResultStore::at(folder.path());
         (folder, store)
     }
 
-    fn finished(store: &Store, case: &str) {
+    fn finished(store: &ResultStore, case: &str) {
         let slot = store.begin(case).expect("begins");
         let started = started(case, &slot);
         slot.start(&started).expect("starts");
-        let meta = Meta::of(&started, Outcome::Success, None, Timestamp::now());
-        slot.finish(&meta, &Checks { schema: String::new(), checks: Vec::new() }).expect("finishes");
+        let meta = ResultMeta::of(&started, Outcome::Success, None, Timestamp::now());
+        slot.finish(&meta, &ChecksFile { schema: String::new(), checks: Vec::new() }).expect("finishes");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::kit::Kit;
+use crate::kit::EvalKit;
 
 const GREEN: &str = "[config.guard]\ncommand = [\"true\"]\nbaseline = false\n";
 const DONE: &str = "[agent]\nscript = 'echo 1 >work; answer done \"Wrote the file.\"'\n";
@@ -15,7 +15,7 @@ const STAYS: &str = "[agent]\nscript = 'setsid sleep 600 & echo here >\"$ARRIVAL
 
 #[test]
 fn result_holds_the_run_with_its_branch_and_its_records() {
-    let kit = Kit::new();
+    let kit = EvalKit::new();
     kit.case("one", &format!("{GREEN}{DONE}[[checks]]\ntype = \"branch_verifies\"\n"));
     kit.eval(&["run", "one"]).exits(0);
     let result = kit.results().join("one_latest");
@@ -28,7 +28,7 @@ fn result_holds_the_run_with_its_branch_and_its_records() {
         [("meta.json", "eval-meta.v1"), ("checks.json", "eval-checks.v1"), ("started.json", "eval-started.v1")]
     {
         let text = fs::read_to_string(result.join(name)).expect("a file");
-        Kit::is_valid(schema, &serde_json::from_str(&text).expect("JSON"));
+        EvalKit::is_valid(schema, &serde_json::from_str(&text).expect("JSON"));
     }
     let clone = kit.git(&["clone", "--quiet", "--branch", "runner/one", "results/one_latest/branch.bundle", "clone"]);
     assert!(clone && kit.home.path().join("clone/work").is_file(), "the branch cannot be cloned");
@@ -36,7 +36,7 @@ fn result_holds_the_run_with_its_branch_and_its_records() {
 
 #[test]
 fn interrupted_run_leaves_nothing_alive_and_a_result_that_says_so() {
-    let kit = Kit::new();
+    let kit = EvalKit::new();
     kit.case("stays", &format!("{GREEN}{STAYS}[env]\nARRIVALS = \"{}\"\n", kit.arrivals().display()));
     let running = kit.start(&["run", "stays", "--runs", "3", "--json"]);
     kit.arrived();
@@ -53,7 +53,7 @@ fn interrupted_run_leaves_nothing_alive_and_a_result_that_says_so() {
 
 #[test]
 fn harness_that_is_killed_leaves_nothing_alive_and_its_result_counts_as_an_error() {
-    let kit = Kit::new();
+    let kit = EvalKit::new();
     kit.case("stays", &format!("{GREEN}{STAYS}[env]\nARRIVALS = \"{}\"\n", kit.arrivals().display()));
     let running = kit.start(&["run", "stays"]);
     kit.arrived();
@@ -71,7 +71,7 @@ fn harness_that_is_killed_leaves_nothing_alive_and_its_result_counts_as_an_error
 
 #[test]
 fn two_harnesses_at_once_do_not_meet() {
-    let kit = Kit::new();
+    let kit = EvalKit::new();
     kit.case("one", &format!("{GREEN}{DONE}"));
     let both = [kit.start(&["run", "one", "--runs", "2", "--jobs", "2"]), kit.start(&["run", "one", "--runs", "2"])];
     for running in both {
@@ -85,19 +85,19 @@ fn two_harnesses_at_once_do_not_meet() {
 #[test]
 fn check_that_kills_its_supervisor_does_not_outlive_it() {
     // Inside a namespace these are its own first processes alone.
-    kills_its_supervisor(&Kit::new(), "for pid in $PPID 1; do kill -KILL $pid; done");
+    kills_its_supervisor(&EvalKit::new(), "for pid in $PPID 1; do kill -KILL $pid; done");
 }
 
 #[test]
 fn check_that_kills_its_supervisor_does_not_outlive_it_on_a_machine_without_namespaces() {
-    let kit = Kit::new();
+    let kit = EvalKit::new();
     kit.home.install("unshare", "#!/bin/sh\nexit 1\n");
     kills_its_supervisor(&kit, "kill -KILL $PPID");
     let meta = fs::read_to_string(kit.results().join("kills_latest/meta.json")).expect("a result");
     assert!(meta.contains("\"containment\": \"walk\""), "{meta}");
 }
 
-fn kills_its_supervisor(kit: &Kit, kill: &str) {
+fn kills_its_supervisor(kit: &EvalKit, kill: &str) {
     let kill = format!("setsid sleep 600 & {kill}; kill -KILL 0");
     let check = format!("[[checks]]\ntype = \"command_succeeds\"\ncmd = [\"sh\", \"-c\", \"{kill}\"]\n");
     kit.case("kills", &format!("{GREEN}{DONE}{check}"));
@@ -108,7 +108,7 @@ fn kills_its_supervisor(kit: &Kit, kill: &str) {
 
 #[test]
 fn case_file_that_is_broken_is_told_with_its_place_and_runs_nothing() {
-    let kit = Kit::new();
+    let kit = EvalKit::new();
     kit.case("bad", "[[checks]]\ntype = \"file_exist\"\npath = \"x\"\n");
     let output = kit.eval(&["run", "bad"]);
     output.exits(2);
@@ -122,7 +122,7 @@ fn case_file_that_is_broken_is_told_with_its_place_and_runs_nothing() {
 
 #[test]
 fn configuration_that_the_runner_refuses_is_told_with_its_place_and_runs_nothing() {
-    let kit = Kit::new();
+    let kit = EvalKit::new();
     kit.case("good", &format!("{GREEN}{DONE}"));
     for (section, told) in [
         ("[config]\nmax_iteration = 3\n", "10:1: unknown key `max_iteration`"),
@@ -146,7 +146,7 @@ mod slow {
 
     #[test]
     fn every_shipped_case_with_a_scripted_agent_comes_out_as_it_expects() {
-        let kit = Kit::with_shipped_cases();
+        let kit = EvalKit::with_shipped_cases();
         let listed = kit.eval(&["list", "--json"]).exits(0).json();
         let cases: Vec<&Value> = listed["cases"].as_array().expect("a list").iter().collect();
         assert!(cases.iter().all(|case| case["broken"].is_null()), "{cases:#?}");
@@ -155,14 +155,14 @@ mod slow {
         assert!(scripted.len() >= 12 && cases.len() - scripted.len() >= 8, "{} of {}", scripted.len(), cases.len());
         let output = kit.eval(&[&["run", "--json", "--jobs", "3"], &scripted[..]].concat());
         let runs = output.exits(0).json();
-        Kit::is_valid("eval-runs.v1", &runs);
+        EvalKit::is_valid("eval-runs.v1", &runs);
         let outcomes: BTreeSet<&str> =
             runs["runs"].as_array().expect("runs").iter().filter_map(|run| run["outcome"].as_str()).collect();
         let every = ["error", "fail", "limit", "skipped", "stuck", "success", "timed_out"];
         assert_eq!(outcomes, BTreeSet::from(every));
         kit.nothing_is_left();
 
-        Kit::is_valid("eval-report.v1", &kit.eval(&["report", "--json"]).exits(0).json());
+        EvalKit::is_valid("eval-report.v1", &kit.eval(&["report", "--json"]).exits(0).json());
         let again = kit.eval(&["run", "--json", "--continue", scripted[0]]).exits(0).json();
         assert_eq!((again["there"].as_u64(), again["runs"].as_array().map(Vec::len)), (Some(1), Some(0)));
     }

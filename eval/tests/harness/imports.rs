@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::kit::Kit;
+use crate::kit::EvalKit;
 
 /// A session that mends the program.
 const MENDS: &str = "printf 'echo 4\\n' >add.sh; cat tests/* >seen.txt 2>&1; answer done \"Mended.\"";
@@ -14,14 +14,14 @@ const MENDS: &str = "printf 'echo 4\\n' >add.sh; cat tests/* >seen.txt 2>&1; ans
 const CHEATS: &str = "rm -r tests; ln -s /tmp tests; answer done \"Mended.\"";
 
 /// A home with a clone of a program that adds wrongly, and with the commit that has mended it since.
-struct Tasks {
-    kit: Kit,
+struct ImportFixture {
+    kit: EvalKit,
     base: String,
 }
 
-impl Tasks {
+impl ImportFixture {
     fn new() -> Self {
-        let tasks = Self { kit: Kit::new(), base: String::new() };
+        let tasks = Self { kit: EvalKit::new(), base: String::new() };
         let folder = tasks.repository();
         fs::create_dir_all(folder.join("tests")).expect("a folder");
         fs::write(folder.join("add.sh"), "echo 5\n").expect("a file");
@@ -63,7 +63,7 @@ impl Tasks {
         file.display().to_string()
     }
 
-    fn import(&self, list: &str) -> runner_testkit::Output {
+    fn import(&self, list: &str) -> runner_testkit::ProgramOutput {
         let [cases, clones] = ["cases", "clones"].map(|name| self.kit.home.path().join(name).display().to_string());
         let test = "tests/run {tests}";
         self.kit.eval(&["import", list, &cases, "--repos", &clones, "--guard", "true", "--test", test, "--json"])
@@ -84,9 +84,9 @@ impl Tasks {
 
 #[test]
 fn a_task_becomes_a_case_whose_tests_and_solution_no_session_sees() {
-    let tasks = Tasks::new();
+    let tasks = ImportFixture::new();
     let imported = tasks.import(&tasks.list(&[])).exits(0).json();
-    Kit::is_valid("eval-imported.v1", &imported);
+    EvalKit::is_valid("eval-imported.v1", &imported);
     assert_eq!(imported["cases"], json!(["acme__adder-1"]));
     tasks.played_by(MENDS);
     assert_eq!(tasks.outcome(), "success");
@@ -112,7 +112,7 @@ fn a_task_becomes_a_case_whose_tests_and_solution_no_session_sees() {
 
 #[test]
 fn tests_are_laid_over_what_a_session_has_put_in_their_place() {
-    let tasks = Tasks::new();
+    let tasks = ImportFixture::new();
     tasks.import(&tasks.list(&[])).exits(0);
     tasks.played_by(CHEATS);
     assert_eq!(tasks.outcome(), "fail");
@@ -121,7 +121,7 @@ fn tests_are_laid_over_what_a_session_has_put_in_their_place() {
 
 #[test]
 fn a_line_that_makes_no_case_is_named_and_leaves_nothing() {
-    let tasks = Tasks::new();
+    let tasks = ImportFixture::new();
     let refused = |over: &[(&str, serde_json::Value)], words: &str| {
         let said = tasks.import(&tasks.list(over));
         assert!(said.exits(2).stderr.contains("list.jsonl:2: ") && said.stderr.contains(words), "{}", said.stderr);

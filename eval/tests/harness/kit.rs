@@ -9,20 +9,20 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
-use runner_testkit::{Home, Output};
+use runner_testkit::{Home, ProgramOutput};
 use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-pub(crate) struct Kit {
+pub(crate) struct EvalKit {
     pub(crate) home: Home,
     shipped: bool,
 }
 
 /// A harness that runs.
-pub(crate) struct Running(Child);
+pub(crate) struct RunningHarness(Child);
 
-impl Kit {
+impl EvalKit {
     /// A home with an empty folder of cases.
     pub(crate) fn new() -> Self {
         let home = toolchains().into_iter().fold(Home::new(), |home, (name, value)| home.export(name, &value));
@@ -60,17 +60,17 @@ impl Kit {
         pipe.read_exact(&mut [0]).expect("the pipe can be read");
     }
 
-    pub(crate) fn eval(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn eval(&self, arguments: &[&str]) -> ProgramOutput {
         self.start(arguments).ended()
     }
 
-    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+    pub(crate) fn start(&self, arguments: &[&str]) -> RunningHarness {
         let mut command = self.home.command("runner-eval");
         let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
         let cases = if self.shipped { Path::new(shipped).to_owned() } else { self.home.path().join("cases") };
         command.arg("--cases").arg(cases).arg("--results").arg(self.results()).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running(command.spawn().expect("the harness can be started"))
+        RunningHarness(command.spawn().expect("the harness can be started"))
     }
 
     /// Whether a program is on the path of this home.
@@ -99,7 +99,7 @@ impl Kit {
 
     /// Waits until nothing belongs to this home any more.
     pub(crate) fn all_end(&self) {
-        self.home.all_gone_within(PATIENCE);
+        self.home.wait_all_gone(PATIENCE);
     }
 
     /// Nothing is alive, and what is left behind is in the folder of results alone.
@@ -126,16 +126,16 @@ fn toolchains() -> Vec<(&'static str, String)> {
         .collect()
 }
 
-impl Running {
+impl RunningHarness {
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.0.id()).expect("a process id");
         kill(Pid::from_raw(pid), signal).expect("the harness lives");
     }
 
     /// Waits for its end; a harness that hangs is ended by the profile's limit.
-    pub(crate) fn ended(self) -> Output {
+    pub(crate) fn ended(self) -> ProgramOutput {
         let output = self.0.wait_with_output().expect("the harness can be waited for");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Output { code: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+        ProgramOutput { code: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) }
     }
 }

@@ -4,10 +4,10 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::kit::Kit;
+use crate::kit::EvalKit;
 
 /// Writes the inputs and the agent, and asks.
-fn grid(kit: &Kit, role: &str, inputs: &[(&str, &str)], agent: &str) -> Value {
+fn grid(kit: &EvalKit, role: &str, inputs: &[(&str, &str)], agent: &str) -> Value {
     let folder = kit.home.path().join("prompts");
     fs::create_dir_all(&folder).expect("a folder");
     for (name, text) in inputs {
@@ -17,10 +17,10 @@ fn grid(kit: &Kit, role: &str, inputs: &[(&str, &str)], agent: &str) -> Value {
     ask(kit, role)
 }
 
-fn ask(kit: &Kit, role: &str) -> Value {
+fn ask(kit: &EvalKit, role: &str) -> Value {
     let asked = kit.eval(&["prompts", role, "--inputs", "prompts", "--json", "--command", "fake-agent"]);
     let grid = serde_json::from_str(&asked.stdout).unwrap_or_else(|_| panic!("{}", asked.stderr));
-    Kit::is_valid("eval-prompts.v1", &grid);
+    EvalKit::is_valid("eval-prompts.v1", &grid);
     kit.nothing_is_left();
     grid
 }
@@ -31,7 +31,7 @@ fn cells(grid: &Value) -> &[Value] {
 
 #[test]
 fn prompt_is_tried_with_every_input_once_and_kept() {
-    let kit = Kit::new();
+    let kit = EvalKit::new();
     let inputs = [
         ("typo.toml", "goal = \"Mend the typo.\"\nexpect = \"retry\"\n"),
         ("port.toml", "goal = \"Port it all.\"\nexpect = \"decomposed\"\n"),
@@ -54,7 +54,7 @@ printf '{"verdict": "%s", "reasons": ["Read."], "usage": {"in": 70, "out": 7}}' 
 
 #[test]
 fn reviewer_is_shown_the_work_of_a_session_that_does_not_count() {
-    let kit = Kit::new();
+    let kit = EvalKit::new();
     let head = "goal = \"There is a greeting.\"\nacceptance = [\"It greets by name.\"]\nguard = [\"test\", \"-f\", \"greet\"]\n";
     let inputs = [
         ("fine.toml", &*format!("{head}expect = \"accept\"\n[work]\ngreet = \"hello $1\\n\"\n")),
@@ -83,7 +83,7 @@ echo '{"status": "decomposed", "summary": "One part is back.", "usage": {"in": 5
 
 #[test]
 fn repair_follows_a_session_that_left_an_invalid_tree_and_does_not_count() {
-    let kit = Kit::new();
+    let kit = EvalKit::new();
     let inputs = [
         ("torn.toml", "goal = \"It is divided.\"\nexpect = \"decomposed\"\ntree = '{\"version\": 1, \"root\": oops'\n"),
         ("work.toml", "goal = \"This is for a reviewer.\"\n[work]\na = \"\"\n"),
@@ -98,7 +98,7 @@ fn repair_follows_a_session_that_left_an_invalid_tree_and_does_not_count() {
 
 #[test]
 fn repair_of_a_tree_that_is_valid_asks_nobody() {
-    let kit = Kit::new();
+    let kit = EvalKit::new();
     let root = json!({
         "id": "root", "order": 1, "title": "The goal", "goal": "g", "acceptance": [], "passes": false,
         "attempts": 0, "max_attempts": 3, "children": [],
@@ -115,7 +115,7 @@ mod slow {
 
     #[test]
     fn every_role_has_inputs_that_are_shipped() {
-        let kit = Kit::with_shipped_cases();
+        let kit = EvalKit::with_shipped_cases();
         kit.home.install("fake-agent", "#!/bin/sh\nexit 1\n");
         let roles = ["planner", "worker", "repair", "reviewer"];
         // The guard of what is to be reviewed is Python's.

@@ -26,11 +26,11 @@ use tokio_util::compat::Compat;
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// Both ends of a WebSocket over the daemon's socket.
-pub(super) type Halves = (Sender<Compat<UnixStream>>, Receiver<Compat<UnixStream>>);
+pub(super) type TransportHalves = (Sender<Compat<UnixStream>>, Receiver<Compat<UnixStream>>);
 
 /// A client for a few requests, any number of them at the same time.
 #[derive(Debug)]
-pub struct Brief {
+pub struct OneShotClient {
     sender: Mutex<Sender<Compat<UnixStream>>>,
     /// Held by the request that receives, for itself and for the others.
     receiver: Mutex<Receiver<Compat<UnixStream>>>,
@@ -38,8 +38,8 @@ pub struct Brief {
     next: AtomicU64,
 }
 
-impl Brief {
-    pub(super) fn new((sender, receiver): Halves) -> Self {
+impl OneShotClient {
+    pub(super) fn new((sender, receiver): TransportHalves) -> Self {
         let (sender, receiver) = (Mutex::new(sender), Mutex::new(receiver));
         Self { sender, receiver, waiting: StdMutex::default(), next: AtomicU64::new(0) }
     }
@@ -91,7 +91,7 @@ async fn receive(receiver: &mut Receiver<Compat<UnixStream>>) -> Result<Vec<u8>,
     }
 }
 
-impl ClientT for Brief {
+impl ClientT for OneShotClient {
     async fn notification<Params: ToRpcParams + Send>(&self, method: &str, params: Params) -> Result<(), Error> {
         let params = params.to_rpc_params()?;
         self.send(serde_json::to_string(&Notification::new(method.into(), params))?).await

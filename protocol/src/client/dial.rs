@@ -17,7 +17,7 @@ use tokio::net::UnixStream;
 
 use super::ConnectError;
 use super::address::Address;
-use super::brief::{Halves, REQUEST_TIMEOUT};
+use super::brief::{TransportHalves, REQUEST_TIMEOUT};
 use crate::paths::{Paths, PathsError};
 
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,14 +30,14 @@ const MAX_REPLY_BYTES: u32 = 32 << 20;
 const SUBSCRIPTION_BUFFER: usize = 1024;
 
 /// The sockets that a daemon may listen on.
-pub(super) struct Listeners {
+pub(super) struct SocketCandidates {
     /// The one that was named or derived.
     pub(super) socket: PathBuf,
     /// The one that the daemon of the same state folder announces.
     announced: Option<PathBuf>,
 }
 
-impl Listeners {
+impl SocketCandidates {
     /// Finds the sockets; `flag` is the one named on the command line.
     ///
     /// The environments of a login shell, cron and a service derive different sockets; the state folder is
@@ -56,7 +56,7 @@ impl Listeners {
 }
 
 /// Reaches the daemon, and returns by which socket. `None` means that nobody listens.
-pub(super) async fn reach(listeners: &Listeners) -> Result<Option<(Halves, Address)>, ConnectError> {
+pub(super) async fn reach(listeners: &SocketCandidates) -> Result<Option<(TransportHalves, Address)>, ConnectError> {
     for socket in listeners.all() {
         let at = Address::Socket(socket.clone());
         if let Some(stream) = dial(socket).await?
@@ -69,7 +69,7 @@ pub(super) async fn reach(listeners: &Listeners) -> Result<Option<(Halves, Addre
 }
 
 /// Connects to the first of the sockets on which somebody listens.
-pub(super) async fn dial_any(listeners: &Listeners) -> Result<Option<UnixStream>, ConnectError> {
+pub(super) async fn dial_any(listeners: &SocketCandidates) -> Result<Option<UnixStream>, ConnectError> {
     for socket in listeners.all() {
         if let Some(stream) = dial(socket).await? {
             return Ok(Some(stream));
@@ -96,7 +96,7 @@ pub(super) async fn dial(socket: &Path) -> Result<Option<UnixStream>, ConnectErr
 
 /// Makes a WebSocket of a connected stream; `None` if the listener went away, as a daemon that is
 /// ending does.
-pub(super) async fn speak(stream: UnixStream, at: &Address) -> Result<Option<Halves>, ConnectError> {
+pub(super) async fn speak(stream: UnixStream, at: &Address) -> Result<Option<TransportHalves>, ConnectError> {
     let failed = |reason: String| ConnectError::Handshake { at: at.clone(), reason };
     let url = Url::parse("ws://localhost/").map_err(|error| failed(error.to_string()))?;
     let transport = WsTransportClientBuilder::default()
@@ -112,7 +112,7 @@ pub(super) async fn speak(stream: UnixStream, at: &Address) -> Result<Option<Hal
 }
 
 /// Makes a client that takes subscriptions.
-pub(super) fn lasting((sender, receiver): Halves, at: &Address) -> Result<Client, ConnectError> {
+pub(super) fn lasting((sender, receiver): TransportHalves, at: &Address) -> Result<Client, ConnectError> {
     // The library's timer is a thread of its own, and panics where it cannot be started.
     thread::Builder::new().spawn(|| ()).map_err(ConnectError::Thread)?;
     let mut client = ClientBuilder::default()

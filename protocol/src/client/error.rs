@@ -11,7 +11,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, METHOD_NOT_FOUND_CODE};
 
 use super::address::Address;
-use super::ssh::LineError;
+use super::ssh::SshError;
 use crate::api::API_VERSION;
 use crate::error::{ERROR_CODE, ErrorData, ErrorKind, ExitStatus};
 use crate::paths::PathsError;
@@ -93,7 +93,7 @@ pub enum ConnectError {
     Start(#[from] StartError),
     /// Another machine could not be asked.
     #[error(transparent)]
-    Line(#[from] LineError),
+    Line(#[from] SshError),
 }
 
 /// Why the daemon could not be started.
@@ -101,7 +101,7 @@ pub enum ConnectError {
 pub enum StartError {
     /// The folder of the socket or of the state cannot be used.
     #[error(transparent)]
-    Folder(#[from] crate::private::FolderError),
+    Folder(#[from] crate::private::PrivateDirError),
     /// A file that the start needs cannot be used.
     #[error("cannot open {path}")]
     File {
@@ -175,7 +175,7 @@ impl ConnectError {
     pub fn is_absence(&self) -> bool {
         let nobody = i32::from(ExitStatus::NoDaemon.code());
         matches!(self, Self::NoDaemon { .. })
-            || matches!(self, Self::Line(LineError::There { code, .. }) if *code == nobody)
+            || matches!(self, Self::Line(SshError::There { code, .. }) if *code == nobody)
     }
 
     /// Returns what the user can do, naming the command.

@@ -17,14 +17,14 @@ const LIMIT: usize = 1 << 20;
 /// What is said.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Greeting {
+pub struct StdioGreeting {
     /// The version of the program that says it.
     pub version: String,
     /// Variables of the login that it runs in, for programs of a run that is started from elsewhere.
     pub environment: BTreeMap<String, String>,
 }
 
-impl Greeting {
+impl StdioGreeting {
     /// Describes this process; a variable that is not UTF-8 is left out.
     pub fn of_this_process(version: &str) -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
@@ -56,7 +56,7 @@ impl Greeting {
     }
 }
 
-fn greeting(line: &[u8]) -> Option<Greeting> {
+fn greeting(line: &[u8]) -> Option<StdioGreeting> {
     serde_json::from_slice(line.strip_prefix(MARK.as_bytes())?).ok()
 }
 
@@ -64,13 +64,13 @@ fn greeting(line: &[u8]) -> Option<Greeting> {
 mod tests {
     use super::*;
 
-    async fn read(bytes: &str) -> Option<Greeting> {
-        Greeting::read(&mut bytes.as_bytes()).await.unwrap()
+    async fn read(bytes: &str) -> Option<StdioGreeting> {
+        StdioGreeting::read(&mut bytes.as_bytes()).await.unwrap()
     }
 
     #[tokio::test]
     async fn a_greeting_is_found_behind_what_a_shell_has_printed() {
-        let greeting = Greeting { version: "1".into(), environment: [("HOME".into(), "/h\n".into())].into() };
+        let greeting = StdioGreeting { version: "1".into(), environment: [("HOME".into(), "/h\n".into())].into() };
         let found = read(&format!("Welcome!\n\n{}", greeting.line())).await.unwrap();
         assert_eq!((found.version.as_str(), found.environment["HOME"].as_str()), ("1", "/h\n"));
     }

@@ -21,7 +21,7 @@ const LONGEST_PAUSE_FAR: Duration = Duration::from_secs(10);
 
 /// What a link tells.
 #[derive(Debug)]
-pub enum News {
+pub enum StreamUpdate {
     /// A daemon answers, and its events follow.
     Connected(Arc<Connection>),
     /// Something happened.
@@ -36,27 +36,27 @@ pub enum News {
 
 /// The events of one daemon after the other.
 #[derive(Debug)]
-pub struct Link {
+pub struct EventStream {
     options: ConnectOptions,
     wanted: Subscription,
     /// The daemon that was followed last, and the event of it that comes next.
     daemon: Option<(u32, Timestamp)>,
     since: Option<u64>,
-    live: Option<Live>,
+    live: Option<LiveSubscription>,
     pause: Duration,
     /// Why the daemon could not be reached when that was told last.
     told: Option<String>,
 }
 
 #[derive(Debug)]
-struct Live {
+struct LiveSubscription {
     connection: Arc<Connection>,
     events: Stream<Event>,
     /// Whether the daemon has said that it goes down.
     is_ending: bool,
 }
 
-impl Link {
+impl EventStream {
     /// Wants these events of every daemon; `since` is the first of each, and those of one that was followed before go on
     /// where they were.
     pub fn new(options: ConnectOptions, wanted: Subscription) -> Self {
@@ -75,7 +75,7 @@ impl Link {
             (self.daemon, self.since) = (daemon, self.wanted.since);
         }
         let events = self.subscribe(&connection).await?;
-        self.live = Some(Live { connection, events, is_ending: false });
+        self.live = Some(LiveSubscription { connection, events, is_ending: false });
         (self.pause, self.told) = (FIRST_PAUSE, None);
         Ok(())
     }
@@ -110,20 +110,20 @@ impl Link {
     }
 
     /// Waits for the next piece of news. Nothing is lost where the waiting is given up.
-    pub async fn next(&mut self) -> News {
+    pub async fn next(&mut self) -> StreamUpdate {
         loop {
             let Some(live) = &mut self.live else { return self.reconnect().await };
             match live.events.next().await {
                 Some(Ok(event)) => {
                     live.is_ending |= event.kind == EventKind::Stopping;
                     self.since = self.since.max(Some(event.seq + 1));
-                    return News::Event(Box::new(event));
+                    return StreamUpdate::Event(Box::new(event));
                 }
-                Some(Err(_)) => return News::Unreadable,
+                Some(Err(_)) => return StreamUpdate::Unreadable,
                 None => {
                     if !self.resume().await {
                         self.live = None;
-                        return News::Lost;
+                        return StreamUpdate::Lost;
                     }
                 }
             }
@@ -132,7 +132,7 @@ impl Link {
 
     /// Subscribes again where no more than the subscription has ended.
     async fn resume(&mut self) -> bool {
-        let Some(Live { connection, is_ending, .. }) = &self.live else { return false };
+        let Some(LiveSubscription { connection, is_ending, .. }) = &self.live else { return false };
         let connection = Arc::clone(connection);
         if *is_ending {
             // It tells no more, and may take its time.
@@ -152,19 +152,19 @@ impl Link {
     }
 
     /// Looks for a daemon until there is one, or something to tell.
-    async fn reconnect(&mut self) -> News {
+    async fn reconnect(&mut self) -> StreamUpdate {
         loop {
             sleep(self.pause).await;
             let longest = if self.options.host.is_some() { LONGEST_PAUSE_FAR } else { LONGEST_PAUSE };
             self.pause = (self.pause * 2).min(longest);
             match self.connect().await {
-                Ok(connection) => return News::Connected(connection),
+                Ok(connection) => return StreamUpdate::Connected(connection),
                 Err(error) if error.is_absence() => {}
                 Err(error) => {
                     let why = Some(error.to_string());
                     if self.told != why {
                         self.told = why;
-                        return News::Unreachable(error);
+                        return StreamUpdate::Unreachable(error);
                     }
                 }
             }

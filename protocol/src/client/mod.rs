@@ -22,13 +22,13 @@ use jsonrpsee::core::client::Client;
 use tokio::net::UnixStream;
 
 pub use self::address::Address;
-pub use self::brief::Brief;
-use self::brief::Halves;
-use self::dial::Listeners;
+pub use self::brief::OneShotClient;
+use self::brief::TransportHalves;
+use self::dial::SocketCandidates;
 pub use self::error::{CallError, ConnectError, StartError};
-pub use self::greeting::Greeting;
-pub use self::link::{Link, News};
-pub use self::ssh::LineError;
+pub use self::greeting::StdioGreeting;
+pub use self::link::{EventStream, StreamUpdate};
+pub use self::ssh::SshError;
 pub use self::start::daemon_program;
 use crate::host::Host;
 use crate::paths::Paths;
@@ -58,15 +58,15 @@ pub struct ConnectOptions {
 pub struct Connection {
     client: Client,
     daemon: DaemonView,
-    reached: Reached,
+    reached: ConnectionRoute,
 }
 
 /// What a conversation goes over.
 #[derive(Debug)]
-struct Reached {
+struct ConnectionRoute {
     at: Address,
     /// The variables of the login on another machine, and the program that leads there.
-    login: Option<(BTreeMap<String, String>, ssh::Program)>,
+    login: Option<(BTreeMap<String, String>, ssh::SshProcess)>,
     /// Whether the daemon was started for it, on this machine.
     is_new: bool,
 }
@@ -122,9 +122,9 @@ impl Connection {
 /// # Errors
 ///
 /// Fails if no daemon answers and none can be started, or if it speaks another version.
-pub async fn ask<T>(options: &ConnectOptions, question: impl AsyncFnOnce(&Brief) -> T) -> Result<T, ConnectError> {
+pub async fn ask<T>(options: &ConnectOptions, question: impl AsyncFnOnce(&OneShotClient) -> T) -> Result<T, ConnectError> {
     let (halves, reached) = reach(options).await?;
-    let client = Brief::new(halves);
+    let client = OneShotClient::new(halves);
     let answer = async { Ok(question(&client).await) };
     let (_, answer) = tokio::try_join!(handshake::exchange(&client, options, &reached.at), answer)?;
     Ok(answer)
@@ -136,27 +136,27 @@ pub async fn ask<T>(options: &ConnectOptions, question: impl AsyncFnOnce(&Brief)
 ///
 /// Fails if nobody listens and no daemon can be started.
 pub async fn stream(options: &ConnectOptions) -> Result<UnixStream, ConnectError> {
-    let listeners = Listeners::find(options.socket.as_deref())?;
+    let listeners = SocketCandidates::find(options.socket.as_deref())?;
     match dial::dial_any(&listeners).await? {
         Some(stream) => Ok(stream),
         None => start(options, listeners).await.map(|(stream, _)| stream),
     }
 }
 
-async fn reach(options: &ConnectOptions) -> Result<(Halves, Reached), ConnectError> {
+async fn reach(options: &ConnectOptions) -> Result<(TransportHalves, ConnectionRoute), ConnectError> {
     if let Some(host) = &options.host {
         return reach_far(host, options).await;
     }
-    let listeners = Listeners::find(options.socket.as_deref())?;
+    let listeners = SocketCandidates::find(options.socket.as_deref())?;
     if let Some((halves, at)) = dial::reach(&listeners).await? {
-        return Ok((halves, Reached { at, login: None, is_new: false }));
+        return Ok((halves, ConnectionRoute { at, login: None, is_new: false }));
     }
     let (stream, at) = start(options, listeners).await?;
     let halves = dial::speak(stream, &at).await?.ok_or_else(|| ConnectError::closed(&at))?;
-    Ok((halves, Reached { at, login: None, is_new: true }))
+    Ok((halves, ConnectionRoute { at, login: None, is_new: true }))
 }
 
-async fn start(options: &ConnectOptions, listeners: Listeners) -> Result<(UnixStream, Address), ConnectError> {
+async fn start(options: &ConnectOptions, listeners: SocketCandidates) -> Result<(UnixStream, Address), ConnectError> {
     if !options.spawn {
         return Err(ConnectError::NoDaemon { socket: listeners.socket });
     }
@@ -166,12 +166,12 @@ async fn start(options: &ConnectOptions, listeners: Listeners) -> Result<(UnixSt
 }
 
 /// Goes to another machine; once more where the daemon there was just ending.
-async fn reach_far(host: &Host, options: &ConnectOptions) -> Result<(Halves, Reached), ConnectError> {
+async fn reach_far(host: &Host, options: &ConnectOptions) -> Result<(TransportHalves, ConnectionRoute), ConnectError> {
     let at = Address::Host(host.clone());
     for _ in 0..2 {
-        let ssh::Line { stream, environment, program } = ssh::open(host, options).await?;
+        let ssh::SshConnection { stream, environment, program } = ssh::open(host, options).await?;
         if let Some(halves) = dial::speak(stream, &at).await? {
-            return Ok((halves, Reached { at, login: Some((environment, program)), is_new: false }));
+            return Ok((halves, ConnectionRoute { at, login: Some((environment, program)), is_new: false }));
         }
     }
     Err(ConnectError::closed(&at))

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::ConnectOptions;
-use super::greeting::Greeting;
+use super::greeting::StdioGreeting;
 use crate::error::ExitStatus;
 use crate::host::Host;
 use crate::startup::MARK_VARIABLE;
@@ -43,7 +43,7 @@ const NOT_FOUND: i32 = 127;
 
 /// Why there is no line to another machine.
 #[derive(Debug, thiserror::Error)]
-pub enum LineError {
+pub enum SshError {
     /// A process of an iteration has no business on other machines.
     #[error("{host} is not asked from inside an iteration")]
     InsideIteration {
@@ -120,7 +120,7 @@ fn said(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(": {words}") }
 }
 
-impl LineError {
+impl SshError {
     /// Returns what the user can do, naming the command.
     pub(super) fn hint(&self) -> Option<String> {
         match self {
@@ -157,41 +157,41 @@ impl LineError {
 
 /// A line, and the login at its other end.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct SshConnection {
     /// What is spoken through.
     pub(super) stream: UnixStream,
     /// The variables of the login there.
     pub(super) environment: BTreeMap<String, String>,
     /// The program.
-    pub(super) program: Program,
+    pub(super) program: SshProcess,
 }
 
 /// The program of a line, which is killed when nobody needs the line any more.
 #[derive(Debug)]
-pub(super) struct Program(JoinHandle<()>);
+pub(super) struct SshProcess(JoinHandle<()>);
 
-impl Drop for Program {
+impl Drop for SshProcess {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 /// Makes a line to the daemon of a machine.
-pub(super) async fn open(host: &Host, options: &ConnectOptions) -> Result<Line, LineError> {
+pub(super) async fn open(host: &Host, options: &ConnectOptions) -> Result<SshConnection, SshError> {
     if env::var_os(MARK_VARIABLE).is_some() {
-        return Err(LineError::InsideIteration { host: host.clone() });
+        return Err(SshError::InsideIteration { host: host.clone() });
     }
     open_within(PATIENCE, host, options).await
 }
 
-async fn open_within(patience: Duration, host: &Host, options: &ConnectOptions) -> Result<Line, LineError> {
-    let broken = |source| LineError::Io { host: host.clone(), source };
+async fn open_within(patience: Duration, host: &Host, options: &ConnectOptions) -> Result<SshConnection, SshError> {
+    let broken = |source| SshError::Io { host: host.clone(), source };
     let (mut stream, theirs) = pair().map_err(broken)?;
     let (child, words) = spawn(host, options, theirs)?;
-    match timeout(patience, Greeting::read(&mut stream)).await {
+    match timeout(patience, StdioGreeting::read(&mut stream)).await {
         Ok(Ok(Some(greeting))) => {
-            let program = Program(tokio::spawn(keep(child, words)));
-            Ok(Line { stream, environment: greeting.environment, program })
+            let program = SshProcess(tokio::spawn(keep(child, words)));
+            Ok(SshConnection { stream, environment: greeting.environment, program })
         }
         Ok(Ok(None)) => {
             drop(stream);
@@ -200,7 +200,7 @@ async fn open_within(patience: Duration, host: &Host, options: &ConnectOptions) 
         Ok(Err(error)) => Err(broken(error)),
         Err(_) => {
             end(child).await;
-            Err(LineError::Silent { host: host.clone(), seconds: patience.as_secs(), words: words.last().await })
+            Err(SshError::Silent { host: host.clone(), seconds: patience.as_secs(), words: words.last().await })
         }
     }
 }
@@ -212,8 +212,8 @@ fn pair() -> io::Result<(UnixStream, OwnedFd)> {
 }
 
 /// Starts ssh with the fixed command at its other end. All words of it are constants or checked by [`Host`].
-fn spawn(host: &Host, options: &ConnectOptions, ends: OwnedFd) -> Result<(Child, Words), LineError> {
-    let failed = |source| LineError::Spawn { host: host.clone(), source };
+fn spawn(host: &Host, options: &ConnectOptions, ends: OwnedFd) -> Result<(Child, StderrTail), SshError> {
+    let failed = |source| SshError::Spawn { host: host.clone(), source };
     let mut command = Command::new("ssh");
     command.arg("-T");
     if options.unattended {
@@ -225,12 +225,12 @@ fn spawn(host: &Host, options: &ConnectOptions, ends: OwnedFd) -> Result<(Child,
     }
     command.stdin(ends.try_clone().map_err(failed)?).stdout(ends).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().map_err(failed)?;
-    let words = Words::of(child.stderr.take());
+    let words = StderrTail::of(child.stderr.take());
     Ok((child, words))
 }
 
 /// Keeps the program, whose end is seen at the other end of the pair.
-async fn keep(mut child: Child, _words: Words) {
+async fn keep(mut child: Child, _words: StderrTail) {
     // Whoever speaks through it hears of its end.
     let _ = child.wait().await;
 }
@@ -246,28 +246,28 @@ async fn end(mut child: Child) {
 }
 
 /// Tells why a program has ended, from its exit code and its words.
-async fn ended(host: &Host, mut child: Child, words: Words) -> LineError {
+async fn ended(host: &Host, mut child: Child, words: StderrTail) -> SshError {
     let host = host.clone();
     let status = match timeout(LAST_STEPS, child.wait()).await {
         Ok(Ok(status)) => status,
-        Ok(Err(source)) => return LineError::Io { host, source },
-        Err(_) => return LineError::Silent { host, seconds: LAST_STEPS.as_secs(), words: words.last().await },
+        Ok(Err(source)) => return SshError::Io { host, source },
+        Err(_) => return SshError::Silent { host, seconds: LAST_STEPS.as_secs(), words: words.last().await },
     };
     let words = words.last().await;
-    match (status.code(), Told::find(&words)) {
-        (Some(SSH_FAILED), _) => LineError::Ssh { host, words },
-        (Some(NOT_FOUND), _) => LineError::NotFound { host, words },
-        (Some(code), Some(Told { message, causes, hint })) => {
+    match (status.code(), RemoteError::find(&words)) {
+        (Some(SSH_FAILED), _) => SshError::Ssh { host, words },
+        (Some(NOT_FOUND), _) => SshError::NotFound { host, words },
+        (Some(code), Some(RemoteError { message, causes, hint })) => {
             let message = [vec![message], causes].concat().join(": ");
-            LineError::There { host, code, message, hint }
+            SshError::There { host, code, message, hint }
         }
-        (_, _) => LineError::Ended { host, status, words },
+        (_, _) => SshError::Ended { host, status, words },
     }
 }
 
 /// What the client there says on standard error, with `--json`.
 #[derive(Debug, Deserialize)]
-struct Told {
+struct RemoteError {
     message: String,
     #[serde(default)]
     causes: Vec<String>,
@@ -275,24 +275,24 @@ struct Told {
 }
 
 #[derive(Debug, Deserialize)]
-struct Outer {
-    error: Told,
+struct RemoteErrorObject {
+    error: RemoteError,
 }
 
-impl Told {
+impl RemoteError {
     fn find(words: &str) -> Option<Self> {
-        words.lines().rev().find_map(|line| serde_json::from_str::<Outer>(line).ok()).map(|outer| outer.error)
+        words.lines().rev().find_map(|line| serde_json::from_str::<RemoteErrorObject>(line).ok()).map(|outer| outer.error)
     }
 }
 
 /// What a program says on standard error, of which the end is kept.
 #[derive(Debug)]
-struct Words {
+struct StderrTail {
     end: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
 
-impl Words {
+impl StderrTail {
     fn of(stream: Option<ChildStderr>) -> Self {
         let end = Arc::default();
         Self { reader: tokio::spawn(listen(stream, Arc::clone(&end))), end }
@@ -306,7 +306,7 @@ impl Words {
     }
 }
 
-impl Drop for Words {
+impl Drop for StderrTail {
     fn drop(&mut self) {
         self.reader.abort();
     }

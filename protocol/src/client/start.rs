@@ -82,11 +82,11 @@ async fn start_alone(paths: &Paths, program: &Path, deadline: Instant) -> Result
             return Ok(stream);
         }
         let reason = match launch(paths, program, deadline).await? {
-            Launched::Ready => match dial(&paths.socket).await? {
+            LaunchOutcome::Ready => match dial(&paths.socket).await? {
                 Some(stream) => return Ok(stream),
                 None => format!("it said that it is ready, but nobody listens on {}", paths.socket.display()),
             },
-            Launched::Occupied(reason) => reason,
+            LaunchOutcome::Occupied(reason) => reason,
         };
         if Instant::now() + pause >= deadline {
             return Err(StartError::Reported { program: program.to_owned(), reason }.into());
@@ -97,13 +97,13 @@ async fn start_alone(paths: &Paths, program: &Path, deadline: Instant) -> Result
 }
 
 /// How a start went.
-enum Launched {
+enum LaunchOutcome {
     Ready,
     /// Another daemon is in its place; the reason it gave.
     Occupied(String),
 }
 
-async fn launch(paths: &Paths, program: &Path, deadline: Instant) -> Result<Launched, StartError> {
+async fn launch(paths: &Paths, program: &Path, deadline: Instant) -> Result<LaunchOutcome, StartError> {
     let log = paths.startup_log();
     let mut child = spawn(paths, program, open_log(&log)?)?;
     let program = program.to_owned();
@@ -111,7 +111,7 @@ async fn launch(paths: &Paths, program: &Path, deadline: Instant) -> Result<Laun
         return Err(StartError::Slow { program, seconds: READY_WITHIN.as_secs(), tail: tail(&log), log });
     };
     if line.as_deref() == Some(startup::READY) {
-        return Ok(Launched::Ready);
+        return Ok(LaunchOutcome::Ready);
     }
     let reason = line.as_deref().and_then(|line| line.strip_prefix(startup::FAILED)).map(str::to_owned);
     let Ok(Ok(status)) = timeout(READY_WITHIN, child.wait()).await else {
@@ -120,7 +120,7 @@ async fn launch(paths: &Paths, program: &Path, deadline: Instant) -> Result<Laun
     };
     match reason {
         reason if status.code() == Some(startup::EXIT_OCCUPIED.into()) => {
-            Ok(Launched::Occupied(reason.unwrap_or_else(|| "another daemon runs".into())))
+            Ok(LaunchOutcome::Occupied(reason.unwrap_or_else(|| "another daemon runs".into())))
         }
         Some(reason) => Err(StartError::Reported { program, reason }),
         None => Err(StartError::Died { program, status, tail: tail(&log), log }),

@@ -10,7 +10,7 @@ use protocol::answer::SessionUsage;
 use protocol::api::API_VERSION;
 use protocol::bisect::{BisectPoint, PointKind, PointsParams, PointsReply, TryParams, TryReply};
 use protocol::branch::{BranchState, BranchView};
-use protocol::command::Ways;
+use protocol::command::NextSteps;
 use protocol::delivery::{DescribeParams, DescribeReply, FeedbackItem, FeedbackKind, FeedbackParams, FeedbackReply};
 use protocol::doctor::{AgentFacts, AgentFitness, GuardFiles, RepositoryFacts};
 use protocol::event::{Activity, ActivityKind, Event, EventKind};
@@ -33,7 +33,7 @@ use protocol::request::{
     LogParams, LogStream, NoteParams, PauseParams, QuestionsParams, RerunParams, ResumeParams, RetryParams,
     SigningKeyParams, StartParams, StepParams, Subscription, ValidateParams, VerifyParams, VouchParams,
 };
-use protocol::review::{ApproveParams, PendingReview, RejectParams, Word};
+use protocol::review::{ApproveParams, PendingReview, RejectParams, ReviewStatement};
 use protocol::state::UsageTotal;
 use protocol::tree::{Node, TaskTree};
 use protocol::verify::{
@@ -247,7 +247,7 @@ fn summary(state: RunStatus) -> RunSummary {
     }
 }
 
-fn stopped(state: RunStatus, message: &str, ways: impl Into<Ways>) -> RunSummary {
+fn stopped(state: RunStatus, message: &str, ways: impl Into<NextSteps>) -> RunSummary {
     let reason = StopReason::new(message, ways);
     RunSummary { reason: Some(reason), ..summary(state) }
 }
@@ -656,7 +656,7 @@ fn audited() -> AuditReport {
             iter: 7,
             node: "root.2".into(),
             verdict: ReviewVerdict::Accept,
-            text: Word { on: &pending_review(), verdict: ReviewVerdict::Accept, reason: "" }.to_string(),
+            text: ReviewStatement { on: &pending_review(), verdict: ReviewVerdict::Accept, reason: "" }.to_string(),
             signature: None,
         }],
         reviewed: None,

@@ -7,12 +7,12 @@ use protocol::view::{IterationView, StatusView};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::parcel::{EACH, Piece, excerpt, written};
+use super::parcel::{EACH, BundlePiece, excerpt, written};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::routes::TEXTS;
-use crate::source::Located;
-use crate::target::{Iter, Target};
+use crate::source::LocatedRun;
+use crate::target::{IterationId, RequestTarget};
 use crate::wire::Shortened;
 
 /// Texts of an iteration that are read at once.
@@ -20,23 +20,23 @@ const AT_ONCE: usize = 4;
 
 /// A run that is written.
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(super) struct ExportedRun {
     pub(super) repo: String,
     pub(super) run: String,
-    here: Located,
+    here: LocatedRun,
     status: StatusView,
 }
 
-impl Subject {
+impl ExportedRun {
     /// Finds a run, an isolated one in its workspace.
-    pub(super) async fn find(app: &App, run: Option<&str>) -> Result<Self, Problem> {
-        let target = |repo, run: Option<&str>| Target { repo, run: run.map(str::to_owned), ..Target::default() };
+    pub(super) async fn find(app: &App, run: Option<&str>) -> Result<Self, ApiProblem> {
+        let target = |repo, run: Option<&str>| RequestTarget { repo, run: run.map(str::to_owned), ..RequestTarget::default() };
         let all = app.repositories().await?;
         let around = all.iter().find(|view| view.repo.source_id.is_none()).or(all.first());
         let around = around.map(|view| view.repo.id.clone());
         let status = app.locate(target(around, run)).await?.status().await?;
         let Some(found) = &status.run else {
-            return Err(Problem::not_found("there is no run here").hint("runnerctl queue"));
+            return Err(ApiProblem::not_found("there is no run here").hint("runnerctl queue"));
         };
         let (run, path) = (found.summary.id.clone(), found.summary.path.clone());
         let home = all.into_iter().find(|view| view.repo.path == path);
@@ -50,7 +50,7 @@ impl Subject {
     }
 
     /// Returns what is told of the run as a whole, and its iterations, oldest first.
-    pub(super) async fn whole(&self) -> Result<(Vec<Piece>, Vec<IterationView>), Problem> {
+    pub(super) async fn whole(&self) -> Result<(Vec<BundlePiece>, Vec<IterationView>), ApiProblem> {
         let iterations = self.at(None).iterations().await?;
         let mut pieces = vec![
             reply("run-state", &self.status),
@@ -76,13 +76,13 @@ impl Subject {
     }
 
     /// Returns how an iteration ended; nothing where its record is gone.
-    pub(super) async fn outcome(&self, iter: Iter) -> Result<Vec<Piece>, Problem> {
+    pub(super) async fn outcome(&self, iter: IterationId) -> Result<Vec<BundlePiece>, ApiProblem> {
         let found: Option<IterationReply> = there(self.at(Some(iter)).iteration().await)?;
         Ok(found.iter().map(|found| reply(&named(iter), found)).collect())
     }
 
     /// Returns what an iteration has left to read.
-    pub(super) async fn texts(&self, iter: Iter) -> Result<Vec<Piece>, Problem> {
+    pub(super) async fn texts(&self, iter: IterationId) -> Result<Vec<BundlePiece>, ApiProblem> {
         let read = TEXTS.map(|text| Box::pin(self.text(iter, text)));
         let read: Vec<_> = stream::iter(read).buffered(AT_ONCE).collect().await;
         let mut pieces = self.steps(iter).await?;
@@ -92,19 +92,19 @@ impl Subject {
         Ok(pieces)
     }
 
-    async fn text(&self, iter: Iter, (name, log): (&str, LogStream)) -> Result<Option<Piece>, Problem> {
+    async fn text(&self, iter: IterationId, (name, log): (&str, LogStream)) -> Result<Option<BundlePiece>, ApiProblem> {
         let Some(text) = there(self.at(Some(iter)).text(log).await)? else { return Ok(None) };
         let ends = text.ends(EACH as u64).await;
         let ends =
-            ends.map_err(|error| Problem::fault(format!("reading {name} of iteration {}: {error}", title(iter))))?;
+            ends.map_err(|error| ApiProblem::fault(format!("reading {name} of iteration {}: {error}", title(iter))))?;
         let (text, kept) = excerpt(&ends, matches!(log, LogStream::Diff));
         let shortened =
             (kept < ends.size).then(|| Shortened { iter: title(iter), text: name.into(), bytes: ends.size, kept });
-        Ok(Some(Piece::Text(format!("{}/{name}", named(iter)), text, shortened)))
+        Ok(Some(BundlePiece::Text(format!("{}/{name}", named(iter)), text, shortened)))
     }
 
     /// Returns what the agent did, the newest steps that fit.
-    async fn steps(&self, iter: Iter) -> Result<Vec<Piece>, Problem> {
+    async fn steps(&self, iter: IterationId) -> Result<Vec<BundlePiece>, ApiProblem> {
         let mut found = ActivityReply { steps: Vec::new(), next_offset: 0, complete: true };
         loop {
             let rest = self.here.at(Some(iter), found.next_offset);
@@ -126,29 +126,29 @@ impl Subject {
         Ok(vec![reply(&format!("{}/activity", named(iter)), &found)])
     }
 
-    fn at(&self, iter: Option<Iter>) -> Located {
+    fn at(&self, iter: Option<IterationId>) -> LocatedRun {
         self.here.at(iter, 0)
     }
 }
 
 /// What is not there is none.
-fn there<T>(found: Result<T, Problem>) -> Result<Option<T>, Problem> {
+fn there<T>(found: Result<T, ApiProblem>) -> Result<Option<T>, ApiProblem> {
     match found {
         Err(problem) if problem.is_not_found() => Ok(None),
         found => found.map(Some),
     }
 }
 
-fn reply(name: &str, reply: &impl Serialize) -> Piece {
-    Piece::Reply(name.to_owned(), serde_json::to_value(reply).unwrap_or(Value::Null))
+fn reply(name: &str, reply: &impl Serialize) -> BundlePiece {
+    BundlePiece::Reply(name.to_owned(), serde_json::to_value(reply).unwrap_or(Value::Null))
 }
 
 /// Returns an iteration as pages name it.
-pub(super) fn title(iter: Iter) -> String {
-    let Iter { number, wait } = iter;
+pub(super) fn title(iter: IterationId) -> String {
+    let IterationId { number, wait } = iter;
     wait.map_or_else(|| number.to_string(), |wait| format!("{number}.w{wait}"))
 }
 
-fn named(iter: Iter) -> String {
+fn named(iter: IterationId) -> String {
     format!("iterations/{}", title(iter))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::text::Ends;
+use crate::text::TextEnds;
 use crate::wire::Shortened;
 
 /// Bytes of one text in a file.
@@ -13,7 +13,7 @@ pub(super) const EACH: usize = 512 * 1024;
 
 /// A piece that a file may hold.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum BundlePiece {
     /// A reply that is JSON.
     Reply(String, Value),
     /// A text, and what of it is missing.
@@ -22,28 +22,28 @@ pub(super) enum Piece {
 
 /// Pieces as far as there is room for them.
 #[derive(Debug)]
-pub(super) struct Parcel {
+pub(super) struct ExportBundle {
     room: usize,
     pub(super) replies: BTreeMap<String, Value>,
     pub(super) texts: BTreeMap<String, String>,
     pub(super) shortened: Vec<Shortened>,
 }
 
-impl Parcel {
+impl ExportBundle {
     /// Begins one that takes so many bytes.
     pub(super) fn new(room: usize) -> Self {
         Self { room, replies: BTreeMap::new(), texts: BTreeMap::new(), shortened: Vec::new() }
     }
 
     /// Takes all pieces, or none where they do not fit together; returns whether it did.
-    pub(super) fn take(&mut self, pieces: Vec<Piece>) -> bool {
-        let size: usize = pieces.iter().map(Piece::size).sum();
+    pub(super) fn take(&mut self, pieces: Vec<BundlePiece>) -> bool {
+        let size: usize = pieces.iter().map(BundlePiece::size).sum();
         let Some(room) = self.room.checked_sub(size) else { return false };
         self.room = room;
         for piece in pieces {
             match piece {
-                Piece::Reply(name, reply) => drop(self.replies.insert(name, reply)),
-                Piece::Text(name, text, shortened) => {
+                BundlePiece::Reply(name, reply) => drop(self.replies.insert(name, reply)),
+                BundlePiece::Text(name, text, shortened) => {
                     self.shortened.extend(shortened);
                     self.texts.insert(name, text);
                 }
@@ -53,7 +53,7 @@ impl Parcel {
     }
 }
 
-impl Piece {
+impl BundlePiece {
     fn size(&self) -> usize {
         // A colon and a comma.
         let size = |name: &str, value: usize| written(name).len() + value + 2;
@@ -72,7 +72,7 @@ pub(super) fn written(value: &(impl Serialize + ?Sized)) -> String {
 
 /// Returns what a file holds of a text, and how many bytes of it: all, else its ends up to [`EACH`] as written, in whole lines
 /// around a line that says how much is missing. Of a `head_only` text the beginning alone makes sense.
-pub(super) fn excerpt(ends: &Ends, head_only: bool) -> (String, u64) {
+pub(super) fn excerpt(ends: &TextEnds, head_only: bool) -> (String, u64) {
     if ends.tail.is_empty() {
         let whole = String::from_utf8_lossy(&ends.head);
         if written(&*whole).len() <= EACH {
@@ -110,8 +110,8 @@ fn whole_lines_of_tail(bytes: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Ends {
-        Ends { head: text.into(), tail: Vec::new(), size: text.len() as u64 }
+    fn of(text: &str) -> TextEnds {
+        TextEnds { head: text.into(), tail: Vec::new(), size: text.len() as u64 }
     }
 
     #[test]
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn a_parcel_takes_what_fits_together_and_nothing_of_the_rest() {
-        let text = |name: &str, bytes| Piece::Text(name.into(), "x".repeat(bytes), None);
-        let mut parcel = Parcel::new(100);
+        let text = |name: &str, bytes| BundlePiece::Text(name.into(), "x".repeat(bytes), None);
+        let mut parcel = ExportBundle::new(100);
         assert!(parcel.take(vec![text("a", 40)]));
         assert!(!parcel.take(vec![text("b", 10), text("c", 60)]), "together they are too much");
         assert!(parcel.take(vec![text("d", 40)]));

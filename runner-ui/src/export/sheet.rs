@@ -8,23 +8,23 @@ use sha2::{Digest as _, Sha256};
 
 use super::parcel::written;
 use crate::assets::embedded;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::wire::RunFile;
 
 /// What the page is made of.
 #[derive(Debug)]
-pub(super) struct Sheet {
+pub(super) struct PageTemplate {
     script: String,
     style: String,
 }
 
-impl Sheet {
+impl PageTemplate {
     /// Takes the page of this program.
-    pub(super) fn embedded() -> Result<Self, Problem> {
+    pub(super) fn embedded() -> Result<Self, ApiProblem> {
         Self::of(embedded())
     }
 
-    fn of(files: impl Iterator<Item = (String, Vec<u8>)>) -> Result<Self, Problem> {
+    fn of(files: impl Iterator<Item = (String, Vec<u8>)>) -> Result<Self, ApiProblem> {
         let (mut scripts, mut styles) = (Vec::new(), Vec::new());
         for (name, bytes) in files {
             match name.rsplit_once('.').map(|(_, kind)| kind) {
@@ -35,7 +35,7 @@ impl Sheet {
         }
         let (Some(script), Some(style)) = (only(scripts, "script"), only(styles, "style")) else {
             let message = "this build of runner-ui has no page that a file could hold";
-            return Err(Problem::not_found(message).hint("runnerctl ui"));
+            return Err(ApiProblem::not_found(message).hint("runnerctl ui"));
         };
         Ok(Self { script, style })
     }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_policy_names_the_two_texts_and_lets_nothing_else_in() {
-        let sheet = Sheet::of(files("go()", "p{}")).expect("a page");
+        let sheet = PageTemplate::of(files("go()", "p{}")).expect("a page");
         let shown = RunFile {
             version: "1".into(),
             made_at: "2026-01-02T03:04:05Z".parse().expect("a time"),
@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn a_page_that_cannot_stand_in_a_file_is_refused() {
         for (script, style) in [("'</SCRIPT>'", ""), ("'<script>'", ""), ("a\r\nb", ""), ("", "</style>")] {
-            Sheet::of(files(script, style)).expect_err(script);
+            PageTemplate::of(files(script, style)).expect_err(script);
         }
-        Sheet::of(std::iter::empty()).expect_err("a build without a page");
-        Sheet::of(files("", "").chain(files("", ""))).expect_err("two scripts");
+        PageTemplate::of(std::iter::empty()).expect_err("a build without a page");
+        PageTemplate::of(files("", "").chain(files("", ""))).expect_err("two scripts");
     }
 }

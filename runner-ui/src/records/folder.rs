@@ -9,9 +9,9 @@ use rustix::fs::{Dir, Mode, OFlags, open, openat};
 
 /// An open folder.
 #[derive(Debug)]
-pub(super) struct Folder(OwnedFd);
+pub(super) struct OpenDir(OwnedFd);
 
-impl Folder {
+impl OpenDir {
     /// Opens the folder at a path, which is trusted.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
@@ -58,7 +58,7 @@ mod tests {
         fs::write(place.path().join("in/file"), "f").unwrap();
         symlink(place.path().join("secret"), place.path().join("in/link")).unwrap();
         symlink(place.path(), place.path().join("in/out")).unwrap();
-        let folder = Folder::open(&place.path().join("in")).unwrap();
+        let folder = OpenDir::open(&place.path().join("in")).unwrap();
         assert!(folder.file("file").is_ok() && folder.folder("side").is_ok());
         for name in ["link", "side", "../secret", "..", ".", "", "/etc/passwd", "out/secret"] {
             assert!(folder.file(name).is_err(), "{name}");
@@ -73,6 +73,6 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, place.path().join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)
             .unwrap();
-        assert!(Folder::open(place.path()).unwrap().file("pipe").is_err());
+        assert!(OpenDir::open(place.path()).unwrap().file("pipe").is_err());
     }
 }

@@ -1,15 +1,15 @@
 //! Who is let in: the token, the cookie, the name, the origin, and no request that is more than a look.
 
-use crate::kit::{Reply, Stage, Ui};
+use crate::kit::{HttpReply, UiStage, UiProcess};
 
 /// Asks without the token.
-fn stranger(ui: &Ui, path: &str, headers: &str) -> Reply {
+fn stranger(ui: &UiProcess, path: &str, headers: &str) -> HttpReply {
     ui.raw(&format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n{headers}Connection: close\r\n\r\n", ui.port))
 }
 
 #[test]
 fn nothing_is_told_without_the_token() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let paths = [
         "/api/session",
@@ -39,7 +39,7 @@ fn nothing_is_told_without_the_token() {
 
 #[test]
 fn the_token_is_changed_for_a_cookie_that_scripts_and_other_sites_do_not_get() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let session = ui.get("/api/session");
     let cookie = session.header("set-cookie").expect("a cookie").to_owned();
@@ -55,7 +55,7 @@ fn the_token_is_changed_for_a_cookie_that_scripts_and_other_sites_do_not_get() {
 
 #[test]
 fn another_name_for_this_machine_leads_nowhere() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let under = |host: &str| {
         let token = &ui.token;
@@ -84,7 +84,7 @@ fn another_name_for_this_machine_leads_nowhere() {
 
 #[test]
 fn another_page_reads_nothing_with_the_cookie() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let from = |headers: &[(&str, &str)]| ui.ask("GET", "/api/repos", headers);
     for origin in ["http://evil.example", "null", "http://localhost:3000"] {
@@ -103,7 +103,7 @@ fn another_page_reads_nothing_with_the_cookie() {
 
 #[test]
 fn only_looking_is_allowed() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"] {
         for path in ["/api/repos", "/api/session", "/", "/events", "/api/nothing"] {
             let reply = stage.ui().ask(method, path, &[]);
@@ -116,7 +116,7 @@ fn only_looking_is_allowed() {
 
 #[test]
 fn every_reply_forbids_what_the_page_does_not_need() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let log = "/api/iterations/seen/1/executor.log";
     for reply in [
@@ -141,7 +141,7 @@ fn every_reply_forbids_what_the_page_does_not_need() {
 
 #[test]
 fn the_page_is_on_both_loopbacks_and_nowhere_else() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let listens = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
     let port = format!(":{:04X} ", ui.port);

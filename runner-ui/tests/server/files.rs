@@ -7,10 +7,10 @@ use std::process::Output;
 use runner_ui::wire::{ErrorReply, FileMade, RunFile};
 use serde_json::Value;
 
-use crate::kit::{RUN, Stage};
+use crate::kit::{RUN, UiStage};
 
 /// Writes the run of a stage to a file.
-fn exported(stage: &Stage, run: &str, to: &Path, more: &[&str]) -> Output {
+fn exported(stage: &UiStage, run: &str, to: &Path, more: &[&str]) -> Output {
     let mut command = stage.home.command("runner-ui");
     command.args(["--json", "--run", run]).arg("--export").arg(to).args(more).arg("--").arg(stage.repo.path());
     command.output().expect("it can be started")
@@ -30,7 +30,7 @@ fn has_page() -> bool {
 
 #[test]
 fn a_file_holds_its_run_and_nothing_of_another() {
-    let mut stage = Stage::played();
+    let mut stage = UiStage::played();
     stage.ui = None;
     stage.home.run(&stage.repo, &["--id", "other", "-m", "Another goal"]);
     let file = stage.home.path().join("run.html");

@@ -6,12 +6,12 @@ use std::os::unix::fs::symlink;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::kit::{RUN, Reply, Stage};
+use crate::kit::{RUN, HttpReply, UiStage};
 
 const SECRET: &str = "nobody may read this";
 
 /// Puts a secret beside the repository and links to it into the record.
-fn with_secret(stage: &Stage) -> String {
+fn with_secret(stage: &UiStage) -> String {
     let secret = stage.home.path().join("secret.txt");
     fs::write(&secret, SECRET).expect("a secret");
     let record = stage.repo.path().join(format!(".runner/iterations/{RUN}/0001"));
@@ -38,18 +38,18 @@ fn spellings(path: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn tells_nothing(reply: &Reply, path: &str) {
+fn tells_nothing(reply: &HttpReply, path: &str) {
     assert!((400..500).contains(&reply.status) || is_page(reply), "{path}: {reply:?}");
     assert!(!reply.text().contains(SECRET) && !reply.text().contains("root:x:"), "{path}: {reply:?}");
 }
 
-fn is_page(reply: &Reply) -> bool {
+fn is_page(reply: &HttpReply) -> bool {
     reply.status == 200 && reply.text().starts_with("<!doctype html>")
 }
 
 #[test]
 fn no_spelling_of_a_path_leads_out_of_a_record() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let secret = with_secret(&stage);
     let up = "../../../../../../../../../..";
     let targets =
@@ -78,7 +78,7 @@ fn no_spelling_of_a_path_leads_out_of_a_record() {
 
 #[test]
 fn a_link_in_a_record_is_not_followed() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     with_secret(&stage);
     for name in ["guard.log", "diff"] {
         let reply = stage.ui().get(&format!("/api/iterations/{RUN}/1/{name}"));
@@ -89,7 +89,7 @@ fn a_link_in_a_record_is_not_followed() {
 
 #[test]
 fn whatever_is_asked_for_is_answered_and_nothing_breaks() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let part = prop_oneof![
         Just("api".to_owned()),
         Just("repos".to_owned()),

@@ -16,7 +16,7 @@ use serde_json::Value;
 pub(crate) const RUN: &str = "seen";
 
 /// A server that listens. It ends where this is dropped.
-pub(crate) struct Ui {
+pub(crate) struct UiProcess {
     child: Child,
     pub(crate) port: u16,
     pub(crate) token: String,
@@ -24,7 +24,7 @@ pub(crate) struct Ui {
     pub(crate) ticket: String,
 }
 
-impl Ui {
+impl UiProcess {
     /// Starts a server of a home.
     pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
         let mut command = home.command("runner-ui");
@@ -73,12 +73,12 @@ impl Ui {
     }
 
     /// Asks with the token.
-    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> HttpReply {
         self.raw(&format!("{}Connection: close\r\n\r\n", self.head(method, path, headers)))
     }
 
     /// Asks for a path with the token.
-    pub(crate) fn get(&self, path: &str) -> Reply {
+    pub(crate) fn get(&self, path: &str) -> HttpReply {
         self.ask("GET", path, &[])
     }
 
@@ -96,12 +96,12 @@ impl Ui {
     }
 
     /// Sends bytes, and reads until the server closes the connection.
-    pub(crate) fn raw(&self, request: &str) -> Reply {
+    pub(crate) fn raw(&self, request: &str) -> HttpReply {
         Self::sent(self.connect(), request)
     }
 
     /// Sends bytes and nothing after them, and reads what comes.
-    pub(crate) fn raw_and_leave(&self, request: &str) -> Reply {
+    pub(crate) fn raw_and_leave(&self, request: &str) -> HttpReply {
         let stream = self.connect();
         let twin = stream.try_clone().expect("a handle is free");
         (&twin).write_all(request.as_bytes()).expect("the system takes it");
@@ -109,21 +109,21 @@ impl Ui {
         Self::sent(stream, "")
     }
 
-    fn sent(mut stream: TcpStream, request: &str) -> Reply {
+    fn sent(mut stream: TcpStream, request: &str) -> HttpReply {
         // A server that has heard enough does not read the rest.
         let _ = stream.write_all(request.as_bytes());
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
-        Reply::parse(&bytes)
+        HttpReply::parse(&bytes)
     }
 
     /// Opens the stream of events.
-    pub(crate) fn events(&self, query: &str, last: Option<&str>) -> Events {
+    pub(crate) fn events(&self, query: &str, last: Option<&str>) -> EventReader {
         let headers: Vec<(&str, &str)> = last.iter().map(|id| ("Last-Event-ID", *id)).collect();
         let mut stream = self.connect();
         let head = self.head("GET", &format!("/events{query}"), &headers) + "\r\n";
         stream.write_all(head.as_bytes()).expect("it reads");
-        let mut events = Events { lines: BufReader::new(stream) };
+        let mut events = EventReader { lines: BufReader::new(stream) };
         let status = events.line().expect("a status");
         assert!(status.starts_with("HTTP/1.1 200"), "{status}");
         while events.line().is_some_and(|line| !line.is_empty()) {}
@@ -131,7 +131,7 @@ impl Ui {
     }
 }
 
-impl Drop for Ui {
+impl Drop for UiProcess {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
@@ -140,14 +140,14 @@ impl Drop for Ui {
 
 /// What came back.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     /// 0 where nothing came.
     pub(crate) status: u16,
     head: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Reply {
+impl HttpReply {
     fn parse(bytes: &[u8]) -> Self {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(bytes.len());
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
@@ -177,18 +177,18 @@ impl Reply {
 
 /// One event of a stream.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedEvent {
     pub(crate) name: String,
     pub(crate) id: Option<String>,
     pub(crate) data: String,
 }
 
 /// The stream of events.
-pub(crate) struct Events {
+pub(crate) struct EventReader {
     lines: BufReader<TcpStream>,
 }
 
-impl Events {
+impl EventReader {
     fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         self.lines.read_line(&mut line).ok().filter(|count| *count > 0)?;
@@ -196,8 +196,8 @@ impl Events {
     }
 
     /// Waits for the next event; none where the stream has ended.
-    pub(crate) fn next(&mut self) -> Option<Heard> {
-        let mut heard = Heard::default();
+    pub(crate) fn next(&mut self) -> Option<ReceivedEvent> {
+        let mut heard = ReceivedEvent::default();
         loop {
             let line = self.line()?;
             // Other lines are sizes of chunks, signs of life, and blank.
@@ -213,7 +213,7 @@ impl Events {
 
     /// Waits for an event of a name.
     #[track_caller]
-    pub(crate) fn named(&mut self, name: &str) -> Heard {
+    pub(crate) fn named(&mut self, name: &str) -> ReceivedEvent {
         loop {
             let heard = self.next().unwrap_or_else(|| panic!("the stream ends before `{name}`"));
             if heard.name == name {
@@ -224,21 +224,21 @@ impl Events {
 }
 
 /// A repository that is driven, and a server that shows it; both end before the home is looked through.
-pub(crate) struct Stage {
-    pub(crate) ui: Option<Ui>,
+pub(crate) struct UiStage {
+    pub(crate) ui: Option<UiProcess>,
     pub(crate) daemon: Option<Daemon>,
     pub(crate) repo: Repo,
     pub(crate) home: Home,
 }
 
-impl Stage {
+impl UiStage {
     /// A root with a leaf `a`, and a daemon that has nothing to do yet.
     pub(crate) fn new() -> Self {
         let home = Home::new();
         let repo = home.repo("one");
         repo.write(".runner/GOAL.md", "# Reach the goal\n");
-        repo.configure(&repo.config().top("max_iterations = 1"));
-        repo.plant(&TaskTree { version: TREE_VERSION, root: node("root", vec![node("a", Vec::new())]) });
+        repo.commit_config(&repo.config().top("max_iterations = 1"));
+        repo.commit_tree(&TaskTree { version: TREE_VERSION, root: node("root", vec![node("a", Vec::new())]) });
         let daemon = home.daemon();
         Self { ui: None, daemon: Some(daemon), repo, home }
     }
@@ -249,12 +249,12 @@ impl Stage {
         stage.repo.script().always("printf 'says \\033[31mred\\033[0m\\n'; echo x > x; answer done 'It is done.'");
         stage.repo.script().guard_always("echo 'all tests pass'; exit 0");
         stage.home.run(&stage.repo, &["--id", RUN]).exits(0);
-        stage.ui = Some(Ui::start(&stage.home, &[]));
+        stage.ui = Some(UiProcess::start(&stage.home, &[]));
         stage
     }
 
     /// Returns the server.
-    pub(crate) fn ui(&self) -> &Ui {
+    pub(crate) fn ui(&self) -> &UiProcess {
         self.ui.as_ref().expect("a server runs")
     }
 }

@@ -3,11 +3,11 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use crate::kit::Stage;
+use crate::kit::UiStage;
 
 #[test]
 fn a_head_that_is_too_large_is_refused() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let large = "x".repeat(64 * 1024);
     for (path, headers) in [
@@ -27,7 +27,7 @@ fn a_head_that_is_too_large_is_refused() {
 
 #[test]
 fn a_head_of_32_kib_is_the_largest() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let end = "Connection: close\r\n\r\n";
     let around = ui.head("GET", "/api/health", &[("X-Large", "")]).len() + end.len();
@@ -42,7 +42,7 @@ fn a_head_of_32_kib_is_the_largest() {
 
 #[test]
 fn whoever_only_holds_connections_open_locks_nobody_out() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let answered = |stream: &mut TcpStream| {
         let asks = ui.head("GET", "/api/health", &[]) + "\r\n";
@@ -76,7 +76,7 @@ fn whoever_only_holds_connections_open_locks_nobody_out() {
 
 #[test]
 fn a_body_is_not_read() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     for method in ["GET", "POST"] {
         let mut stream = ui.connect();
@@ -90,7 +90,7 @@ fn a_body_is_not_read() {
 
 #[test]
 fn what_is_no_request_is_refused() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let host = format!("Host: 127.0.0.1:{}\r\n", ui.port);
     let odd = [
@@ -112,7 +112,7 @@ fn what_is_no_request_is_refused() {
 
 #[test]
 fn connections_that_are_closed_make_room_for_others() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let idle: Vec<_> = (0..128).map(|_| ui.connect()).collect();
     let mut waiting = ui.connect();

@@ -8,14 +8,14 @@ use protocol::view::{IterationView, StatusView};
 use protocol::words::{RunStatus, VerdictName};
 use runner_ui::wire::Health;
 
-use crate::kit::{RUN, Stage, Ui};
+use crate::kit::{RUN, UiStage, UiProcess};
 
 /// A run that is over, and nobody who knows of it.
-fn left() -> Stage {
-    let mut stage = Stage::played();
+fn left() -> UiStage {
+    let mut stage = UiStage::played();
     stage.ui = None;
     stage.daemon.take().expect("a daemon runs").stop();
-    stage.ui = Some(Ui::start(&stage.home, &[&stage.repo.path().join(".runner").display().to_string()]));
+    stage.ui = Some(UiProcess::start(&stage.home, &[&stage.repo.path().join(".runner").display().to_string()]));
     stage
 }
 
@@ -87,7 +87,7 @@ fn a_file_that_is_broken_is_told_and_breaks_nothing_else() {
 
 #[test]
 fn a_path_without_records_and_without_a_daemon_is_refused_at_once() {
-    let mut stage = Stage::new();
+    let mut stage = UiStage::new();
     stage.daemon.take().expect("a daemon runs").stop();
     let bare = stage.home.repo("bare");
     let program = runner_testkit::binary("runner-ui");

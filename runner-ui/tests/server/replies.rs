@@ -11,7 +11,7 @@ use protocol::words::{RunStatus, VerdictName};
 use runner_ui::wire::Health;
 use serde_json::{Value, json};
 
-use crate::kit::{RUN, Stage, Ui};
+use crate::kit::{RUN, UiStage, UiProcess};
 
 /// Returns what checks a type of a schema that is checked in.
 fn validator(file: &str, name: &str, is_list: bool) -> Validator {
@@ -25,7 +25,7 @@ fn validator(file: &str, name: &str, is_list: bool) -> Validator {
 
 #[test]
 fn every_reply_is_what_its_schema_says() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let iteration = format!("iterations/{RUN}/1");
     let (rpc, web) = ("rpc.v1.schema.json", "web.v1.schema.json");
@@ -61,7 +61,7 @@ fn every_reply_is_what_its_schema_says() {
 
 #[test]
 fn a_run_that_is_over_is_seen_with_all_that_it_left() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let [status] = &ui.json::<Vec<StatusView>>("/api/repos")[..] else { panic!("one repository") };
     assert_eq!(status.run.as_ref().map(|run| run.summary.state), Some(RunStatus::Completed));
@@ -80,7 +80,7 @@ fn a_run_that_is_over_is_seen_with_all_that_it_left() {
 
 #[test]
 fn what_is_not_there_is_said_with_a_word_and_a_hint() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let code = |path: &str| {
         let reply = stage.ui().get(path);
         (reply.status, reply.code())
@@ -110,8 +110,8 @@ fn what_is_not_there_is_said_with_a_word_and_a_hint() {
 
 #[test]
 fn a_short_path_means_nothing_where_there_are_two_repositories() {
-    let mut stage = Stage::played();
-    let other = stage.home.scripted("two");
+    let mut stage = UiStage::played();
+    let other = stage.home.scripted_repo("two");
     other.write(".runner/GOAL.md", "# Another goal\n").commit("Set a goal");
     other.script().always("answer retry 'Not yet.'");
     stage.home.run(&other, &["--id", "other"]);
@@ -123,7 +123,7 @@ fn a_short_path_means_nothing_where_there_are_two_repositories() {
         assert!(tree.state.is_some());
     }
     let path = other.path().display().to_string();
-    stage.ui = Some(Ui::start(&stage.home, &[&path]));
+    stage.ui = Some(UiProcess::start(&stage.home, &[&path]));
     let [only] = &stage.ui().json::<Vec<StatusView>>("/api/repos")[..] else { panic!("one repository") };
     assert_eq!(only.repo.path.as_path(), other.path());
     assert_eq!(stage.ui().json::<Health>("/api/health").only.as_ref(), Some(&only.repo.id));
@@ -132,7 +132,7 @@ fn a_short_path_means_nothing_where_there_are_two_repositories() {
 
 #[test]
 fn a_reply_is_squeezed_for_those_who_take_it_so_and_a_text_is_not() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let plain = ui.get("/api/config");
     assert_eq!(plain.header("content-encoding"), None);

@@ -7,28 +7,28 @@ use protocol::words::{RunStatus, VerdictName};
 use runner_ui::wire::{Health, Session, Steered};
 use serde_json::{Value, json};
 
-use crate::kit::{RUN, Reply, Stage, Ui};
+use crate::kit::{RUN, HttpReply, UiStage, UiProcess};
 
 /// A page that was opened by an address.
-struct Opened<'a> {
-    ui: &'a Ui,
+struct OpenedPage<'a> {
+    ui: &'a UiProcess,
     cookie: String,
     token: String,
     repo: String,
 }
 
 /// A run that waits in the queue, paused, and a server that steers.
-fn stage(script: &str) -> Stage {
-    let mut stage = Stage::new();
-    stage.repo.configure(&stage.repo.config().top("max_iterations = 9"));
+fn stage(script: &str) -> UiStage {
+    let mut stage = UiStage::new();
+    stage.repo.commit_config(&stage.repo.config().top("max_iterations = 9"));
     stage.repo.script().always(script);
     stage.repo.script().guard_always("exit 0");
     stage.home.ctl_in(&stage.repo, &["start", "--yes", "--queue-only", "--id", RUN]).exits(0);
-    stage.ui = Some(Ui::start(&stage.home, &["--steer"]));
+    stage.ui = Some(UiProcess::start(&stage.home, &["--steer"]));
     stage
 }
 
-fn opened(stage: &Stage) -> Opened<'_> {
+fn opened(stage: &UiStage) -> OpenedPage<'_> {
     let ui = stage.ui();
     let shown = ui.raw(&format!(
         "GET /api/session HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
@@ -38,10 +38,10 @@ fn opened(stage: &Stage) -> Opened<'_> {
     let session: Session = serde_json::from_slice(&shown.body).expect("a session");
     assert!(session.health.steers);
     let repos: Vec<StatusView> = ui.json("/api/repos");
-    Opened { ui, cookie, token: session.steer_token.expect("a token"), repo: repos[0].repo.id.clone() }
+    OpenedPage { ui, cookie, token: session.steer_token.expect("a token"), repo: repos[0].repo.id.clone() }
 }
 
-impl Opened<'_> {
+impl OpenedPage<'_> {
     fn origin(&self) -> String {
         format!("http://127.0.0.1:{}", self.ui.port)
     }
@@ -81,7 +81,7 @@ impl Opened<'_> {
         )
     }
 
-    fn post(&self, headers: &[(&str, String)], body: &Value) -> Reply {
+    fn post(&self, headers: &[(&str, String)], body: &Value) -> HttpReply {
         self.ui.raw(&self.request("POST", headers, &body.to_string()))
     }
 
@@ -100,7 +100,7 @@ fn note() -> Value {
 
 #[test]
 fn a_server_that_was_not_started_to_steer_takes_no_such_request() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let health: Health = stage.ui().json("/api/health");
     assert!(!health.steers);
     let ui = stage.ui();
@@ -246,11 +246,11 @@ fn a_note_is_left_and_a_run_paused_and_resumed() {
 
 #[test]
 fn what_waits_for_a_person_is_decided_as_it_was_shown() {
-    let mut stage = Stage::new();
-    stage.repo.configure(&stage.repo.config().top("max_iterations = 9").section("[review]\nby = \"human\""));
+    let mut stage = UiStage::new();
+    stage.repo.commit_config(&stage.repo.config().top("max_iterations = 9").section("[review]\nby = \"human\""));
     stage.repo.script().always("echo x >> x; answer done 'It is done.'");
     stage.repo.script().guard_always("exit 0");
-    stage.ui = Some(Ui::start(&stage.home, &["--steer"]));
+    stage.ui = Some(UiProcess::start(&stage.home, &["--steer"]));
     stage.home.ctl_in(&stage.repo, &["start", "--yes", "--id", RUN]).exits(0);
     // The iteration that waits, after another one.
     let waits_after = |before: u32| {

@@ -7,27 +7,27 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use protocol::event::{Event, EventKind};
 use protocol::view::StatusView;
-use runner_testkit::{Manager, binary};
+use runner_testkit::{ServiceManager, binary};
 use runner_ui::wire::{ErrorReply, Health, Notice};
 
-use crate::kit::{RUN, Stage, Ui};
+use crate::kit::{RUN, UiStage, UiProcess};
 
-fn answered(stage: &mut Stage) {
+fn answered(stage: &mut UiStage) {
     stage.repo.script().always("echo working; answer retry 'Not yet.'");
-    stage.ui = Some(Ui::start(&stage.home, &[]));
+    stage.ui = Some(UiProcess::start(&stage.home, &[]));
 }
 
-fn run(stage: &Stage) {
+fn run(stage: &UiStage) {
     stage.home.run(&stage.repo, &["--id", RUN]).exits(4);
 }
 
 #[test]
 fn what_happens_comes_as_it_happens() {
-    let mut stage = Stage::new();
+    let mut stage = UiStage::new();
     // Output is not kept, and the server asks for it only once a page does: it goes on until it is heard.
     let script = stage.repo.script();
     script.always("until [ -e \"$kit/files/heard\" ]; do echo working; sleep 0.02; done; answer retry 'Not yet.'");
-    stage.ui = Some(Ui::start(&stage.home, &[]));
+    stage.ui = Some(UiProcess::start(&stage.home, &[]));
     let mut events = stage.ui().events("?output=1", None);
     let hello: Health = serde_json::from_str(&events.next().expect("a first event").data).expect("health");
     assert!(hello.connected && !hello.from_records);
@@ -46,7 +46,7 @@ fn what_happens_comes_as_it_happens() {
 
 #[test]
 fn a_page_that_comes_back_gets_what_it_missed_and_no_more() {
-    let mut stage = Stage::new();
+    let mut stage = UiStage::new();
     answered(&mut stage);
     let mut events = stage.ui().events("", None);
     let place = events.next().expect("a first event").id.expect("a place");
@@ -70,7 +70,7 @@ fn a_page_that_comes_back_gets_what_it_missed_and_no_more() {
 
 #[test]
 fn a_place_that_is_not_known_leads_to_reading_anew() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     for id in ["", "x", "1-1", "0-0", "99999999999999999999-1", "1-99999999999999999999", "1795358295745-99999"] {
         let mut events = stage.ui().events("", Some(id));
         assert_eq!(events.next().map(|hello| hello.name), Some("hello".into()));
@@ -82,7 +82,7 @@ fn a_place_that_is_not_known_leads_to_reading_anew() {
 
 #[test]
 fn a_daemon_that_dies_and_comes_back_is_told_of() {
-    let mut stage = Stage::played();
+    let mut stage = UiStage::played();
     let mut events = stage.ui().events("", None);
     let place = events.next().expect("a first event").id.expect("a place");
     stage.daemon.take().expect("a daemon runs").kill();
@@ -103,9 +103,9 @@ fn a_daemon_that_dies_and_comes_back_is_told_of() {
 
 #[test]
 fn a_daemon_that_ends_in_order_is_waited_for_and_without_a_successor_ends_all() {
-    let mut stage = Stage::played();
+    let mut stage = UiStage::played();
     let mut events = stage.ui().events("", None);
-    let stop = |stage: &mut Stage| {
+    let stop = |stage: &mut UiStage| {
         stage.home.ctl(&["daemon", "stop"]).exits(0);
         stage.daemon.take().expect("a daemon runs").stop();
     };
@@ -120,7 +120,7 @@ fn a_daemon_that_ends_in_order_is_waited_for_and_without_a_successor_ends_all() 
 
 #[test]
 fn a_daemon_that_a_signal_ends_says_so_and_ends_all() {
-    let mut stage = Stage::played();
+    let mut stage = UiStage::played();
     let mut events = stage.ui().events("", None);
     assert!(stage.daemon.take().expect("a daemon runs").stop().success());
     events.named("daemon_stopping");
@@ -130,21 +130,21 @@ fn a_daemon_that_a_signal_ends_says_so_and_ends_all() {
 
 #[test]
 fn a_daemon_that_is_started_by_asking_is_not_asked_for_after_its_end() {
-    let mut stage = Stage::played();
+    let mut stage = UiStage::played();
     drop(stage.ui.take());
     stage.daemon.take().expect("a daemon runs").stop();
-    let manager = Manager::new(&stage.home);
+    let manager = ServiceManager::new(&stage.home);
     let daemon = manager.start(&binary("runnerd"), Duration::from_mins(1));
-    let ui = Ui::start(&stage.home, &[]);
+    let ui = UiProcess::start(&stage.home, &[]);
     daemon.stop();
     assert_eq!(ui.ended(), Some(0));
-    assert!(!manager.is_asked(), "somebody waits for another daemon");
+    assert!(!manager.has_connection(), "somebody waits for another daemon");
 }
 
 #[test]
 fn a_signal_ends_the_server_and_every_open_stream() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        let mut stage = Stage::played();
+        let mut stage = UiStage::played();
         let mut streams: Vec<_> = (0..3).map(|_| stage.ui().events("?output=1", None)).collect();
         let half = stage.ui().connect();
         (&half).write_all(b"GET / HTTP/1.1\r\n").expect("it reads");
@@ -158,7 +158,7 @@ fn a_signal_ends_the_server_and_every_open_stream() {
 
 #[test]
 fn the_server_ends_with_the_line_to_whoever_started_it() {
-    let mut stage = Stage::played();
+    let mut stage = UiStage::played();
     let mut events = stage.ui().events("", None);
     drop(stage.ui.take());
     while events.next().is_some() {}
@@ -166,7 +166,7 @@ fn the_server_ends_with_the_line_to_whoever_started_it() {
 
 #[test]
 fn a_thousand_reconnects_leave_nothing_behind() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let ui = stage.ui();
     let handles = || std::fs::read_dir(format!("/proc/{}/fd", ui.pid())).expect("its handles").count();
     let memory = || {
@@ -188,12 +188,12 @@ fn a_thousand_reconnects_leave_nothing_behind() {
 
 #[test]
 fn a_page_that_reads_nothing_holds_up_nobody() {
-    let mut stage = Stage::new();
+    let mut stage = UiStage::new();
     stage
         .repo
         .script()
         .always("i=0; while [ $i -lt 20000 ]; do echo \"line $i of a long log\"; i=$((i+1)); done; answer retry 'x'");
-    stage.ui = Some(Ui::start(&stage.home, &[]));
+    stage.ui = Some(UiProcess::start(&stage.home, &[]));
     let mut idle = stage.ui().connect();
     idle.write_all((stage.ui().head("GET", "/events?output=1", &[]) + "\r\n").as_bytes()).expect("it reads");
     idle.read_exact(&mut [0; 12]).expect("a status");

@@ -1,6 +1,6 @@
 //! Texts of records: the bytes as they came, in ranges, and while they grow.
 
-use crate::kit::{RUN, Stage, Ui};
+use crate::kit::{RUN, UiStage, UiProcess};
 
 fn path(name: &str) -> String {
     format!("/api/iterations/{RUN}/1/{name}")
@@ -8,11 +8,11 @@ fn path(name: &str) -> String {
 
 #[test]
 fn a_log_is_its_bytes_and_nothing_a_browser_interprets() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let log = stage.ui().get(&path("executor.log"));
     assert_eq!(log.header("content-type"), Some("text/plain; charset=utf-8"));
     assert_eq!(log.header("x-content-type-options"), Some("nosniff"));
-    assert_eq!(log.text(), stage.repo.record(1, "executor.log"));
+    assert_eq!(log.text(), stage.repo.read_record(1, "executor.log"));
     assert!(log.text().contains("says \u{1b}[31mred"));
     for (name, part) in [
         ("prompt", "Goal of a"),
@@ -27,7 +27,7 @@ fn a_log_is_its_bytes_and_nothing_a_browser_interprets() {
 
 #[test]
 fn a_range_of_a_log_is_answered_as_the_rules_of_http_say() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let whole = stage.ui().get(&path("prompt"));
     let size = whole.body.len();
     let of = |range: &str| stage.ui().ask("GET", &path("prompt"), &[("Range", range)]);
@@ -44,7 +44,7 @@ fn a_range_of_a_log_is_answered_as_the_rules_of_http_say() {
 
 #[test]
 fn a_head_tells_the_size_and_a_tag_spares_the_text() {
-    let stage = Stage::played();
+    let stage = UiStage::played();
     let whole = stage.ui().get(&path("prompt"));
     let head = stage.ui().ask("HEAD", &path("prompt"), &[]);
     assert_eq!((head.status, head.body.len()), (200, 0));
@@ -58,30 +58,30 @@ fn a_head_tells_the_size_and_a_tag_spares_the_text() {
 
 #[test]
 fn a_log_of_many_pieces_comes_whole() {
-    let mut stage = Stage::new();
+    let mut stage = UiStage::new();
     let script = stage.repo.script();
     script.always(
         "i=0; while [ $i -lt 40000 ]; do echo \"line $i of a long log\"; i=$((i+1)); done; answer done 'Done.'",
     );
     script.guard_always("exit 0");
     stage.home.run(&stage.repo, &["--id", RUN]).exits(0);
-    stage.ui = Some(Ui::start(&stage.home, &[]));
+    stage.ui = Some(UiProcess::start(&stage.home, &[]));
     let log = stage.ui().get(&path("executor.log"));
     assert!(log.body.len() > 3 * 256 * 1024);
-    assert_eq!(log.text(), stage.repo.record(1, "executor.log"));
+    assert_eq!(log.text(), stage.repo.read_record(1, "executor.log"));
     let middle = stage.ui().ask("GET", &path("executor.log"), &[("Range", "bytes=262140-786500")]);
     assert_eq!(middle.body[..], log.body[262_140..=786_500]);
 }
 
 #[test]
 fn a_log_that_grows_is_followed_from_where_it_ended() {
-    let mut stage = Stage::new();
+    let mut stage = UiStage::new();
     let (first, second) = (stage.repo.script().gate("first"), stage.repo.script().gate("second"));
     stage.repo.script().always("echo one; gate first; echo two; gate second; answer done 'Done.'");
     stage.repo.script().guard_always("exit 0");
     stage.home.ctl_in(&stage.repo, &["start", "--yes", "--id", RUN]).exits(0);
-    first.reached();
-    stage.ui = Some(Ui::start(&stage.home, &[]));
+    first.wait_reached();
+    stage.ui = Some(UiProcess::start(&stage.home, &[]));
     let mut events = stage.ui().events("?output=1", None);
     let mut seen = stage.ui().get(&path("executor.log"));
     while !seen.text().contains("one") {
@@ -93,7 +93,7 @@ fn a_log_that_grows_is_followed_from_where_it_ended() {
     let rest = || stage.ui().ask("GET", &path("executor.log"), &[("Range", &from)]);
     assert_eq!(rest().status, 416);
     first.open();
-    second.reached();
+    second.wait_reached();
     while !events.named("output").data.contains("two") {}
     assert_eq!((rest().status, rest().text()), (206, "two\n".to_owned()));
     second.open();

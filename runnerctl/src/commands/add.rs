@@ -5,7 +5,7 @@ use protocol::api::TreeApiClient as _;
 use protocol::error::ExitStatus;
 use protocol::request::{AddParams, AtRun};
 
-use crate::args::Target;
+use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::change::changed;
@@ -26,7 +26,7 @@ pub(crate) struct AddArgs {
     #[arg(value_name = "NODE")]
     parent: String,
     #[command(flatten)]
-    target: Target,
+    target: RunTarget,
     /// Title of the task
     #[arg(long, value_name = "TEXT")]
     title: String,

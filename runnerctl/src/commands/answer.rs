@@ -5,7 +5,7 @@ use protocol::api::QuestionApiClient as _;
 use protocol::error::ExitStatus;
 use protocol::request::AnswerParams;
 
-use crate::args::Place;
+use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::change::changed;
@@ -30,7 +30,7 @@ pub(crate) struct AnswerArgs {
     text: String,
     /// Any path in the repository [default: the one that asked]
     #[command(flatten)]
-    place: Place,
+    place: RepoTarget,
 }
 
 /// Runs the command.

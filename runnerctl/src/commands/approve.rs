@@ -7,11 +7,11 @@ use protocol::request::AtRun;
 use protocol::review::ApproveParams;
 use protocol::words::ReviewVerdict;
 
-use crate::args::Target;
+use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::review::reviewed;
-use crate::word::{self, Saying};
+use crate::word::{self, ReviewDecision};
 
 const EXAMPLES: &str = "Examples:
   runnerctl approve                  the task that `status` names
@@ -28,15 +28,15 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ApproveArgs {
     #[command(flatten)]
-    target: Target,
+    target: RunTarget,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ApproveArgs) -> Result<ExitStatus, Failure> {
-    let Target { place, run } = args.target;
+    let RunTarget { place, run } = args.target;
     let at = AtRun { path: invocation.place(place.path())?, run };
     let connection = invocation.connect().await?;
-    let saying = Saying { at: &at, verdict: ReviewVerdict::Accept, reason: "" };
+    let saying = ReviewDecision { at: &at, verdict: ReviewVerdict::Accept, reason: "" };
     let request = async |signature| connection.client().approve(ApproveParams { at: at.clone(), signature }).await;
     let reply = word::say((invocation.ui, &connection), saying, request).await?;
     invocation.ui.answer("review", &reply, |_| reviewed(&reply))?;

@@ -12,13 +12,13 @@ use protocol::path::WirePath;
 use protocol::request::CallerEnv;
 use serde::Serialize;
 
-use crate::bisect::{Answer, Search, Step};
+use crate::bisect::{BisectVerdict, BisectSearch, SearchStep};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::progress::Line;
+use crate::progress::ProgressLine;
 use crate::text::bisect::{found, named};
 use crate::text::safe::{safe, safe_lines};
-use crate::wait::Lines;
+use crate::wait::ProgressLines;
 
 const EXAMPLES: &str = "Examples:
   runnerctl bisect -- cargo test --test parser
@@ -52,7 +52,7 @@ pub(crate) struct BisectArgs {
 
 /// How a search came out.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome<'a> {
+pub(crate) struct BisectOutcome<'a> {
     /// The run.
     pub(crate) run: &'a str,
     /// The states any of which may have broken it, oldest first: one, unless others cannot be told.
@@ -60,14 +60,14 @@ pub(crate) struct Outcome<'a> {
     /// How many states there are.
     pub(crate) points: usize,
     /// What was tried, in order.
-    pub(crate) tried: Vec<Tried<'a>>,
+    pub(crate) tried: Vec<TrialResult<'a>>,
     /// The end of what the command printed at the last of the states that may have broken it, where it was run there.
     pub(crate) output: Option<String>,
 }
 
 /// A state that the command was run in.
 #[derive(Debug, Serialize)]
-pub(crate) struct Tried<'a> {
+pub(crate) struct TrialResult<'a> {
     commit: &'a str,
     exit: i32,
     elapsed_ms: u64,
@@ -83,17 +83,17 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: BisectArgs) -> Result
     let PointsReply { run, points } = connection.client().bisect_points(params).await?;
     let env = caller_env::collect(&connection, &path).await;
     let trial =
-        Trial { invocation, connection: &connection, path, run: &run, command: args.command, confirmed: args.yes, env };
-    let (broken_by, mut tried) = trial.search(&points).await?;
+        TrialRunner { invocation, connection: &connection, path, run: &run, command: args.command, confirmed: args.yes, env };
+    let (broken_by, mut tried) = trial.run_search(&points).await?;
     let last = broken_by.last().and_then(|point| tried.iter_mut().find(|tried| tried.commit == point.commit));
     let output = last.map(|last| mem::take(&mut last.output));
-    let outcome = Outcome { run: &run, broken_by, points: points.len(), tried, output };
+    let outcome = BisectOutcome { run: &run, broken_by, points: points.len(), tried, output };
     invocation.ui.answer("bisect", &outcome, |screen| found(&outcome, screen))?;
     Ok(ExitStatus::Fine)
 }
 
 /// What the command is run with.
-struct Trial<'a> {
+struct TrialRunner<'a> {
     invocation: &'a Invocation<'a>,
     connection: &'a Connection,
     path: WirePath,
@@ -103,58 +103,58 @@ struct Trial<'a> {
     env: CallerEnv,
 }
 
-impl Trial<'_> {
-    async fn search<'p>(&self, points: &'p [BisectPoint]) -> Result<(Vec<&'p BisectPoint>, Vec<Tried<'p>>), Failure> {
-        let (mut search, mut tried) = (Search::new(points), Vec::new());
-        let (lines, begun) = (Lines::new(self.invocation.ui), Instant::now());
+impl TrialRunner<'_> {
+    async fn run_search<'p>(&self, points: &'p [BisectPoint]) -> Result<(Vec<&'p BisectPoint>, Vec<TrialResult<'p>>), Failure> {
+        let (mut search, mut tried) = (BisectSearch::new(points), Vec::new());
+        let (lines, begun) = (ProgressLines::new(self.invocation.ui), Instant::now());
         loop {
-            let at = match search.next() {
-                Step::Try(at) => at,
-                Step::Found(at) => break Ok((vec![&points[at]], tried)),
-                Step::Among(all) => break Ok((all.into_iter().map(|at| &points[at]).collect(), tried)),
-                step => break Err(nothing_found(&step, points)),
+            let at = match search.next_step() {
+                SearchStep::Try(at) => at,
+                SearchStep::Found(at) => break Ok((vec![&points[at]], tried)),
+                SearchStep::Among(all) => break Ok((all.into_iter().map(|at| &points[at]).collect(), tried)),
+                step => break Err(nothing_found_error(&step, points)),
             };
             let point = &points[at];
-            let text = format!("{} of {} states left: trying {}", search.left(), points.len(), named(point));
+            let text = format!("{} of {} states left: trying {}", search.candidates_left(), points.len(), named(point));
             let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-            lines.show(vec![Line::Passing { text, elapsed_ms }]);
-            let (answer, tried_now) = self.at(point).await?;
+            lines.show(vec![ProgressLine::Passing { text, elapsed_ms }]);
+            let (answer, tried_now) = self.try_point(point).await?;
             tried.push(tried_now);
-            search.learn(at, answer);
+            search.record_verdict(at, answer);
         }
         .inspect(|_| lines.end())
     }
 
     /// Runs the command with the files of a state.
-    async fn at<'p>(&self, point: &'p BisectPoint) -> Result<(Answer, Tried<'p>), Failure> {
+    async fn try_point<'p>(&self, point: &'p BisectPoint) -> Result<(BisectVerdict, TrialResult<'p>), Failure> {
         let (path, run, commit) = (self.path.clone(), self.run.to_owned(), point.commit.clone());
         let (command, env) = (self.command.clone(), self.env.clone());
         let params = TryParams { path, run, commit, command, confirmed: self.confirmed, env };
         let reply = self.connection.client().bisect_try(params).await?;
-        let Some((answer, exit)) = reply.exit.and_then(Answer::of).zip(reply.exit) else {
-            return Err(aborted(point, &reply));
+        let Some((answer, exit)) = reply.exit.and_then(BisectVerdict::from_exit_code).zip(reply.exit) else {
+            return Err(aborted_error(point, &reply));
         };
         let TryReply { elapsed_ms, output, .. } = reply;
-        Ok((answer, Tried { commit: &point.commit, exit, elapsed_ms, output }))
+        Ok((answer, TrialResult { commit: &point.commit, exit, elapsed_ms, output }))
     }
 }
 
-fn aborted(point: &BisectPoint, reply: &TryReply) -> Failure {
+fn aborted_error(point: &BisectPoint, reply: &TryReply) -> Failure {
     let message = format!("the search ended at {}: {}", named(point), safe(&reply.ended));
     let failure = Failure::new(ExitStatus::Error, "fault", message);
     if reply.output.trim().is_empty() { failure } else { failure.caused_by(safe_lines(reply.output.trim_end())) }
 }
 
 /// Says why a search found nothing.
-fn nothing_found(step: &Step, points: &[BisectPoint]) -> Failure {
+fn nothing_found_error(step: &SearchStep, points: &[BisectPoint]) -> Failure {
     let refused = |message: String| Failure::new(ExitStatus::Error, "not_found", message);
     match step {
-        Step::NeverWorked => {
+        SearchStep::NeverWorked => {
             let first = points.first().map(named).unwrap_or_default();
             refused(format!("the command did not work before the run either: it fails at {first}"))
         }
-        Step::Unknown(at) => refused(format!("the command cannot tell (exit code 125) at {}", named(&points[*at]))),
-        Step::Works | Step::Try(_) | Step::Found(_) | Step::Among(_) => {
+        SearchStep::Unknown(at) => refused(format!("the command cannot tell (exit code 125) at {}", named(&points[*at]))),
+        SearchStep::Works | SearchStep::Try(_) | SearchStep::Found(_) | SearchStep::Among(_) => {
             let last = points.last().map(named).unwrap_or_default();
             refused(format!("nothing is broken: the command works at the end of the branch, {last}"))
         }

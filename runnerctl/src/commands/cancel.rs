@@ -5,7 +5,7 @@ use protocol::api::RunApiClient as _;
 use protocol::error::ExitStatus;
 use protocol::request::AtRun;
 
-use crate::args::Target;
+use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::run::controlled;
@@ -19,7 +19,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CancelArgs {
     #[command(flatten)]
-    target: Target,
+    target: RunTarget,
 }
 
 /// Runs the command.

@@ -30,12 +30,12 @@ Source it when the shell starts, so that it fits the installed version:
 pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL")]
-    shell: Shell,
+    shell: CompletionShell,
 }
 
 /// A shell that can ask.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Shell {
+enum CompletionShell {
     Bash,
     Zsh,
     Fish,
@@ -43,7 +43,7 @@ enum Shell {
     Powershell,
 }
 
-impl Shell {
+impl CompletionShell {
     fn completer(self) -> &'static dyn EnvCompleter {
         match self {
             Self::Bash => &Bash,

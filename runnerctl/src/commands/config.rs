@@ -105,17 +105,17 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ConfigArgs) -> Result
     match args.verb {
         ConfigVerb::Get { key } => {
             let reply = client.get(ConfigKey { path, key }).await?;
-            invocation.ui.answer("config", &reply, |_| render(&reply.value))?;
+            invocation.ui.answer("config", &reply, |_| render_value(&reply.value))?;
         }
         ConfigVerb::Set { key, value, run, .. } => {
             let reply = client.set(ConfigSetParams { at: AtRun { path, run }, key, value }).await?;
-            invocation.ui.answer("config-set", &reply, |_| set(&reply))?;
+            invocation.ui.answer("config-set", &reply, |_| render_set(&reply))?;
         }
         ConfigVerb::Edit { run } => edit(invocation, &connection, AtRun { path, run }).await?,
         ConfigVerb::Show { origin, daemon } => {
             let reply = client.show(AtPath { path }).await?;
             let settings = if daemon { &reply.daemon_settings } else { &reply.settings };
-            invocation.ui.answer("config-show", &reply, |_| show(settings, origin))?;
+            invocation.ui.answer("config-show", &reply, |_| render_settings(settings, origin))?;
         }
         ConfigVerb::Path { daemon } => {
             let reply = client.path(AtPath { path }).await?;
@@ -143,7 +143,7 @@ async fn edit(invocation: &Invocation<'_>, connection: &Connection, at: AtRun) -
         }
         let params = ConfigEditParams { at: at.clone(), text, opened: Some(opened.digest.clone()) };
         let error = match connection.client().edit_config(params).await.map_err(CallError::from) {
-            Ok(reply) => return invocation.ui.answer("config-edit", &reply, |_| edited(&reply)),
+            Ok(reply) => return invocation.ui.answer("config-edit", &reply, |_| render_edit(&reply)),
             Err(error) => error,
         };
         let can_be_fixed = is_refusal(&error, ErrorKind::InvalidRequest) || is_refusal(&error, ErrorKind::InvalidFile);
@@ -154,7 +154,7 @@ async fn edit(invocation: &Invocation<'_>, connection: &Connection, at: AtRun) -
     }
 }
 
-fn edited(reply: &ConfigEditReply) -> String {
+fn render_edit(reply: &ConfigEditReply) -> String {
     if let Some(change) = &reply.change {
         return changed(change);
     }
@@ -162,7 +162,7 @@ fn edited(reply: &ConfigEditReply) -> String {
     format!("config edit: changed {} in {}\n  {NEXT}\n", safe(&keys), safe(&reply.file.to_string()))
 }
 
-fn set(reply: &ConfigSetReply) -> String {
+fn render_set(reply: &ConfigSetReply) -> String {
     if let Some(change) = &reply.change {
         return changed(change);
     }
@@ -171,7 +171,7 @@ fn set(reply: &ConfigSetReply) -> String {
 }
 
 /// A line of TOML for each key; what is off is a comment, and so is where a value comes from.
-fn show(settings: &[SettingView], origin: bool) -> String {
+fn render_settings(settings: &[SettingView], origin: bool) -> String {
     let line = |setting: &SettingView| {
         let value = match &setting.value {
             Some(value) => format!("{} = {value}", setting.key),
@@ -191,24 +191,24 @@ fn show(settings: &[SettingView], origin: bool) -> String {
 }
 
 /// A text alone is printed as it is, so that a script can use it; a section as `key = value` lines.
-fn render(value: &Value) -> String {
+fn render_value(value: &Value) -> String {
     match value {
         Value::String(text) => safe_lines(text) + "\n",
         Value::Object(_) => {
             let mut lines = Vec::new();
-            flatten("", value, &mut lines);
+            flatten_keys("", value, &mut lines);
             lines.concat()
         }
         other => safe(&other.to_string()) + "\n",
     }
 }
 
-fn flatten(prefix: &str, value: &Value, lines: &mut Vec<String>) {
+fn flatten_keys(prefix: &str, value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Object(section) if !section.is_empty() => {
             for (key, value) in section {
                 let dotted = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-                flatten(&dotted, value, lines);
+                flatten_keys(&dotted, value, lines);
             }
         }
         value => lines.push(format!("{} = {}\n", safe(prefix), safe(&value.to_string()))),
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn a_section_is_printed_with_dotted_keys() {
         let config = json!({"guard": {"command": ["just", "ci"], "baseline": true}, "max_cost_usd": null});
-        insta::assert_snapshot!(render(&config), @r#"
+        insta::assert_snapshot!(render_value(&config), @r#"
         guard.baseline = true
         guard.command = ["just","ci"]
         max_cost_usd = null
@@ -245,17 +245,17 @@ mod tests {
             setting("max_cost_usd", None, SettingOrigin::Default, None),
             setting("log_level", Some("\"debug\""), SettingOrigin::Start, Some("RUNNERD_LOG")),
         ];
-        insta::assert_snapshot!(anstream::adapter::strip_str(&show(&settings, true)), @r#"
+        insta::assert_snapshot!(anstream::adapter::strip_str(&render_settings(&settings, true)), @r#"
         max_iterations = 7  # /p/config.toml:3
         # max_cost_usd is off  # default
         log_level = "debug"  # RUNNERD_LOG
         "#);
-        assert!(show(&settings, false).starts_with("max_iterations = 7\n# max_cost_usd is off\n"));
+        assert!(render_settings(&settings, false).starts_with("max_iterations = 7\n# max_cost_usd is off\n"));
     }
 
     #[test]
     fn a_text_alone_has_no_quotes() {
-        assert_eq!(render(&json!("stop")), "stop\n");
-        assert_eq!(render(&json!(["just", "ci"])), "[\"just\",\"ci\"]\n");
+        assert_eq!(render_value(&json!("stop")), "stop\n");
+        assert_eq!(render_value(&json!(["just", "ci"])), "[\"just\",\"ci\"]\n");
     }
 }

@@ -20,7 +20,7 @@ use crate::text::measure::ago;
 use crate::text::paint::DIM;
 use crate::text::safe::safe;
 use crate::text::screen::Screen;
-use crate::text::table::{Cell, Table};
+use crate::text::table::{TableCell, Table};
 
 /// A daemon that closed its connections has this long to take its socket away.
 const LAST_STEPS: Duration = Duration::from_secs(15);
@@ -80,7 +80,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result
         return Err(become_daemon(invocation));
     }
     if let DaemonVerb::SigningKey { make } = args.verb {
-        return signing_key(invocation, make).await;
+        return print_signing_key(invocation, make).await;
     }
     let connection = invocation.connect_running().await.map_err(|error| match error {
         ConnectError::NoDaemon { .. } => Failure::from(error).hint("runnerctl daemon run"),
@@ -102,21 +102,21 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DaemonArgs) -> Result
         }
         DaemonVerb::Stop => {
             let view = client.shutdown().await?;
-            ended(&connection, &view).await?;
-            stopped(invocation, &view)?;
+            wait_for_exit(&connection, &view).await?;
+            report_stopped(invocation, &view)?;
         }
         DaemonVerb::Drain => {
             let view = client.drain().await?;
             invocation.ui.note(&format!("Waiting for the current iterations ({})\n", view.running));
-            ended(&connection, &view).await?;
-            stopped(invocation, &view)?;
+            wait_for_exit(&connection, &view).await?;
+            report_stopped(invocation, &view)?;
         }
     }
     Ok(ExitStatus::Fine)
 }
 
 /// Prints the key, and what has git sign with it where it is new.
-async fn signing_key(invocation: &Invocation<'_>, make: bool) -> Result<ExitStatus, Failure> {
+async fn print_signing_key(invocation: &Invocation<'_>, make: bool) -> Result<ExitStatus, Failure> {
     let reply = invocation.connect().await?.client().signing_key(SigningKeyParams { make }).await?;
     invocation.ui.answer("signing-key", &reply, |_| safe(&reply.signer) + "\n")?;
     if reply.made {
@@ -135,7 +135,7 @@ async fn signing_key(invocation: &Invocation<'_>, make: bool) -> Result<ExitStat
 
 /// Turns this process into the daemon, and returns only where that fails.
 fn become_daemon(invocation: &Invocation<'_>) -> Failure {
-    let program = program();
+    let program = find_daemon_program();
     let mut command = Command::new(&program);
     if let Some(socket) = &invocation.socket {
         command.env("RUNNERD_SOCKET", socket);
@@ -146,25 +146,25 @@ fn become_daemon(invocation: &Invocation<'_>) -> Failure {
 }
 
 /// Returns `runnerd` beside this program, else as `PATH` finds it.
-pub(crate) fn program() -> PathBuf {
+pub(crate) fn find_daemon_program() -> PathBuf {
     let beside = std::env::current_exe().ok().map(|exe| exe.with_file_name("runnerd"));
     beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("runnerd"))
 }
 
 /// Waits until a daemon that was told to end is gone, its socket included.
-pub(crate) async fn ended(connection: &Connection, view: &DaemonView) -> Result<(), Failure> {
+pub(crate) async fn wait_for_exit(connection: &Connection, view: &DaemonView) -> Result<(), Failure> {
     connection.client().on_disconnect().await;
     // The socket of another machine cannot be looked at: its daemon has closed this connection.
     let is_far = connection.address().host().is_some();
-    if is_far || view.socket_passed { Ok(()) } else { gone(view.socket.as_path()).await }
+    if is_far || view.socket_passed { Ok(()) } else { wait_until_removed(view.socket.as_path()).await }
 }
 
-fn stopped(invocation: &Invocation<'_>, view: &DaemonView) -> Result<(), Failure> {
+fn report_stopped(invocation: &Invocation<'_>, view: &DaemonView) -> Result<(), Failure> {
     invocation.ui.answer("daemon", view, |_| format!("daemon {} stopped\n", view.pid))
 }
 
 /// Waits until nothing stands at `socket`.
-async fn gone(socket: &Path) -> Result<(), Failure> {
+async fn wait_until_removed(socket: &Path) -> Result<(), Failure> {
     let deadline = Instant::now() + LAST_STEPS;
     while socket.exists() {
         if Instant::now() > deadline {
@@ -178,7 +178,7 @@ async fn gone(socket: &Path) -> Result<(), Failure> {
 
 fn render(view: &DaemonView, screen: &Screen) -> String {
     let mut facts = Table::bare();
-    let mut fact = |name, value: String| facts.row([Cell::styled(DIM, name), value.into()]);
+    let mut fact = |name, value: String| facts.row([TableCell::styled(DIM, name), value.into()]);
     fact("version", format!("{} (protocol {})", view.version, view.api_version));
     fact("process", format!("{}, started {}", view.pid, ago(view.started_at, screen.now)));
     fact("socket", view.socket.to_string());
@@ -198,14 +198,14 @@ fn render(view: &DaemonView, screen: &Screen) -> String {
         fact("", format!("to have it: {}", missing.raise));
     }
     fact("repositories", format!("{}, {} running", view.repositories, view.running));
-    fact("sleep", sleep_text(&view.sleep));
+    fact("sleep", render_sleep(&view.sleep));
     fact("log", view.log.as_ref().map_or_else(|| "standard error".to_owned(), ToString::to_string));
     fact("log filter", view.log_filter.clone());
     let word = if view.draining { "draining" } else { "running" };
     format!("daemon {}\n{}", safe(word), facts.render(screen, 2))
 }
 
-fn sleep_text(sleep: &SleepView) -> String {
+fn render_sleep(sleep: &SleepView) -> String {
     match &sleep.why {
         _ if sleep.inhibited => "inhibited while a run is active".to_owned(),
         Some(why) => format!("allowed: {why}"),

@@ -9,10 +9,10 @@ use protocol::path::WirePath;
 use protocol::request::ConfigKey;
 use protocol::shell;
 
-use super::land::{self, Form};
+use super::land::{self, LandFormArg};
 use crate::confirm::confirmed;
-use crate::deliver::hearing::{Hearing, hear};
-use crate::deliver::sending::{Sending, Wanted};
+use crate::deliver::hearing::{FeedbackCommand, hear};
+use crate::deliver::sending::{Delivery, DeliveryOptions};
 use crate::failure::Failure;
 use crate::interrupts::unless_interrupted;
 use crate::invocation::Invocation;
@@ -49,8 +49,8 @@ pub(crate) struct DeliverArgs {
     #[arg(long, value_name = "BRANCH")]
     base: Option<String>,
     /// The form of the result
-    #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = Form::Leaves)]
-    form: Form,
+    #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = LandFormArg::Leaves)]
+    form: LandFormArg,
     /// Open it ready for review, not as a draft
     #[arg(long)]
     ready: bool,
@@ -78,7 +78,7 @@ pub(crate) struct DeliverArgs {
 }
 
 /// Delivers a run that a person has waited for, where the configuration of the work tree and the run's own ask for it.
-pub(crate) async fn when_completed(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<(), Failure> {
+pub(crate) async fn deliver_on_complete(invocation: &Invocation<'_>, path: WirePath, run: String) -> Result<(), Failure> {
     let connection = invocation.connect().await?;
     let client = connection.client();
     let key = ConfigKey { path: path.clone(), key: Some("deliver.on_complete".to_owned()) };
@@ -96,7 +96,7 @@ pub(crate) async fn when_completed(invocation: &Invocation<'_>, path: WirePath, 
         invocation.ui.note(&format!("To deliver it, as the configuration asks for: {there}\n"));
         return Ok(());
     }
-    let wanted = Wanted {
+    let wanted = DeliveryOptions {
         base: None,
         form: LandForm::Leaves,
         with_runner: false,
@@ -105,7 +105,7 @@ pub(crate) async fn when_completed(invocation: &Invocation<'_>, path: WirePath, 
         // The guard of the run has been confirmed with the run.
         yes: true,
     };
-    let sending = Sending { ui: invocation.ui, connection: &connection, path, described: &described, wanted };
+    let sending = Delivery { ui: invocation.ui, connection: &connection, path, described: &described, wanted };
     let sent = unless_interrupted(DELIVERY, sending.send()).await?;
     invocation.ui.answer("deliver", &sent, |_| delivered(&sent))
 }
@@ -123,7 +123,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Resul
         async |yes: bool| client.describe(DescribeParams { confirmed: yes || is_harmless, ..params.clone() }).await;
     let described = confirmed(ui, args.yes, request).await?;
     if args.feedback {
-        let hearing = Hearing { add: args.add, anyone: args.anyone, dry_run: args.dry_run };
+        let hearing = FeedbackCommand { add: args.add, anyone: args.anyone, dry_run: args.dry_run };
         let heard = hear(&connection, (path, &described), hearing);
         let (reply, left_out) = unless_interrupted(DELIVERY, heard).await?;
         if args.dry_run && !ui.json {
@@ -135,8 +135,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DeliverArgs) -> Resul
         return Ok(ExitStatus::Fine);
     }
     let DeliverArgs { base, form, ready, with_runner, unproven, yes, dry_run, .. } = args;
-    let wanted = Wanted { base, form: land::form(form), with_runner, unproven, ready, yes };
-    let sending = Sending { ui, connection: &connection, path, described: &described, wanted };
+    let wanted = DeliveryOptions { base, form: land::to_land_form(form), with_runner, unproven, ready, yes };
+    let sending = Delivery { ui, connection: &connection, path, described: &described, wanted };
     let sent = if dry_run { sending.preview().await? } else { unless_interrupted(DELIVERY, sending.send()).await? };
     ui.answer("deliver", &sent, |_| delivered(&sent))?;
     Ok(ExitStatus::Fine)

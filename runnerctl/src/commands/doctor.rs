@@ -10,9 +10,9 @@ use protocol::paths::Paths;
 use protocol::view::DaemonView;
 use serde::Serialize;
 
-use crate::args::Place;
-use crate::doctor::remote::{self, Repository};
-use crate::doctor::{Check, machine, rules};
+use crate::args::RepoTarget;
+use crate::doctor::remote::{self, RepositoryReport};
+use crate::doctor::{DoctorCheck, machine, rules};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::doctor::render;
@@ -31,15 +31,15 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    place: Place,
+    place: RepoTarget,
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct DoctorReport {
     ok: bool,
     path: WirePath,
-    machine: Vec<Check>,
-    repository: Vec<Check>,
+    machine: Vec<DoctorCheck>,
+    repository: Vec<DoctorCheck>,
 }
 
 /// Runs the command. No daemon is started: that would be a change.
@@ -52,16 +52,16 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DoctorArgs) -> Result
         let disk = remote::disk(connection.as_ref().ok()?.client()).await;
         disk.map_or_else(|trouble| Some(trouble.check("workspaces")), |disk| rules::workspaces(&disk))
     };
-    let asked = Asked { place: &place, is_named: args.place.path().is_some() };
+    let asked = RepositoryQuery { place: &place, is_named: args.place.path().is_some() };
     let (mut machine, room, repository) =
-        tokio::join!(machine_checks(&paths, daemon), room, asked.checks(connection.as_ref()));
+        tokio::join!(machine_checks(&paths, daemon), room, asked.run_checks(connection.as_ref()));
     machine.extend(room);
     if !repository.has_agents {
         machine.push(rules::agents(&machine::agents().await));
     }
     let repository = repository.checks;
     let ok = !rules::has_failed(&machine) && !rules::has_failed(&repository);
-    let report = Report { ok, path: WirePath(place), machine, repository };
+    let report = DoctorReport { ok, path: WirePath(place), machine, repository };
     invocation.ui.answer("doctor", &report, |screen| {
         let groups = [("Machine", report.machine.as_slice()), ("Repository", &report.repository)];
         render(&groups, screen)
@@ -69,7 +69,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DoctorArgs) -> Result
     Ok(if ok { ExitStatus::Fine } else { ExitStatus::Error })
 }
 
-async fn machine_checks(paths: &Paths, daemon: Result<&DaemonView, &ConnectError>) -> Vec<Check> {
+async fn machine_checks(paths: &Paths, daemon: Result<&DaemonView, &ConnectError>) -> Vec<DoctorCheck> {
     let (git, clock) = tokio::join!(machine::git(), machine::clock());
     // A daemon that runs knows better where it listens and keeps its state.
     let running = daemon.ok();
@@ -86,51 +86,51 @@ async fn machine_checks(paths: &Paths, daemon: Result<&DaemonView, &ConnectError
     ];
     match running {
         Some(view) => checks.extend([rules::containment(view), rules::sleep(view)]),
-        None => checks.push(Check::skipped("containment", "unknown while no daemon is running")),
+        None => checks.push(DoctorCheck::skipped("containment", "unknown while no daemon is running")),
     }
     checks
 }
 
 /// What is known of a repository.
-struct Known {
-    checks: Vec<Check>,
+struct RepositoryChecks {
+    checks: Vec<DoctorCheck>,
     /// Whether the agents of its configuration are among it.
     has_agents: bool,
 }
 
-impl Known {
-    fn only(check: Check) -> Self {
+impl RepositoryChecks {
+    fn single(check: DoctorCheck) -> Self {
         Self { checks: vec![check], has_agents: false }
     }
 }
 
 /// The place that is asked about, and whether somebody has named it.
-struct Asked<'a> {
+struct RepositoryQuery<'a> {
     place: &'a Path,
     is_named: bool,
 }
 
-impl Asked<'_> {
-    async fn checks(&self, connection: Result<&Connection, &ConnectError>) -> Known {
+impl RepositoryQuery<'_> {
+    async fn run_checks(&self, connection: Result<&Connection, &ConnectError>) -> RepositoryChecks {
         let place = self.place.display();
         if !self.place.exists() {
-            return Known::only(Check::fail("repository", format!("there is no {place}"), "runnerctl doctor PATH"));
+            return RepositoryChecks::single(DoctorCheck::fail("repository", format!("there is no {place}"), "runnerctl doctor PATH"));
         }
         if !self.is_in_repository() {
             let (found, fix) = (format!("{place} is not in a git work tree"), "git init, or name a path in one");
             let check =
-                if self.is_named { Check::fail("repository", found, fix) } else { Check::skipped("repository", found) };
-            return Known::only(check);
+                if self.is_named { DoctorCheck::fail("repository", found, fix) } else { DoctorCheck::skipped("repository", found) };
+            return RepositoryChecks::single(check);
         }
         let Ok(connection) = connection else {
-            return Known::only(Check::skipped(
+            return RepositoryChecks::single(DoctorCheck::skipped(
                 "repository",
                 format!("{place}: not checked while no daemon is running"),
             ));
         };
         match Box::pin(remote::repository(connection, &WirePath(self.place.to_owned()))).await {
-            Ok(repository) => of_repository(&repository).await,
-            Err(trouble) => Known::only(trouble.check("repository")),
+            Ok(repository) => check_repository(&repository).await,
+            Err(trouble) => RepositoryChecks::single(trouble.check("repository")),
         }
     }
 
@@ -141,8 +141,8 @@ impl Asked<'_> {
     }
 }
 
-async fn of_repository(repository: &Repository) -> Known {
-    let Repository { facts, held, settings, files, agents, guard } = repository;
+async fn check_repository(repository: &RepositoryReport) -> RepositoryChecks {
+    let RepositoryReport { facts, held, settings, files, agents, guard } = repository;
     let root = facts.path.as_path();
     // A clone may bring a `just` of its own.
     let recipe = if facts.confirmed == Some(true) { machine::recipe(guard, root).await } else { None };
@@ -159,5 +159,5 @@ async fn of_repository(repository: &Repository) -> Known {
     checks.extend(held.as_ref().map(rules::held));
     checks.extend(rules::configured(agents));
     checks.extend(rules::files(files, facts));
-    Known { checks: rules::without_repeats(checks), has_agents: agents.is_ok() }
+    RepositoryChecks { checks: rules::without_repeats(checks), has_agents: agents.is_ok() }
 }

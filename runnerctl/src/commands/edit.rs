@@ -15,7 +15,7 @@ use protocol::reply::ChangeReply;
 use protocol::request::{AtRun, EditParams};
 use tempfile::TempDir;
 
-use crate::args::Target;
+use crate::args::RunTarget;
 use crate::editor;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
@@ -33,7 +33,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EditArgs {
     #[command(flatten)]
-    target: Target,
+    target: RunTarget,
     /// Read the tree from FILE
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -47,24 +47,24 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: EditArgs) -> Result<E
     let folder = folder.map_err(|error| Failure::io("making a temporary folder", &error))?;
     match args.file {
         Some(file) => {
-            let text = read(&file)?;
+            let text = read_tree_file(&file)?;
             let file = folder.path().join("tree.json");
             fs::write(&file, text).map_err(|error| Failure::io(format!("writing {}", file.display()), &error))?;
-            let reply = send(&connection, EditParams { at, file: WirePath(file), opened: None }).await?;
-            answer(invocation, &reply)
+            let reply = send_edit(&connection, EditParams { at, file: WirePath(file), opened: None }).await?;
+            print_reply(invocation, &reply)
         }
-        None => by_hand(invocation, &connection, (at, folder)).await,
+        None => edit_interactively(invocation, &connection, (at, folder)).await,
     }
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
+fn read_tree_file(file: &Path) -> Result<String, Failure> {
     let text = if file == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
     let failed = |error| Failure::io(format!("reading {}", file.display()), &error);
     text.map_err(|error| failed(error).or_hint("name an existing file, or use your editor: runnerctl edit"))
 }
 
 /// Opens the tree in an editor, again and again until it is taken or given up.
-async fn by_hand(
+async fn edit_interactively(
     invocation: &Invocation<'_>,
     connection: &Connection,
     (at, folder): (AtRun, TempDir),
@@ -79,12 +79,12 @@ async fn by_hand(
     let params = EditParams { at, file: WirePath(file.clone()), opened: Some(tree.digest) };
     loop {
         editor::open(&file).map_err(|failure| failure.hint("set VISUAL or EDITOR, or: runnerctl edit --file FILE"))?;
-        if read(&file)? == text {
+        if read_tree_file(&file)? == text {
             invocation.ui.note("Nothing was changed.\n");
             return Ok(ExitStatus::Fine);
         }
         let error = match connection.client().edit(params.clone()).await.map_err(CallError::from) {
-            Ok(reply) => return answer(invocation, &reply),
+            Ok(reply) => return print_reply(invocation, &reply),
             Err(error) => error,
         };
         let can_be_mended = is_refusal(&error, ErrorKind::InvalidRequest) || is_refusal(&error, ErrorKind::WrongState);
@@ -96,11 +96,11 @@ async fn by_hand(
     }
 }
 
-async fn send(connection: &Connection, params: EditParams) -> Result<ChangeReply, Failure> {
+async fn send_edit(connection: &Connection, params: EditParams) -> Result<ChangeReply, Failure> {
     Ok(connection.client().edit(params).await?)
 }
 
-fn answer(invocation: &Invocation<'_>, reply: &ChangeReply) -> Result<ExitStatus, Failure> {
+fn print_reply(invocation: &Invocation<'_>, reply: &ChangeReply) -> Result<ExitStatus, Failure> {
     invocation.ui.answer("edit", reply, |_| changed(reply))?;
     Ok(ExitStatus::Fine)
 }

@@ -5,7 +5,7 @@ use protocol::api::TreeApiClient as _;
 use protocol::error::ExitStatus;
 use protocol::request::AtRun;
 
-use crate::args::Target;
+use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::explain::explanation;
@@ -20,7 +20,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
-    target: Target,
+    target: RunTarget,
 }
 
 /// Runs the command.

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::Record;
+use crate::record::RecordSelector;
 use crate::text::measure::size;
 use crate::text::safe::safe;
 
@@ -38,14 +38,14 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ExportArgs {
     #[command(subcommand)]
-    form: Option<Form>,
+    form: Option<ExportFormat>,
     #[command(flatten)]
     records: Option<RecordsArgs>,
 }
 
 /// Another form than folders of records.
 #[derive(Debug, Subcommand)]
-enum Form {
+enum ExportFormat {
     /// Write a run to one file that a browser opens without a server
     ///
     /// It shows what the page of `runnerctl ui` shows, as it is now: goal, task tree, prompts, logs, diffs, settings and paths.
@@ -73,7 +73,7 @@ struct RecordsArgs {
 
 /// What was copied, all together.
 #[derive(Debug, Default, Serialize)]
-struct Exported {
+struct ExportSummary {
     run: String,
     to: String,
     records: u64,
@@ -86,40 +86,40 @@ struct Exported {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ExportArgs) -> Result<ExitStatus, Failure> {
     match (args.form, args.records) {
-        (Some(Form::Html(args)), _) => html::run(invocation, args).await,
-        (Some(Form::Otlp(args)), _) => otlp::run(invocation, args).await,
-        (Some(Form::Prometheus(args)), _) => prometheus::run(invocation, args).await,
-        (None, Some(args)) => copy(invocation, args).await,
+        (Some(ExportFormat::Html(args)), _) => html::run(invocation, args).await,
+        (Some(ExportFormat::Otlp(args)), _) => otlp::run(invocation, args).await,
+        (Some(ExportFormat::Prometheus(args)), _) => prometheus::run(invocation, args).await,
+        (None, Some(args)) => export_records(invocation, args).await,
         (None, None) => Err(Failure::usage("nothing to export is named").hint("runnerctl export --help")),
     }
 }
 
-async fn copy(invocation: &Invocation<'_>, args: RecordsArgs) -> Result<ExitStatus, Failure> {
+async fn export_records(invocation: &Invocation<'_>, args: RecordsArgs) -> Result<ExitStatus, Failure> {
     let (path, to) = (invocation.place(None)?, invocation.place(Some(&args.to))?.0);
     let connection = invocation.connect().await?;
-    let (run, record) = match Record::from_str(&args.what) {
-        Ok(record) => (record.run.clone(), Some(name(&record))),
+    let (run, record) = match RecordSelector::from_str(&args.what) {
+        Ok(record) => (record.run.clone(), Some(record_dir_name(&record))),
         Err(_) => (Some(args.what), None),
     };
     let is_one = record.is_some();
-    let copying = Copying { invocation, connection, at: AtRun { path, run }, total: Exported::default() };
-    let exported = copying.copy(record, &to).await?;
+    let copying = RecordExport { invocation, connection, at: AtRun { path, run }, total: ExportSummary::default() };
+    let exported = copying.copy_all(record, &to).await?;
     invocation.ui.answer("export", &exported, |_| render(&exported, is_one))?;
     Ok(ExitStatus::Fine)
 }
 
-struct Copying<'a> {
+struct RecordExport<'a> {
     invocation: &'a Invocation<'a>,
     connection: Connection,
     at: AtRun,
-    total: Exported,
+    total: ExportSummary,
 }
 
-impl Copying<'_> {
+impl RecordExport<'_> {
     /// Copies one record; without one, the run's own files and then each of its records.
-    async fn copy(mut self, record: Option<String>, to: &std::path::Path) -> Result<Exported, Failure> {
+    async fn copy_all(mut self, record: Option<String>, to: &std::path::Path) -> Result<ExportSummary, Failure> {
         self.total.records = u64::from(record.is_some());
-        let first = self.one(record, to.to_owned()).await?;
+        let first = self.copy_record(record, to.to_owned()).await?;
         (self.total.run, self.total.to) = (first.run.clone(), first.to.to_string());
         self.at.run = Some(first.run);
         let (ui, all) = (self.invocation.ui, first.records.len());
@@ -128,7 +128,7 @@ impl Copying<'_> {
                 ui.note(&format!("\r\x1b[K{record}: {at} of {all} records are copied"));
             }
             let to = to.join(&record);
-            self.one(Some(record), to).await?;
+            self.copy_record(Some(record), to).await?;
             self.total.records += 1;
         }
         if ui.is_live() {
@@ -137,7 +137,7 @@ impl Copying<'_> {
         Ok(self.total)
     }
 
-    async fn one(&mut self, record: Option<String>, to: PathBuf) -> Result<ExportReply, Failure> {
+    async fn copy_record(&mut self, record: Option<String>, to: PathBuf) -> Result<ExportReply, Failure> {
         let params = ExportParams { at: self.at.clone(), record, to: WirePath(to) };
         let mut reply = self.connection.client().export(params).await?;
         self.total.files += reply.files;
@@ -148,13 +148,13 @@ impl Copying<'_> {
 }
 
 /// The name of a record's folder.
-fn name(record: &Record) -> String {
+fn record_dir_name(record: &RecordSelector) -> String {
     let wait = record.wait.map(|wait| format!(".w{wait}")).unwrap_or_default();
     format!("{:04}{wait}", record.iter)
 }
 
-fn render(exported: &Exported, is_one: bool) -> String {
-    let Exported { run, to, records, files, bytes, left_out } = exported;
+fn render(exported: &ExportSummary, is_one: bool) -> String {
+    let ExportSummary { run, to, records, files, bytes, left_out } = exported;
     let what = match (is_one, records) {
         (true, _) => format!("a record of run {}", safe(run)),
         (false, 1) => format!("the record of run {}", safe(run)),
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn what_was_copied_and_what_was_not_is_told() {
-        let exported = Exported {
+        let exported = ExportSummary {
             run: "port".into(),
             to: "/tmp/port".into(),
             records: 3,
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_record_is_named_as_its_folder_is() {
-        let named = |text: &str| name(&text.parse().expect("a record"));
+        let named = |text: &str| record_dir_name(&text.parse().expect("a record"));
         assert_eq!((named("7"), named("port/12345.w2")), ("0007".into(), "12345.w2".into()));
     }
 }

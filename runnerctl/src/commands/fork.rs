@@ -8,12 +8,12 @@ use protocol::client::caller_env;
 use protocol::error::ExitStatus;
 use protocol::request::ForkParams;
 
-use super::start::render;
-use crate::args::Place;
+use super::start::render_start;
+use crate::args::RepoTarget;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::Record;
+use crate::record::RecordSelector;
 use crate::text::paint::{HINT, paint};
 use crate::wait::wait;
 
@@ -28,10 +28,10 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ForkArgs {
     #[command(flatten)]
-    place: Place,
+    place: RepoTarget,
     /// Number of the iteration; `RUN/ITER` for one of another run
-    #[arg(long, value_name = "[RUN/]ITER", value_parser = committed)]
-    from: Record,
+    #[arg(long, value_name = "[RUN/]ITER", value_parser = parse_iteration)]
+    from: RecordSelector,
     /// Id of the new run [default: derived from the commit]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
@@ -46,8 +46,8 @@ pub(crate) struct ForkArgs {
     yes: bool,
 }
 
-fn committed(text: &str) -> Result<Record, String> {
-    let record = Record::from_str(text)?;
+fn parse_iteration(text: &str) -> Result<RecordSelector, String> {
+    let record = RecordSelector::from_str(text)?;
     match record.wait {
         None => Ok(record),
         Some(_) => Err("a wait has no commit to fork from".into()),
@@ -69,7 +69,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ForkArgs) -> Result<E
     };
     let request = async |confirmed| connection.client().fork(ForkParams { confirmed, ..params.clone() }).await;
     let reply = confirmed(invocation.ui, args.yes, request).await?;
-    invocation.ui.answer("fork", &reply, |_| render(&reply))?;
+    invocation.ui.answer("fork", &reply, |_| render_start(&reply))?;
     if args.wait {
         return wait(invocation, path, reply.run.id).await;
     }

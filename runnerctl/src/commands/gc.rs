@@ -6,14 +6,14 @@ use protocol::error::ExitStatus;
 use protocol::reply::GcReply;
 use protocol::request::GcParams;
 
-use crate::args::Place;
+use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::measure::size;
 use crate::text::paint::{DIM, HINT, LOOK, paint};
 use crate::text::safe::safe;
 use crate::text::screen::Screen;
-use crate::text::table::{Cell, Table};
+use crate::text::table::{TableCell, Table};
 
 const EXAMPLES: &str = "Examples:
   runnerctl gc --dry-run     show what would be removed
@@ -28,7 +28,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GcArgs {
     #[command(flatten)]
-    place: Place,
+    place: RepoTarget,
     /// Keep the records of the N latest runs, and of all unfinished ones
     #[arg(long, value_name = "N", default_value_t = 10)]
     keep: u32,
@@ -52,13 +52,13 @@ fn render(reply: &GcReply, screen: &Screen) -> String {
     for (runs, word) in [(&reply.removed, word), (&reply.kept, "kept")] {
         for run in runs {
             let records = if run.records == 1 { "1 record".into() } else { format!("{} records", run.records) };
-            table.row([Cell::styled(DIM, word), run.run.as_str().into(), records.into(), size(run.bytes).into()]);
+            table.row([TableCell::styled(DIM, word), run.run.as_str().into(), records.into(), size(run.bytes).into()]);
         }
     }
     for swept in &reply.workspaces {
         let word = if swept.kept.is_some() { "kept" } else { word };
         let what = swept.path.to_string();
-        table.row([Cell::styled(DIM, word), swept.run.as_str().into(), what.into(), size(swept.bytes).into()]);
+        table.row([TableCell::styled(DIM, word), swept.run.as_str().into(), what.into(), size(swept.bytes).into()]);
     }
     let kept = reply.workspaces.iter().filter_map(|swept| Some((swept, swept.kept.as_ref()?)));
     let kept: String = kept

@@ -21,11 +21,11 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct GuardArgs {
     #[command(subcommand)]
-    action: Action,
+    action: GuardAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum GuardAction {
     /// Approve the guard's files as they are committed now
     ///
     /// Until then `status`, every receipt and the prompts list them, and `[guard] on_change` decides what happens.
@@ -46,8 +46,8 @@ struct AcceptArgs {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: GuardArgs) -> Result<ExitStatus, Failure> {
-    let Action::Accept(AcceptArgs { path, run }) = args.action;
-    let (repository, file) = split(invocation, path.as_deref())?;
+    let GuardAction::Accept(AcceptArgs { path, run }) = args.action;
+    let (repository, file) = resolve_guard_file(invocation, path.as_deref())?;
     let at = AtRun { path: repository, run };
     let reply = invocation.connect().await?.client().accept_definition(AcceptParams { at, file }).await;
     let reply = reply.map_err(|error| Failure::from(error).or_hint("runnerctl config get guard.definition"))?;
@@ -56,7 +56,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: GuardArgs) -> Result<
 }
 
 /// Returns a place in the repository, and the file that is named in it.
-fn split(invocation: &Invocation<'_>, path: Option<&Path>) -> Result<(WirePath, Option<WirePath>), Failure> {
+fn resolve_guard_file(invocation: &Invocation<'_>, path: Option<&Path>) -> Result<(WirePath, Option<WirePath>), Failure> {
     let path = if invocation.host.is_some() {
         // What is a folder on another machine cannot be seen: the repository is named with -C, a file beside it.
         let repository = invocation.place(None)?;

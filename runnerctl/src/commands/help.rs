@@ -34,12 +34,12 @@ pub(crate) struct HelpArgs {
 }
 
 #[derive(Serialize)]
-struct ExitCodes {
-    exit_codes: Vec<ExitCode>,
+struct ExitCodesReport {
+    exit_codes: Vec<ExitCodeHelp>,
 }
 
 #[derive(Serialize)]
-struct ExitCode {
+struct ExitCodeHelp {
     code: u8,
     meaning: &'static str,
     next: &'static str,
@@ -48,44 +48,44 @@ struct ExitCode {
 /// Runs the command.
 pub(crate) fn run(ui: &Ui, args: &HelpArgs) -> Result<ExitStatus, Failure> {
     match args.topic.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["exit-codes"] => ui.answer("exit_codes", &codes(), |_| exit_codes())?,
-        ["states"] => ui.answer("states", &topics::states(), |_| topics::states_text())?,
-        ["environment"] => ui.answer("environment", &topics::environment(), |_| topics::environment_text())?,
-        _ => command(ui, &args.topic)?,
+        ["exit-codes"] => ui.answer("exit_codes", &list_exit_codes(), |_| render_exit_codes())?,
+        ["states"] => ui.answer("states", &topics::list_states(), |_| topics::render_states())?,
+        ["environment"] => ui.answer("environment", &topics::list_variables(), |_| topics::render_variables())?,
+        _ => print_command_help(ui, &args.topic)?,
     }
     Ok(ExitStatus::Fine)
 }
 
-fn command(ui: &Ui, topic: &[String]) -> Result<(), Failure> {
-    let mut command = args::command();
+fn print_command_help(ui: &Ui, topic: &[String]) -> Result<(), Failure> {
+    let mut command = args::build_parser();
     for name in topic {
         let found = command.find_subcommand(name).filter(|found| !found.is_hide_set()).cloned();
         command =
             found.ok_or_else(|| Failure::usage(format!("no command or topic `{name}`")).hint("runnerctl help"))?;
     }
-    ui.text(&page(command).ansi().to_string())
+    ui.text(&render_command_help(command).ansi().to_string())
 }
 
-fn codes() -> ExitCodes {
+fn list_exit_codes() -> ExitCodesReport {
     let code =
-        |&(status, meaning): &(ExitStatus, &'static str)| ExitCode { code: status.code(), meaning, next: next(status) };
-    ExitCodes { exit_codes: ExitStatus::TABLE.iter().map(code).collect() }
+        |&(status, meaning): &(ExitStatus, &'static str)| ExitCodeHelp { code: status.code(), meaning, next: next_step_for(status) };
+    ExitCodesReport { exit_codes: ExitStatus::TABLE.iter().map(code).collect() }
 }
 
 /// Returns what `--help` of a command says.
-pub(crate) fn page(mut command: Command) -> StyledStr {
+pub(crate) fn render_command_help(mut command: Command) -> StyledStr {
     if command.get_long_about().is_some() { command.render_long_help() } else { command.render_help() }
 }
 
-fn exit_codes() -> String {
+fn render_exit_codes() -> String {
     ExitStatus::TABLE.iter().fold(String::new(), |mut text, (status, meaning)| {
-        let _ = writeln!(text, "{:>3}  {meaning:<43}  {}", status.code(), next(*status));
+        let _ = writeln!(text, "{:>3}  {meaning:<43}  {}", status.code(), next_step_for(*status));
         text
     })
 }
 
 /// Returns what to do about an exit code, in at most 32 columns.
-pub(crate) fn next(status: ExitStatus) -> &'static str {
+pub(crate) fn next_step_for(status: ExitStatus) -> &'static str {
     match status {
         ExitStatus::Fine | ExitStatus::Complete => "nothing",
         ExitStatus::Error => "runnerctl doctor",
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn every_exit_code_is_explained() {
-        insta::assert_snapshot!(exit_codes(), @r"
+        insta::assert_snapshot!(render_exit_codes(), @r"
           0  success, or the run is completed             nothing
           1  an error                                     runnerctl doctor
           2  invalid command line                         runnerctl help COMMAND

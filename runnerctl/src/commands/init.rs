@@ -8,7 +8,7 @@ use protocol::error::ExitStatus;
 use protocol::reply::InitReply;
 use protocol::request::InitParams;
 
-use crate::args::Place;
+use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::safe::safe;
@@ -22,7 +22,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InitArgs {
     #[command(flatten)]
-    place: Place,
+    place: RepoTarget,
     /// Overwrite existing files
     #[arg(long)]
     force: bool,

@@ -8,7 +8,7 @@ use protocol::client::caller_env;
 use protocol::error::ExitStatus;
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandReply, ResolveParams};
 
-use super::start::render;
+use super::start::render_start;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -38,8 +38,8 @@ pub(crate) struct LandArgs {
     #[arg(long, value_name = "BRANCH")]
     onto: Option<String>,
     /// The form of the result
-    #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = Form::Leaves)]
-    form: Form,
+    #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = LandFormArg::Leaves)]
+    form: LandFormArg,
     /// Bring `.runner/` along
     #[arg(long)]
     with_runner: bool,
@@ -65,7 +65,7 @@ pub(crate) struct LandArgs {
 
 /// The form of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
+pub(crate) enum LandFormArg {
     /// One commit for each leaf that passed
     Leaves,
     /// One commit for the whole run
@@ -77,7 +77,7 @@ pub(crate) enum Form {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<ExitStatus, Failure> {
     if args.resolve {
-        return resolve(invocation, args).await;
+        return start_resolution(invocation, args).await;
     }
     let path = invocation.place(args.repo.as_deref())?;
     let connection = invocation.connect().await?;
@@ -87,7 +87,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
         runs: args.runs,
         onto: args.onto,
         from: None,
-        form: form(args.form),
+        form: to_land_form(args.form),
         with_runner: args.with_runner,
         unproven: args.unproven,
         preview: args.preview,
@@ -96,10 +96,10 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: LandArgs) -> Result<E
     let request = async |confirmed| connection.client().land(LandParams { confirmed, ..params.clone() }).await;
     let reply = confirmed(invocation.ui, args.yes, request).await?;
     invocation.ui.answer("land", &reply, |_| landing::reply(&reply))?;
-    Ok(outcome(&reply))
+    Ok(exit_status(&reply))
 }
 
-async fn resolve(invocation: &Invocation<'_>, args: LandArgs) -> Result<ExitStatus, Failure> {
+async fn start_resolution(invocation: &Invocation<'_>, args: LandArgs) -> Result<ExitStatus, Failure> {
     let [run] = &args.runs[..] else {
         return Err(Failure::usage("one run at a time can be resolved").hint("runnerctl land RUN --resolve"));
     };
@@ -114,7 +114,7 @@ async fn resolve(invocation: &Invocation<'_>, args: LandArgs) -> Result<ExitStat
     };
     let request = async |confirmed| connection.client().resolve(ResolveParams { confirmed, ..params.clone() }).await;
     let reply = confirmed(invocation.ui, args.yes, request).await?;
-    invocation.ui.answer("start", &reply, |_| render(&reply))?;
+    invocation.ui.answer("start", &reply, |_| render_start(&reply))?;
     if args.wait {
         return wait(invocation, path, reply.run.id).await;
     }
@@ -123,15 +123,15 @@ async fn resolve(invocation: &Invocation<'_>, args: LandArgs) -> Result<ExitStat
 }
 
 /// Returns the form as the daemon is asked for it.
-pub(crate) fn form(form: Form) -> LandForm {
+pub(crate) fn to_land_form(form: LandFormArg) -> LandForm {
     match form {
-        Form::Leaves => LandForm::Leaves,
-        Form::Squash => LandForm::Squash,
-        Form::Merge => LandForm::Merge,
+        LandFormArg::Leaves => LandForm::Leaves,
+        LandFormArg::Squash => LandForm::Squash,
+        LandFormArg::Merge => LandForm::Merge,
     }
 }
 
-fn outcome(reply: &LandReply) -> ExitStatus {
+fn exit_status(reply: &LandReply) -> ExitStatus {
     let is_left_out = reply.runs.iter().any(|run| run.outcome == LandOutcome::LeftOut);
     if is_left_out { ExitStatus::Refused } else { ExitStatus::Fine }
 }

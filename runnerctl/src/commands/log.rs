@@ -14,16 +14,16 @@ use protocol::view::IterationView;
 use protocol::words::{FailureClass, GuardOutcome, ReviewVerdict, Role};
 use serde::Serialize;
 
-use self::reader::Reader;
+use self::reader::LogReader;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::mirror::{self, Depth, FromRemote, Wanted};
+use crate::mirror::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::pager::Pager;
 use crate::text::iteration::{line, table};
 use crate::text::measure::span;
 use crate::text::paint::DIM;
 use crate::text::screen::Screen;
-use crate::text::table::{Cell, Table};
+use crate::text::table::{TableCell, Table};
 use crate::text::usage;
 use crate::ui::Ui;
 
@@ -50,9 +50,9 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct LogArgs {
     /// Number of the iteration; `7.w2` for its second wait [default with a stream: the live one, else the last]
     #[arg(value_name = "ITER")]
-    pub(crate) iter: Option<Iter>,
+    pub(crate) iter: Option<IterationId>,
     #[command(flatten)]
-    streams: Streams,
+    streams: StreamFlags,
     /// Follow until nothing more is written [default: the agent's output]
     #[arg(short, long)]
     follow: bool,
@@ -66,17 +66,17 @@ pub(crate) struct LogArgs {
     #[arg(long, value_name = "ID")]
     run: Option<String>,
     #[command(flatten)]
-    from: FromRemote,
+    from: RemoteArgs,
 }
 
 /// An iteration, or a wait under its number that left no commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Iter {
+pub(crate) struct IterationId {
     number: u32,
     wait: Option<u32>,
 }
 
-impl FromStr for Iter {
+impl FromStr for IterationId {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -91,7 +91,7 @@ impl FromStr for Iter {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
-struct Streams {
+struct StreamFlags {
     /// What the agent printed
     #[arg(long)]
     agent: bool,
@@ -118,8 +118,8 @@ struct Streams {
     output: bool,
 }
 
-impl Streams {
-    fn chosen(&self) -> Option<LogStream> {
+impl StreamFlags {
+    fn selected(&self) -> Option<LogStream> {
         [
             (self.agent, LogStream::Agent),
             (self.guard, LogStream::Guard),
@@ -136,68 +136,68 @@ impl Streams {
 }
 
 #[derive(Serialize)]
-struct Iterations<'a> {
+struct IterationList<'a> {
     iterations: &'a [IterationView],
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, mut args: LogArgs) -> Result<ExitStatus, Failure> {
-    let Some(remote) = args.from.remote.take() else { return print(invocation, args).await };
-    if args.follow || args.raw || args.streams.chosen().is_some() {
+    let Some(remote) = args.from.remote.take() else { return print_log(invocation, args).await };
+    if args.follow || args.raw || args.streams.selected().is_some() {
         let message = "prompts, diffs, and what agents and guards print are on the machine that drove the run, and not \
                        in its branch";
         return Err(Failure::usage(message).hint("without such an option the commits are listed: git show COMMIT"));
     }
     let run = args.run.take();
-    let wanted = Wanted { remote: &remote, place: None, run: run.as_deref(), depth: Depth::Commits };
+    let wanted = RemoteQuery { remote: &remote, place: None, run: run.as_deref(), depth: FetchDepth::Commits };
     mirror::within(invocation, wanted, async |inside| {
         let run = Some(mirror::only(inside, run.clone()).await?);
-        print(inside, LogArgs { run, ..args }).await
+        print_log(inside, LogArgs { run, ..args }).await
     })
     .await
 }
 
-async fn print(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitStatus, Failure> {
+async fn print_log(invocation: &Invocation<'_>, args: LogArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(None)?;
     let connection = invocation.connect().await?;
-    let stream = args.streams.chosen().or((args.follow || args.raw).then_some(LogStream::Agent));
+    let stream = args.streams.selected().or((args.follow || args.raw).then_some(LogStream::Agent));
     let at = AtRun { path, run: args.run };
     let on_node = match &args.node {
-        Some(node) => Some(on_node(connection.client().list(at.clone()).await?, node)?),
+        Some(node) => Some(filter_by_node(connection.client().list(at.clone()).await?, node)?),
         None => None,
     };
-    let last = on_node.as_deref().and_then(<[_]>::last).map(|view| Iter { number: view.iter, wait: view.wait });
+    let last = on_node.as_deref().and_then(<[_]>::last).map(|view| IterationId { number: view.iter, wait: view.wait });
     match (stream, args.iter) {
         (Some(stream), iter) => {
-            let at = at_iteration(at, iter.or(last));
+            let at = to_iteration_target(at, iter.or(last));
             let params = LogParams { at, stream, offset: 0, raw: false };
-            let reader = Reader { invocation, connection: connection.into(), at: params };
+            let reader = LogReader { invocation, connection: connection.into(), at: params };
             match (args.follow, args.raw) {
                 (true, _) => reader.follow().await?,
-                (false, true) => reader.raw().await?,
-                (false, false) => reader.whole().await?,
+                (false, true) => reader.write_raw().await?,
+                (false, false) => reader.print_whole().await?,
             }
         }
         (None, Some(iter)) => {
-            let reply = connection.client().get(at_iteration(at, Some(iter))).await?;
+            let reply = connection.client().get(to_iteration_target(at, Some(iter))).await?;
             // A clone has the commit alone.
             let has_record = invocation.host.is_some() || reply.record.as_path().is_dir();
-            show(invocation.ui, "iteration", &reply, |screen| summary(&reply, has_record, screen))?;
+            print_paged(invocation.ui, "iteration", &reply, |screen| render_summary(&reply, has_record, screen))?;
         }
         (None, None) => {
             let iterations = match on_node {
                 Some(iterations) => iterations,
                 None => connection.client().list(at).await?,
             };
-            let answer = Iterations { iterations: &iterations };
-            show(invocation.ui, "iterations", &answer, |screen| list(&iterations, screen))?;
+            let answer = IterationList { iterations: &iterations };
+            print_paged(invocation.ui, "iterations", &answer, |screen| render_list(&iterations, screen))?;
         }
     }
     Ok(ExitStatus::Fine)
 }
 
 /// Answers as [`Ui::answer`] does, a page at a time where there is a terminal.
-fn show<T: Serialize>(ui: &Ui, name: &str, body: &T, text: impl FnOnce(&Screen) -> String) -> Result<(), Failure> {
+fn print_paged<T: Serialize>(ui: &Ui, name: &str, body: &T, text: impl FnOnce(&Screen) -> String) -> Result<(), Failure> {
     if ui.json {
         return Ui::object(name, body);
     }
@@ -207,7 +207,7 @@ fn show<T: Serialize>(ui: &Ui, name: &str, body: &T, text: impl FnOnce(&Screen) 
 }
 
 /// Keeps the iterations on the node that is named, or whose id begins so where there is only one.
-fn on_node(all: Vec<IterationView>, named: &str) -> Result<Vec<IterationView>, Failure> {
+fn filter_by_node(all: Vec<IterationView>, named: &str) -> Result<Vec<IterationView>, Failure> {
     let failed = |message: String| {
         let hint = "runnerctl tree";
         Failure::new(ExitStatus::from(ErrorKind::NotFound), ErrorKind::NotFound.as_str(), message).hint(hint)
@@ -224,17 +224,17 @@ fn on_node(all: Vec<IterationView>, named: &str) -> Result<Vec<IterationView>, F
     Ok(all.into_iter().filter(|view| view.node == id).collect())
 }
 
-fn at_iteration(AtRun { path, run }: AtRun, iter: Option<Iter>) -> AtIteration {
+fn to_iteration_target(AtRun { path, run }: AtRun, iter: Option<IterationId>) -> AtIteration {
     AtIteration { path, run, iter: iter.map(|iter| iter.number), wait: iter.and_then(|iter| iter.wait) }
 }
 
-fn list(iterations: &[IterationView], screen: &Screen) -> String {
+fn render_list(iterations: &[IterationView], screen: &Screen) -> String {
     if iterations.is_empty() { String::new() } else { table(iterations, screen) }
 }
 
-fn summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> String {
+fn render_summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> String {
     let mut facts = Table::bare();
-    let mut fact = |name, value: Cell| facts.row([Cell::styled(DIM, name), value]);
+    let mut fact = |name, value: TableCell| facts.row([TableCell::styled(DIM, name), value]);
     // In the line above it would be cut.
     let headline = IterationView { title: None, summary: None, ..reply.iteration.clone() };
     if let Some(title) = &reply.iteration.title {
@@ -253,12 +253,12 @@ fn summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> String 
             fact("detail", detail.into());
         }
         if let Some(failure) = &meta.failure {
-            failure_facts(failure, &mut fact);
+            add_failure_facts(failure, &mut fact);
         }
         if let Some(review) = &meta.review {
-            review_facts(review, &mut fact);
+            add_review_facts(review, &mut fact);
         }
-        if let Some(told) = guard_ran(meta) {
+        if let Some(told) = describe_guard_run(meta) {
             fact("guard", told.into());
         }
         let phases: Vec<String> =
@@ -297,7 +297,7 @@ fn summary(reply: &IterationReply, has_record: bool, screen: &Screen) -> String 
 }
 
 /// Says how the guard ran where its definition was not as accepted: once, or with both definitions.
-fn guard_ran(meta: &IterationMeta) -> Option<String> {
+fn describe_guard_run(meta: &IterationMeta) -> Option<String> {
     let exit = meta.guard_exit.map(|exit| format!(" (exit {exit})")).unwrap_or_default();
     let changed = meta.guard_changed.join(", ");
     if meta.guard_with_accepted {
@@ -312,7 +312,7 @@ fn guard_ran(meta: &IterationMeta) -> Option<String> {
 }
 
 /// Shows why the agent gave no answer, and what was seen of it.
-fn failure_facts(failure: &SessionFailure, fact: &mut impl FnMut(&'static str, Cell)) {
+fn add_failure_facts(failure: &SessionFailure, fact: &mut impl FnMut(&'static str, TableCell)) {
     let class = failure.class.map_or("unknown", FailureClass::as_str);
     let until = failure.until.map_or_else(String::new, |until| format!(" until {until}"));
     let by = failure.signature.as_ref().map_or_else(String::new, |line| format!(" ({line})"));
@@ -323,13 +323,13 @@ fn failure_facts(failure: &SessionFailure, fact: &mut impl FnMut(&'static str, C
 }
 
 /// Shows what a review decided, and what of it was undone.
-fn review_facts(review: &ReviewFacts, fact: &mut impl FnMut(&'static str, Cell)) {
+fn add_review_facts(review: &ReviewFacts, fact: &mut impl FnMut(&'static str, TableCell)) {
     let verdict = review.verdict.map_or("no verdict", ReviewVerdict::as_str);
     let by = if review.by == Role::Human.as_str() { "a person" } else { review.by.as_str() };
     let tries = if review.tries > 1 { format!(", asked {} times", review.tries) } else { String::new() };
     fact("review", format!("{verdict} by {by}{tries}").into());
     if let Some(failure) = &review.failure {
-        failure_facts(failure, fact);
+        add_failure_facts(failure, fact);
     }
     for wrote in &review.wrote {
         fact("undone", wrote.into());
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn iterations_are_listed_with_what_they_came_to() {
         let run = samples::run();
-        insta::assert_snapshot!(strip_str(&list(&run.recent, &Screen::fixed())), @r"
+        insta::assert_snapshot!(strip_str(&render_list(&run.recent, &Screen::fixed())), @r"
         ITER  VERDICT       GUARD       NODE        TIME    COST   COMMIT    SUMMARY
         0003  guard failed  guard=fail  parser.lex  14s     $0.42  01234567  The lexer: the lexer knows num…
         0002  finished      guard=pass  parser.ast  1m 01s  $?     01234567  The syntax tree
@@ -368,7 +368,7 @@ mod tests {
         };
         let shown = |review: &ReviewFacts| {
             let mut facts = Table::bare();
-            review_facts(review, &mut |name, value| facts.row([Cell::styled(DIM, name), value]));
+            add_review_facts(review, &mut |name, value| facts.row([TableCell::styled(DIM, name), value]));
             strip_str(&facts.render(&Screen::fixed(), 2)).to_string()
         };
         insta::assert_snapshot!(shown(&review), @r"
@@ -384,7 +384,7 @@ mod tests {
         let on = |named: &str| {
             let nodes = ["parser.lex", "parser", "parser.ast", "parser"];
             let all = nodes.map(|node| IterationView { node: node.into(), ..samples::iteration() });
-            on_node(all.into(), named).map(|found| found.len()).map_err(|failure| failure.status())
+            filter_by_node(all.into(), named).map(|found| found.len()).map_err(|failure| failure.status())
         };
         assert_eq!((on("parser"), on("parser.l")), (Ok(2), Ok(1)));
         assert_eq!((on("pars"), on("x")), (Err(ExitStatus::Error), Err(ExitStatus::Error)));
@@ -398,7 +398,7 @@ mod tests {
             record: Path::new("/home/me/proj/.runner/iterations/run-1a2b3c4d/0003").into(),
             meta: None,
         };
-        insta::assert_snapshot!(strip_str(&summary(&reply, true, &Screen::fixed())), @r"
+        insta::assert_snapshot!(strip_str(&render_summary(&reply, true, &Screen::fixed())), @r"
         0003  guard failed  guard=fail  parser.lex  14s  $0.42  01234567
           title    The lexer
           summary  the lexer knows numbers

@@ -32,14 +32,14 @@ pub(crate) struct ManArgs {
 }
 
 #[derive(Serialize)]
-struct Pages {
+struct ManPages {
     folder: WirePath,
     pages: Vec<String>,
 }
 
 /// Runs the command.
 pub(crate) fn run(invocation: &Invocation<'_>, args: &ManArgs) -> Result<ExitStatus, Failure> {
-    let pages = pages().map_err(|error| Failure::io("writing the manual pages", &error))?;
+    let pages = render_pages().map_err(|error| Failure::io("writing the manual pages", &error))?;
     let Some(folder) = &args.folder else {
         let (_, first) = pages.first().expect("BUG: the program has no page");
         Ui::verbatim(first)?;
@@ -54,21 +54,21 @@ pub(crate) fn run(invocation: &Invocation<'_>, args: &ManArgs) -> Result<ExitSta
     }
     let shown = format!("{} pages in {}\n", pages.len(), safe(&folder.display().to_string()));
     let names = pages.into_iter().map(|(name, _)| name).collect();
-    invocation.ui.answer("man", &Pages { folder: WirePath(folder), pages: names }, |_| shown)?;
+    invocation.ui.answer("man", &ManPages { folder: WirePath(folder), pages: names }, |_| shown)?;
     Ok(ExitStatus::Fine)
 }
 
 /// Returns each page by the name of its file, the program's first.
-fn pages() -> io::Result<Vec<(String, String)>> {
+fn render_pages() -> io::Result<Vec<(String, String)>> {
     let mut pages = Vec::new();
-    add_pages(&args::explained(), &[], &mut pages)?;
+    add_pages(&args::build_documented_command(), &[], &mut pages)?;
     Ok(pages)
 }
 
 fn add_pages(command: &Command, above: &[&str], pages: &mut Vec<(String, String)>) -> io::Result<()> {
     let words = [above, &[command.get_name()]].concat();
     let name = words.join("-");
-    pages.push((format!("{name}.1"), page(command, &words)?));
+    pages.push((format!("{name}.1"), render_page(command, &words)?));
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         add_pages(below, &words, pages)?;
     }
@@ -76,26 +76,26 @@ fn add_pages(command: &Command, above: &[&str], pages: &mut Vec<(String, String)
 }
 
 /// Returns the page of the command that these words call. What holds for every command is said in the first page alone.
-fn page(command: &Command, words: &[&str]) -> io::Result<String> {
+fn render_page(command: &Command, words: &[&str]) -> io::Result<String> {
     let is_first = words.len() == 1;
     let shown = command.clone().mut_args(|arg| if arg.is_global_set() && !is_first { arg.hide(true) } else { arg });
     let man = Man::new(shown).source(format!("runnerctl {}", env!("CARGO_PKG_VERSION"))).manual("runnerctl");
     let mut text = Vec::new();
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
-    synopsis(command).to_writer(&mut text)?;
+    synopsis_section(command).to_writer(&mut text)?;
     man.render_description_section(&mut text)?;
     man.render_options_section(&mut text)?;
     if command.get_subcommands().any(|below| !below.is_hide_set()) {
-        commands(command, words).to_writer(&mut text)?;
+        commands_section(command, words).to_writer(&mut text)?;
     }
     let extra = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    after_help(&extra).to_writer(&mut text)?;
-    if is_first { exit_codes() } else { see_first() }.to_writer(&mut text)?;
+    help_sections(&extra).to_writer(&mut text)?;
+    if is_first { exit_status_section() } else { see_also_section() }.to_writer(&mut text)?;
     String::from_utf8(text).map_err(io::Error::other)
 }
 
-fn synopsis(command: &Command) -> Roff {
+fn synopsis_section(command: &Command) -> Roff {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
     let mut section = Roff::new();
@@ -104,7 +104,7 @@ fn synopsis(command: &Command) -> Roff {
 }
 
 /// Lists the commands below one, each with its page.
-fn commands(command: &Command, words: &[&str]) -> Roff {
+fn commands_section(command: &Command, words: &[&str]) -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["COMMANDS"]);
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
@@ -116,7 +116,7 @@ fn commands(command: &Command, words: &[&str]) -> Roff {
 }
 
 /// Makes a section of each paragraph that has a heading; what stands below it keeps its lines.
-fn after_help(text: &str) -> Roff {
+fn help_sections(text: &str) -> Roff {
     let mut section = Roff::new();
     for block in text.split("\n\n") {
         match block.split_once(":\n") {
@@ -132,17 +132,17 @@ fn after_help(text: &str) -> Roff {
     section
 }
 
-fn exit_codes() -> Roff {
+fn exit_status_section() -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["EXIT STATUS"]);
     for (status, meaning) in ExitStatus::TABLE {
-        let meaning = format!("{meaning}. Next: {}.", help::next(*status));
+        let meaning = format!("{meaning}. Next: {}.", help::next_step_for(*status));
         section.control("TP", []).text([bold(status.code().to_string())]).text([roman(meaning)]);
     }
     section
 }
 
-fn see_first() -> Roff {
+fn see_also_section() -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["SEE ALSO"]);
     section.text([bold("runnerctl"), roman("(1): global options and exit status.")]);
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn every_command_has_a_page_with_what_its_help_says() {
-        let pages = pages().expect("pages");
+        let pages = render_pages().expect("pages");
         let page = |name: &str| &pages.iter().find(|(found, _)| found == name).expect(name).1;
         for heading in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "\"SEE ALSO\""] {
             assert!(page("runnerctl-start.1").contains(&format!(".SH {heading}")), "{}", page("runnerctl-start.1"));
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_line_of_an_example_stays_a_line() {
-        insta::assert_snapshot!(after_help("Examples:\n  a -b\n  .c").to_roff(), @r"
+        insta::assert_snapshot!(help_sections("Examples:\n  a -b\n  .c").to_roff(), @r"
         .SH EXAMPLES
         .nf
           a \-b

@@ -7,7 +7,7 @@ use rmcp::transport::stdio;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::mcp::Tools;
+use crate::mcp::McpTools;
 
 const EXAMPLES: &str = "Examples:
   claude mcp add runner -- runnerctl mcp
@@ -27,7 +27,7 @@ pub(crate) struct McpArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: McpArgs) -> Result<ExitStatus, Failure> {
     let place = invocation.place_if_any(None)?;
-    let tools = Tools::new(invocation.any_options(), place, args.steer);
+    let tools = McpTools::new(invocation.any_options(), place, args.steer);
     let failed = |error: String| Failure::new(ExitStatus::Error, "mcp", "serving the client").caused_by(error);
     let served = tools.serve(stdio()).await.map_err(|error| failed(error.to_string()))?;
     served.waiting().await.map_err(|error| failed(error.to_string()))?;

@@ -61,14 +61,14 @@ use crate::ui::Ui;
 /// Runs the command and returns its exit code.
 pub(crate) async fn run(ui: &Ui, cli: Cli, hosts: Vec<Host>) -> Result<ExitStatus, Failure> {
     let invocation = Invocation::new(ui, cli.global, hosts)?;
-    let done = perform(&invocation, cli.command).await;
+    let done = dispatch(&invocation, cli.command).await;
     match &invocation.host {
         Some(host) => done.map_err(|failure| failure.told_at(host)),
         None => done,
     }
 }
 
-async fn perform(invocation: &Invocation<'_>, command: Command) -> Result<ExitStatus, Failure> {
+async fn dispatch(invocation: &Invocation<'_>, command: Command) -> Result<ExitStatus, Failure> {
     match command {
         Command::Init(args) => init::run(invocation, args).await,
         Command::Start(args) => start::run(invocation, args).await,
@@ -122,7 +122,7 @@ async fn perform(invocation: &Invocation<'_>, command: Command) -> Result<ExitSt
 }
 
 /// Returns the exit code that a run's state stands for; none while it goes on by itself.
-pub(crate) fn outcome(state: RunStatus) -> Option<ExitStatus> {
+pub(crate) fn run_exit_status(state: RunStatus) -> Option<ExitStatus> {
     match state {
         RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => None,
         RunStatus::Paused | RunStatus::Held => Some(ExitStatus::Refused),

@@ -26,7 +26,7 @@ pub(crate) struct PathArgs {
 }
 
 #[derive(Serialize)]
-struct Place<'a> {
+struct RunDirectory<'a> {
     run: &'a str,
     path: &'a WirePath,
 }
@@ -36,7 +36,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: PathArgs) -> Result<E
     let at = AtRun { path: invocation.place(None)?, run: args.run };
     let run = invocation.connect().await?.client().locate(at).await?;
     if invocation.ui.json {
-        Ui::object("path", &Place { run: &run.id, path: &run.path })?;
+        Ui::object("path", &RunDirectory { run: &run.id, path: &run.path })?;
     } else {
         Ui::verbatim(&format!("{}\n", run.path))?;
     }

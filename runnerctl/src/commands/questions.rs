@@ -9,11 +9,11 @@ use protocol::request::QuestionsParams;
 use protocol::view::QuestionView;
 use serde::Serialize;
 
-use crate::args::Place;
+use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::fleet;
 use crate::invocation::Invocation;
-use crate::mirror::{self, Depth, FromRemote, Wanted};
+use crate::mirror::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::text::paint::{DIM, HEAD, paint};
 use crate::text::safe::safe;
 
@@ -29,62 +29,62 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct QuestionsArgs {
     /// Any path in a repository [default: all repositories]
     #[command(flatten)]
-    place: Place,
+    place: RepoTarget,
     /// Include answered questions, after the open ones
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    from: FromRemote,
+    from: RemoteArgs,
 }
 
 #[derive(Serialize)]
-struct Questions {
+struct QuestionList {
     questions: Vec<QuestionView>,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, mut args: QuestionsArgs) -> Result<ExitStatus, Failure> {
-    let Some(remote) = args.from.remote.take() else { return list(invocation, args).await };
+    let Some(remote) = args.from.remote.take() else { return list_questions(invocation, args).await };
     let place = args.place.path.take();
-    let wanted = Wanted { remote: &remote, place: place.as_deref(), run: None, depth: Depth::Tip };
+    let wanted = RemoteQuery { remote: &remote, place: place.as_deref(), run: None, depth: FetchDepth::Tip };
     mirror::within(invocation, wanted, async |inside| {
-        let place = Place { path: Some(PathBuf::from(".")) };
-        list(inside, QuestionsArgs { place, ..args }).await
+        let place = RepoTarget { path: Some(PathBuf::from(".")) };
+        list_questions(inside, QuestionsArgs { place, ..args }).await
     })
     .await
 }
 
-async fn list(invocation: &Invocation<'_>, args: QuestionsArgs) -> Result<ExitStatus, Failure> {
+async fn list_questions(invocation: &Invocation<'_>, args: QuestionsArgs) -> Result<ExitStatus, Failure> {
     if !invocation.hosts.is_empty() {
         if args.place.path.is_some() {
             return Err(Failure::usage("a path is one machine's").hint("name one machine for it"));
         }
-        let question = async |inside: &Invocation<'_>| asked(inside, &args).await;
-        return fleet::ask(invocation, "questions-of-hosts", question, |answer, _| answer.text()).await;
+        let question = async |inside: &Invocation<'_>| fetch_questions(inside, &args).await;
+        return fleet::ask(invocation, "questions-of-hosts", question, |answer, _| answer.render()).await;
     }
-    let answer = asked(invocation, &args).await?;
-    invocation.ui.answer("questions", &answer, |_| answer.text())?;
+    let answer = fetch_questions(invocation, &args).await?;
+    invocation.ui.answer("questions", &answer, |_| answer.render())?;
     if answer.questions.is_empty() {
         invocation.ui.note("No questions.\n");
     }
     Ok(ExitStatus::Fine)
 }
 
-async fn asked(invocation: &Invocation<'_>, args: &QuestionsArgs) -> Result<Questions, Failure> {
+async fn fetch_questions(invocation: &Invocation<'_>, args: &QuestionsArgs) -> Result<QuestionList, Failure> {
     let path = args.place.path().map(|path| invocation.place(Some(path))).transpose()?;
     let params = QuestionsParams { path, all: args.all };
-    Ok(Questions { questions: invocation.connect().await?.client().questions(params).await? })
+    Ok(QuestionList { questions: invocation.connect().await?.client().questions(params).await? })
 }
 
-impl Questions {
-    fn text(&self) -> String {
-        let rendered = |question: &QuestionView| render(question, is_asked_twice(&self.questions, question));
+impl QuestionList {
+    fn render(&self) -> String {
+        let rendered = |question: &QuestionView| render(question, is_ambiguous(&self.questions, question));
         self.questions.iter().map(rendered).collect()
     }
 }
 
 /// Whether another run asks the same: then the id alone says too little.
-fn is_asked_twice(all: &[QuestionView], question: &QuestionView) -> bool {
+fn is_ambiguous(all: &[QuestionView], question: &QuestionView) -> bool {
     all.iter().any(|other| other.id == question.id && other.path != question.path)
 }
 
@@ -126,7 +126,7 @@ mod tests {
         ");
         assert!(strip_str(&render(&question, true)).to_string().starts_with("port/1a2b3c4d  /home/me/proj"));
         let other = QuestionView { path: protocol::path::WirePath("/home/me/other".into()), ..question.clone() };
-        assert!(is_asked_twice(&[question.clone(), other], &question));
-        assert!(!is_asked_twice(std::slice::from_ref(&question), &question));
+        assert!(is_ambiguous(&[question.clone(), other], &question));
+        assert!(!is_ambiguous(std::slice::from_ref(&question), &question));
     }
 }

@@ -12,7 +12,7 @@ use protocol::words::ReviewVerdict;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::review::reviewed;
-use crate::word::{self, Saying};
+use crate::word::{self, ReviewDecision};
 
 const EXAMPLES: &str = "Examples:
   runnerctl reject \"Untested input\"
@@ -40,7 +40,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: RejectArgs) -> Result
     let RejectArgs { reason, path, run } = args;
     let at = AtRun { path: invocation.place(path.as_deref())?, run };
     let connection = invocation.connect().await?;
-    let saying = Saying { at: &at, verdict: ReviewVerdict::Reject, reason: &reason };
+    let saying = ReviewDecision { at: &at, verdict: ReviewVerdict::Reject, reason: &reason };
     let params = |signature| RejectParams { at: at.clone(), reason: reason.clone(), signature };
     let request = async |signature| connection.client().reject(params(signature)).await;
     let reply = word::say((invocation.ui, &connection), saying, request).await?;

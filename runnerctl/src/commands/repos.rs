@@ -13,7 +13,7 @@ use crate::invocation::Invocation;
 use crate::text::paint::{LOOK, of_state};
 use crate::text::safe::safe;
 use crate::text::screen::Screen;
-use crate::text::table::{Cell, Table};
+use crate::text::table::{TableCell, Table};
 
 const EXAMPLES: &str = "Examples:
   runnerctl repos
@@ -29,7 +29,7 @@ pub(crate) struct ReposArgs {
 }
 
 #[derive(Serialize)]
-struct Repos<'a> {
+struct RepoList<'a> {
     repos: &'a [RepoView],
 }
 
@@ -44,7 +44,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ReposArgs) -> Result<
         return Ok(ExitStatus::Fine);
     }
     let repos = connection.client().list().await?;
-    invocation.ui.answer("repos", &Repos { repos: &repos }, |screen| render(&repos, screen))?;
+    invocation.ui.answer("repos", &RepoList { repos: &repos }, |screen| render(&repos, screen))?;
     if repos.is_empty() {
         invocation.ui.note("No repositories. Add one: runnerctl start PATH\n");
     }
@@ -55,13 +55,13 @@ fn render(repos: &[RepoView], screen: &Screen) -> String {
     let mut table = Table::headed(["REPO", "STATE", "RUNS", "PATH"]).yielding(3);
     for repo in repos {
         let state = match (&repo.held, repo.queue.first()) {
-            (Some(_), _) => Cell::styled(LOOK, "held"),
-            (None, Some(run)) => Cell::styled(of_state(run.state), run.state.as_str()),
+            (Some(_), _) => TableCell::styled(LOOK, "held"),
+            (None, Some(run)) => TableCell::styled(of_state(run.state), run.state.as_str()),
             (None, None) => "idle".into(),
         };
         // The workspace of an isolated run stands below its repository.
         let path = format!("{}{}", if repo.source_id.is_some() { "  " } else { "" }, repo.path);
-        table.row([Cell::from(&repo.id), state, repo.queue.len().to_string().into(), path.into()]);
+        table.row([TableCell::from(&repo.id), state, repo.queue.len().to_string().into(), path.into()]);
     }
     if repos.is_empty() { String::new() } else { table.render(screen, 0) }
 }

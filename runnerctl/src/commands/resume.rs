@@ -6,7 +6,7 @@ use protocol::client::caller_env;
 use protocol::error::ExitStatus;
 use protocol::request::ResumeParams;
 
-use crate::args::Target;
+use crate::args::RunTarget;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -23,7 +23,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
-    target: Target,
+    target: RunTarget,
     /// Do not wait any longer, as for a usage limit to reset
     #[arg(long)]
     now: bool,
@@ -40,7 +40,7 @@ pub(crate) struct ResumeArgs {
 
 impl ResumeArgs {
     /// Lets a run go on as it is.
-    pub(crate) fn of(target: Target, yes: bool) -> Self {
+    pub(crate) fn for_target(target: RunTarget, yes: bool) -> Self {
         Self { target, now: false, more: None, wait: false, yes }
     }
 }

@@ -6,7 +6,7 @@ use protocol::error::ExitStatus;
 use protocol::request::{AtRun, RetryParams};
 
 use super::resume::{self, ResumeArgs};
-use crate::args::Target;
+use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::change::changed;
@@ -24,7 +24,7 @@ pub(crate) struct RetryArgs {
     #[arg(value_name = "NODE")]
     node: String,
     #[command(flatten)]
-    target: Target,
+    target: RunTarget,
     /// Resume the run, too
     #[arg(long)]
     resume: bool,
@@ -43,5 +43,5 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: RetryArgs) -> Result<
     if !args.resume {
         return Ok(ExitStatus::Fine);
     }
-    resume::run(invocation, ResumeArgs::of(args.target, args.yes)).await
+    resume::run(invocation, ResumeArgs::for_target(args.target, args.yes)).await
 }

@@ -6,7 +6,7 @@ use protocol::error::ExitStatus;
 use protocol::request::AtRun;
 use protocol::view::{NodeRef, SelectView};
 
-use crate::args::Target;
+use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::safe::safe;
@@ -25,7 +25,7 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SelectArgs {
     #[command(flatten)]
-    target: Target,
+    target: RunTarget,
 }
 
 /// Runs the command.
@@ -42,13 +42,13 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: SelectArgs) -> Result
 
 fn render(view: &SelectView) -> String {
     match view {
-        SelectView::Open { node } => leaf("open", node),
-        SelectView::Stuck { node } => leaf("stuck", node),
+        SelectView::Open { node } => render_leaf("open", node),
+        SelectView::Stuck { node } => render_leaf("stuck", node),
         SelectView::Complete => "complete\n".into(),
     }
 }
 
-fn leaf(word: &str, node: &NodeRef) -> String {
+fn render_leaf(word: &str, node: &NodeRef) -> String {
     let NodeRef { id, attempts, max_attempts, path, .. } = node;
     format!("{word} {} attempts={attempts}/{max_attempts} path={}\n", safe(id), safe(&path.join("/")))
 }

@@ -6,9 +6,9 @@ use protocol::error::ExitStatus;
 use semver::Version;
 use serde::Serialize;
 
-use super::version::own;
+use super::version::own_version;
 use crate::failure::Failure;
-use crate::installed::Installed;
+use crate::installed::Installation;
 use crate::invocation::Invocation;
 use crate::text::safe::safe_lines;
 
@@ -37,7 +37,7 @@ pub(crate) struct SelfUpdateArgs {
 
 /// What was done.
 #[derive(Debug, Serialize)]
-struct Updated {
+struct UpdateReport {
     before: Version,
     /// The version that is installed now, or would be; null where there is nothing newer.
     to: Option<Version>,
@@ -47,11 +47,11 @@ struct Updated {
 /// Runs the command. No daemon is asked for anything, and none is started.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: SelfUpdateArgs) -> Result<ExitStatus, Failure> {
     let SelfUpdateArgs { to, from, dry_run } = args;
-    let (installed, before) = (Installed::find()?, own());
+    let (installed, before) = (Installation::find()?, own_version());
     let from = installed.origin(from)?;
     let to = match to {
         Some(to) => Some(to),
-        None => super::version::newer(&before, &installed.versions(&from).await?),
+        None => super::version::find_newer(&before, &installed.versions(&from).await?),
     };
     if let Some(to) = &to {
         let version = to.to_string();
@@ -61,7 +61,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: SelfUpdateArgs) -> Re
         invocation.ui.note(&safe_lines(&said));
     }
     let is_running = !matches!(invocation.connect_running().await, Err(ConnectError::NoDaemon { .. }));
-    let updated = Updated { before, to, dry_run };
+    let updated = UpdateReport { before, to, dry_run };
     invocation.ui.answer("self-update", &updated, |_| render(&updated))?;
     if updated.to.is_some() && !dry_run && is_running {
         invocation.ui.note("the daemon of before is still running; to have the new one: runnerctl daemon drain\n");
@@ -69,7 +69,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: SelfUpdateArgs) -> Re
     Ok(ExitStatus::Fine)
 }
 
-fn render(Updated { before, to, dry_run }: &Updated) -> String {
+fn render(UpdateReport { before, to, dry_run }: &UpdateReport) -> String {
     match to {
         None => format!("{before} is the newest there is\n"),
         Some(to) if *dry_run => format!("{before} would be replaced by {to}\n"),

@@ -15,7 +15,7 @@ use protocol::request::{AtPath, StartParams};
 use protocol::words::RunStatus;
 use tokio::time::timeout;
 
-use crate::args::Place;
+use crate::args::RepoTarget;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -53,7 +53,7 @@ Exit codes with --wait:
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct StartArgs {
     #[command(flatten)]
-    place: Place,
+    place: RepoTarget,
     /// A new goal, from a Markdown file (`-`: stdin)
     #[arg(long, value_name = "FILE", conflicts_with = "message")]
     goal: Option<PathBuf>,
@@ -89,7 +89,7 @@ pub(crate) struct StartArgs {
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(args.place.path())?;
-    let goal = goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
+    let goal = load_goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
     let connection = invocation.connect().await?;
     let params = StartParams {
         env: caller_env::collect(&connection, &path).await,
@@ -111,14 +111,14 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
         let _told = (!args.in_place).then(|| making(invocation, path.clone()));
         confirmed(invocation.ui, args.yes, request).await?
     };
-    invocation.ui.answer("start", &reply, |_| render(&reply))?;
+    invocation.ui.answer("start", &reply, |_| render_start(&reply))?;
     if let Some(made) = &reply.workspace {
-        invocation.ui.note(&beside(made));
+        invocation.ui.note(&render_workspace_notes(made));
     }
     // A repository whose worker waits for git does not answer; the run is started all the same.
     let facts = connection.client().repository_facts(AtPath { path: path.clone() });
     if let Ok(Ok(RepositoryFacts { guard: Some(guard), .. })) = timeout(FACTS_WITHIN, facts).await {
-        invocation.ui.note(&guard_files(&guard));
+        invocation.ui.note(&render_guard_files(&guard));
     }
     if args.wait {
         return wait(invocation, path, reply.run.id).await;
@@ -128,7 +128,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StartArgs) -> Result<
 }
 
 /// Returns the text of a new goal, where one was given.
-pub(super) fn goal(
+pub(super) fn load_goal(
     invocation: &Invocation<'_>,
     file: Option<&Path>,
     message: Option<&str>,
@@ -162,7 +162,7 @@ fn read_goal(source: impl Read, name: &str) -> Result<String, Failure> {
 }
 
 /// Says where a run is that was put into the queue.
-pub(super) fn render(reply: &StartReply) -> String {
+pub(super) fn render_start(reply: &StartReply) -> String {
     let run = &reply.run;
     let ahead = match reply.ahead {
         0 => String::new(),
@@ -181,7 +181,7 @@ pub(super) fn render(reply: &StartReply) -> String {
 }
 
 /// Says what a workspace lacks, and what else somebody should know of it.
-fn beside(made: &WorkspaceMade) -> String {
+fn render_workspace_notes(made: &WorkspaceMade) -> String {
     let warnings =
         made.warnings.iter().flat_map(|warning| [paint(LOOK, &safe(warning)), "\n".to_owned()]).collect::<String>();
     if made.not_taken_count == 0 {
@@ -194,7 +194,7 @@ fn beside(made: &WorkspaceMade) -> String {
 }
 
 /// Says which files are watched for the guard.
-fn guard_files(guard: &GuardFiles) -> String {
+fn render_guard_files(guard: &GuardFiles) -> String {
     if guard.is_blind {
         return format!("{}\n", paint(LOOK, &format!("guard: {UNWATCHED}")));
     }
@@ -218,16 +218,16 @@ mod tests {
     #[test]
     fn the_branch_is_named_and_so_are_the_runs_before() {
         let mut reply = StartReply { run: samples::summary(), ahead: 0, resumed: false, workspace: None };
-        insta::assert_snapshot!(strip_str(&render(&reply)), @"run run-1a2b3c4d running on branch runner/run-1a2b3c4d");
+        insta::assert_snapshot!(strip_str(&render_start(&reply)), @"run run-1a2b3c4d running on branch runner/run-1a2b3c4d");
         (reply.ahead, reply.resumed) = (2, true);
-        insta::assert_snapshot!(strip_str(&render(&reply)), @"run run-1a2b3c4d running already on branch runner/run-1a2b3c4d, behind 2 runs");
+        insta::assert_snapshot!(strip_str(&render_start(&reply)), @"run run-1a2b3c4d running already on branch runner/run-1a2b3c4d, behind 2 runs");
     }
 
     #[test]
     fn files_that_are_not_watched_are_named_beside_those_that_are() {
         let unknown = vec!["justfile: sh \"$(pick)\"".to_owned()];
         let guard = GuardFiles { watched: vec!["justfile".to_owned()], is_blind: false, unknown };
-        insta::assert_snapshot!(strip_str(&guard_files(&guard)), @r#"
+        insta::assert_snapshot!(strip_str(&render_guard_files(&guard)), @r#"
         guard: watching justfile for changes
         this guard runs files that are not watched: justfile: sh "$(pick)"; name them in [guard] definition
         "#);
@@ -242,12 +242,12 @@ mod tests {
             not_taken_count: 7,
             warnings: vec!["node_modules/x leads out of the workspace".into()],
         };
-        insta::assert_snapshot!(strip_str(&beside(&made)), @r"
+        insta::assert_snapshot!(strip_str(&render_workspace_notes(&made)), @r"
         node_modules/x leads out of the workspace
         not committed, so the run does not see: a.txt, b␛.txt and 5 more
         ");
         let reply = StartReply { run: samples::summary(), ahead: 0, resumed: false, workspace: Some(made) };
-        assert!(render(&reply).ends_with("  in /state/workspaces/9f86d081884c/tidy\n"));
+        assert!(render_start(&reply).ends_with("  in /state/workspaces/9f86d081884c/tidy\n"));
     }
 
     #[test]

@@ -6,16 +6,16 @@ mod shown;
 
 use clap::Args;
 use protocol::api::{RepoApiClient as _, RunApiClient as _};
-use protocol::client::{Brief, CallError};
+use protocol::client::{OneShotClient, CallError};
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::request::AtRun;
 
-use self::shown::Shown;
-use crate::args::Target;
+use self::shown::StatusSnapshot;
+use crate::args::RunTarget;
 use crate::failure::{Failure, is_refusal};
 use crate::fleet;
 use crate::invocation::Invocation;
-use crate::mirror::FromRemote;
+use crate::mirror::RemoteArgs;
 
 const EXAMPLES: &str = "Examples:
   runnerctl status              this repository; outside of one, all
@@ -31,7 +31,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
-    target: Target,
+    target: RunTarget,
     /// One line per repository
     #[arg(long, conflicts_with_all = ["path", "run"])]
     all: bool,
@@ -39,16 +39,16 @@ pub(crate) struct StatusArgs {
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]
-    from: FromRemote,
+    from: RemoteArgs,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result<ExitStatus, Failure> {
     if let Some(remote) = &args.from.remote {
-        return branches::answer(invocation, (remote, &args.target), args.watch).await;
+        return branches::print_branches(invocation, (remote, &args.target), args.watch).await;
     }
     if !invocation.hosts.is_empty() {
-        return several(invocation, &args).await;
+        return print_hosts_status(invocation, &args).await;
     }
     let anywhere = args.target.place.path.is_none() && args.target.run.is_none();
     let path = args.target.place.path();
@@ -58,30 +58,30 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result
         None => invocation.place_if_any(path)?,
     };
     let at = place.map(|path| AtRun { path, run: args.target.run });
-    let shown = invocation.ask(async |client: &Brief| read(client, at.as_ref(), anywhere).await).await??;
+    let shown = invocation.ask(async |client: &OneShotClient| read_status(client, at.as_ref(), anywhere).await).await??;
     if args.watch {
-        let at = at.filter(|_| matches!(shown, Shown::One(_)));
-        return live::follow(invocation, at).await;
+        let at = at.filter(|_| matches!(shown, StatusSnapshot::One(_)));
+        return live::follow_status(invocation, at).await;
     }
-    shown::answer(invocation.ui, &shown)
+    shown::print_once(invocation.ui, &shown)
 }
 
 /// Shows all repositories of several machines: a path is one's alone.
-async fn several(invocation: &Invocation<'_>, args: &StatusArgs) -> Result<ExitStatus, Failure> {
+async fn print_hosts_status(invocation: &Invocation<'_>, args: &StatusArgs) -> Result<ExitStatus, Failure> {
     if args.target.place.path.is_some() || args.target.run.is_some() || args.watch {
         let message = "of several machines all repositories are shown, once";
         return Err(Failure::usage(message).hint("name one machine for a path, --run or --watch"));
     }
     let question =
-        async |inside: &Invocation<'_>| Ok(inside.ask(async |client: &Brief| read(client, None, true).await).await??);
-    fleet::ask(invocation, "statuses-of-hosts", question, Shown::text).await
+        async |inside: &Invocation<'_>| Ok(inside.ask(async |client: &OneShotClient| read_status(client, None, true).await).await??);
+    fleet::ask(invocation, "statuses-of-hosts", question, StatusSnapshot::render).await
 }
 
 /// Reads the state of a run; of all repositories where none is named, or nothing in particular and there is none.
-async fn read(client: &Brief, at: Option<&AtRun>, anywhere: bool) -> Result<Shown, CallError> {
+async fn read_status(client: &OneShotClient, at: Option<&AtRun>, anywhere: bool) -> Result<StatusSnapshot, CallError> {
     if let Some(at) = at {
         match client.status(at.clone()).await.map_err(CallError::from) {
-            Ok(status) => return Ok(Shown::One(Box::new(status))),
+            Ok(status) => return Ok(StatusSnapshot::One(Box::new(status))),
             Err(error) if anywhere && is_refusal(&error, ErrorKind::NotARepository) => {}
             Err(error) => return Err(error),
         }
@@ -89,5 +89,5 @@ async fn read(client: &Brief, at: Option<&AtRun>, anywhere: bool) -> Result<Show
     let all = client.status_all().await?;
     let has_workspaces = all.iter().any(|status| status.repo.source.is_some());
     let disk = if has_workspaces { Some(client.disk().await?) } else { None };
-    Ok(Shown::All(all, disk))
+    Ok(StatusSnapshot::All(all, disk))
 }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use clap::Args;
-use protocol::client::{self, Greeting};
+use protocol::client::{self, StdioGreeting};
 use protocol::error::ExitStatus;
 
 use crate::failure::Failure;
@@ -36,15 +36,15 @@ pub(crate) async fn run(invocation: &Invocation<'_>) -> Result<ExitStatus, Failu
     let failed = |error| Failure::io("passing on a conversation", &error);
     let daemon = client::stream(&invocation.any_options()).await?;
     let daemon = daemon.into_std().and_then(|stream| stream.set_nonblocking(false).map(|()| stream)).map_err(failed)?;
-    let (from, mut to) = (own(io::stdin().as_fd()).map_err(failed)?, own(io::stdout().as_fd()).map_err(failed)?);
-    let greeting = Greeting::of_this_process(env!("CARGO_PKG_VERSION"));
+    let (from, mut to) = (to_unbuffered_file(io::stdin().as_fd()).map_err(failed)?, to_unbuffered_file(io::stdout().as_fd()).map_err(failed)?);
+    let greeting = StdioGreeting::of_this_process(env!("CARGO_PKG_VERSION"));
     to.write_all(greeting.line().as_bytes()).map_err(failed)?;
     copy_both(&daemon, from, to).map_err(failed)?;
     Ok(ExitStatus::Fine)
 }
 
 /// Returns a handle without a buffer: each byte goes on at once.
-fn own(end: BorrowedFd<'_>) -> io::Result<File> {
+fn to_unbuffered_file(end: BorrowedFd<'_>) -> io::Result<File> {
     end.try_clone_to_owned().map(File::from)
 }
 
@@ -52,8 +52,8 @@ fn own(end: BorrowedFd<'_>) -> io::Result<File> {
 fn copy_both(daemon: &UnixStream, from: File, to: File) -> io::Result<()> {
     let (out, back) = (daemon.try_clone()?, daemon.try_clone()?);
     let (ended, first) = channel();
-    copying(ended.clone(), move || pass(from, out))?;
-    copying(ended, move || pass(back, to))?;
+    spawn_copy(ended.clone(), move || copy_until_eof(from, out))?;
+    spawn_copy(ended, move || copy_until_eof(back, to))?;
     let copied = first.recv().unwrap_or(Ok(()));
     // A daemon that has closed it already needs no word.
     let _ = daemon.shutdown(Shutdown::Both);
@@ -61,7 +61,7 @@ fn copy_both(daemon: &UnixStream, from: File, to: File) -> io::Result<()> {
 }
 
 /// Copies on a thread of its own, which the process does not wait for: a read of a terminal or a pipe cannot be given up.
-fn copying(ended: Sender<io::Result<()>>, copy: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
+fn spawn_copy(ended: Sender<io::Result<()>>, copy: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
     let told = move || {
         // Whoever came second is not waited for.
         let _ = ended.send(copy());
@@ -73,7 +73,7 @@ fn copying(ended: Sender<io::Result<()>>, copy: impl FnOnce() -> io::Result<()> 
 ///
 /// `io::copy` has the kernel splice: a pipe is locked then for as long as a socket is waited for, so that nobody reads from
 /// the pipe what is in it already.
-fn pass(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+fn copy_until_eof(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut piece = vec![0; PIECE];
     loop {
         match from.read(&mut piece) {
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn pair() -> (UnixStream, File) {
+    fn stream_pair() -> (UnixStream, File) {
         let (outer, inner) = UnixStream::pair().expect("a pair");
         (outer, File::from(OwnedFd::from(inner)))
     }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn bytes_go_both_ways_until_the_client_ends() {
         let (daemon, ours) = UnixStream::pair().expect("a pair");
-        let ((mut client, from), (mut reader, to)) = (pair(), pair());
+        let ((mut client, from), (mut reader, to)) = (stream_pair(), stream_pair());
         let copying = thread::spawn(move || copy_both(&ours, from, to));
         let (mut heard, mut told) = ([0; 4], [0; 4]);
         client.write_all(b"ping").expect("writes");
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn what_is_in_a_pipe_is_read_while_the_daemon_says_nothing() {
         let (_daemon, ours) = UnixStream::pair().expect("a pair");
-        let ((_client, from), (reader, mut to)) = (pair(), io::pipe().expect("a pipe"));
+        let ((_client, from), (reader, mut to)) = (stream_pair(), io::pipe().expect("a pipe"));
         to.write_all(b"hello").expect("writes");
         let to = File::from(OwnedFd::from(to));
         let (ended, first) = channel();
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn copying_ends_with_the_daemon_though_the_client_says_nothing() {
         let (daemon, ours) = UnixStream::pair().expect("a pair");
-        let ((_client, from), (_reader, to)) = (pair(), pair());
+        let ((_client, from), (_reader, to)) = (stream_pair(), stream_pair());
         drop(daemon);
         copy_both(&ours, from, to).expect("ends in order");
     }

@@ -8,8 +8,8 @@ use protocol::reply::StepReply;
 use protocol::request::StepParams;
 use protocol::words::RunStatus;
 
-use super::outcome;
-use crate::args::Target;
+use super::run_exit_status;
+use crate::args::RunTarget;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -26,7 +26,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StepArgs {
     #[command(flatten)]
-    target: Target,
+    target: RunTarget,
     /// Confirm the commands in the repository's configuration
     #[arg(short, long)]
     yes: bool,
@@ -48,7 +48,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StepArgs) -> Result<E
 fn exit_status(reply: &StepReply) -> ExitStatus {
     match reply.run.state {
         RunStatus::Paused if reply.iteration.is_some() => ExitStatus::Fine,
-        state => outcome(state).unwrap_or(ExitStatus::Fine),
+        state => run_exit_status(state).unwrap_or(ExitStatus::Fine),
     }
 }
 

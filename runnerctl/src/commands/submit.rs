@@ -14,8 +14,8 @@ use crate::confirm::agreed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::settings::Settings;
-use crate::submit::beginning::Beginning;
-use crate::submit::engine::{Engine, Work, name};
+use crate::submit::beginning::RunStart;
+use crate::submit::engine::{BatchSystem, JobSpec, name};
 use crate::text::paint::{HEAD, HINT, paint};
 use crate::text::safe::{safe, safe_lines};
 
@@ -42,7 +42,7 @@ pub(crate) struct SubmitArgs {
     place: String,
     /// The engine
     #[arg(long = "to", value_name = "ENGINE", value_enum)]
-    engine: Engine,
+    engine: BatchSystem,
     /// Id of a run; one job for each
     #[arg(long = "run", value_name = "ID", required = true)]
     runs: Vec<String>,
@@ -68,7 +68,7 @@ pub(crate) struct SubmitArgs {
 
 /// What has become of a run.
 #[derive(Debug, Serialize)]
-struct Submitted<'a> {
+struct SubmitReport<'a> {
     run: &'a str,
     remote: &'a str,
     engine: &'static str,
@@ -81,8 +81,8 @@ struct Submitted<'a> {
     script: Option<&'a str>,
 }
 
-impl Submitted<'_> {
-    fn text(&self, engine: Engine) -> String {
+impl SubmitReport<'_> {
+    fn render(&self, engine: BatchSystem) -> String {
         let job = self.job.map(|job| format!(" {}", safe(job))).unwrap_or_default();
         let head = format!("{} {} is job{job} of {}\n", paint(HEAD, "run"), safe(self.run), self.engine);
         match engine.look(self.job, self.name) {
@@ -97,7 +97,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: SubmitArgs) -> Result
     refuse_inside_iteration()?;
     let settings = Settings::load()?;
     let settings = settings.engine(args.engine);
-    let goal = start::goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
+    let goal = start::load_goal(invocation, args.goal.as_deref(), args.message.as_deref())?;
     let (folder, runnerd) = (invocation.resolve(None)?, daemon_program());
     let here = invocation.resolve(Some(args.place.as_ref()))?;
     let place = if here.is_dir() { here.display().to_string() } else { args.place.clone() };
@@ -106,22 +106,22 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: SubmitArgs) -> Result
     }
     for run in &args.runs {
         let goal = goal.as_deref();
-        let beginning = Beginning { runnerd: &runnerd, place: &place, remote: &args.remote, run, goal };
+        let beginning = RunStart { runnerd: &runnerd, place: &place, remote: &args.remote, run, goal };
         let remote = beginning.address(&folder).await?;
-        let work = Work { run, remote: &remote, runnerd: &runnerd.display().to_string() };
+        let work = JobSpec { run, remote: &remote, runnerd: &runnerd.display().to_string() };
         let (name, script) = (name(&work), args.engine.script(&settings, &work)?);
         let (engine, script) = (args.engine.name(), script.as_str());
-        let submitted = Submitted { run, remote: &remote, engine, name: &name, job: None, script: None };
+        let submitted = SubmitReport { run, remote: &remote, engine, name: &name, job: None, script: None };
         if args.print {
-            let shown = Submitted { script: Some(script), ..submitted };
+            let shown = SubmitReport { script: Some(script), ..submitted };
             invocation.ui.answer("submit", &shown, |_| safe_lines(script))?;
             continue;
         }
         invocation.ui.note(&format!("Publishing the beginning of run {run}\n"));
         beginning.publish(&folder).await?;
         let job = args.engine.submit((&settings, &args.options), (&name, script), &folder).await?;
-        let submitted = Submitted { job: Some(job.as_str()).filter(|job| !job.is_empty()), ..submitted };
-        invocation.ui.answer("submit", &submitted, |_| submitted.text(args.engine))?;
+        let submitted = SubmitReport { job: Some(job.as_str()).filter(|job| !job.is_empty()), ..submitted };
+        invocation.ui.answer("submit", &submitted, |_| submitted.render(args.engine))?;
     }
     Ok(ExitStatus::Fine)
 }

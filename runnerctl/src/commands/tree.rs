@@ -9,12 +9,12 @@ use protocol::request::AtRun;
 use serde::Deserialize as _;
 use serde_json::value::RawValue;
 
-use crate::args::{Place, Target};
+use crate::args::{RepoTarget, RunTarget};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::mirror::{self, Depth, FromRemote, Wanted};
+use crate::mirror::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::pager::Pager;
-use crate::text::tree::{Part, Spent, part_of};
+use crate::text::tree::{TreeOptions, NodeCosts, part_of};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
@@ -29,7 +29,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TreeArgs {
     #[command(flatten)]
-    target: Target,
+    target: RunTarget,
     /// Hide tasks that pass
     #[arg(long, conflicts_with = "all")]
     open: bool,
@@ -40,33 +40,33 @@ pub(crate) struct TreeArgs {
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
     #[command(flatten)]
-    from: FromRemote,
+    from: RemoteArgs,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, mut args: TreeArgs) -> Result<ExitStatus, Failure> {
-    let Some(remote) = args.from.remote.take() else { return show(invocation, args).await };
-    let Target { place, run } = args.target.clone();
-    let wanted = Wanted { remote: &remote, place: place.path(), run: run.as_deref(), depth: Depth::Commits };
+    let Some(remote) = args.from.remote.take() else { return print_tree(invocation, args).await };
+    let RunTarget { place, run } = args.target.clone();
+    let wanted = RemoteQuery { remote: &remote, place: place.path(), run: run.as_deref(), depth: FetchDepth::Commits };
     mirror::within(invocation, wanted, async |inside| {
-        let target = Target { place: Place { path: None }, run: Some(mirror::only(inside, run.clone()).await?) };
-        show(inside, TreeArgs { target, ..args }).await
+        let target = RunTarget { place: RepoTarget { path: None }, run: Some(mirror::only(inside, run.clone()).await?) };
+        print_tree(inside, TreeArgs { target, ..args }).await
     })
     .await
 }
 
-async fn show(invocation: &Invocation<'_>, args: TreeArgs) -> Result<ExitStatus, Failure> {
+async fn print_tree(invocation: &Invocation<'_>, args: TreeArgs) -> Result<ExitStatus, Failure> {
     let path = invocation.place(args.target.place.path())?;
     let connection = invocation.connect().await?;
     let at = AtRun { path, run: args.target.run };
-    let reply = fetch(connection.client(), at.clone()).await?;
+    let reply = fetch_tree(connection.client(), at.clone()).await?;
     if invocation.ui.json {
         Ui::object("tree", &reply)?;
         return Ok(ExitStatus::Fine);
     }
     // A repository without a run has a tree all the same.
-    let spent = Spent::of(&IterationApiClient::list(connection.client(), at).await.unwrap_or_default());
-    let part = Part { depth: args.depth, open: args.open, folded: !args.all };
+    let spent = NodeCosts::of(&IterationApiClient::list(connection.client(), at).await.unwrap_or_default());
+    let part = TreeOptions { depth: args.depth, open: args.open, folded: !args.all };
     let mut pager = Pager::open(invocation.ui);
     pager.text(&part_of(&reply, part, &spent, &invocation.ui.screen()))?;
     pager.close()?;
@@ -76,7 +76,7 @@ async fn show(invocation: &Invocation<'_>, args: TreeArgs) -> Result<ExitStatus,
 /// Reads the tree of a run.
 ///
 /// Past the generated method: a tree of the depth that is allowed nests deeper than `serde_json` reads by default.
-pub(crate) async fn fetch(client: &Client, at: AtRun) -> Result<TreeReply, Failure> {
+pub(crate) async fn fetch_tree(client: &Client, at: AtRun) -> Result<TreeReply, Failure> {
     let raw: Box<RawValue> = client.request("tree.get", [at]).await?;
     let mut reader = serde_json::Deserializer::from_str(raw.get());
     reader.disable_recursion_limit();

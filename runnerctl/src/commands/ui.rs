@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use clap::Args;
 use futures_util::future::join_all;
-use protocol::command::Ways;
+use protocol::command::NextSteps;
 use protocol::error::ExitStatus;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
@@ -55,7 +55,7 @@ pub(crate) struct UiArgs {
 
 /// Where the page is, as the server says it once it listens.
 #[derive(Debug, Serialize, Deserialize)]
-struct Started {
+struct UiServerInfo {
     url: String,
     /// Leads there once, for the browser that is opened.
     #[serde(skip_serializing)]
@@ -66,23 +66,23 @@ struct Started {
 
 /// Why it cannot begin, in its words.
 #[derive(Debug, Deserialize)]
-struct Refused {
-    error: Refusal,
+struct UiErrorReply {
+    error: UiErrorBody,
 }
 
 #[derive(Debug, Deserialize)]
-struct Refusal {
+struct UiErrorBody {
     message: String,
     hint: Option<String>,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<ExitStatus, Failure> {
-    check(invocation, &args)?;
-    let (socket, lost) = lookup(invocation).await?;
-    let path = path(invocation, args.path.as_deref(), lost.is_some())?;
-    let mut server = start(viewer(invocation, socket.as_deref()), path.as_deref(), &args)?;
-    let (started, lines) = match started(&mut server).await {
+    check_args(invocation, &args)?;
+    let (socket, lost) = find_daemon(invocation).await?;
+    let path = single_repo_path(invocation, args.path.as_deref(), lost.is_some())?;
+    let mut server = spawn_server(runner_ui_command(invocation, socket.as_deref()), path.as_deref(), &args)?;
+    let (started, lines) = match wait_until_listening(&mut server).await {
         Ok(found) => found,
         Err(failure) => return Err(lost.unwrap_or(failure)),
     };
@@ -90,18 +90,18 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: UiArgs) -> Result<Exi
     let interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
     invocation.ui.answer("ui", &started, |_| format!("{}\n", started.url))?;
     invocation.ui.note("Ctrl-C ends it\n");
-    if !args.no_open && !invocation.ui.json && io::stdout().is_terminal() && !open(&started.url_once) {
+    if !args.no_open && !invocation.ui.json && io::stdout().is_terminal() && !open_browser(&started.url_once) {
         invocation.ui.note("No browser could be opened here: open the address yourself\n");
     }
     tokio::select! {
-        ended = serve(server, interrupt) => ended,
-        never = tell_again(invocation, lines) => match never {},
-        never = reach_all(invocation) => match never {},
+        ended = wait_for_end(server, interrupt) => ended,
+        never = report_opened(invocation, lines) => match never {},
+        never = connect_all_hosts(invocation) => match never {},
     }
 }
 
 /// Refuses what the page of another machine does not do.
-fn check(invocation: &Invocation<'_>, args: &UiArgs) -> Result<(), Failure> {
+fn check_args(invocation: &Invocation<'_>, args: &UiArgs) -> Result<(), Failure> {
     if !invocation.hosts.is_empty() && args.path.is_some() {
         let message = "of several machines all repositories are shown";
         return Err(Failure::usage(message).hint("name one machine for a path"));
@@ -115,7 +115,7 @@ fn check(invocation: &Invocation<'_>, args: &UiArgs) -> Result<(), Failure> {
 
 /// Returns the daemon's socket; where none answers on this machine, that failure with it, since the records may tell enough.
 /// Of several machines none is waited for.
-pub(super) async fn lookup(invocation: &Invocation<'_>) -> Result<(Option<PathBuf>, Option<Failure>), Failure> {
+pub(super) async fn find_daemon(invocation: &Invocation<'_>) -> Result<(Option<PathBuf>, Option<Failure>), Failure> {
     if !invocation.hosts.is_empty() {
         return Ok((None, None));
     }
@@ -129,7 +129,7 @@ pub(super) async fn lookup(invocation: &Invocation<'_>) -> Result<(Option<PathBu
 }
 
 /// Returns the only repository that is shown, where one is meant.
-fn path(invocation: &Invocation<'_>, named: Option<&Path>, is_lost: bool) -> Result<Option<PathBuf>, Failure> {
+fn single_repo_path(invocation: &Invocation<'_>, named: Option<&Path>, is_lost: bool) -> Result<Option<PathBuf>, Failure> {
     if invocation.host.is_some() {
         return Ok(invocation.place_if_any(named)?.map(|place| place.0));
     }
@@ -138,8 +138,8 @@ fn path(invocation: &Invocation<'_>, named: Option<&Path>, is_lost: bool) -> Res
 }
 
 /// Returns a command of `runner-ui` that answers with JSON, of the daemon at a socket or of those of other machines.
-pub(super) fn viewer(invocation: &Invocation<'_>, socket: Option<&Path>) -> Command {
-    let mut command = Command::new(program());
+pub(super) fn runner_ui_command(invocation: &Invocation<'_>, socket: Option<&Path>) -> Command {
+    let mut command = Command::new(find_runner_ui());
     command.arg("--json").args(socket.into_iter().flat_map(|socket| [Path::new("--socket"), socket]));
     let hosts = invocation.host.iter().chain(&invocation.hosts);
     command.args(hosts.flat_map(|host| ["--host".to_owned(), host.to_string()]));
@@ -147,13 +147,13 @@ pub(super) fn viewer(invocation: &Invocation<'_>, socket: Option<&Path>) -> Comm
 }
 
 /// Has a daemon run on each of several machines, as far as that is allowed; the page tells which of them do not answer.
-async fn reach_all(invocation: &Invocation<'_>) -> Infallible {
+async fn connect_all_hosts(invocation: &Invocation<'_>) -> Infallible {
     join_all(invocation.hosts.iter().map(async |host| drop(invocation.at(host).connect().await))).await;
     std::future::pending().await
 }
 
 /// Says where the page is whenever the address was used.
-async fn tell_again(invocation: &Invocation<'_>, mut lines: Lines) -> Infallible {
+async fn report_opened(invocation: &Invocation<'_>, mut lines: ServerLines) -> Infallible {
     loop {
         let mut line = String::new();
         match lines.read_line(&mut line).await {
@@ -161,7 +161,7 @@ async fn tell_again(invocation: &Invocation<'_>, mut lines: Lines) -> Infallible
             // The server's end is waited for elsewhere.
             Ok(_) | Err(_) => std::future::pending().await,
         }
-        let Ok(started) = serde_json::from_str::<Started>(&line) else { continue };
+        let Ok(started) = serde_json::from_str::<UiServerInfo>(&line) else { continue };
         if invocation.ui.json {
             // That nobody reads it any more ends nothing.
             let _ = invocation.ui.answer("ui", &started, |_| String::new());
@@ -172,25 +172,25 @@ async fn tell_again(invocation: &Invocation<'_>, mut lines: Lines) -> Infallible
 }
 
 /// What the server says, line by line.
-type Lines = BufReader<ChildStdout>;
+type ServerLines = BufReader<ChildStdout>;
 
 /// Starts the server; it ends when the line to it is closed.
-fn start(mut command: Command, path: Option<&Path>, args: &UiArgs) -> Result<Child, Failure> {
+fn spawn_server(mut command: Command, path: Option<&Path>, args: &UiArgs) -> Result<Child, Failure> {
     command.args(["--until-eof", "--port"]).arg(args.port.to_string());
     command.args(args.steer.then_some("--steer"));
     command.args(path.into_iter().flat_map(|path| [Path::new("--"), path]));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.spawn().map_err(|error| Failure::io(format!("starting {}", program().display()), &error).hint(INSTALL))
+    command.spawn().map_err(|error| Failure::io(format!("starting {}", find_runner_ui().display()), &error).hint(INSTALL))
 }
 
 /// Returns `runner-ui` beside this program, else as `PATH` finds it.
-fn program() -> PathBuf {
+fn find_runner_ui() -> PathBuf {
     let beside = env::current_exe().ok().map(|exe| exe.with_file_name("runner-ui"));
     beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("runner-ui"))
 }
 
 /// Waits until the server listens, or has said why it cannot.
-async fn started(server: &mut Child) -> Result<(Started, Lines), Failure> {
+async fn wait_until_listening(server: &mut Child) -> Result<(UiServerInfo, ServerLines), Failure> {
     let mut line = String::new();
     let mut lines = BufReader::new(server.stdout.take().expect("BUG: standard output is a pipe"));
     let first = (&mut lines).take(MAX_WORDS).read_line(&mut line).await;
@@ -202,15 +202,15 @@ async fn started(server: &mut Child) -> Result<(Started, Lines), Failure> {
     server.wait().await.map_err(|error| Failure::io("waiting for runner-ui", &error))?;
     let failure = Failure::new(ExitStatus::Error, "ui", "runner-ui did not start");
     Err(match serde_json::from_str(&line) {
-        Ok(Refused { error: Refusal { message, hint } }) => {
-            failure.caused_by(message).or_hint(hint.map_or_else(|| Ways::from("runnerctl doctor"), Ways::from))
+        Ok(UiErrorReply { error: UiErrorBody { message, hint } }) => {
+            failure.caused_by(message).or_hint(hint.map_or_else(|| NextSteps::from("runnerctl doctor"), NextSteps::from))
         }
         Err(_) => failure.hint("runnerctl doctor"),
     })
 }
 
 /// Opens an address in the user's browser; returns whether there may be one.
-fn open(url: &str) -> bool {
+fn open_browser(url: &str) -> bool {
     let is_mac = cfg!(target_os = "macos");
     // Without a screen, `xdg-open` starts a browser in the terminal.
     if !is_mac && ["DISPLAY", "WAYLAND_DISPLAY"].iter().all(|name| env::var_os(name).is_none()) {
@@ -221,7 +221,7 @@ fn open(url: &str) -> bool {
 }
 
 /// Waits for Ctrl-C, and then for the server's end.
-async fn serve(mut server: Child, mut interrupt: Signal) -> Result<ExitStatus, Failure> {
+async fn wait_for_end(mut server: Child, mut interrupt: Signal) -> Result<ExitStatus, Failure> {
     let failed = |error| Failure::io("waiting for runner-ui", &error);
     // To wait for a child is to close its input, unless that is elsewhere.
     let line = server.stdin.take();

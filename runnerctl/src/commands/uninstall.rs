@@ -35,13 +35,13 @@ pub(crate) struct UninstallArgs {
 }
 
 #[derive(Serialize)]
-struct Parts {
-    parts: Vec<Part>,
+struct InstalledParts {
+    parts: Vec<InstalledPart>,
 }
 
 /// Something that is there.
 #[derive(Debug, Serialize)]
-struct Part {
+struct InstalledPart {
     what: &'static str,
     path: WirePath,
     remove: String,
@@ -50,7 +50,7 @@ struct Part {
 /// Runs the command. No daemon is asked, and none is started.
 pub(crate) fn run(invocation: &Invocation<'_>, _args: &UninstallArgs) -> Result<ExitStatus, Failure> {
     let paths = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?;
-    let parts = Parts { parts: parts(&paths) };
+    let parts = InstalledParts { parts: list_parts(&paths) };
     invocation.ui.answer("uninstall", &parts, |_| render(&parts.parts))?;
     invocation.ui.note(
         "\nIn each repository: the folder .runner/, the branches runner/*, and the references below refs/runner/.\n",
@@ -58,11 +58,11 @@ pub(crate) fn run(invocation: &Invocation<'_>, _args: &UninstallArgs) -> Result<
     Ok(ExitStatus::Fine)
 }
 
-fn parts(paths: &Paths) -> Vec<Part> {
-    let part = |what, path: PathBuf, remove: String| Part { what, path: WirePath(path), remove };
-    let removed = |what, path: &Path| part(what, path.to_owned(), format!("rm -r -- {}", quoted(path)));
+fn list_parts(paths: &Paths) -> Vec<InstalledPart> {
+    let part = |what, path: PathBuf, remove: String| InstalledPart { what, path: WirePath(path), remove };
+    let removed = |what, path: &Path| part(what, path.to_owned(), format!("rm -r -- {}", quote_path(path)));
     let folder = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
-    let mut all: Vec<Part> = [paths.service_unit(), paths.socket_unit()]
+    let mut all: Vec<InstalledPart> = [paths.service_unit(), paths.socket_unit()]
         .into_iter()
         .map(|unit| part("service", unit, "runnerctl service uninstall".to_owned()))
         .collect();
@@ -70,25 +70,25 @@ fn parts(paths: &Paths) -> Vec<Part> {
     all.push(removed("state and logs", &paths.state));
     all.push(removed("settings", &folder(&paths.config)));
     all.extend(client_settings().map(|file| removed("settings", &folder(&file))));
-    all.extend(PROGRAMS.iter().filter_map(|name| program(name)).map(|path| removed("program", &path)));
+    all.extend(PROGRAMS.iter().filter_map(|name| find_program(name)).map(|path| removed("program", &path)));
     all.retain(|part| part.path.as_path().symlink_metadata().is_ok());
     all
 }
 
 /// Returns a program beside this one, else as `PATH` finds it.
-fn program(name: &str) -> Option<PathBuf> {
+fn find_program(name: &str) -> Option<PathBuf> {
     let beside = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
     let folders = env::var_os("PATH").unwrap_or_default();
     let on_path = env::split_paths(&folders).map(|folder| folder.join(name));
     beside.into_iter().chain(on_path).find(|path| path.is_file())
 }
 
-fn quoted(path: &Path) -> String {
+fn quote_path(path: &Path) -> String {
     shell::quoted(&path.display().to_string())
 }
 
-fn render(parts: &[Part]) -> String {
-    parts.iter().fold(String::new(), |mut text, Part { what, path, remove }| {
+fn render(parts: &[InstalledPart]) -> String {
+    parts.iter().fold(String::new(), |mut text, InstalledPart { what, path, remove }| {
         let head = paint(DIM, &format!("{what:<14}"));
         let _ = writeln!(text, "{head}  {}\n    {}", safe(&path.to_string()), paint(HINT, &safe(remove)));
         text
@@ -105,9 +105,9 @@ mod tests {
     fn each_part_has_the_command_that_removes_it() {
         let parts = [
             ("service", "/h/.config/systemd/user/runnerd.service", "runnerctl service uninstall".to_owned()),
-            ("state and logs", "/h/it's", format!("rm -r -- {}", quoted(Path::new("/h/it's")))),
+            ("state and logs", "/h/it's", format!("rm -r -- {}", quote_path(Path::new("/h/it's")))),
         ];
-        let parts = parts.map(|(what, path, remove)| Part { what, path: WirePath(path.into()), remove });
+        let parts = parts.map(|(what, path, remove)| InstalledPart { what, path: WirePath(path.into()), remove });
         insta::assert_snapshot!(strip_str(&render(&parts)), @r"
         service         /h/.config/systemd/user/runnerd.service
             runnerctl service uninstall

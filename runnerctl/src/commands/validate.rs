@@ -9,7 +9,7 @@ use protocol::error::ExitStatus;
 use protocol::reply::ValidateReply;
 use protocol::request::ValidateParams;
 
-use crate::args::Place;
+use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::paint::{BAD, GOOD, paint};
@@ -28,7 +28,7 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
-    place: Place,
+    place: RepoTarget,
 }
 
 /// Runs the command.

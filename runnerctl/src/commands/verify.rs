@@ -16,16 +16,16 @@ use protocol::request::{RerunParams, VerifyParams};
 use protocol::verify::{AuditFinding, AuditReport, RerunReport, Severity};
 
 use self::tip_log::TipLog;
-use crate::args::Place;
+use crate::args::RepoTarget;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::mirror::{self, Depth, FromRemote, Wanted};
-use crate::progress::Line;
+use crate::mirror::{self, FetchDepth, RemoteArgs, RemoteQuery};
+use crate::progress::ProgressLine;
 use crate::text::safe::safe;
 use crate::text::{audit, landing};
 use crate::ui::Ui;
-use crate::wait::Lines;
+use crate::wait::ProgressLines;
 
 const EXAMPLES: &str = "Examples:
   runnerctl verify                        the branch that is checked out
@@ -50,7 +50,7 @@ Exit codes:
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
-    place: Place,
+    place: RepoTarget,
     /// Run id, or a unique prefix [default: the branch that is checked out, or the only one]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
@@ -64,8 +64,8 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     strict: bool,
     /// How to print what was found; `json` is `--json`, `sarif` is for code scanners
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text, conflicts_with = "landed")]
-    format: Format,
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ReportFormat::Text, conflicts_with = "landed")]
+    format: ReportFormat,
     /// Accept that commits or files are missing, as in a shallow or partial clone; nothing is proven about them
     #[arg(long, conflicts_with = "strict")]
     allow_shallow: bool,
@@ -85,12 +85,12 @@ pub(crate) struct VerifyArgs {
     #[arg(long, requires = "rerun_guards")]
     yes: bool,
     #[command(flatten)]
-    from: FromRemote,
+    from: RemoteArgs,
 }
 
 /// How a report is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ReportFormat {
     /// For a person.
     Text,
     /// One object.
@@ -106,21 +106,21 @@ const KEYS_LIMIT: u64 = 64 * 1024;
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, mut args: VerifyArgs) -> Result<ExitStatus, Failure> {
-    let Some(remote) = args.from.remote.take() else { return check(invocation, args).await };
+    let Some(remote) = args.from.remote.take() else { return verify_run(invocation, args).await };
     if args.landed.is_some() {
         return Err(Failure::usage("--landed is about a repository with both branches, and not about a remote's runs"));
     }
     let (place, run) = (args.place.path.take(), args.run.take());
-    let wanted = Wanted { remote: &remote, place: place.as_deref(), run: run.as_deref(), depth: Depth::Whole };
+    let wanted = RemoteQuery { remote: &remote, place: place.as_deref(), run: run.as_deref(), depth: FetchDepth::Whole };
     mirror::within(invocation, wanted, async |inside| {
         let run = Some(mirror::only(inside, run.clone()).await?);
-        check(inside, VerifyArgs { run, ..args }).await
+        verify_run(inside, VerifyArgs { run, ..args }).await
     })
     .await
 }
 
-async fn check(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStatus, Failure> {
-    if invocation.ui.json && !matches!(args.format, Format::Text | Format::Json) {
+async fn verify_run(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStatus, Failure> {
+    if invocation.ui.json && !matches!(args.format, ReportFormat::Text | ReportFormat::Json) {
         return Err(Failure::usage("--json and --format name different forms").hint("runnerctl verify --format sarif"));
     }
     let path = invocation.place(args.place.path())?;
@@ -142,14 +142,14 @@ async fn check(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStat
     let params = VerifyParams { path: path.clone(), run: args.run, since: args.since.clone(), signers, reviewers };
     let mut report = connection.client().verify(params).await?;
     if let Some(tips) = &tips {
-        tips.hold(&connection, path.clone(), &mut report).await?;
+        tips.add_lost_tips(&connection, path.clone(), &mut report).await?;
     }
     if args.rerun_guards && !report.passes.is_empty() {
         let env = caller_env::collect(&connection, &path).await;
         let (passes, since) = (report.passes.clone(), args.since);
         let params = RerunParams { path, passes, since, confirmed: false, env };
         let request =
-            async |confirmed| rerun(invocation, &connection, RerunParams { confirmed, ..params.clone() }).await;
+            async |confirmed| rerun_guards(invocation, &connection, RerunParams { confirmed, ..params.clone() }).await;
         let rerun = confirmed(invocation.ui, args.yes, request).await?;
         invocation.ui.note(&format!("guards run again: {}\n", rerun.guards));
         let severity = if args.strict { Severity::Violation } else { Severity::Warning };
@@ -160,12 +160,12 @@ async fn check(invocation: &Invocation<'_>, args: VerifyArgs) -> Result<ExitStat
     let unseen = audit::unseen(&report, severity);
     let is_seen = unseen.is_empty() || (args.allow_shallow && !report.unseen.is_empty());
     let status = if audit::is_sound(&report) && is_seen { ExitStatus::Fine } else { ExitStatus::Violation };
-    if args.strict || args.format == Format::Sarif {
+    if args.strict || args.format == ReportFormat::Sarif {
         report.findings.extend(unseen);
     }
-    print(invocation.ui, args.format, &report)?;
+    print_report(invocation.ui, args.format, &report)?;
     if let Some(tips) = tips.filter(|_| status == ExitStatus::Fine) {
-        tips.add(invocation.ui, &report)?;
+        tips.append_tip(invocation.ui, &report)?;
     }
     Ok(status)
 }
@@ -181,17 +181,17 @@ fn read_keys(what: &str, path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn print(ui: &Ui, format: Format, report: &AuditReport) -> Result<(), Failure> {
+fn print_report(ui: &Ui, format: ReportFormat, report: &AuditReport) -> Result<(), Failure> {
     match format {
-        Format::Text => ui.answer("verify", report, |screen| audit::report(report, screen)),
-        Format::Json => Ui::object("verify", report),
-        Format::Sarif => Ui::document(&audit::sarif::log(report)),
-        Format::Markdown => Ui::verbatim(&audit::markdown::report(report)),
+        ReportFormat::Text => ui.answer("verify", report, |screen| audit::report(report, screen)),
+        ReportFormat::Json => Ui::object("verify", report),
+        ReportFormat::Sarif => Ui::document(&audit::sarif::log(report)),
+        ReportFormat::Markdown => Ui::verbatim(&audit::markdown::report(report)),
     }
 }
 
 /// Has the guards run one by one, so that it can be told where it is; not at all until their commands are confirmed.
-async fn rerun(
+async fn rerun_guards(
     invocation: &Invocation<'_>,
     connection: &Connection,
     params: RerunParams,
@@ -199,13 +199,13 @@ async fn rerun(
     if !params.confirmed {
         return Ok(connection.client().rerun_guards(params).await?);
     }
-    let (lines, begun) = (Lines::new(invocation.ui), Instant::now());
+    let (lines, begun) = (ProgressLines::new(invocation.ui), Instant::now());
     let mut total = RerunReport { guards: 0, findings: Vec::new() };
     for (at, pass) in params.passes.iter().enumerate() {
         let node = safe(&pass.node);
         let text = format!("guard {} of {}: iteration {:04}, node {node}", at + 1, params.passes.len(), pass.iter);
         let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        lines.show(vec![Line::Passing { text, elapsed_ms }]);
+        lines.show(vec![ProgressLine::Passing { text, elapsed_ms }]);
         let one = RerunParams { passes: vec![pass.clone()], ..params.clone() };
         let report = connection.client().rerun_guards(one).await?;
         total.guards += report.guards;

@@ -10,7 +10,7 @@ use semver::Version;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::installed::Installed;
+use crate::installed::Installation;
 use crate::invocation::Invocation;
 use crate::text::paint::{HINT, paint};
 use crate::text::safe::safe;
@@ -36,17 +36,17 @@ pub(crate) struct VersionArgs {
 
 /// The versions.
 #[derive(Debug, Serialize)]
-struct Versions {
+struct VersionReport {
     client: Version,
     /// The daemon's, where one is running.
     daemon: Option<String>,
     /// What was found, where that was asked.
-    available: Option<Available>,
+    available: Option<AvailableVersions>,
 }
 
 /// What there is to be had.
 #[derive(Debug, Serialize)]
-struct Available {
+struct AvailableVersions {
     from: String,
     versions: Vec<Version>,
     /// The newest, where that is newer than the client.
@@ -61,35 +61,35 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: VersionArgs) -> Resul
         Err(ConnectError::NoDaemon { .. }) => None,
         Err(error) => return Err(error.into()),
     };
-    let client = own();
-    let available = if args.check { Some(available(&client, args.from).await?) } else { None };
-    let versions = Versions { client, daemon, available };
+    let client = own_version();
+    let available = if args.check { Some(fetch_available(&client, args.from).await?) } else { None };
+    let versions = VersionReport { client, daemon, available };
     invocation.ui.answer("version", &versions, |_| render(&versions))?;
     Ok(ExitStatus::Fine)
 }
 
 /// Returns the version of this program.
-pub(crate) fn own() -> Version {
+pub(crate) fn own_version() -> Version {
     Version::parse(env!("CARGO_PKG_VERSION")).expect("BUG: a package without a version")
 }
 
-async fn available(client: &Version, from: Option<String>) -> Result<Available, Failure> {
-    let installed = Installed::find()?;
+async fn fetch_available(client: &Version, from: Option<String>) -> Result<AvailableVersions, Failure> {
+    let installed = Installation::find()?;
     let from = installed.origin(from)?;
     let versions = installed.versions(&from).await?;
-    Ok(Available { newer: newer(client, &versions), from, versions })
+    Ok(AvailableVersions { newer: find_newer(client, &versions), from, versions })
 }
 
 /// Returns the newest of these, where it is newer; who has a release is not offered what comes before one.
-pub(crate) fn newer(than: &Version, versions: &[Version]) -> Option<Version> {
+pub(crate) fn find_newer(than: &Version, versions: &[Version]) -> Option<Version> {
     let is_wanted = |version: &&Version| version.pre.is_empty() || !than.pre.is_empty();
     versions.iter().filter(is_wanted).max().filter(|newest| *newest > than).cloned()
 }
 
-fn render(Versions { client, daemon, available }: &Versions) -> String {
+fn render(VersionReport { client, daemon, available }: &VersionReport) -> String {
     let daemon = daemon.as_deref().map_or_else(|| "not running".to_owned(), safe);
     let mut text = format!("runnerctl  {client}\nrunnerd    {daemon}\n");
-    if let Some(Available { from, newer, .. }) = available {
+    if let Some(AvailableVersions { from, newer, .. }) = available {
         let from = safe(from);
         let told = match newer {
             Some(newer) => format!("{newer} at {from}\nto upgrade: {}", paint(HINT, "runnerctl self-update")),
@@ -109,7 +109,7 @@ mod tests {
         let newest = |than: &str, there: &[&str]| {
             let version = |text: &&str| Version::parse(text).expect("a version");
             let there: Vec<Version> = there.iter().map(version).collect();
-            newer(&version(&than), &there).map(|version| version.to_string())
+            find_newer(&version(&than), &there).map(|version| version.to_string())
         };
         assert_eq!(newest("0.1.0", &["0.1.0", "0.9.0", "0.10.0", "0.2.0"]).as_deref(), Some("0.10.0"));
         assert_eq!(newest("0.1.0", &["0.1.0", "0.2.0-rc.1"]), None);

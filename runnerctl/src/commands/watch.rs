@@ -12,10 +12,10 @@ use protocol::path::WirePath;
 use protocol::request::AtRun;
 use protocol::view::StatusView;
 
-use crate::args::Place;
+use crate::args::RepoTarget;
 use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
-use crate::watch::{self, Opening};
+use crate::watch::{self, WatchedDaemon};
 
 const EXAMPLES: &str = "Examples:
   runnerctl watch           all repositories, this one first
@@ -30,27 +30,27 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WatchArgs {
     #[command(flatten)]
-    place: Place,
+    place: RepoTarget,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: WatchArgs) -> Result<ExitStatus, Failure> {
-    check(invocation)?;
+    check_terminal(invocation)?;
     if !invocation.hosts.is_empty() {
-        return several(invocation, &args).await;
+        return watch_hosts(invocation, &args).await;
     }
     let path = invocation.place_if_any(args.place.path())?;
     let connection = invocation.connect().await?;
     let selected = match path {
-        Some(path) => selected(&connection, path, args.place.path.is_none()).await?,
+        Some(path) => find_selected(&connection, path, args.place.path.is_none()).await?,
         None => None,
     };
     let (options, look) = (invocation.connect_options(false), watch::look(invocation.ui.screen()));
-    watch::show(vec![Opening { name: String::new(), options, connection: Some(connection), selected, look }]).await
+    watch::show(vec![WatchedDaemon { name: String::new(), options, connection: Some(connection), selected, look }]).await
 }
 
 /// Shows one of several machines, and what there is on the others above it. None is waited for.
-async fn several(invocation: &Invocation<'_>, args: &WatchArgs) -> Result<ExitStatus, Failure> {
+async fn watch_hosts(invocation: &Invocation<'_>, args: &WatchArgs) -> Result<ExitStatus, Failure> {
     if args.place.path.is_some() {
         let message = "of several machines all repositories are shown";
         return Err(Failure::usage(message).hint("name one machine for a path"));
@@ -58,22 +58,22 @@ async fn several(invocation: &Invocation<'_>, args: &WatchArgs) -> Result<ExitSt
     let opening = |host: &Host| {
         let look = watch::look(invocation.ui.screen().about(host));
         let options = invocation.at(host).any_options();
-        Opening { name: host.to_string(), options, connection: None, selected: None, look }
+        WatchedDaemon { name: host.to_string(), options, connection: None, selected: None, look }
     };
     watch::show(invocation.hosts.iter().map(opening).collect()).await
 }
 
 /// Returns the id of the repository to begin with; none where the current directory just happens to be in none.
-async fn selected(connection: &Connection, path: WirePath, is_here: bool) -> Result<Option<String>, CallError> {
+async fn find_selected(connection: &Connection, path: WirePath, is_here: bool) -> Result<Option<String>, CallError> {
     match connection.client().status(AtRun { path, run: None }).await.map_err(CallError::from) {
-        Ok(status) => shown_first(connection.client(), status).await.map(Some),
-        Err(error) if is_here && is_elsewhere(&error) => Ok(None),
+        Ok(status) => find_first_repo(connection.client(), status).await.map(Some),
+        Err(error) if is_here && is_unknown_path(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// Returns the id of the repository to begin with: the workspace of the only run that goes on, where that is isolated.
-async fn shown_first(client: &Client, status: StatusView) -> Result<String, CallError> {
+async fn find_first_repo(client: &Client, status: StatusView) -> Result<String, CallError> {
     let works_in = status.run.as_ref().map(|run| &run.summary.path);
     if !status.isolated.iter().any(|isolated| works_in == Some(&isolated.path)) {
         return Ok(status.repo.id);
@@ -84,7 +84,7 @@ async fn shown_first(client: &Client, status: StatusView) -> Result<String, Call
 }
 
 /// Refuses where there is nothing to draw on, before anything is started.
-fn check(invocation: &Invocation<'_>) -> Result<(), Failure> {
+fn check_terminal(invocation: &Invocation<'_>) -> Result<(), Failure> {
     if invocation.ui.json {
         let told = "watch draws on a terminal and has no JSON";
         return Err(Failure::usage(told).hint("runnerctl status --watch --json"));
@@ -101,6 +101,6 @@ fn check(invocation: &Invocation<'_>) -> Result<(), Failure> {
 }
 
 /// Whether the current directory just happens to be none of the repositories.
-fn is_elsewhere(error: &CallError) -> bool {
+fn is_unknown_path(error: &CallError) -> bool {
     is_refusal(error, ErrorKind::NotARepository) || is_refusal(error, ErrorKind::NotFound)
 }

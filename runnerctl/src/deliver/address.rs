@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 
 /// A repository at a forge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct ForgeRepo {
     /// The host, in lower case, without a port.
     pub(crate) host: String,
     /// The path without `.git`, such as `owner/name`.
     pub(crate) path: String,
 }
 
-impl Address {
+impl ForgeRepo {
     /// Reads `https://host/owner/name.git`, `ssh://git@host:22/owner/name` and `git@host:owner/name`; none for a folder.
     pub(crate) fn of(url: &str) -> Option<Self> {
         let (authority, path) = match url.split_once("://") {
@@ -96,10 +96,10 @@ mod tests {
             "ssh://git@ssh.github.com:443/o/r.git",
             "GitHub.com:o/r",
         ] {
-            let address = Address::of(url).expect(url);
+            let address = ForgeRepo::of(url).expect(url);
             assert_eq!((address.host.as_str(), address.path.as_str()), ("github.com", "o/r"), "{url}");
         }
-        let grouped = Address::of("https://gitlab.example.org/a/b/c.git").expect("a group");
+        let grouped = ForgeRepo::of("https://gitlab.example.org/a/b/c.git").expect("a group");
         assert_eq!((grouped.path.as_str(), grouped.is_gitlab(), grouped.is_github()), ("a/b/c", true, false));
     }
 
@@ -114,20 +114,20 @@ mod tests {
             "h:o/../r",
             "h:o/$(r)",
         ] {
-            assert_eq!(Address::of(url), None, "{url}");
+            assert_eq!(ForgeRepo::of(url), None, "{url}");
         }
     }
 
     #[test]
     fn a_host_is_known_by_a_whole_word_of_its_name() {
-        let host = |host: &str| Address { host: host.into(), path: "o/r".into() };
+        let host = |host: &str| ForgeRepo { host: host.into(), path: "o/r".into() };
         assert!(host("github.acme.org").is_github() && host("acme.ghe.com").is_github());
         assert!(host("my-gitlab.org").is_gitlab() && !host("notgithub.com").is_github());
     }
 
     #[test]
     fn the_page_for_a_person_names_both_branches() {
-        let page = |url: &str| Address::of(url).and_then(|address| address.page("deliver/a b", "main"));
+        let page = |url: &str| ForgeRepo::of(url).and_then(|address| address.page("deliver/a b", "main"));
         insta::assert_snapshot!(page("https://github.com/o/r").unwrap_or_default(), @"https://github.com/o/r/compare/main...deliver/a%20b?expand=1");
         insta::assert_snapshot!(page("git@gitlab.com:o/p/r.git").unwrap_or_default(), @"https://gitlab.com/o/p/r/-/merge_requests/new?merge_request%5Bsource_branch%5D=deliver/a%20b&merge_request%5Btarget_branch%5D=main");
         assert_eq!(page("https://codeberg.org/o/r"), None);

@@ -10,7 +10,7 @@ use protocol::error::ExitStatus;
 use protocol::shell::words;
 
 use crate::failure::Failure;
-use crate::program::{self, Call, Said, Unstarted};
+use crate::program::{self, ProgramCall, CommandOutput, LaunchError};
 
 /// Git asks for no password where nobody could answer.
 const SILENT: &[(&str, &str)] = &[NOT_LAZY, ("GIT_TERMINAL_PROMPT", "0")];
@@ -20,7 +20,7 @@ const NOT_LAZY: (&str, &str) = ("GIT_NO_LAZY_FETCH", "1");
 
 /// A repository, as its person's git sees it.
 #[derive(Debug)]
-pub(crate) struct Checkout {
+pub(crate) struct GitCheckout {
     /// A folder in it.
     pub(crate) folder: PathBuf,
     /// Whether git may ask.
@@ -29,7 +29,7 @@ pub(crate) struct Checkout {
 
 /// A remote that is pushed to at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Remote {
+pub(crate) struct PushRemote {
     /// Its name.
     pub(crate) name: String,
     /// The address that is pushed to. It may hold a login, so it is never shown.
@@ -38,7 +38,7 @@ pub(crate) struct Remote {
     is_fetched_elsewhere: bool,
 }
 
-impl Remote {
+impl PushRemote {
     /// Returns what git is to read from: the place that is pushed to, with what is configured for the remote where that is
     /// one and the same.
     fn place(&self) -> &str {
@@ -64,7 +64,7 @@ impl Remote {
 
 /// What stands at a remote.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct RemoteRefs {
     /// The branch that its HEAD is on.
     pub(crate) head: Option<String>,
     /// The commit of the branch that was asked for.
@@ -73,14 +73,14 @@ pub(crate) struct Seen {
     pub(crate) in_the_way: Option<String>,
 }
 
-impl Checkout {
-    async fn run(&self, words: &[&str]) -> Result<Said, Failure> {
+impl GitCheckout {
+    async fn run(&self, words: &[&str]) -> Result<CommandOutput, Failure> {
         let words = std::iter::once("git").chain(words.iter().copied());
         let env = if self.can_ask { LOUD } else { SILENT };
         let (argv, folder) = (words.map(OsString::from).collect(), self.folder.as_path());
-        program::run(Call { argv, folder, env, input: Vec::new(), tail: None }).await.map_err(|error| match error {
-            Unstarted::Failed(failure) => failure,
-            Unstarted::Missing => Failure::new(ExitStatus::Error, "git", "git is not on your PATH"),
+        program::run(ProgramCall { argv, folder, env, input: Vec::new(), tail: None }).await.map_err(|error| match error {
+            LaunchError::Failed(failure) => failure,
+            LaunchError::Missing => Failure::new(ExitStatus::Error, "git", "git is not on your PATH"),
         })
     }
 
@@ -89,7 +89,7 @@ impl Checkout {
     }
 
     /// Finds a remote, and where it is pushed to.
-    pub(crate) async fn remote(&self, remote: &str) -> Result<Remote, Failure> {
+    pub(crate) async fn remote(&self, remote: &str) -> Result<PushRemote, Failure> {
         let remotes = self.done(&["remote"], "listing the remotes").await?;
         if !remotes.lines().any(|name| name == remote) {
             let message = format!("there is no remote `{remote}` in {}", self.folder.display());
@@ -108,17 +108,17 @@ impl Checkout {
             return Err(Failure::new(ExitStatus::Refused, "git", message).hint(hint));
         };
         let is_fetched_elsewhere = fetched.trim_end() != address;
-        Ok(Remote { name: remote.to_owned(), address: address.to_owned(), is_fetched_elsewhere })
+        Ok(PushRemote { name: remote.to_owned(), address: address.to_owned(), is_fetched_elsewhere })
     }
 
     /// Runs a command of git that reads from a remote.
-    async fn reading(&self, remote: &Remote, args: &[&str]) -> Result<Said, Failure> {
+    async fn reading(&self, remote: &PushRemote, args: &[&str]) -> Result<CommandOutput, Failure> {
         let options = remote.options();
         self.run(&options.iter().map(String::as_str).chain(args.iter().copied()).collect::<Vec<_>>()).await
     }
 
     /// Asks a remote for its HEAD and one branch.
-    pub(crate) async fn look(&self, remote: &Remote, branch: &str) -> Result<Seen, Failure> {
+    pub(crate) async fn look(&self, remote: &PushRemote, branch: &str) -> Result<RemoteRefs, Failure> {
         let wanted = format!("refs/heads/{branch}");
         let others = around(&wanted);
         let asked = ["ls-remote", "--symref", remote.place(), "HEAD", &wanted].into_iter();
@@ -129,7 +129,7 @@ impl Checkout {
     }
 
     /// Returns what is known here of a branch of a remote, and asks nobody.
-    pub(crate) async fn recall(&self, remote: &str, branch: &str) -> Result<Seen, Failure> {
+    pub(crate) async fn recall(&self, remote: &str, branch: &str) -> Result<RemoteRefs, Failure> {
         let wanted = format!("refs/heads/{branch}");
         let format = "--format=%(objectname)%09%(refname)";
         let tracked = format!("refs/remotes/{remote}/");
@@ -156,19 +156,19 @@ impl Checkout {
     }
 
     /// Fetches what a branch of a remote has, and moves no branch.
-    pub(crate) async fn fetch(&self, remote: &Remote, branch: &str) -> Result<(), Failure> {
+    pub(crate) async fn fetch(&self, remote: &PushRemote, branch: &str) -> Result<(), Failure> {
         let said = self.fetched(remote, &format!("refs/heads/{branch}")).await?;
         said.fine("git", &format!("fetching {branch} from {}", remote.name)).map(drop)
     }
 
-    async fn fetched(&self, remote: &Remote, refspec: &str) -> Result<Said, Failure> {
+    async fn fetched(&self, remote: &PushRemote, refspec: &str) -> Result<CommandOutput, Failure> {
         let words = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote.place(), refspec];
         self.reading(remote, &words).await
     }
 
     /// Moves a branch of this repository forward to what a remote has; false where that is no fast-forward, or the branch
     /// is checked out.
-    pub(crate) async fn catch_up(&self, remote: &Remote, branch: &str) -> Result<bool, Failure> {
+    pub(crate) async fn catch_up(&self, remote: &PushRemote, branch: &str) -> Result<bool, Failure> {
         let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
         match self.fetched(remote, &refspec).await?.ended.code() {
             Some(0) => Ok(true),
@@ -181,7 +181,7 @@ impl Checkout {
     /// Pushes a commit as a branch, where the remote still has what was seen there: nothing, or a commit that is in it.
     pub(crate) async fn push(
         &self,
-        remote: &Remote,
+        remote: &PushRemote,
         (branch, tip): (&str, &str),
         seen: Option<&str>,
     ) -> Result<(), Failure> {
@@ -230,8 +230,8 @@ fn leaves_no_room(name: &str, wanted: &str) -> bool {
 }
 
 /// Reads what `ls-remote --symref` prints.
-fn seen(told: &str, wanted: &str) -> Seen {
-    let mut seen = Seen::default();
+fn seen(told: &str, wanted: &str) -> RemoteRefs {
+    let mut seen = RemoteRefs::default();
     for (value, name) in told.lines().filter_map(|line| line.split_once('\t')) {
         if let Some(target) = value.strip_prefix("ref: ").filter(|_| name == "HEAD") {
             seen.head = target.strip_prefix("refs/heads/").map(str::to_owned);
@@ -252,9 +252,9 @@ mod tests {
     fn a_branch_at_a_remote_is_told_by_its_whole_name() {
         let told =
             "ref: refs/heads/main\tHEAD\naa\tHEAD\nbb\trefs/heads/x/refs/heads/deliver/r\ncc\trefs/heads/deliver/r\n";
-        let expected = Seen { head: Some("main".into()), branch: Some("cc".into()), in_the_way: None };
+        let expected = RemoteRefs { head: Some("main".into()), branch: Some("cc".into()), in_the_way: None };
         assert_eq!(seen(told, "refs/heads/deliver/r"), expected);
-        assert_eq!(seen("", "refs/heads/deliver/r"), Seen::default());
+        assert_eq!(seen("", "refs/heads/deliver/r"), RemoteRefs::default());
     }
 
     #[test]

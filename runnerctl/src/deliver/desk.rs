@@ -11,7 +11,7 @@ use protocol::error::ExitStatus;
 use tempfile::TempDir;
 
 use crate::failure::Failure;
-use crate::program::{self, Call, Said, Unstarted};
+use crate::program::{self, ProgramCall, CommandOutput, LaunchError};
 
 /// What programs of forges are told: that nobody answers, and that nothing of their own is to be looked for.
 const UNATTENDED: &[(&str, &str)] = &[
@@ -28,13 +28,13 @@ const LOCKED_AFTER: Duration = Duration::from_mins(1);
 
 /// Runs programs of forges.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct ForgeCli {
     folder: TempDir,
     /// Held for as long as this lives: by that others know that the folder is in use.
     _lock: File,
 }
 
-impl Desk {
+impl ForgeCli {
     /// Makes the empty folder.
     pub(crate) fn make() -> Result<Self, Failure> {
         sweep();
@@ -53,29 +53,29 @@ impl Desk {
     }
 
     /// Runs a program to its end.
-    pub(crate) async fn run(&self, argv: Vec<OsString>, input: Vec<u8>) -> Result<Said, Unstarted> {
-        program::run(Call { argv, folder: self.folder.path(), env: UNATTENDED, input, tail: None }).await
+    pub(crate) async fn run(&self, argv: Vec<OsString>, input: Vec<u8>) -> Result<CommandOutput, LaunchError> {
+        program::run(ProgramCall { argv, folder: self.folder.path(), env: UNATTENDED, input, tail: None }).await
     }
 
     /// Runs a program of a forge that prints a log, and returns the end of it; none where it has none to print.
     pub(crate) async fn log<'a>(&self, argv: impl IntoIterator<Item = &'a str>, tail: usize) -> Option<String> {
         let (argv, input) = (argv.into_iter().map(OsString::from).collect(), Vec::new());
-        let call = Call { argv, folder: self.folder.path(), env: UNATTENDED, input, tail: Some(tail) };
+        let call = ProgramCall { argv, folder: self.folder.path(), env: UNATTENDED, input, tail: Some(tail) };
         program::run(call).await.ok().filter(|said| said.ended.success()).map(|said| said.out)
     }
 
     /// Runs a program of a forge that is there.
-    pub(crate) async fn say<'a>(&self, argv: impl IntoIterator<Item = &'a str>) -> Result<Said, Failure> {
+    pub(crate) async fn say<'a>(&self, argv: impl IntoIterator<Item = &'a str>) -> Result<CommandOutput, Failure> {
         let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();
         let name = argv.first().cloned().unwrap_or_default();
         self.run(argv, Vec::new()).await.map_err(|error| match error {
-            Unstarted::Failed(failure) => failure,
-            Unstarted::Missing => Failure::new(ExitStatus::Error, "forge", format!("{} is gone", name.display())),
+            LaunchError::Failed(failure) => failure,
+            LaunchError::Missing => Failure::new(ExitStatus::Error, "forge", format!("{} is gone", name.display())),
         })
     }
 
     pub(super) async fn has(&self, program: &str) -> bool {
-        !matches!(self.run(vec![program.into(), "--version".into()], Vec::new()).await, Err(Unstarted::Missing))
+        !matches!(self.run(vec![program.into(), "--version".into()], Vec::new()).await, Err(LaunchError::Missing))
     }
 
     /// Whether a program of a forge has a login for a host.

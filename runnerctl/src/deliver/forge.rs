@@ -4,11 +4,11 @@
 use protocol::delivery::FeedbackItem;
 use protocol::error::ExitStatus;
 
-use super::address::Address;
-use super::desk::Desk;
+use super::address::ForgeRepo;
+use super::desk::ForgeCli;
 use super::github::GitHub;
 use super::gitlab::GitLab;
-use super::own::Own;
+use super::own::CustomForge;
 use crate::failure::Failure;
 
 /// The forges whose programs may be asked about a host that is not known by its name.
@@ -16,7 +16,7 @@ const PROGRAMS: [&str; 2] = ["gh", "glab"];
 
 /// What is offered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Offer<'a> {
+pub(crate) struct NewPr<'a> {
     /// The branch.
     pub(crate) head: &'a str,
     /// The branch that is to take it.
@@ -31,7 +31,7 @@ pub(crate) struct Offer<'a> {
 
 /// What of an open request is to be another.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Renewal<'a> {
+pub(crate) struct PrUpdate<'a> {
     /// The branch that is to take it, where that was asked for.
     pub(crate) base: Option<&'a str>,
     /// The description.
@@ -42,7 +42,7 @@ pub(crate) struct Renewal<'a> {
 
 /// A request that is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Open {
+pub(crate) struct OpenPr {
     /// Its number.
     pub(crate) number: u64,
     /// Its page.
@@ -57,11 +57,11 @@ pub(crate) struct Open {
 
 /// What a forge has of a branch: that of the newest request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum PrState {
     /// No request.
     None,
     /// An open one.
-    Open(Open),
+    Open(OpenPr),
     /// One that somebody has closed.
     Closed {
         /// Its number.
@@ -78,7 +78,7 @@ pub(crate) enum Standing {
 
 /// What was told of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct ForgeFeedback {
     /// Failed checks, and what people with a say have said.
     pub(crate) items: Vec<FeedbackItem>,
     /// Comments of others, which were left out.
@@ -93,7 +93,7 @@ pub(crate) enum Forge {
     /// GitLab.
     GitLab(GitLab),
     /// A program of the person's.
-    Own(Own),
+    Own(CustomForge),
     /// None: a person does it by hand.
     ByHand {
         /// Why.
@@ -103,11 +103,11 @@ pub(crate) enum Forge {
 
 impl Forge {
     /// Finds who opens requests for an address: the program of the configuration, else that of the forge.
-    pub(crate) async fn find(desk: &Desk, url: &str, command: &[String]) -> Result<Self, Failure> {
+    pub(crate) async fn find(desk: &ForgeCli, url: &str, command: &[String]) -> Result<Self, Failure> {
         if !command.is_empty() {
-            return Ok(Self::Own(Own::new(command)));
+            return Ok(Self::Own(CustomForge::new(command)));
         }
-        let Some(address) = Address::of(url) else {
+        let Some(address) = ForgeRepo::of(url) else {
             return Ok(Self::ByHand { why: "the remote is no repository at a forge".to_owned() });
         };
         let program = match (address.is_github(), address.is_gitlab()) {
@@ -144,11 +144,11 @@ impl Forge {
     }
 
     /// Finds the newest request of a branch.
-    pub(crate) async fn standing(&self, desk: &Desk, head: &str) -> Result<Standing, Failure> {
+    pub(crate) async fn standing(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
         match self {
             Self::GitHub(github) => github.standing(desk, head).await,
             Self::GitLab(gitlab) => gitlab.standing(desk, head).await,
-            Self::Own(_) | Self::ByHand { .. } => Ok(Standing::None),
+            Self::Own(_) | Self::ByHand { .. } => Ok(PrState::None),
         }
     }
 
@@ -162,7 +162,7 @@ impl Forge {
     }
 
     /// Opens a request, and returns its page; what a program of the person's printed last, where it printed anything.
-    pub(crate) async fn open(&self, desk: &Desk, offer: Offer<'_>) -> Result<Option<String>, Failure> {
+    pub(crate) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<Option<String>, Failure> {
         match self {
             Self::GitHub(github) => github.open(desk, offer).await.map(Some),
             Self::GitLab(gitlab) => gitlab.open(desk, offer).await.map(Some),
@@ -172,7 +172,7 @@ impl Forge {
     }
 
     /// Has an open request say what is so now.
-    pub(crate) async fn update(&self, desk: &Desk, open: &Open, renewal: Renewal<'_>) -> Result<(), Failure> {
+    pub(crate) async fn update(&self, desk: &ForgeCli, open: &OpenPr, renewal: PrUpdate<'_>) -> Result<(), Failure> {
         match self {
             Self::GitHub(github) => github.update(desk, open, renewal).await,
             Self::GitLab(gitlab) => gitlab.update(desk, open, renewal).await,
@@ -181,11 +181,11 @@ impl Forge {
     }
 
     /// Reads what was told of an open request; of people without a say in the repository too, where `anyone` may be heard.
-    pub(crate) async fn hear(&self, desk: &Desk, open: &Open, anyone: bool) -> Result<Heard, Failure> {
+    pub(crate) async fn hear(&self, desk: &ForgeCli, open: &OpenPr, anyone: bool) -> Result<ForgeFeedback, Failure> {
         match self {
             Self::GitHub(github) => github.hear(desk, open, anyone).await,
             Self::GitLab(gitlab) => gitlab.hear(desk, open, anyone).await,
-            Self::Own(_) | Self::ByHand { .. } => Ok(Heard::default()),
+            Self::Own(_) | Self::ByHand { .. } => Ok(ForgeFeedback::default()),
         }
     }
 }

@@ -5,10 +5,10 @@
 use protocol::error::ExitStatus;
 use serde::Deserialize;
 
-use super::address::{Address, escaped};
+use super::address::{ForgeRepo, escaped};
 use super::comments::{self, github as read};
-use super::desk::Desk;
-use super::forge::{Heard, Offer, Open, Renewal, Standing};
+use super::desk::ForgeCli;
+use super::forge::{ForgeFeedback, NewPr, OpenPr, PrUpdate, PrState};
 use super::logs;
 use crate::failure::Failure;
 
@@ -18,14 +18,14 @@ const FIELDS: &str = "number,url,state,isDraft,title,body,isCrossRepository";
 /// A repository at GitHub.
 #[derive(Debug)]
 pub(crate) struct GitHub {
-    address: Address,
+    address: ForgeRepo,
     /// `HOST/OWNER/NAME`.
     name: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed {
+struct ListedPr {
     number: u64,
     url: String,
     state: String,
@@ -37,18 +37,18 @@ struct Listed {
 
 impl GitHub {
     /// Takes an address.
-    pub(super) fn new(address: Address) -> Self {
+    pub(super) fn new(address: ForgeRepo) -> Self {
         let name = format!("{}/{}", address.host, address.path);
         Self { address, name }
     }
 
     /// Finds the newest request of a branch of this repository: a fork may have one of the same name.
-    pub(super) async fn standing(&self, desk: &Desk, head: &str) -> Result<Standing, Failure> {
+    pub(super) async fn standing(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
         let [repo, head_option] = [format!("--repo={}", self.name), format!("--head={head}")];
         let fields = format!("--json={FIELDS}");
         let said = desk.say(["gh", "pr", "list", &repo, &head_option, "--state=all", "--limit=50", &fields]).await?;
         let told = said.fine("forge", &format!("looking for a pull request of {head}"))?;
-        let listed: Vec<Listed> = comments::json(&told, "gh pr list")?;
+        let listed: Vec<ListedPr> = comments::json(&told, "gh pr list")?;
         Ok(newest(listed))
     }
 
@@ -58,7 +58,7 @@ impl GitHub {
     }
 
     /// Opens a request, and returns its page.
-    pub(super) async fn open(&self, desk: &Desk, offer: Offer<'_>) -> Result<String, Failure> {
+    pub(super) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<String, Failure> {
         let file = desk.file(offer.body)?;
         let options = [
             format!("--repo={}", self.name),
@@ -85,7 +85,7 @@ impl GitHub {
     /// Has an open request say what is so now; its title stays as people have it.
     ///
     /// By the interface and not by `gh pr edit`, which in many versions fails for projects that nobody asked about.
-    pub(super) async fn update(&self, desk: &Desk, open: &Open, renewal: Renewal<'_>) -> Result<(), Failure> {
+    pub(super) async fn update(&self, desk: &ForgeCli, open: &OpenPr, renewal: PrUpdate<'_>) -> Result<(), Failure> {
         let file = desk.file(renewal.body)?;
         let path = format!("repos/{}/pulls/{}", self.path(), open.number);
         let [host, body] = [format!("--hostname={}", self.address.host), format!("--field=body=@{}", file.display())];
@@ -102,7 +102,7 @@ impl GitHub {
     }
 
     /// Reads what was told of a request.
-    pub(super) async fn hear(&self, desk: &Desk, open: &Open, anyone: bool) -> Result<Heard, Failure> {
+    pub(super) async fn hear(&self, desk: &ForgeCli, open: &OpenPr, anyone: bool) -> Result<ForgeFeedback, Failure> {
         let (number, repo) = (open.number.to_string(), format!("--repo={}", self.name));
         let doing = format!("reading what was told of pull request {number}");
         let fields = "--json=comments,reviews,statusCheckRollup";
@@ -138,15 +138,15 @@ fn run_of(head: &str) -> &str {
 }
 
 /// Of the requests of a branch an open one counts, else the newest.
-fn newest(mut listed: Vec<Listed>) -> Standing {
+fn newest(mut listed: Vec<ListedPr>) -> PrState {
     listed.retain(|listed| !listed.is_cross_repository);
     listed.sort_by_key(|listed| (listed.state == "OPEN", listed.number));
     match listed.pop() {
-        None => Standing::None,
-        Some(Listed { number, url, is_draft, title, body, state, .. }) => match state.as_str() {
-            "OPEN" => Standing::Open(Open { number, url, draft: is_draft, title, body }),
-            "MERGED" => Standing::Merged { url },
-            _ => Standing::Closed { number, url },
+        None => PrState::None,
+        Some(ListedPr { number, url, is_draft, title, body, state, .. }) => match state.as_str() {
+            "OPEN" => PrState::Open(OpenPr { number, url, draft: is_draft, title, body }),
+            "MERGED" => PrState::Merged { url },
+            _ => PrState::Closed { number, url },
         },
     }
 }
@@ -155,9 +155,9 @@ fn newest(mut listed: Vec<Listed>) -> Standing {
 mod tests {
     use super::*;
 
-    fn listed(number: u64, state: &str, is_cross_repository: bool) -> Listed {
+    fn listed(number: u64, state: &str, is_cross_repository: bool) -> ListedPr {
         let (url, title, body) = (format!("https://github.com/o/r/pull/{number}"), String::new(), String::new());
-        Listed { number, url, state: state.into(), is_draft: true, title, body, is_cross_repository }
+        ListedPr { number, url, state: state.into(), is_draft: true, title, body, is_cross_repository }
     }
 
     #[test]
@@ -172,12 +172,12 @@ mod tests {
     #[test]
     fn an_open_request_counts_before_newer_ones_and_those_of_forks_never_do() {
         let standing = newest(vec![listed(3, "OPEN", false), listed(5, "CLOSED", false), listed(7, "OPEN", true)]);
-        assert!(matches!(standing, Standing::Open(open) if open.number == 3));
+        assert!(matches!(standing, PrState::Open(open) if open.number == 3));
         assert!(matches!(
             newest(vec![listed(3, "MERGED", false), listed(5, "CLOSED", false)]),
-            Standing::Closed { number: 5, .. }
+            PrState::Closed { number: 5, .. }
         ));
-        assert!(matches!(newest(vec![listed(6, "MERGED", false)]), Standing::Merged { .. }));
-        assert_eq!(newest(vec![listed(7, "OPEN", true)]), Standing::None);
+        assert!(matches!(newest(vec![listed(6, "MERGED", false)]), PrState::Merged { .. }));
+        assert_eq!(newest(vec![listed(7, "OPEN", true)]), PrState::None);
     }
 }

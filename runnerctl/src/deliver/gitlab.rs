@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
-use super::address::{Address, escaped};
+use super::address::{ForgeRepo, escaped};
 use super::comments::{self, gitlab as read};
-use super::desk::Desk;
-use super::forge::{Heard, Offer, Open, Renewal, Standing};
+use super::desk::ForgeCli;
+use super::forge::{ForgeFeedback, NewPr, OpenPr, PrUpdate, PrState};
 use super::logs;
 use crate::failure::Failure;
 
@@ -15,13 +15,13 @@ const DRAFT: &str = "Draft: ";
 /// A project at GitLab.
 #[derive(Debug)]
 pub(crate) struct GitLab {
-    address: Address,
+    address: ForgeRepo,
     /// The path of the project in the interface.
     project: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Listed {
+struct ListedMergeRequest {
     iid: u64,
     web_url: String,
     state: String,
@@ -34,25 +34,25 @@ struct Listed {
 }
 
 #[derive(Debug, Deserialize)]
-struct Pipeline {
+struct PipelineId {
     id: u64,
 }
 
 impl GitLab {
     /// Takes an address.
-    pub(super) fn new(address: Address) -> Self {
+    pub(super) fn new(address: ForgeRepo) -> Self {
         let project = format!("projects/{}", escaped(&address.path, ""));
         Self { address, project }
     }
 
-    async fn api(&self, desk: &Desk, args: &[&str], doing: &str) -> Result<String, Failure> {
+    async fn api(&self, desk: &ForgeCli, args: &[&str], doing: &str) -> Result<String, Failure> {
         let host = format!("--hostname={}", self.address.host);
         let words = ["glab", "api", &host].into_iter().chain(args.iter().copied());
         desk.say(words).await?.fine("forge", doing)
     }
 
     /// Finds the newest request of a branch of this project.
-    pub(super) async fn standing(&self, desk: &Desk, head: &str) -> Result<Standing, Failure> {
+    pub(super) async fn standing(&self, desk: &ForgeCli, head: &str) -> Result<PrState, Failure> {
         let query = format!("source_branch={}&state=all&per_page=50", escaped(head, ""));
         let path = format!("{}/merge_requests?{query}", self.project);
         let told = self.api(desk, &[&path], &format!("looking for a merge request of {head}")).await?;
@@ -65,7 +65,7 @@ impl GitLab {
     }
 
     /// Opens a request, and returns its page.
-    pub(super) async fn open(&self, desk: &Desk, offer: Offer<'_>) -> Result<String, Failure> {
+    pub(super) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<String, Failure> {
         let file = desk.file(offer.body)?;
         let path = format!("{}/merge_requests", self.project);
         let [source, target, title, body] = [
@@ -76,11 +76,11 @@ impl GitLab {
         ];
         let args = ["--method=POST", &path, &source, &target, &title, &body];
         let told = self.api(desk, &args, "opening a merge request, after the branch was pushed").await?;
-        Ok(comments::json::<Listed>(&told, "glab api")?.web_url)
+        Ok(comments::json::<ListedMergeRequest>(&told, "glab api")?.web_url)
     }
 
     /// Has an open request say what is so now; its title stays as people have it, but for the word that makes it a draft.
-    pub(super) async fn update(&self, desk: &Desk, open: &Open, renewal: Renewal<'_>) -> Result<(), Failure> {
+    pub(super) async fn update(&self, desk: &ForgeCli, open: &OpenPr, renewal: PrUpdate<'_>) -> Result<(), Failure> {
         let file = desk.file(renewal.body)?;
         let path = format!("{}/merge_requests/{}", self.project, open.number);
         let body = format!("--field=description=@{}", file.display());
@@ -93,7 +93,7 @@ impl GitLab {
     }
 
     /// Reads what was told of a request.
-    pub(super) async fn hear(&self, desk: &Desk, open: &Open, anyone: bool) -> Result<Heard, Failure> {
+    pub(super) async fn hear(&self, desk: &ForgeCli, open: &OpenPr, anyone: bool) -> Result<ForgeFeedback, Failure> {
         let request = format!("{}/merge_requests/{}", self.project, open.number);
         let doing = format!("reading what was told of merge request {}", open.number);
         let [discussions, members, pipelines] = [
@@ -103,15 +103,15 @@ impl GitLab {
         ];
         let discussions = self.api(desk, &["--paginate", &discussions], &doing).await?;
         let members = if anyone { "[]".to_owned() } else { self.api(desk, &["--paginate", &members], &doing).await? };
-        let pipelines: Vec<Pipeline> = comments::json(&self.api(desk, &[&pipelines], &doing).await?, "glab api")?;
+        let pipelines: Vec<PipelineId> = comments::json(&self.api(desk, &[&pipelines], &doing).await?, "glab api")?;
         let jobs = match pipelines.first() {
             None => "[]".to_owned(),
-            Some(Pipeline { id }) => {
+            Some(PipelineId { id }) => {
                 let path = format!("{}/pipelines/{id}/jobs?scope[]=failed&per_page=100", self.project);
                 self.api(desk, &["--paginate", &path], &doing).await?
             }
         };
-        let told = read::Told {
+        let told = read::MergeRequestActivity {
             discussions: comments::pages(&discussions, "glab api")?,
             members: comments::pages(&members, "glab api")?,
             jobs: comments::pages(&jobs, "glab api")?,
@@ -133,18 +133,18 @@ fn titled(title: &str, draft: bool) -> String {
 }
 
 /// Of the requests of a branch an open one counts, else the newest; those of other projects do not.
-fn newest(mut listed: Vec<Listed>) -> Standing {
+fn newest(mut listed: Vec<ListedMergeRequest>) -> PrState {
     listed.retain(|listed| listed.source_project_id == listed.target_project_id);
     listed.sort_by_key(|listed| (listed.state == "opened", listed.iid));
     match listed.pop() {
-        None => Standing::None,
-        Some(Listed { iid: number, web_url: url, draft, title, description, state, .. }) => match state.as_str() {
+        None => PrState::None,
+        Some(ListedMergeRequest { iid: number, web_url: url, draft, title, description, state, .. }) => match state.as_str() {
             "opened" | "locked" => {
                 let title = title.strip_prefix(DRAFT).unwrap_or(&title).to_owned();
-                Standing::Open(Open { number, url, draft, title, body: description.unwrap_or_default() })
+                PrState::Open(OpenPr { number, url, draft, title, body: description.unwrap_or_default() })
             }
-            "merged" => Standing::Merged { url },
-            _ => Standing::Closed { number, url },
+            "merged" => PrState::Merged { url },
+            _ => PrState::Closed { number, url },
         },
     }
 }
@@ -153,8 +153,8 @@ fn newest(mut listed: Vec<Listed>) -> Standing {
 mod tests {
     use super::*;
 
-    fn listed(iid: u64, state: &str, from: u64) -> Listed {
-        Listed {
+    fn listed(iid: u64, state: &str, from: u64) -> ListedMergeRequest {
+        ListedMergeRequest {
             iid,
             web_url: format!("https://gitlab.com/o/r/-/merge_requests/{iid}"),
             state: state.into(),
@@ -169,8 +169,8 @@ mod tests {
     #[test]
     fn an_open_request_of_this_project_counts_before_newer_ones() {
         let standing = newest(vec![listed(3, "opened", 1), listed(5, "closed", 1), listed(7, "opened", 2)]);
-        assert!(matches!(standing, Standing::Open(open) if open.number == 3 && open.title == "A"));
-        assert!(matches!(newest(vec![listed(5, "closed", 1)]), Standing::Closed { number: 5, .. }));
-        assert_eq!(newest(vec![listed(7, "opened", 2)]), Standing::None);
+        assert!(matches!(standing, PrState::Open(open) if open.number == 3 && open.title == "A"));
+        assert!(matches!(newest(vec![listed(5, "closed", 1)]), PrState::Closed { number: 5, .. }));
+        assert_eq!(newest(vec![listed(7, "opened", 2)]), PrState::None);
     }
 }

@@ -7,15 +7,15 @@ use protocol::error::ExitStatus;
 use protocol::path::WirePath;
 use protocol::request::AtRun;
 
-use super::checkout::Checkout;
-use super::desk::Desk;
-use super::forge::{Forge, Heard, Standing};
-use super::sending::Sending;
+use super::checkout::GitCheckout;
+use super::desk::ForgeCli;
+use super::forge::{Forge, ForgeFeedback, PrState};
+use super::sending::Delivery;
 use crate::failure::Failure;
 
 /// What a person wants to hear, and where it goes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Hearing {
+pub(crate) struct FeedbackCommand {
     /// A leaf for it, and not a note.
     pub(crate) add: bool,
     /// People without a say in the repository are heard too.
@@ -28,24 +28,24 @@ pub(crate) struct Hearing {
 pub(crate) async fn hear(
     connection: &Connection,
     (path, described): (WirePath, &DescribeReply),
-    hearing: Hearing,
+    hearing: FeedbackCommand,
 ) -> Result<(FeedbackReply, u32), Failure> {
-    Sending::refuse_at_work(described)?;
-    let checkout = Checkout { folder: path.as_path().to_owned(), can_ask: false };
+    Delivery::refuse_at_work(described)?;
+    let checkout = GitCheckout { folder: path.as_path().to_owned(), can_ask: false };
     let remote = checkout.remote(&described.remote).await?;
-    let desk = Desk::make()?;
+    let desk = ForgeCli::make()?;
     let forge = Forge::find(&desk, &remote.address, &described.command).await?;
     if let Forge::Own(_) | Forge::ByHand { .. } = forge {
         let message = "feedback can be read from GitHub and GitLab alone, by gh and glab";
         let hint = format!("runnerctl note --run {} TEXT", described.run);
         return Err(Failure::new(ExitStatus::Refused, "forge", message).hint(hint));
     }
-    let Standing::Open(open) = forge.standing(&desk, &described.branch).await? else {
+    let PrState::Open(open) = forge.standing(&desk, &described.branch).await? else {
         let message = format!("there is no open {} of {}", forge.noun(), described.branch);
         let hint = format!("runnerctl deliver {}", described.run);
         return Err(Failure::new(ExitStatus::Refused, "not_found", message).hint(hint));
     };
-    let Heard { mut items, left_out } = forge.hear(&desk, &open, hearing.anyone).await?;
+    let ForgeFeedback { mut items, left_out } = forge.hear(&desk, &open, hearing.anyone).await?;
     // The newest count: what was told before is known.
     items.drain(..items.len().saturating_sub(MAX_FEEDBACK_ITEMS));
     let params = FeedbackParams {

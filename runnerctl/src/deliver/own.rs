@@ -7,37 +7,37 @@ use std::ffi::OsString;
 use protocol::error::ExitStatus;
 use serde_json::json;
 
-use super::desk::Desk;
-use super::forge::Offer;
+use super::desk::ForgeCli;
+use super::forge::NewPr;
 use crate::failure::Failure;
-use crate::program::Unstarted;
+use crate::program::LaunchError;
 
 /// Name of what it reads.
 const SCHEMA: &str = "runner/delivery.v1";
 
 /// The program.
 #[derive(Debug)]
-pub(crate) struct Own {
+pub(crate) struct CustomForge {
     argv: Vec<String>,
 }
 
-impl Own {
+impl CustomForge {
     /// Takes its command.
     pub(super) fn new(argv: &[String]) -> Self {
         Self { argv: argv.to_vec() }
     }
 
     /// Has it open or update the request of a branch: which of both is for the program to find out.
-    pub(super) async fn open(&self, desk: &Desk, offer: Offer<'_>) -> Result<Option<String>, Failure> {
-        let Offer { head, base, title, body, ready } = offer;
+    pub(super) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<Option<String>, Failure> {
+        let NewPr { head, base, title, body, ready } = offer;
         let told =
             json!({ "schema": SCHEMA, "head": head, "base": base, "title": title, "body": body, "draft": !ready });
         let input = format!("{told}\n").into_bytes();
         let argv: Vec<OsString> = self.argv.iter().map(OsString::from).collect();
         let name = &self.argv[0];
         let said = desk.run(argv, input).await.map_err(|error| match error {
-            Unstarted::Failed(failure) => failure,
-            Unstarted::Missing => {
+            LaunchError::Failed(failure) => failure,
+            LaunchError::Missing => {
                 let message = format!("`{name}` of [deliver] command is not on your PATH");
                 Failure::new(ExitStatus::Error, "missing_command", message).hint("runnerctl config get deliver.command")
             }

@@ -11,11 +11,11 @@ use protocol::path::WirePath;
 use protocol::shell::words;
 use serde::Serialize;
 
-use super::address::Address;
+use super::address::ForgeRepo;
 use super::body;
-use super::checkout::{Checkout, Remote, Seen};
-use super::desk::Desk;
-use super::forge::{Forge, Offer, Open, Renewal, Standing};
+use super::checkout::{GitCheckout, PushRemote, RemoteRefs};
+use super::desk::ForgeCli;
+use super::forge::{Forge, NewPr, OpenPr, PrUpdate, PrState};
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::ui::Ui;
@@ -23,7 +23,7 @@ use crate::ui::Ui;
 /// What a person wants.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
-pub(crate) struct Wanted {
+pub(crate) struct DeliveryOptions {
     /// The branch that is to take it, where one was named.
     pub(crate) base: Option<String>,
     /// The form of the commits.
@@ -40,7 +40,7 @@ pub(crate) struct Wanted {
 
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Delivered {
+pub(crate) struct DeliveryReport {
     /// Id of the run.
     pub(crate) run: String,
     /// The branch that was pushed.
@@ -56,7 +56,7 @@ pub(crate) struct Delivered {
     /// Whether it was pushed now.
     pub(crate) pushed: bool,
     /// What became of the request.
-    pub(crate) action: Action,
+    pub(crate) action: DeliveryAction,
     /// What the request is called.
     #[serde(skip)]
     pub(crate) noun: &'static str,
@@ -73,7 +73,7 @@ pub(crate) struct Delivered {
 /// What became of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Action {
+pub(crate) enum DeliveryAction {
     /// It was opened.
     Opened,
     /// It is open, and says what is so now.
@@ -87,7 +87,7 @@ pub(crate) enum Action {
 }
 
 /// A delivery.
-pub(crate) struct Sending<'a> {
+pub(crate) struct Delivery<'a> {
     /// Where output goes.
     pub(crate) ui: &'a Ui,
     /// The daemon.
@@ -97,12 +97,12 @@ pub(crate) struct Sending<'a> {
     /// What is delivered.
     pub(crate) described: &'a DescribeReply,
     /// What is wanted.
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: DeliveryOptions,
 }
 
-impl Sending<'_> {
-    fn checkout(&self) -> Checkout {
-        Checkout { folder: self.path.as_path().to_owned(), can_ask: self.ui.can_ask() }
+impl Delivery<'_> {
+    fn checkout(&self) -> GitCheckout {
+        GitCheckout { folder: self.path.as_path().to_owned(), can_ask: self.ui.can_ask() }
     }
 
     /// Refuses to use git's configuration while a session could write it.
@@ -116,7 +116,7 @@ impl Sending<'_> {
     }
 
     /// Tells what would be made and said. Nobody is contacted.
-    pub(crate) async fn preview(&self) -> Result<Delivered, Failure> {
+    pub(crate) async fn preview(&self) -> Result<DeliveryReport, Failure> {
         Self::refuse_at_work(self.described)?;
         let (checkout, described) = (self.checkout(), self.described);
         self.refuse_no_room(&checkout.recall(&described.remote, &described.branch).await?)?;
@@ -136,23 +136,23 @@ impl Sending<'_> {
         } else {
             (Vec::new(), vec![format!("{from} is not here, so the commits are not known yet")])
         };
-        Ok(Delivered { commits, notes, ..self.answer(named, Action::Preview) })
+        Ok(DeliveryReport { commits, notes, ..self.answer(named, DeliveryAction::Preview) })
     }
 
-    fn answer(&self, base: Option<String>, action: Action) -> Delivered {
+    fn answer(&self, base: Option<String>, action: DeliveryAction) -> DeliveryReport {
         let DescribeReply { run, branch, remote, title, body, .. } = self.described.clone();
         let (commits, notes) = (Vec::new(), Vec::new());
         let (commit, pushed, url, noun) = (None, false, None, "request");
-        Delivered { run, branch, remote, base, commits, commit, pushed, action, noun, url, title, body, notes }
+        DeliveryReport { run, branch, remote, base, commits, commit, pushed, action, noun, url, title, body, notes }
     }
 
     /// Delivers.
-    pub(crate) async fn send(&self) -> Result<Delivered, Failure> {
+    pub(crate) async fn send(&self) -> Result<DeliveryReport, Failure> {
         Self::refuse_at_work(self.described)?;
         let (checkout, described) = (self.checkout(), self.described);
         let branch = &described.branch;
         let remote = checkout.remote(&described.remote).await?;
-        let desk = Desk::make()?;
+        let desk = ForgeCli::make()?;
         let forge = Forge::find(&desk, &remote.address, &described.command).await?;
         let seen = checkout.look(&remote, branch).await?;
         self.refuse_no_room(&seen)?;
@@ -164,9 +164,9 @@ impl Sending<'_> {
             checkout.fetch(&remote, &base).await?;
         }
         let landed = self.land(Some(from), false).await?;
-        let answer = Delivered { noun: forge.noun(), ..self.answer(Some(base.clone()), Action::Merged) };
-        if let (Standing::Merged { url }, LandOutcome::AlreadyLanded) = (&standing, landed.outcome) {
-            return Ok(Delivered { url: Some(url.clone()), commit: seen.branch, notes: landed.notes, ..answer });
+        let answer = DeliveryReport { noun: forge.noun(), ..self.answer(Some(base.clone()), DeliveryAction::Merged) };
+        if let (PrState::Merged { url }, LandOutcome::AlreadyLanded) = (&standing, landed.outcome) {
+            return Ok(DeliveryReport { url: Some(url.clone()), commit: seen.branch, notes: landed.notes, ..answer });
         }
         let tip = checkout.commit(&format!("refs/heads/{branch}")).await?;
         let tip = tip.ok_or_else(|| Failure::new(ExitStatus::Error, "git", format!("{branch} is gone")))?;
@@ -177,7 +177,7 @@ impl Sending<'_> {
             checkout.push(&remote, (branch, &tip), seen.branch.as_deref()).await?;
         }
         let commits = if landed.outcome == LandOutcome::Landed { landed.commits } else { Vec::new() };
-        let pushed = Delivered { commits, commit: Some(tip), pushed: !is_there, notes: landed.notes, ..answer };
+        let pushed = DeliveryReport { commits, commit: Some(tip), pushed: !is_there, notes: landed.notes, ..answer };
         // Somebody may have written into the request meanwhile.
         let standing = forge.standing(&desk, branch).await?;
         self.request((&desk, &forge), standing, (pushed, &remote.address)).await
@@ -196,7 +196,7 @@ impl Sending<'_> {
     }
 
     /// The branch that is to take it, and its commit at the remote.
-    async fn base(&self, (checkout, remote): (&Checkout, &Remote), seen: &Seen) -> Result<(String, String), Failure> {
+    async fn base(&self, (checkout, remote): (&GitCheckout, &PushRemote), seen: &RemoteRefs) -> Result<(String, String), Failure> {
         let (run, name) = (&self.described.run, &remote.name);
         let refused = |message: String| {
             Err(Failure::new(ExitStatus::Refused, "not_found", message)
@@ -213,7 +213,7 @@ impl Sending<'_> {
     }
 
     /// Refuses where the remote has a branch beside which git cannot hold the one that is to be pushed.
-    fn refuse_no_room(&self, seen: &Seen) -> Result<(), Failure> {
+    fn refuse_no_room(&self, seen: &RemoteRefs) -> Result<(), Failure> {
         let Some(standing) = &seen.in_the_way else { return Ok(()) };
         let DescribeReply { branch, remote, .. } = self.described;
         let message = format!(
@@ -223,8 +223,8 @@ impl Sending<'_> {
         Err(Failure::new(ExitStatus::Refused, "wrong_state", message).hint(hint))
     }
 
-    fn refuse_closed(&self, forge: &Forge, standing: &Standing) -> Result<(), Failure> {
-        let Standing::Closed { number, url } = standing else { return Ok(()) };
+    fn refuse_closed(&self, forge: &Forge, standing: &PrState) -> Result<(), Failure> {
+        let PrState::Closed { number, url } = standing else { return Ok(()) };
         let message = format!("somebody has closed {} {number}: {url}; nothing was pushed", forge.noun());
         let failure = Failure::new(ExitStatus::Refused, "wrong_state", message);
         let again = format!("runnerctl deliver {}", self.described.run);
@@ -235,7 +235,7 @@ impl Sending<'_> {
     }
 
     /// Takes in what others have pushed to the branch. What would have to be overwritten refuses.
-    async fn take_in(&self, (checkout, remote): (&Checkout, &Remote), seen: &Seen) -> Result<(), Failure> {
+    async fn take_in(&self, (checkout, remote): (&GitCheckout, &PushRemote), seen: &RemoteRefs) -> Result<(), Failure> {
         let (branch, name) = (&self.described.branch, &remote.name);
         let Some(theirs) = &seen.branch else { return Ok(()) };
         let own = format!("refs/heads/{branch}");
@@ -256,7 +256,7 @@ impl Sending<'_> {
 
     /// Has the daemon land the run onto the branch, which begins at `from` where there is none.
     async fn land(&self, from: Option<String>, preview: bool) -> Result<RunLanding, Failure> {
-        let Wanted { form, with_runner, unproven, yes, .. } = self.wanted.clone();
+        let DeliveryOptions { form, with_runner, unproven, yes, .. } = self.wanted.clone();
         let client = self.connection.client();
         let params = LandParams {
             path: self.path.clone(),
@@ -290,40 +290,40 @@ impl Sending<'_> {
     /// Opens the request, or has it say what is so now.
     async fn request(
         &self,
-        (desk, forge): (&Desk, &Forge),
-        standing: Standing,
-        (pushed, address): (Delivered, &str),
-    ) -> Result<Delivered, Failure> {
+        (desk, forge): (&ForgeCli, &Forge),
+        standing: PrState,
+        (pushed, address): (DeliveryReport, &str),
+    ) -> Result<DeliveryReport, Failure> {
         let base = pushed.base.clone().unwrap_or_default();
         let DescribeReply { branch, title, body, .. } = self.described;
-        if let Standing::Open(open) = standing {
+        if let PrState::Open(open) = standing {
             return self.renew((desk, forge), &open, pushed).await;
         }
         if let Forge::ByHand { why } = forge {
-            let page = Address::of(address).and_then(|address| address.page(branch, &base));
+            let page = ForgeRepo::of(address).and_then(|address| address.page(branch, &base));
             let mut notes = pushed.notes.clone();
             notes.push(why.clone());
-            return Ok(Delivered { action: Action::ByHand, url: page, notes, ..pushed });
+            return Ok(DeliveryReport { action: DeliveryAction::ByHand, url: page, notes, ..pushed });
         }
-        let offer = Offer { head: branch, base: &base, title, body, ready: self.wanted.ready };
+        let offer = NewPr { head: branch, base: &base, title, body, ready: self.wanted.ready };
         let url = forge.open(desk, offer).await?;
-        Ok(Delivered { action: Action::Opened, url, ..pushed })
+        Ok(DeliveryReport { action: DeliveryAction::Opened, url, ..pushed })
     }
 
     async fn renew(
         &self,
-        (desk, forge): (&Desk, &Forge),
-        open: &Open,
-        pushed: Delivered,
-    ) -> Result<Delivered, Failure> {
+        (desk, forge): (&ForgeCli, &Forge),
+        open: &OpenPr,
+        pushed: DeliveryReport,
+    ) -> Result<DeliveryReport, Failure> {
         let mut notes = pushed.notes.clone();
         let body = body::renewed(&open.body, &self.described.body).unwrap_or_else(|| {
             notes.push("somebody has taken the runner's part out of its description, which stays as it is".to_owned());
             open.body.clone()
         });
-        let renewal = Renewal { base: self.wanted.base.as_deref(), body: &body, ready: self.wanted.ready };
+        let renewal = PrUpdate { base: self.wanted.base.as_deref(), body: &body, ready: self.wanted.ready };
         forge.update(desk, open, renewal).await?;
         let (url, title) = (Some(open.url.clone()), open.title.clone());
-        Ok(Delivered { action: Action::Updated, url, title, body, notes, ..pushed })
+        Ok(DeliveryReport { action: DeliveryAction::Updated, url, title, body, notes, ..pushed })
     }
 }

@@ -10,14 +10,14 @@ use nix::unistd::{AccessFlags, User, access, getuid};
 use protocol::paths::Paths;
 use protocol::service::SERVICE_UNIT;
 
-use super::program::{self, Said};
+use super::program::{self, ProbeResult};
 
 /// The agents that are known, by the names of their programs.
 pub(crate) const AGENTS: [&str; 4] = ["codex", "claude", "opencode", "gemini"];
 
 /// Who may use a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owned {
+pub(crate) struct FileAccess {
     /// Where it is.
     pub(crate) path: PathBuf,
     /// Whether it is this user's.
@@ -31,9 +31,9 @@ pub(crate) struct Owned {
 }
 
 /// Looks at a file or a folder; nothing where there is none.
-pub(crate) fn look(path: &Path) -> Option<Owned> {
+pub(crate) fn look(path: &Path) -> Option<FileAccess> {
     let found = fs::symlink_metadata(path).ok()?;
-    Some(Owned {
+    Some(FileAccess {
         path: path.to_owned(),
         is_own: found.uid() == getuid().as_raw(),
         mode: found.mode() & 0o777,
@@ -75,7 +75,7 @@ pub(crate) fn free(path: &Path) -> Option<u64> {
 
 /// What keeps the daemon running without a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Service {
+pub(crate) struct ServiceStatus {
     /// The unit of the user's service manager, where it is installed.
     pub(crate) unit: Option<PathBuf>,
     /// Whether this user's services outlive the last login.
@@ -83,7 +83,7 @@ pub(crate) struct Service {
 }
 
 /// Looks for the service; nothing where the machine has no systemd.
-pub(crate) fn service(paths: &Paths) -> Option<Service> {
+pub(crate) fn service(paths: &Paths) -> Option<ServiceStatus> {
     Path::new("/run/systemd/system").is_dir().then(|| {
         // The folder of the daemon's settings is beside the one of the units.
         let home = paths.config.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
@@ -91,13 +91,13 @@ pub(crate) fn service(paths: &Paths) -> Option<Service> {
         let unit = units.iter().map(|folder| folder.join(SERVICE_UNIT)).find(|unit| unit.is_file());
         let user = User::from_uid(getuid()).ok().flatten().map(|user| user.name);
         let lingers = user.is_some_and(|user| Path::new("/var/lib/systemd/linger").join(user).exists());
-        Service { unit, lingers }
+        ServiceStatus { unit, lingers }
     })
 }
 
 /// What is known of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Clock {
+pub(crate) struct ClockState {
     /// What it shows.
     pub(crate) now: Timestamp,
     /// Whether it is set by others, where the system tells.
@@ -105,23 +105,23 @@ pub(crate) struct Clock {
 }
 
 /// Looks at the clock.
-pub(crate) async fn clock() -> Clock {
+pub(crate) async fn clock() -> ClockState {
     let told = program::run("timedatectl", &["show", "--property=NTPSynchronized", "--value"], Path::new("/")).await;
     let is_synchronised = match told {
-        Said::Fine(word) if word == "yes" => Some(true),
-        Said::Fine(word) if word == "no" => Some(false),
+        ProbeResult::Fine(word) if word == "yes" => Some(true),
+        ProbeResult::Fine(word) if word == "no" => Some(false),
         _ => None,
     };
-    Clock { now: Timestamp::now(), is_synchronised }
+    ClockState { now: Timestamp::now(), is_synchronised }
 }
 
 /// Asks git for its version.
-pub(crate) async fn git() -> Said {
+pub(crate) async fn git() -> ProbeResult {
     program::run("git", &["--version"], Path::new("/")).await
 }
 
 /// Asks the agents that are known for their versions, side by side.
-pub(crate) async fn agents() -> Vec<(&'static str, Said)> {
+pub(crate) async fn agents() -> Vec<(&'static str, ProbeResult)> {
     let ask = |name| program::run(name, &["--version"], Path::new("/"));
     let [codex, claude, opencode, gemini] = AGENTS.map(ask);
     let (codex, claude, opencode, gemini) = tokio::join!(codex, claude, opencode, gemini);
@@ -140,7 +140,7 @@ pub(crate) fn has_program(command: &[String], folder: &Path) -> bool {
 }
 
 /// Asks `just` whether a recipe is defined; nothing for a guard that is no recipe of just.
-pub(crate) async fn recipe(guard: &[String], folder: &Path) -> Option<(String, Said)> {
+pub(crate) async fn recipe(guard: &[String], folder: &Path) -> Option<(String, ProbeResult)> {
     let (program, rest) = guard.split_first()?;
     if Path::new(program).file_name()? != "just" {
         return None;

@@ -15,7 +15,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(5);
 
 /// What came of running a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum ProbeResult {
     /// It ended well, and printed this.
     Fine(String),
     /// It ended otherwise, and complained so.
@@ -27,13 +27,13 @@ pub(crate) enum Said {
 }
 
 /// Runs a program in a folder. It has ended when this returns.
-pub(crate) async fn run<A: AsRef<OsStr>>(program: &str, args: &[A], folder: &Path) -> Said {
+pub(crate) async fn run<A: AsRef<OsStr>>(program: &str, args: &[A], folder: &Path) -> ProbeResult {
     let mut command = Command::new(program);
     command.args(args).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.kill_on_drop(true).spawn() {
         Ok(child) => child,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Said::Missing,
-        Err(error) => return Said::Failed(error.to_string()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return ProbeResult::Missing,
+        Err(error) => return ProbeResult::Failed(error.to_string()),
     };
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let output = async { tokio::try_join!(child.wait(), all_of(stdout), all_of(stderr)) };
@@ -41,11 +41,11 @@ pub(crate) async fn run<A: AsRef<OsStr>>(program: &str, args: &[A], folder: &Pat
         Err(_) => {
             // One that cannot be killed is not waited for.
             let _ = timeout(LIMIT, child.kill()).await;
-            Said::TimedOut
+            ProbeResult::TimedOut
         }
-        Ok(Err(error)) => Said::Failed(error.to_string()),
-        Ok(Ok((status, stdout, _))) if status.success() => Said::Fine(first_line(&stdout)),
-        Ok(Ok((_, _, stderr))) => Said::Failed(first_line(&stderr)),
+        Ok(Err(error)) => ProbeResult::Failed(error.to_string()),
+        Ok(Ok((status, stdout, _))) if status.success() => ProbeResult::Fine(first_line(&stdout)),
+        Ok(Ok((_, _, stderr))) => ProbeResult::Failed(first_line(&stderr)),
     }
 }
 

@@ -13,7 +13,7 @@ use protocol::request::{AtPath, AtRun, ConfigKey, ValidateParams};
 use protocol::view::{DiskView, StopReason};
 use tokio::time::timeout;
 
-use super::Trouble;
+use super::QueryError;
 
 /// Time that the daemon has for what it knows or reads.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -25,19 +25,19 @@ const MEASURE_LIMIT: Duration = Duration::from_secs(20);
 
 /// What a daemon says of a repository.
 #[derive(Debug)]
-pub(crate) struct Repository {
+pub(crate) struct RepositoryReport {
     pub(crate) facts: RepositoryFacts,
     /// Why the daemon holds it, where its state cannot be trusted.
     pub(crate) held: Option<StopReason>,
-    pub(crate) settings: Result<ConfigShowReply, Trouble>,
-    pub(crate) files: Result<ValidateReply, Trouble>,
-    pub(crate) agents: Result<Vec<AgentFacts>, Trouble>,
+    pub(crate) settings: Result<ConfigShowReply, QueryError>,
+    pub(crate) files: Result<ValidateReply, QueryError>,
+    pub(crate) agents: Result<Vec<AgentFacts>, QueryError>,
     /// The command of the guard; empty where the configuration cannot be read.
     pub(crate) guard: Vec<String>,
 }
 
 /// Asks for all of it, side by side.
-pub(crate) async fn repository(connection: &Connection, path: &WirePath) -> Result<Repository, Trouble> {
+pub(crate) async fn repository(connection: &Connection, path: &WirePath) -> Result<RepositoryReport, QueryError> {
     let client = connection.client();
     let at = AtPath { path: path.clone() };
     let facts = within(LIMIT, client.repository_facts(at.clone())).await?;
@@ -54,25 +54,25 @@ pub(crate) async fn repository(connection: &Connection, path: &WirePath) -> Resu
     let guard = guard.ok().and_then(|reply| serde_json::from_value(reply.value).ok()).unwrap_or_default();
     // One that is not registered has no state.
     let held = held.ok().and_then(|view| view.repo.held);
-    Ok(Repository { facts, held, settings, files, agents, guard })
+    Ok(RepositoryReport { facts, held, settings, files, agents, guard })
 }
 
 /// Asks what the workspaces take, which is measured file by file.
-pub(crate) async fn disk(client: &Client) -> Result<DiskView, Trouble> {
+pub(crate) async fn disk(client: &Client) -> Result<DiskView, QueryError> {
     within(MEASURE_LIMIT, client.disk()).await
 }
 
-async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, ClientError>>) -> Result<T, Trouble> {
-    let reply = timeout(limit, call).await.map_err(|_| Trouble::TimedOut(limit))?;
+async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, ClientError>>) -> Result<T, QueryError> {
+    let reply = timeout(limit, call).await.map_err(|_| QueryError::TimedOut(limit))?;
     reply.map_err(|error| trouble(CallError::from(error)))
 }
 
-fn trouble(error: CallError) -> Trouble {
+fn trouble(error: CallError) -> QueryError {
     match error {
         CallError::Refused(data) => {
             let words: Vec<&str> = std::iter::once(&data.message).chain(&data.causes).map(String::as_str).collect();
-            Trouble::Refused(words.join(": "), data.hint)
+            QueryError::Refused(words.join(": "), data.hint)
         }
-        error => Trouble::Refused(error.to_string(), Some("runnerctl daemon status".into())),
+        error => QueryError::Refused(error.to_string(), Some("runnerctl daemon status".into())),
     }
 }

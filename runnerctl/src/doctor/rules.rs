@@ -15,9 +15,9 @@ use protocol::view::{DaemonView, SettingOrigin, SettingView, StopReason};
 use protocol::words::Containment;
 
 pub(crate) use self::room::workspaces;
-use super::machine::{Clock, Owned, Service};
-use super::program::{LIMIT, Said};
-use super::{Check, Level, Trouble};
+use super::machine::{ClockState, FileAccess, ServiceStatus};
+use super::program::{LIMIT, ProbeResult};
+use super::{DoctorCheck, CheckLevel, QueryError};
 use crate::text::measure::size;
 
 /// Free bytes below which nothing can be relied upon.
@@ -28,22 +28,22 @@ const DISK_LOW: u64 = 2_000_000_000;
 const YOUNGEST_CLOCK: &str = "2025-01-01T00:00:00Z";
 
 /// Judges the git program.
-pub(crate) fn git(said: &Said) -> Check {
+pub(crate) fn git(said: &ProbeResult) -> DoctorCheck {
     let install = "install git 2.32 or later, and put it on PATH";
     match said {
-        Said::Missing => Check::fail("git", "there is no git on PATH", install),
-        Said::TimedOut => too_slow("git", "git --version"),
-        Said::Failed(why) => Check::fail("git", format!("git --version fails: {why}"), install),
-        Said::Fine(line) => match version(line) {
+        ProbeResult::Missing => DoctorCheck::fail("git", "there is no git on PATH", install),
+        ProbeResult::TimedOut => too_slow("git", "git --version"),
+        ProbeResult::Failed(why) => DoctorCheck::fail("git", format!("git --version fails: {why}"), install),
+        ProbeResult::Fine(line) => match version(line) {
             Some(version) if version < OLDEST_GIT => {
-                Check::fail("git", format!("{line} is too old: no run begins with it"), install)
+                DoctorCheck::fail("git", format!("{line} is too old: no run begins with it"), install)
             }
             Some(version) if version < LANDING_GIT => {
                 let found = format!("{line}: no result of a run lands with it, and none is delivered");
-                Check::warn("git", found, "install git 2.38 or later, and put it on PATH")
+                DoctorCheck::warn("git", found, "install git 2.38 or later, and put it on PATH")
             }
-            Some(_) => Check::ok("git", line.clone()),
-            None => Check::warn("git", format!("git says no version, but: {line}"), install),
+            Some(_) => DoctorCheck::ok("git", line.clone()),
+            None => DoctorCheck::warn("git", format!("git says no version, but: {line}"), install),
         },
     }
 }
@@ -56,216 +56,216 @@ fn version(line: &str) -> Option<[u32; 2]> {
     })
 }
 
-fn too_slow(name: &str, what: &str) -> Check {
+fn too_slow(name: &str, what: &str) -> DoctorCheck {
     let found = format!("`{what}` did not end within {} s", LIMIT.as_secs());
-    Check::warn(name, found, format!("{what}, to see why"))
+    DoctorCheck::warn(name, found, format!("{what}, to see why"))
 }
 
 /// Judges which agents there are, where no configuration names one.
-pub(crate) fn agents(all: &[(&str, Said)]) -> Check {
+pub(crate) fn agents(all: &[(&str, ProbeResult)]) -> DoctorCheck {
     let mut details = Vec::new();
     for (name, said) in all {
         match said {
-            Said::Missing => {}
-            Said::Fine(line) => details.push(format!("{name}: {line}")),
-            Said::Failed(why) => details.push(format!("{name}: {name} --version fails: {why}")),
-            Said::TimedOut => details.push(format!("{name}: no version within {} s", LIMIT.as_secs())),
+            ProbeResult::Missing => {}
+            ProbeResult::Fine(line) => details.push(format!("{name}: {line}")),
+            ProbeResult::Failed(why) => details.push(format!("{name}: {name} --version fails: {why}")),
+            ProbeResult::TimedOut => details.push(format!("{name}: no version within {} s", LIMIT.as_secs())),
         }
     }
-    let broken = all.iter().find(|(_, said)| matches!(said, Said::Failed(_) | Said::TimedOut)).map(|(name, _)| *name);
-    let fine: Vec<&str> = all.iter().filter(|(_, said)| matches!(said, Said::Fine(_))).map(|(name, _)| *name).collect();
+    let broken = all.iter().find(|(_, said)| matches!(said, ProbeResult::Failed(_) | ProbeResult::TimedOut)).map(|(name, _)| *name);
+    let fine: Vec<&str> = all.iter().filter(|(_, said)| matches!(said, ProbeResult::Fine(_))).map(|(name, _)| *name).collect();
     let check = match (fine.as_slice(), broken) {
         ([], None) => {
             let fix = "npm install -g @openai/codex, and codex login; or see docs/agents.md";
-            Check::warn("agents", "no known agent is on PATH", fix)
+            DoctorCheck::warn("agents", "no known agent is on PATH", fix)
         }
         ([], Some(name)) => {
-            Check::warn("agents", "no known agent on PATH runs", format!("{name} --version, to see why"))
+            DoctorCheck::warn("agents", "no known agent on PATH runs", format!("{name} --version, to see why"))
         }
-        (fine, _) => Check::ok("agents", fine.join(", ")),
+        (fine, _) => DoctorCheck::ok("agents", fine.join(", ")),
     };
     check.with_details(details)
 }
 
 /// Judges the connection; also whose lock is held where nobody answers.
-pub(crate) fn daemon(reached: Result<&DaemonView, &ConnectError>, holder: Option<i32>) -> Check {
+pub(crate) fn daemon(reached: Result<&DaemonView, &ConnectError>, holder: Option<i32>) -> DoctorCheck {
     match (reached, holder) {
         (Ok(view), _) if view.draining => {
             let found = format!("runnerd {} is shutting down, process {}", view.version, view.pid);
-            Check::warn("daemon", found, "runnerctl daemon status")
+            DoctorCheck::warn("daemon", found, "runnerctl daemon status")
         }
         (Ok(view), _) if view.outdated => {
             let found = format!("runnerd {}, process {}, but its program was replaced", view.version, view.pid);
-            Check::warn("daemon", found, "runnerctl daemon drain, and then: runnerctl status")
+            DoctorCheck::warn("daemon", found, "runnerctl daemon drain, and then: runnerctl status")
         }
-        (Ok(view), _) => Check::ok("daemon", format!("runnerd {}, process {}", view.version, view.pid)),
-        (Err(ConnectError::NoDaemon { .. }), None) => Check::warn(
+        (Ok(view), _) => DoctorCheck::ok("daemon", format!("runnerd {}, process {}", view.version, view.pid)),
+        (Err(ConnectError::NoDaemon { .. }), None) => DoctorCheck::warn(
             "daemon",
             "not running, so its own checks are left out; any other command starts it",
             "runnerctl status",
         ),
         (Err(ConnectError::NoDaemon { socket }), Some(holder)) => {
             let found = format!("process {holder} holds the daemon's lock, and nobody answers on {}", socket.display());
-            Check::fail("daemon", found, format!("kill {holder}, and then: runnerctl status"))
+            DoctorCheck::fail("daemon", found, format!("kill {holder}, and then: runnerctl status"))
         }
         (Err(error), _) => {
             let fix = error.hint().unwrap_or_else(|| "runnerctl daemon status".to_owned());
-            Check::fail("daemon", error.to_string(), fix)
+            DoctorCheck::fail("daemon", error.to_string(), fix)
         }
     }
 }
 
 /// Judges the socket, where there is one.
-pub(crate) fn socket(socket: &Path, found: Option<&Owned>) -> Check {
+pub(crate) fn socket(socket: &Path, found: Option<&FileAccess>) -> DoctorCheck {
     let at = socket.display();
     match found {
-        None => Check::ok("socket", format!("{at}, created when the daemon starts")),
+        None => DoctorCheck::ok("socket", format!("{at}, created when the daemon starts")),
         Some(found) if !found.is_socket => {
-            Check::fail("socket", format!("{at} is no socket"), format!("mv '{at}' '{at}.old'"))
+            DoctorCheck::fail("socket", format!("{at} is no socket"), format!("mv '{at}' '{at}.old'"))
         }
         Some(found) if !found.is_own => {
-            Check::fail("socket", format!("{at} belongs to another user"), "name another one with RUNNERD_SOCKET")
+            DoctorCheck::fail("socket", format!("{at} belongs to another user"), "name another one with RUNNERD_SOCKET")
         }
-        Some(found) if found.mode & 0o077 != 0 => Check::fail(
+        Some(found) if found.mode & 0o077 != 0 => DoctorCheck::fail(
             "socket",
             format!("{at} is open to others: mode {:03o}", found.mode),
             format!("chmod 600 '{at}'"),
         ),
-        Some(_) => Check::ok("socket", at.to_string()),
+        Some(_) => DoctorCheck::ok("socket", at.to_string()),
     }
 }
 
 /// Judges the daemon's folder.
-pub(crate) fn state(folder: &Path, found: Option<&Owned>) -> Check {
+pub(crate) fn state(folder: &Path, found: Option<&FileAccess>) -> DoctorCheck {
     let at = folder.display();
     match found {
-        None => Check::ok("state", format!("{at}, created when the daemon starts")),
+        None => DoctorCheck::ok("state", format!("{at}, created when the daemon starts")),
         Some(found) if !found.is_own => {
-            Check::fail("state", format!("{at} belongs to another user"), format!("sudo chown -R \"$USER\" '{at}'"))
+            DoctorCheck::fail("state", format!("{at} belongs to another user"), format!("sudo chown -R \"$USER\" '{at}'"))
         }
         Some(found) if !found.is_writable => {
-            Check::fail("state", format!("{at} cannot be written to"), format!("chmod u+rwx '{at}'"))
+            DoctorCheck::fail("state", format!("{at} cannot be written to"), format!("chmod u+rwx '{at}'"))
         }
-        Some(found) if found.mode & 0o077 != 0 => Check::fail(
+        Some(found) if found.mode & 0o077 != 0 => DoctorCheck::fail(
             "state",
             format!("{at} is open to others: mode {:03o}", found.mode),
             format!("chmod 700 '{at}'"),
         ),
-        Some(_) => Check::ok("state", at.to_string()),
+        Some(_) => DoctorCheck::ok("state", at.to_string()),
     }
 }
 
 /// Judges how tightly programs are held.
-pub(crate) fn containment(view: &DaemonView) -> Check {
+pub(crate) fn containment(view: &DaemonView) -> DoctorCheck {
     let missing = view.containment_missing.iter();
     let details = missing.clone().map(|level| format!("{} not: {}", level.level, level.why)).collect();
     let raise = missing.last().map(|level| level.raise.clone());
     match (view.containment, raise) {
-        (Containment::Walk, Some(raise)) => Check::warn("containment", "walk", raise).with_details(details),
-        (level, raise) => Check { fix: raise, ..Check::ok("containment", level.to_string()).with_details(details) },
+        (Containment::Walk, Some(raise)) => DoctorCheck::warn("containment", "walk", raise).with_details(details),
+        (level, raise) => DoctorCheck { fix: raise, ..DoctorCheck::ok("containment", level.to_string()).with_details(details) },
     }
 }
 
 /// Judges whether the machine stays awake.
-pub(crate) fn sleep(view: &DaemonView) -> Check {
+pub(crate) fn sleep(view: &DaemonView) -> DoctorCheck {
     let why = view.sleep.why.as_deref().unwrap_or("nothing keeps it awake");
     match view.running {
-        _ if view.sleep.inhibited => Check::ok("sleep", "the machine is kept awake while a run is active"),
-        0 => Check::ok("sleep", format!("the machine may go to sleep: {why}")),
+        _ if view.sleep.inhibited => DoctorCheck::ok("sleep", "the machine is kept awake while a run is active"),
+        0 => DoctorCheck::ok("sleep", format!("the machine may go to sleep: {why}")),
         _ => {
             let found = format!("the machine may go to sleep in the middle of a run: {why}");
-            Check::warn("sleep", found, "keep it awake by its own settings")
+            DoctorCheck::warn("sleep", found, "keep it awake by its own settings")
         }
     }
 }
 
 /// Judges whether runs go on without a login.
-pub(crate) fn service(found: Option<&Service>) -> Check {
+pub(crate) fn service(found: Option<&ServiceStatus>) -> DoctorCheck {
     match found {
-        None => Check::skipped("service", "this machine has no systemd"),
-        Some(Service { unit: None, .. }) => {
+        None => DoctorCheck::skipped("service", "this machine has no systemd"),
+        Some(ServiceStatus { unit: None, .. }) => {
             let found = "not installed: the daemon starts when needed, and stops when you log out";
-            Check::ok("service", format!("{found}; runnerctl service install changes that"))
+            DoctorCheck::ok("service", format!("{found}; runnerctl service install changes that"))
         }
-        Some(Service { unit: Some(unit), lingers: false }) => {
+        Some(ServiceStatus { unit: Some(unit), lingers: false }) => {
             let found = format!("{}, but stops when you log out", unit.display());
-            Check::warn("service", found, "loginctl enable-linger")
+            DoctorCheck::warn("service", found, "loginctl enable-linger")
         }
-        Some(Service { unit: Some(unit), .. }) => {
-            Check::ok("service", format!("{}, even while you are logged out", unit.display()))
+        Some(ServiceStatus { unit: Some(unit), .. }) => {
+            DoctorCheck::ok("service", format!("{}, even while you are logged out", unit.display()))
         }
     }
 }
 
 /// Judges the free bytes of a disk.
-pub(crate) fn disk(name: &str, folder: &Path, free: Option<u64>) -> Check {
+pub(crate) fn disk(name: &str, folder: &Path, free: Option<u64>) -> DoctorCheck {
     let Some(free) = free else {
-        return Check::warn(name, format!("how much is free at {} cannot be told", folder.display()), "df -h");
+        return DoctorCheck::warn(name, format!("how much is free at {} cannot be told", folder.display()), "df -h");
     };
     let found = format!("{} free at {}", size(free), folder.display());
     let fix = "runnerctl gc, which removes the records of old runs; or make room";
     match free {
-        0..DISK_FULL => Check::fail(name, found, fix),
-        DISK_FULL..DISK_LOW => Check::warn(name, found, fix),
-        _ => Check::ok(name, found),
+        0..DISK_FULL => DoctorCheck::fail(name, found, fix),
+        DISK_FULL..DISK_LOW => DoctorCheck::warn(name, found, fix),
+        _ => DoctorCheck::ok(name, found),
     }
 }
 
 /// Judges the clock, also by the time at which a daemon that runs was started.
-pub(crate) fn clock(clock: Clock, started: Option<Timestamp>) -> Check {
+pub(crate) fn clock(clock: ClockState, started: Option<Timestamp>) -> DoctorCheck {
     let youngest: Timestamp = YOUNGEST_CLOCK.parse().expect("BUG: not a time");
     let now = clock.now.strftime("%Y-%m-%d %H:%M UTC");
     let fix = "timedatectl set-ntp true";
     match clock.is_synchronised {
-        _ if clock.now < youngest => Check::fail("clock", format!("it shows {now}, and was never set"), fix),
+        _ if clock.now < youngest => DoctorCheck::fail("clock", format!("it shows {now}, and was never set"), fix),
         _ if started.is_some_and(|started| started > clock.now) => {
-            Check::warn("clock", format!("it shows {now}, and was set back since the daemon started"), fix)
+            DoctorCheck::warn("clock", format!("it shows {now}, and was set back since the daemon started"), fix)
         }
-        Some(false) => Check::warn("clock", format!("{now}, and not synchronised"), fix),
-        Some(true) => Check::ok("clock", format!("{now}, synchronised")),
-        None => Check::ok("clock", now.to_string()),
+        Some(false) => DoctorCheck::warn("clock", format!("{now}, and not synchronised"), fix),
+        Some(true) => DoctorCheck::ok("clock", format!("{now}, synchronised")),
+        None => DoctorCheck::ok("clock", now.to_string()),
     }
 }
 
 /// Judges the work tree's folder.
-pub(crate) fn work_tree(root: &Path, found: Option<&Owned>) -> Check {
+pub(crate) fn work_tree(root: &Path, found: Option<&FileAccess>) -> DoctorCheck {
     let at = root.display();
     match found {
-        Some(found) if found.is_writable => Check::ok("repository", at.to_string()),
-        _ => Check::fail("repository", format!("{at} cannot be written to"), format!("chmod u+w '{at}'")),
+        Some(found) if found.is_writable => DoctorCheck::ok("repository", at.to_string()),
+        _ => DoctorCheck::fail("repository", format!("{at} cannot be written to"), format!("chmod u+w '{at}'")),
     }
 }
 
 /// Judges how git is done in a repository.
-pub(crate) fn engine(facts: &RepositoryFacts) -> Check {
+pub(crate) fn engine(facts: &RepositoryFacts) -> DoctorCheck {
     if facts.by_program.is_empty() {
-        return Check::ok("engine", "built-in, at full speed");
+        return DoctorCheck::ok("engine", "built-in, at full speed");
     }
-    Check::ok("engine", "the git program, which is slower").with_details(facts.by_program.clone())
+    DoctorCheck::ok("engine", "the git program, which is slower").with_details(facts.by_program.clone())
 }
 
 /// Judges a repository that the daemon holds.
-pub(crate) fn held(why: &StopReason) -> Check {
+pub(crate) fn held(why: &StopReason) -> DoctorCheck {
     let fix = why.command.clone().unwrap_or_else(|| "runnerctl resume".to_owned());
-    Check::fail("daemon's state", why.message.clone(), fix)
+    DoctorCheck::fail("daemon's state", why.message.clone(), fix)
 }
 
 /// Judges what is left of git's, or under way.
-pub(crate) fn git_state(facts: &RepositoryFacts) -> Check {
+pub(crate) fn git_state(facts: &RepositoryFacts) -> DoctorCheck {
     if let Some(operation) = &facts.operation {
         let found = format!("a {operation} is in progress");
-        return Check::warn("git state", found, format!("finish or abort the {operation}; a run is held until then"));
+        return DoctorCheck::warn("git state", found, format!("finish or abort the {operation}; a run is held until then"));
     }
     let [first, ..] = facts.locks.as_slice() else {
-        return Check::ok("git state", "no locks, no operation in progress");
+        return DoctorCheck::ok("git state", "no locks, no operation in progress");
     };
     let fix = format!("if no git is at work there: rm '{first}'");
     let locks = facts.locks.iter().map(ToString::to_string).collect();
-    Check::warn("git state", "git's lock files exist", fix).with_details(locks)
+    DoctorCheck::warn("git state", "git's lock files exist", fix).with_details(locks)
 }
 
 /// Judges the configuration, and names where each value that is set comes from. Values are not told: reports are passed on.
-pub(crate) fn configuration(settings: &Result<ConfigShowReply, Trouble>, facts: &RepositoryFacts) -> Check {
+pub(crate) fn configuration(settings: &Result<ConfigShowReply, QueryError>, facts: &RepositoryFacts) -> DoctorCheck {
     let reply = match settings {
         Ok(reply) => reply,
         Err(trouble) => return trouble.check("config"),
@@ -276,19 +276,19 @@ pub(crate) fn configuration(settings: &Result<ConfigShowReply, Trouble>, facts: 
     let details: Vec<String> = all().filter(is_set).map(origin).collect();
     let found = format!("valid; {} of {} keys set: runnerctl config show --origin", details.len(), all().count());
     let check = match facts.confirmed {
-        Some(false) => Check::warn(
+        Some(false) => DoctorCheck::warn(
             "config",
             format!("{found}; its commands are not confirmed"),
             "runnerctl config show, to see them; runnerctl start --yes, to confirm",
         ),
-        _ => Check::ok("config", found),
+        _ => DoctorCheck::ok("config", found),
     };
     check.with_details(details)
 }
 
 /// Judges the files under `.runner/`: a check for each that is not as it should be, else one for all. The configuration has
 /// a check of its own.
-pub(crate) fn files(reply: &Result<ValidateReply, Trouble>, facts: &RepositoryFacts) -> Vec<Check> {
+pub(crate) fn files(reply: &Result<ValidateReply, QueryError>, facts: &RepositoryFacts) -> Vec<DoctorCheck> {
     let reply = match reply {
         Ok(reply) => reply,
         Err(trouble) => return vec![trouble.check("files")],
@@ -303,49 +303,49 @@ pub(crate) fn files(reply: &Result<ValidateReply, Trouble>, facts: &RepositoryFa
             Some((found, fix)) => (found.to_owned(), fix.to_owned()),
             None => (found, "fix it, then: runnerctl validate".to_owned()),
         };
-        checks.push(Check::fail(&check.name, found, fix).with_details(rest));
+        checks.push(DoctorCheck::fail(&check.name, found, fix).with_details(rest));
     }
     if !facts.has_layout {
-        checks.push(Check::skipped("files", "no .runner/ here yet; runnerctl start creates it"));
+        checks.push(DoctorCheck::skipped("files", "no .runner/ here yet; runnerctl start creates it"));
     } else if checks.is_empty() {
-        checks.push(Check::ok("files", "goal, task tree and state are valid"));
+        checks.push(DoctorCheck::ok("files", "goal, task tree and state are valid"));
     }
     checks
 }
 
 /// Judges the guard: whether its program is there, and whether `just` knows its recipe.
-pub(crate) fn guard(command: &[String], is_there: bool, recipe: Option<&(String, Said)>) -> Check {
+pub(crate) fn guard(command: &[String], is_there: bool, recipe: Option<&(String, ProbeResult)>) -> DoctorCheck {
     let Some(program) = command.first() else {
-        return Check::skipped("guard", "the configuration cannot be read");
+        return DoctorCheck::skipped("guard", "the configuration cannot be read");
     };
     let shown = shell::words(command.iter().map(String::as_str));
     let other = "or: runnerctl config set guard.command '[\"make\", \"test\"]'";
     match recipe {
         _ if !is_there => {
             let found = format!("`{shown}` cannot run: there is no program `{program}`");
-            Check::fail("guard", found, format!("install {program}; {other}"))
+            DoctorCheck::fail("guard", found, format!("install {program}; {other}"))
         }
-        Some((recipe, Said::Failed(why))) => Check::fail(
+        Some((recipe, ProbeResult::Failed(why))) => DoctorCheck::fail(
             "guard",
             format!("`{shown}` will fail: {why}"),
             format!("define the recipe `{recipe}`; {other}"),
         ),
-        Some((_, Said::TimedOut)) => too_slow("guard", "just --list"),
-        Some((recipe, Said::Fine(_))) => Check::ok("guard", format!("{shown}; the recipe `{recipe}` is defined")),
-        Some((_, Said::Missing)) | None => Check::ok("guard", shown),
+        Some((_, ProbeResult::TimedOut)) => too_slow("guard", "just --list"),
+        Some((recipe, ProbeResult::Fine(_))) => DoctorCheck::ok("guard", format!("{shown}; the recipe `{recipe}` is defined")),
+        Some((_, ProbeResult::Missing)) | None => DoctorCheck::ok("guard", shown),
     }
 }
 
 /// Judges whether changes to what the guard does would be seen.
-pub(crate) fn guard_files(guard: &GuardFiles) -> Check {
+pub(crate) fn guard_files(guard: &GuardFiles) -> DoctorCheck {
     let files = guard.watched.join(", ");
     match guard.watched.as_slice() {
-        _ if guard.is_blind => Check::warn(
+        _ if guard.is_blind => DoctorCheck::warn(
             "guard files",
             "none of the guard's files are watched: an agent could change what it checks",
             "name them: runnerctl config set guard.definition '[\"/ci/**\"]'; if there is none: '[]'",
         ),
-        _ if !guard.unknown.is_empty() => Check::warn(
+        _ if !guard.unknown.is_empty() => DoctorCheck::warn(
             "guard files",
             format!("this guard runs files that are not watched: {}", guard.unknown.join(", ")),
             "name them: runnerctl config set guard.definition '[\"/ci/**\"]'; if there are none: '[]'",
@@ -353,34 +353,34 @@ pub(crate) fn guard_files(guard: &GuardFiles) -> Check {
         .with_details(
             Some(format!("watched for changes: {files}")).filter(|_| !files.is_empty()).into_iter().collect(),
         ),
-        [] => Check::ok("guard files", "none in this repository"),
-        _ => Check::ok("guard files", format!("watched for changes: {files}")),
+        [] => DoctorCheck::ok("guard files", "none in this repository"),
+        _ => DoctorCheck::ok("guard files", format!("watched for changes: {files}")),
     }
 }
 
 /// Says what a workspace of an isolated run would lack, and what brings it.
-pub(crate) fn workspace(proposal: &WorkspaceProposal) -> Check {
+pub(crate) fn workspace(proposal: &WorkspaceProposal) -> DoctorCheck {
     let keys = [("copy", &proposal.copy), ("setup", &proposal.setup)];
     let ways = keys.into_iter().filter(|(_, words)| !words.is_empty());
     let ways = ways.map(|(key, words)| format!("runnerctl config set workspace.{key} '{words:?}'"));
     let by = proposal.by.join(", ");
     let found =
         format!("an isolated run would begin without what git ignores ({by}), unless it is set what to copy or run");
-    Check::ok("workspace", found).with_details(ways.collect())
+    DoctorCheck::ok("workspace", found).with_details(ways.collect())
 }
 
 /// Judges the agents of a configuration.
-pub(crate) fn configured(agents: &Result<Vec<AgentFacts>, Trouble>) -> Vec<Check> {
+pub(crate) fn configured(agents: &Result<Vec<AgentFacts>, QueryError>) -> Vec<DoctorCheck> {
     match agents {
         Ok(agents) => agents.iter().map(agent).collect(),
-        Err(Trouble::Refused(why, hint)) => {
-            vec![Check { fix: hint.clone(), ..Check::skipped("agents", why.clone()) }]
+        Err(QueryError::Refused(why, hint)) => {
+            vec![DoctorCheck { fix: hint.clone(), ..DoctorCheck::skipped("agents", why.clone()) }]
         }
         Err(trouble) => vec![trouble.check("agents")],
     }
 }
 
-fn agent(facts: &AgentFacts) -> Check {
+fn agent(facts: &AgentFacts) -> DoctorCheck {
     let AgentFacts { section, kind, .. } = facts;
     match &facts.fitness {
         AgentFitness::Fit { version, login } => {
@@ -391,25 +391,25 @@ fn agent(facts: &AgentFacts) -> Check {
             };
             let version =
                 version.as_ref().map_or("a command of your own".to_owned(), |version| format!("{kind} {version}"));
-            Check::ok("agent", format!("[{section}] {version}{login}"))
+            DoctorCheck::ok("agent", format!("[{section}] {version}{login}"))
         }
-        AgentFitness::Unfit { what, fix } => Check::fail("agent", format!("[{section}] {what}"), fix.clone()),
+        AgentFitness::Unfit { what, fix } => DoctorCheck::fail("agent", format!("[{section}] {what}"), fix.clone()),
         AgentFitness::Unknown { why } => {
-            Check::warn("agent", format!("[{section}] {kind}: {why}"), format!("{kind} --version, to see why"))
+            DoctorCheck::warn("agent", format!("[{section}] {kind}: {why}"), format!("{kind} --version, to see why"))
         }
     }
 }
 
 /// Leaves out that a program is missing where the check of the agent or of the guard has said so.
-pub(crate) fn without_repeats(checks: Vec<Check>) -> Vec<Check> {
+pub(crate) fn without_repeats(checks: Vec<DoctorCheck>) -> Vec<DoctorCheck> {
     let is_said =
-        checks.iter().any(|check| check.level == Level::Fail && matches!(check.name.as_str(), "agent" | "guard"));
+        checks.iter().any(|check| check.level == CheckLevel::Fail && matches!(check.name.as_str(), "agent" | "guard"));
     checks.into_iter().filter(|check| !(is_said && check.name == "programs")).collect()
 }
 
 /// Whether something is so bad that no run will go well.
-pub(crate) fn has_failed(checks: &[Check]) -> bool {
-    checks.iter().any(|check| check.level == Level::Fail)
+pub(crate) fn has_failed(checks: &[DoctorCheck]) -> bool {
+    checks.iter().any(|check| check.level == CheckLevel::Fail)
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@ use std::path::Path;
 use protocol::error::ExitStatus;
 
 use crate::failure::Failure;
-use crate::program::{Call, Said, Unstarted, run};
+use crate::program::{ProgramCall, CommandOutput, LaunchError, run};
 
 /// Longest wait for a remote while somebody looks on.
 const PATIENCE: &str = "--max-wait=10s";
 
 /// What is to begin, and where.
 #[derive(Debug)]
-pub(crate) struct Beginning<'a> {
+pub(crate) struct RunStart<'a> {
     /// The program.
     pub(crate) runnerd: &'a Path,
     /// A repository here, or the address of a remote.
@@ -26,7 +26,7 @@ pub(crate) struct Beginning<'a> {
     pub(crate) goal: Option<&'a str>,
 }
 
-impl Beginning<'_> {
+impl RunStart<'_> {
     /// Returns the address of the remote, which is not asked.
     pub(crate) async fn address(&self, folder: &Path) -> Result<String, Failure> {
         let unfound = || format!("the remote {} cannot be found", self.remote);
@@ -49,10 +49,10 @@ impl Beginning<'_> {
         argv.extend([format!("--run={}", self.run), format!("--remote={}", self.remote)].map(OsString::from));
         argv.extend(self.goal.map(|goal| OsString::from(format!("--message={goal}"))));
         argv.extend(options.iter().chain(&["--", self.place]).map(OsString::from));
-        let said = run(Call { argv, folder, env: &[], input: Vec::new(), tail: None }).await;
+        let said = run(ProgramCall { argv, folder, env: &[], input: Vec::new(), tail: None }).await;
         let said = said.map_err(|error| match error {
-            Unstarted::Failed(failure) => failure,
-            Unstarted::Missing => {
+            LaunchError::Failed(failure) => failure,
+            LaunchError::Missing => {
                 let message = format!("there is no {}", self.runnerd.display());
                 Failure::new(ExitStatus::Error, "missing_command", message)
                     .hint("install runnerd beside runnerctl, or in a folder of PATH")
@@ -63,7 +63,7 @@ impl Beginning<'_> {
 }
 
 /// Returns why nothing has come of it, in the words of `runnerd`.
-fn failure(said: &Said, message: String) -> Failure {
+fn failure(said: &CommandOutput, message: String) -> Failure {
     let status = match said.ended.code().and_then(|code| u8::try_from(code).ok()) {
         Some(code) if code == ExitStatus::Usage.code() => ExitStatus::Usage,
         Some(code) if code == ExitStatus::Refused.code() => ExitStatus::Refused,

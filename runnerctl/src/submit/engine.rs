@@ -9,10 +9,10 @@ use protocol::error::ExitStatus;
 use protocol::shell;
 use sha2::{Digest as _, Sha256};
 
-use super::template::{Unknown, fill};
+use super::template::{UnknownPlaceholder, fill};
 use crate::failure::Failure;
-use crate::program::{Call, Unstarted, run};
-use crate::settings::EngineSettings;
+use crate::program::{ProgramCall, LaunchError, run};
+use crate::settings::BatchSystemSettings;
 
 /// Longest name of a job: Kubernetes makes a host's name from it, with the number of the pod.
 const LONGEST_NAME: usize = 52;
@@ -23,7 +23,7 @@ const OPTIONS: &str = "{{options}}";
 
 /// An engine that starts jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Engine {
+pub(crate) enum BatchSystem {
     /// `sbatch`
     Slurm,
     /// `kubectl`
@@ -34,7 +34,7 @@ pub(crate) enum Engine {
 
 /// A run as it is handed to an engine.
 #[derive(Debug)]
-pub(crate) struct Work<'a> {
+pub(crate) struct JobSpec<'a> {
     /// Its id.
     pub(crate) run: &'a str,
     /// The address of the remote that has it.
@@ -43,7 +43,7 @@ pub(crate) struct Work<'a> {
     pub(crate) runnerd: &'a str,
 }
 
-impl Engine {
+impl BatchSystem {
     /// Returns its name in the settings.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Engine {
     }
 
     /// Returns what the engine is given to run.
-    pub(crate) fn script(self, settings: &EngineSettings, work: &Work<'_>) -> Result<String, Failure> {
+    pub(crate) fn script(self, settings: &BatchSystemSettings, work: &JobSpec<'_>) -> Result<String, Failure> {
         let (text, name) = match &settings.template {
             Some(path) => (read(path)?, path.display().to_string()),
             None => (self.template().to_owned(), format!("the template of {}", self.name())),
@@ -68,7 +68,7 @@ impl Engine {
             "options" => Some(settings.drive.iter().map(|option| self.further(option)).collect()),
             key => self.value(key, settings, work).map(|value| self.quoted(&value)),
         };
-        fill(&text, value).map_err(|Unknown { line, word }| match word.as_str() {
+        fill(&text, value).map_err(|UnknownPlaceholder { line, word }| match word.as_str() {
             "image" if self == Self::Kubernetes => {
                 Failure::new(ExitStatus::Refused, "engine", "nothing says which image has runnerd and the agents in it")
                     .hint(format!("name it in {}: [engine.kubernetes] image = \"…\"", settings.file.display()))
@@ -81,7 +81,7 @@ impl Engine {
     /// Gives it the script; returns what it calls the job.
     pub(crate) async fn submit(
         self,
-        (settings, options): (&EngineSettings, &[OsString]),
+        (settings, options): (&BatchSystemSettings, &[OsString]),
         (name, script): (&str, &str),
         folder: &Path,
     ) -> Result<String, Failure> {
@@ -99,10 +99,10 @@ impl Engine {
         };
         argv.extend_from_slice(options);
         let program = argv[0].display().to_string();
-        let call = Call { argv, folder, env: &[], input: script.as_bytes().to_vec(), tail: None };
+        let call = ProgramCall { argv, folder, env: &[], input: script.as_bytes().to_vec(), tail: None };
         let said = run(call).await.map_err(|error| match error {
-            Unstarted::Failed(failure) => failure,
-            Unstarted::Missing => {
+            LaunchError::Failed(failure) => failure,
+            LaunchError::Missing => {
                 let message = format!("`{program}` is not on your PATH");
                 Failure::new(ExitStatus::Error, "missing_command", message)
                     .hint("submit from a machine that has it; --print shows what it would be given")
@@ -150,7 +150,7 @@ impl Engine {
         }
     }
 
-    fn value(self, key: &str, settings: &EngineSettings, work: &Work<'_>) -> Option<String> {
+    fn value(self, key: &str, settings: &BatchSystemSettings, work: &JobSpec<'_>) -> Option<String> {
         match (key, self) {
             ("run", _) => Some(work.run.to_owned()),
             ("remote", _) => Some(work.remote.to_owned()),
@@ -180,7 +180,7 @@ impl Engine {
 }
 
 /// Returns the name of a run's job, which Kubernetes takes too: whoever submits it again means the same one.
-pub(crate) fn name(work: &Work<'_>) -> String {
+pub(crate) fn name(work: &JobSpec<'_>) -> String {
     let path = work.remote.trim_end_matches('/').trim_end_matches(".git").trim_end_matches('/');
     let repository = path.rsplit(['/', ':']).next().unwrap_or_default();
     let whole = format!("{repository}-{}", work.run);
@@ -206,8 +206,8 @@ mod tests {
 
     use super::*;
 
-    fn work<'a>(run: &'a str, remote: &'a str) -> Work<'a> {
-        Work { run, remote, runnerd: "runnerd" }
+    fn work<'a>(run: &'a str, remote: &'a str) -> JobSpec<'a> {
+        JobSpec { run, remote, runnerd: "runnerd" }
     }
 
     #[test]
@@ -228,14 +228,14 @@ mod tests {
     #[test]
     fn nothing_of_a_value_is_read_as_part_of_a_script() {
         let remote = "/srv/a'b\"$(touch x)`id`\n#SBATCH --wrap=x\n";
-        let script = Engine::Command.script(&EngineSettings::default(), &work("x", remote)).expect("it is filled");
+        let script = BatchSystem::Command.script(&BatchSystemSettings::default(), &work("x", remote)).expect("it is filled");
         let shown = script.replace("exec ", "printf '%s\\n' ");
         let out = Command::new("sh").args(["-c", &shown]).output().expect("sh runs").stdout;
         assert_eq!(String::from_utf8_lossy(&out), format!("runnerd\ndrive\n{remote}\n--run\nx\n--yes\n"));
 
         let image = Some("i".to_owned());
-        let settings = EngineSettings { image, ..EngineSettings::default() };
-        let yaml = Engine::Kubernetes.script(&settings, &work("x", remote)).expect("it is filled");
+        let settings = BatchSystemSettings { image, ..BatchSystemSettings::default() };
+        let yaml = BatchSystem::Kubernetes.script(&settings, &work("x", remote)).expect("it is filled");
         let read: serde_json::Value = serde_saphyr::from_str(&yaml).expect("it is YAML");
         let args = &read["spec"]["template"]["spec"]["containers"][0]["args"];
         assert_eq!(args[2], remote.replace('$', "$$"), "Kubernetes takes `$$` for `$`");
@@ -244,34 +244,34 @@ mod tests {
     #[test]
     fn further_arguments_of_the_driver_come_last_and_never_get_lost() {
         let drive = ["--records", "/shared/it's $HOME"].map(str::to_owned).to_vec();
-        let settings = EngineSettings { drive, image: Some("i".to_owned()), ..EngineSettings::default() };
+        let settings = BatchSystemSettings { drive, image: Some("i".to_owned()), ..BatchSystemSettings::default() };
         let work = work("x", "/srv/p");
-        let script = Engine::Command.script(&settings, &work).expect("it is filled");
+        let script = BatchSystem::Command.script(&settings, &work).expect("it is filled");
         let shown = script.replace("exec ", "printf '%s\\n' ");
         let out = Command::new("sh").args(["-c", &shown]).output().expect("sh runs").stdout;
         assert!(String::from_utf8_lossy(&out).ends_with("\n--yes\n--records\n/shared/it's $HOME\n"), "{script}");
-        let yaml = Engine::Kubernetes.script(&settings, &work).expect("it is filled");
+        let yaml = BatchSystem::Kubernetes.script(&settings, &work).expect("it is filled");
         let read: serde_json::Value = serde_saphyr::from_str(&yaml).expect("it is YAML");
         let args = read["spec"]["template"]["spec"]["containers"][0]["args"].as_array().expect("arguments");
         assert_eq!(args[args.len() - 2..], ["--records", "/shared/it's $$HOME"]);
 
         let file = tempfile::NamedTempFile::new().expect("a file");
         fs::write(&file, "#!/bin/sh\nrunnerd drive {{remote}}\n").expect("it is written");
-        let settings = EngineSettings { template: Some(file.path().to_owned()), ..settings };
-        let Err(Failure::Report(report)) = Engine::Slurm.script(&settings, &work) else { panic!("it is taken") };
+        let settings = BatchSystemSettings { template: Some(file.path().to_owned()), ..settings };
+        let Err(Failure::Report(report)) = BatchSystem::Slurm.script(&settings, &work) else { panic!("it is taken") };
         assert!(report.message.contains("has no place for `drive`"), "{}", report.message);
     }
 
     #[test]
     fn what_an_engine_calls_the_job_is_read_and_nothing_else() {
         for (engine, printed, expected) in [
-            (Engine::Slurm, "4711\n", Some("4711")),
-            (Engine::Slurm, "sbatch: a word\n4711;north\n", Some("4711")),
-            (Engine::Slurm, "Submitted batch job 4711\n", None),
-            (Engine::Slurm, "", None),
-            (Engine::Kubernetes, "job.batch/p-x\n", Some("p-x")),
-            (Engine::Kubernetes, "created\n", None),
-            (Engine::Command, "", Some("")),
+            (BatchSystem::Slurm, "4711\n", Some("4711")),
+            (BatchSystem::Slurm, "sbatch: a word\n4711;north\n", Some("4711")),
+            (BatchSystem::Slurm, "Submitted batch job 4711\n", None),
+            (BatchSystem::Slurm, "", None),
+            (BatchSystem::Kubernetes, "job.batch/p-x\n", Some("p-x")),
+            (BatchSystem::Kubernetes, "created\n", None),
+            (BatchSystem::Command, "", Some("")),
         ] {
             assert_eq!(engine.job(printed).as_deref(), expected, "{printed:?}");
         }
@@ -281,8 +281,8 @@ mod tests {
     fn a_template_that_asks_for_what_there_is_not_is_refused_with_its_line() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         fs::write(&file, "#!/bin/sh\nrunnerd drive {{place}}\n").expect("it is written");
-        let settings = EngineSettings { template: Some(file.path().to_owned()), ..EngineSettings::default() };
-        let Err(Failure::Report(report)) = Engine::Slurm.script(&settings, &work("x", "/srv/p")) else {
+        let settings = BatchSystemSettings { template: Some(file.path().to_owned()), ..BatchSystemSettings::default() };
+        let Err(Failure::Report(report)) = BatchSystem::Slurm.script(&settings, &work("x", "/srv/p")) else {
             panic!("it is taken")
         };
         assert_eq!(report.message, format!("{}, line 2: `place` is no value", file.path().display()));

@@ -2,7 +2,7 @@
 
 /// A word of a template that has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unknown {
+pub(super) struct UnknownPlaceholder {
     /// Its line, counted from 1.
     pub(super) line: usize,
     /// What stands between the braces.
@@ -10,7 +10,7 @@ pub(super) struct Unknown {
 }
 
 /// Returns the text with a value in the place of each `{{word}}`.
-pub(super) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, Unknown> {
+pub(super) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, UnknownPlaceholder> {
     let (mut filled, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, (word, after))) =
         rest.split_once("{{").and_then(|(before, inner)| Some((before, inner.split_once("}}")?)))
@@ -18,7 +18,7 @@ pub(super) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> Result
         let line = text[..text.len() - rest.len() + before.len()].matches('\n').count() + 1;
         let word = word.trim();
         filled.push_str(before);
-        filled.push_str(&value(word).ok_or_else(|| Unknown { line, word: word.to_owned() })?);
+        filled.push_str(&value(word).ok_or_else(|| UnknownPlaceholder { line, word: word.to_owned() })?);
         rest = after;
     }
     Ok(filled + rest)
@@ -32,6 +32,6 @@ mod tests {
     fn a_value_stands_where_its_word_stood_and_is_not_looked_into() {
         let value = |word: &str| (word == "a").then(|| "{{a}}".to_owned());
         assert_eq!(fill("x {{a}} ${b} {{ a }}{{", value).as_deref(), Ok("x {{a}} ${b} {{a}}{{"));
-        assert_eq!(fill("one\n{{a}}\n {{c}}", value), Err(Unknown { line: 3, word: "c".to_owned() }));
+        assert_eq!(fill("one\n{{a}}\n {{c}}", value), Err(UnknownPlaceholder { line: 3, word: "c".to_owned() }));
     }
 }

@@ -12,7 +12,7 @@ use super::measure::short;
 use super::paint::{BAD, DIM, GOOD, HEAD, LOOK, PLAIN, paint};
 use super::safe::safe;
 use super::screen::Screen;
-use super::table::{Cell, Table};
+use super::table::{TableCell, Table};
 
 /// Returns the whole report.
 pub(crate) fn report(report: &AuditReport, screen: &Screen) -> String {
@@ -71,10 +71,10 @@ fn people(people: &[PersonCommit], screen: &Screen) -> String {
         let others = (others > 0).then(|| count(others, "other file"));
         let changed: Vec<String> = person.runner_paths.iter().cloned().chain(others).collect();
         table.row([
-            Cell::styled(DIM, short(&person.commit)),
-            Cell::from(&by),
-            Cell::from(&changed.join(", ")),
-            Cell::styled(PLAIN, &person.subject),
+            TableCell::styled(DIM, short(&person.commit)),
+            TableCell::from(&by),
+            TableCell::from(&changed.join(", ")),
+            TableCell::styled(PLAIN, &person.subject),
         ]);
     }
     table.render(screen, 2)

@@ -10,7 +10,7 @@ use super::paint::{BAD, DIM, HEAD, paint};
 use super::safe::safe;
 use super::screen::Screen;
 use super::wrap::flowed;
-use crate::commands::bisect::Outcome;
+use crate::commands::bisect::BisectOutcome;
 
 /// Columns that text is wrapped to where the terminal is not narrower.
 const WIDTH: usize = 80;
@@ -28,7 +28,7 @@ pub(crate) fn named(point: &BisectPoint) -> String {
 }
 
 /// Renders the outcome.
-pub(crate) fn found(outcome: &Outcome<'_>, screen: &Screen) -> String {
+pub(crate) fn found(outcome: &BisectOutcome<'_>, screen: &Screen) -> String {
     let mut text = match &outcome.broken_by[..] {
         [_] => format!("{} by\n", paint(BAD, "broken")),
         _ => format!("{} by one of these; all but the last cannot be told\n", paint(BAD, "broken")),

@@ -7,7 +7,7 @@ use super::measure::{ago, short, span};
 use super::paint::{BAD, DIM, GOOD, HEAD, LIVE, LOOK, paint};
 use super::safe::safe;
 use super::screen::Screen;
-use super::table::{Cell, Table};
+use super::table::{TableCell, Table};
 use super::usage;
 
 /// Returns a line for each run.
@@ -16,12 +16,12 @@ pub(crate) fn list(runs: &[BranchView], screen: &Screen) -> String {
     for run in runs {
         let goal = run.fault.as_deref().or(run.goal.as_deref()).unwrap_or_default();
         table.row([
-            Cell::from(&run.run),
-            Cell::styled(of_state(run.state), run.state.as_str()),
+            TableCell::from(&run.run),
+            TableCell::styled(of_state(run.state), run.state.as_str()),
             leaves(run).into(),
             moved(run, screen).into(),
             run.driver.as_deref().unwrap_or_default().into(),
-            Cell::styled(HEAD, goal),
+            TableCell::styled(HEAD, goal),
         ]);
     }
     table.render(screen, 0)
@@ -32,7 +32,7 @@ pub(crate) fn detail(run: &BranchView, screen: &Screen) -> String {
     let state = paint(of_state(run.state), run.state.as_str());
     let head = format!("run {} {state} on branch runner/{}\n", safe(&run.run), safe(&run.run));
     let mut table = Table::bare();
-    let mut row = |name: &str, text: String| table.row([Cell::styled(DIM, name), text.into()]);
+    let mut row = |name: &str, text: String| table.row([TableCell::styled(DIM, name), text.into()]);
     if let Some(goal) = &run.goal {
         row("goal", goal.clone());
     }

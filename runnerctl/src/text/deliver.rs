@@ -8,13 +8,13 @@ use super::change::changed;
 use super::measure::short;
 use super::paint::{DIM, GOOD, HEAD, HINT, LOOK, paint};
 use super::safe::{safe, safe_lines};
-use crate::deliver::sending::{Action, Delivered};
+use crate::deliver::sending::{DeliveryAction, DeliveryReport};
 
 /// Returns the report of a delivery.
-pub(crate) fn delivered(delivered: &Delivered) -> String {
-    let Delivered { run, branch, remote, base, commits, .. } = delivered;
+pub(crate) fn delivered(delivered: &DeliveryReport) -> String {
+    let DeliveryReport { run, branch, remote, base, commits, .. } = delivered;
     let base = base.as_ref().map(|base| format!(" for {}", safe(base))).unwrap_or_default();
-    let verb = if delivered.action == Action::Preview { "would be" } else { "is" };
+    let verb = if delivered.action == DeliveryAction::Preview { "would be" } else { "is" };
     let mut text = format!("{} {} {verb} {} at {}{base}\n", paint(HEAD, "run"), safe(run), safe(branch), safe(remote));
     for commit in commits {
         let _ = writeln!(text, "  {} {}", paint(DIM, short(&commit.commit)), safe(&commit.subject));
@@ -27,21 +27,21 @@ pub(crate) fn delivered(delivered: &Delivered) -> String {
     for note in &delivered.notes {
         let _ = writeln!(text, "note: {}", safe(note));
     }
-    if delivered.action == Action::Preview {
+    if delivered.action == DeliveryAction::Preview {
         let _ = write!(text, "\n{}\n\n{}", paint(HEAD, &safe(&delivered.title)), safe_lines(&delivered.body));
     }
     text
 }
 
-fn request(delivered: &Delivered) -> String {
+fn request(delivered: &DeliveryReport) -> String {
     let noun = delivered.noun;
     let url = delivered.url.as_deref().map(safe);
     match (delivered.action, url) {
-        (Action::Opened, Some(url)) => format!("{} {noun}: {url}\n", paint(GOOD, "opened")),
-        (Action::Opened, None) => format!("{} {noun}\n", paint(GOOD, "opened")),
-        (Action::Updated, url) => format!("{} {noun}: {}\n", paint(GOOD, "updated"), url.unwrap_or_default()),
-        (Action::Merged, url) => format!("the {noun} was taken before: {}\n", url.unwrap_or_default()),
-        (Action::ByHand, url) => {
+        (DeliveryAction::Opened, Some(url)) => format!("{} {noun}: {url}\n", paint(GOOD, "opened")),
+        (DeliveryAction::Opened, None) => format!("{} {noun}\n", paint(GOOD, "opened")),
+        (DeliveryAction::Updated, url) => format!("{} {noun}: {}\n", paint(GOOD, "updated"), url.unwrap_or_default()),
+        (DeliveryAction::Merged, url) => format!("the {noun} was taken before: {}\n", url.unwrap_or_default()),
+        (DeliveryAction::ByHand, url) => {
             let text = format!("runnerctl deliver {} --dry-run", safe(&delivered.run));
             let place = url.map_or_else(
                 || {
@@ -55,7 +55,7 @@ fn request(delivered: &Delivered) -> String {
             );
             format!("{} {place}\nwhat to write there: {}\n", paint(LOOK, "no request yet;"), paint(HINT, &text))
         }
-        (Action::Preview, _) => String::new(),
+        (DeliveryAction::Preview, _) => String::new(),
     }
 }
 
@@ -95,8 +95,8 @@ mod tests {
 
     use super::*;
 
-    fn sent(action: Action) -> Delivered {
-        Delivered {
+    fn sent(action: DeliveryAction) -> DeliveryReport {
+        DeliveryReport {
             run: "port".into(),
             branch: "deliver/port".into(),
             remote: "origin".into(),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_was_made_pushed_and_opened_is_told() {
-        insta::assert_snapshot!(strip_str(&delivered(&sent(Action::Opened))), @r"
+        insta::assert_snapshot!(strip_str(&delivered(&sent(DeliveryAction::Opened))), @r"
         run port is deliver/port at origin for main
           01234567 The schema␛[2J
         pushed 01234567
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn where_nobody_opened_a_request_it_is_told_how() {
-        let by_hand = Delivered { url: None, notes: vec!["gh is not on your PATH".into()], ..sent(Action::ByHand) };
+        let by_hand = DeliveryReport { url: None, notes: vec!["gh is not on your PATH".into()], ..sent(DeliveryAction::ByHand) };
         insta::assert_snapshot!(strip_str(&delivered(&by_hand)), @r"
         run port is deliver/port at origin for main
           01234567 The schema␛[2J

@@ -6,7 +6,7 @@ use super::paint::{BAD, DIM, GOOD, HEAD, HINT, LOOK, paint};
 use super::safe::safe;
 use super::screen::Screen;
 use super::wrap::flowed;
-use crate::doctor::{Check, Level};
+use crate::doctor::{DoctorCheck, CheckLevel};
 
 /// Columns before what was found.
 const INDENT: usize = 21;
@@ -17,7 +17,7 @@ const WIDTH: usize = 100;
 const MOST_DETAILS: usize = 8;
 
 /// Returns the checks by their groups, and how many are not as they should be.
-pub(crate) fn render(groups: &[(&str, &[Check])], screen: &Screen) -> String {
+pub(crate) fn render(groups: &[(&str, &[DoctorCheck])], screen: &Screen) -> String {
     let width = screen.width.unwrap_or(WIDTH);
     let mut text = String::new();
     for (heading, checks) in groups {
@@ -28,7 +28,7 @@ pub(crate) fn render(groups: &[(&str, &[Check])], screen: &Screen) -> String {
         text.push('\n');
     }
     let count = |level| groups.iter().flat_map(|(_, checks)| *checks).filter(|check| check.level == level).count();
-    let sum = match (count(Level::Fail), count(Level::Warn)) {
+    let sum = match (count(CheckLevel::Fail), count(CheckLevel::Warn)) {
         (0, 0) => "nothing to do".to_owned(),
         (failed, warned) => format!("{}, {}", counted(failed, "error"), counted(warned, "warning")),
     };
@@ -39,17 +39,17 @@ fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-fn row(check: &Check, width: usize) -> String {
+fn row(check: &DoctorCheck, width: usize) -> String {
     let (style, word) = match check.level {
-        Level::Ok => (GOOD, "ok"),
-        Level::Skipped => (DIM, "skip"),
-        Level::Warn => (LOOK, "warn"),
-        Level::Fail => (BAD, "fail"),
+        CheckLevel::Ok => (GOOD, "ok"),
+        CheckLevel::Skipped => (DIM, "skip"),
+        CheckLevel::Warn => (LOOK, "warn"),
+        CheckLevel::Fail => (BAD, "fail"),
     };
     let gap = " ".repeat(4 - word.len());
     let head = format!("  {}{gap}  {:<12} ", paint(style, word), safe(&check.name));
     let mut text = head + flowed(INDENT, width, &safe(&check.found)).trim_start();
-    let is_told = check.level != Level::Ok || check.details.len() <= MOST_DETAILS;
+    let is_told = check.level != CheckLevel::Ok || check.details.len() <= MOST_DETAILS;
     for detail in check.details.iter().filter(|_| is_told) {
         text += &flowed(INDENT + 2, width, &safe(detail));
     }
@@ -70,25 +70,25 @@ mod tests {
     fn what_is_fine_is_told_in_short() {
         let lines = |count: usize| (0..count).map(|line| format!("line {line}")).collect();
         let told =
-            |level, count| row(&Check::new(level, "config", "valid").with_details(lines(count)), 80).lines().count();
-        assert_eq!([told(Level::Ok, 8), told(Level::Ok, 9), told(Level::Warn, 9)], [9, 1, 10]);
+            |level, count| row(&DoctorCheck::new(level, "config", "valid").with_details(lines(count)), 80).lines().count();
+        assert_eq!([told(CheckLevel::Ok, 8), told(CheckLevel::Ok, 9), told(CheckLevel::Warn, 9)], [9, 1, 10]);
     }
 
     #[test]
     fn each_check_says_how_it_is_and_what_to_do_within_the_terminal() {
         let missing = "cgroup not: /sys/fs/cgroup/user.slice is not writable for this user".to_owned();
         let machine = [
-            Check::ok("git", "git version 2.43.0"),
-            Check::warn(
+            DoctorCheck::ok("git", "git version 2.43.0"),
+            DoctorCheck::warn(
                 "containment",
                 "walk",
                 "start the daemon with: systemd-run --user --scope -p Delegate=yes runnerd",
             )
             .with_details(vec![missing]),
-            Check::skipped("service", "this machine has no systemd"),
+            DoctorCheck::skipped("service", "this machine has no systemd"),
         ];
         let repository =
-            [Check::fail("agent", "[executor] cannot find \u{1b}[2Jcodex", "npm install -g @openai/codex@latest")];
+            [DoctorCheck::fail("agent", "[executor] cannot find \u{1b}[2Jcodex", "npm install -g @openai/codex@latest")];
         let screen = Screen { width: Some(80), ..Screen::fixed() };
         insta::assert_snapshot!(strip_str(&render(&[("Machine", &machine), ("Repository", &repository)], &screen)), @r"
         Machine

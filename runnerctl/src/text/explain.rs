@@ -16,7 +16,7 @@ const WIDTH: usize = 80;
 
 /// Renders the whole answer.
 pub(crate) fn explanation(reply: &ExplainReply, screen: &Screen) -> String {
-    let page = Page { screen, width: screen.width.unwrap_or(WIDTH).min(WIDTH) };
+    let page = ExplainPage { screen, width: screen.width.unwrap_or(WIDTH).min(WIDTH) };
     let mut text = page.headline(reply);
     if let Some(leaf) = &reply.leaf {
         text += &page.leaf(leaf);
@@ -27,12 +27,12 @@ pub(crate) fn explanation(reply: &ExplainReply, screen: &Screen) -> String {
     text + &reply.endings.iter().map(|ending| page.ending(ending)).collect::<String>()
 }
 
-struct Page<'a> {
+struct ExplainPage<'a> {
     screen: &'a Screen,
     width: usize,
 }
 
-impl Page<'_> {
+impl ExplainPage<'_> {
     fn headline(&self, reply: &ExplainReply) -> String {
         let run = reply.run.as_deref().unwrap_or("a run that has not started");
         let mut text = format!("iteration {:04} of {} from {}\n", reply.iter, safe(run), short(&reply.commit));

@@ -5,7 +5,7 @@ use protocol::view::IterationView;
 use super::measure::{short, span};
 use super::paint::{DIM, PLAIN, of_guard, of_verdict};
 use super::screen::Screen;
-use super::table::{Cell, Table};
+use super::table::{TableCell, Table};
 use super::usage::short_cost;
 
 const COLUMNS: [&str; 8] = ["ITER", "VERDICT", "GUARD", "NODE", "TIME", "COST", "COMMIT", "SUMMARY"];
@@ -40,18 +40,18 @@ fn number(iteration: &IterationView) -> String {
     format!("{:04}{wait}", iteration.iter)
 }
 
-fn row(iteration: &IterationView, screen: &Screen) -> [Cell; 8] {
+fn row(iteration: &IterationView, screen: &Screen) -> [TableCell; 8] {
     let guard = iteration.guard.to_string();
     let guard = if screen.is_plain { guard } else { format!("guard={guard}") };
     [
         number(iteration).into(),
-        Cell::styled(of_verdict(iteration.verdict), iteration.verdict.plain()),
-        Cell::styled(of_guard(iteration.guard), &guard),
-        Cell::from(&iteration.node),
+        TableCell::styled(of_verdict(iteration.verdict), iteration.verdict.plain()),
+        TableCell::styled(of_guard(iteration.guard), &guard),
+        TableCell::from(&iteration.node),
         iteration.duration_ms.map(span).unwrap_or_default().into(),
         iteration.usage.as_ref().map(short_cost).unwrap_or_default().into(),
-        Cell::styled(DIM, iteration.commit.as_deref().map_or("-", short)),
-        Cell::styled(PLAIN, &told(iteration)),
+        TableCell::styled(DIM, iteration.commit.as_deref().map_or("-", short)),
+        TableCell::styled(PLAIN, &told(iteration)),
     ]
 }
 

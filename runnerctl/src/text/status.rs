@@ -12,7 +12,7 @@ use super::repo;
 use super::run::{headline, stop_reason, why};
 use super::safe::safe;
 use super::screen::Screen;
-use super::table::{Cell, Table};
+use super::table::{TableCell, Table};
 use super::{titles, usage};
 
 /// At most as many paths are listed; the count says how many there are.
@@ -50,14 +50,14 @@ pub(crate) fn room(disk: &DiskView) -> String {
     format!("\n{}\n", if is_short { paint(LOOK, &line) } else { line })
 }
 
-fn overview_row(status: &StatusView, path: String, screen: &Screen) -> [Cell; 5] {
+fn overview_row(status: &StatusView, path: String, screen: &Screen) -> [TableCell; 5] {
     match (&status.repo.held, &status.run) {
-        (Some(held), _) => [path.into(), Cell::styled(LOOK, "held"), "".into(), "".into(), Cell::from(&held.message)],
-        (None, None) => [path.into(), Cell::styled(DIM, "idle"), "".into(), "".into(), "".into()],
+        (Some(held), _) => [path.into(), TableCell::styled(LOOK, "held"), "".into(), "".into(), TableCell::from(&held.message)],
+        (None, None) => [path.into(), TableCell::styled(DIM, "idle"), "".into(), "".into(), "".into()],
         (None, Some(run)) => {
             let state = run.summary.state;
             let leaves = leaves(run).unwrap_or_default();
-            let state = Cell::styled(of_state(state), state.as_str());
+            let state = TableCell::styled(of_state(state), state.as_str());
             [path.into(), state, leaves.into(), usage::short_cost(&run.usage).into(), now(run, screen).into()]
         }
     }
@@ -125,7 +125,7 @@ fn isolated_runs(status: &StatusView, screen: &Screen) -> String {
     runs.sort_by_key(|run| (run.state.is_terminal(), std::cmp::Reverse(run.queued_at)));
     let mut table = Table::bare();
     for run in runs.iter().take(RUNS_SHOWN) {
-        let state = Cell::styled(of_state(run.state), run.state.as_str());
+        let state = TableCell::styled(of_state(run.state), run.state.as_str());
         table.row([run.id.as_str().into(), state, run.path.to_string().into(), why(run).into()]);
     }
     let more = runs.len().saturating_sub(RUNS_SHOWN);
@@ -140,7 +140,7 @@ fn run_detail(run: &RunView, screen: &Screen) -> String {
     text += "\n";
     let mut facts = Table::bare();
     for (name, value) in facts_of(run, screen) {
-        facts.row([Cell::styled(DIM, name), value]);
+        facts.row([TableCell::styled(DIM, name), value]);
     }
     text += &facts.render(screen, 2);
     if !run.recent.is_empty() {
@@ -157,16 +157,16 @@ fn run_detail(run: &RunView, screen: &Screen) -> String {
     lists.iter().fold(text, |text, (title, list)| text + &paths(title, list, screen))
 }
 
-fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
-    let mut facts: Vec<(&'static str, Cell)> = Vec::new();
+fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, TableCell)> {
+    let mut facts: Vec<(&'static str, TableCell)> = Vec::new();
     if let Some(phase) = &run.phase {
         facts.push(("phase", phase_text(run.iteration, phase, screen).into()));
         if let Some(obstacle) = &phase.obstacle {
-            facts.push(("obstacle", Cell::styled(BAD, obstacle)));
+            facts.push(("obstacle", TableCell::styled(BAD, obstacle)));
         }
     }
     if let Some(wait) = &run.git_wait {
-        facts.push(("waits for", Cell::styled(LOOK, &git_wait_text(wait, screen))));
+        facts.push(("waits for", TableCell::styled(LOOK, &git_wait_text(wait, screen))));
     }
     if let Some(time) = run.wait_until {
         facts.push(("waits", format!("until {}", until(time, screen)).into()));
@@ -175,10 +175,10 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
     let is_said = run.wait_until.is_some() && run.outages.len() == 1;
     for outage in run.outages.iter().filter(|_| !is_said) {
         let text = format!("{} until {}: {}", outage.agent, until(outage.until, screen), outage.why);
-        facts.push(("out", Cell::styled(LOOK, &text)));
+        facts.push(("out", TableCell::styled(LOOK, &text)));
     }
     if let Some(pending) = run.pending {
-        facts.push(("asked for", Cell::styled(LOOK, pending_text(pending))));
+        facts.push(("asked for", TableCell::styled(LOOK, pending_text(pending))));
     }
     if let Some(node) = &run.node {
         facts.push(("node", node_text(node).into()));
@@ -195,10 +195,10 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
     facts.extend(run.baseline.map(|guard| ("baseline", baseline_cell(guard))));
     if !run.guard_changed.is_empty() {
         let text = format!("definition changed: {}; runnerctl guard accept", first_paths(&run.guard_changed));
-        facts.push(("guard", Cell::styled(LOOK, &text)));
+        facts.push(("guard", TableCell::styled(LOOK, &text)));
     }
     if run.guard.as_ref().is_some_and(|guard| guard.is_blind) {
-        facts.push(("guard", Cell::styled(LOOK, UNWATCHED)));
+        facts.push(("guard", TableCell::styled(LOOK, UNWATCHED)));
     }
     if !run.notes.is_empty() {
         let notes = format!("{} for the next session that answers", run.notes.join(", "));
@@ -210,7 +210,7 @@ fn facts_of(run: &RunView, screen: &Screen) -> Vec<(&'static str, Cell)> {
         facts.push(("to commit", text.into()));
     }
     if let Some(text) = run.summary.published.as_ref().and_then(|published| behind_text(run, published)) {
-        facts.push(("published", Cell::styled(LOOK, &text)));
+        facts.push(("published", TableCell::styled(LOOK, &text)));
     }
     if run.questions > 0 {
         facts.push(("questions", format!("{} open, in .runner/state/questions.md", run.questions).into()));
@@ -240,11 +240,11 @@ pub(crate) const UNWATCHED: &str =
     "none of its files are watched: an agent could change what it checks; see: runnerctl doctor";
 
 /// Says how the guard was on the base; where it was not green, every node has that to mend too.
-fn baseline_cell(guard: GuardOutcome) -> Cell {
+fn baseline_cell(guard: GuardOutcome) -> TableCell {
     match guard {
         GuardOutcome::Pass => "the guard passed before the first session".into(),
-        GuardOutcome::Fail => Cell::styled(LOOK, "the guard failed before the first session"),
-        GuardOutcome::Skipped => Cell::styled(LOOK, "the guard did not finish before the first session"),
+        GuardOutcome::Fail => TableCell::styled(LOOK, "the guard failed before the first session"),
+        GuardOutcome::Skipped => TableCell::styled(LOOK, "the guard did not finish before the first session"),
     }
 }
 

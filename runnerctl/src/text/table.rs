@@ -18,19 +18,19 @@ const GAP: usize = 2;
 
 /// One cell: text made safe, in a style.
 #[derive(Debug, Clone)]
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     text: String,
     style: Style,
 }
 
-impl Cell {
+impl TableCell {
     /// Makes a cell in a style.
     pub(crate) fn styled(style: Style, text: &str) -> Self {
         Self { text: safe(text), style }
     }
 }
 
-impl<T: AsRef<str>> From<T> for Cell {
+impl<T: AsRef<str>> From<T> for TableCell {
     fn from(text: T) -> Self {
         Self::styled(PLAIN, text.as_ref())
     }
@@ -42,7 +42,7 @@ pub(crate) struct Table<const N: usize> {
     names: Option<[&'static str; N]>,
     has_head: bool,
     yielding: Option<usize>,
-    rows: Vec<[Cell; N]>,
+    rows: Vec<[TableCell; N]>,
 }
 
 impl<const N: usize> Table<N> {
@@ -68,7 +68,7 @@ impl<const N: usize> Table<N> {
     }
 
     /// Adds a row.
-    pub(crate) fn row(&mut self, row: [Cell; N]) {
+    pub(crate) fn row(&mut self, row: [TableCell; N]) {
         self.rows.push(row);
     }
 
@@ -78,7 +78,7 @@ impl<const N: usize> Table<N> {
             return self.facts();
         }
         if let Some(names) = self.names.filter(|_| self.has_head) {
-            self.rows.insert(0, names.map(|text| Cell::styled(DIM, text)));
+            self.rows.insert(0, names.map(|text| TableCell::styled(DIM, text)));
         }
         let widths = self.widths(screen.width.map(|width| width.saturating_sub(indent)));
         let lines = self.rows.iter().map(|row| self.line(row, &widths, (screen, indent)));
@@ -98,7 +98,7 @@ impl<const N: usize> Table<N> {
         widths
     }
 
-    fn line(&self, row: &[Cell; N], widths: &[usize; N], (screen, indent): (&Screen, usize)) -> String {
+    fn line(&self, row: &[TableCell; N], widths: &[usize; N], (screen, indent): (&Screen, usize)) -> String {
         let mut line = String::new();
         let filled = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |at| at + 1);
         for (at, cell) in row[..filled].iter().enumerate() {
@@ -120,7 +120,7 @@ impl<const N: usize> Table<N> {
         let Some(names) = self.names else {
             return self.rows.iter().map(|row| fact(row)).collect();
         };
-        let row = |row: &[Cell; N]| -> String {
+        let row = |row: &[TableCell; N]| -> String {
             let facts = names.iter().zip(row).filter(|(_, cell)| !cell.text.is_empty());
             facts.flat_map(|(name, cell)| [name.to_lowercase(), ": ".into(), cell.text.clone(), "\n".into()]).collect()
         };
@@ -134,7 +134,7 @@ fn before(widths: &[usize], at: usize) -> usize {
 }
 
 /// Returns a row as `name: value`, further values behind commas.
-fn fact(row: &[Cell]) -> String {
+fn fact(row: &[TableCell]) -> String {
     let (name, values) = row.split_first().expect("BUG: a table without columns");
     let values: Vec<&str> = values.iter().map(|cell| cell.text.as_str()).filter(|text| !text.is_empty()).collect();
     let name = if name.text.is_empty() || values.is_empty() { name.text.clone() } else { format!("{}: ", name.text) };
@@ -178,7 +178,7 @@ mod tests {
 
     fn table(width: Option<usize>) -> String {
         let mut table = Table::headed(["PATH", "STATE", "WHY"]);
-        table.row(["/a/größer".into(), Cell::styled(PLAIN, "held"), "a sentence that is long".into()]);
+        table.row(["/a/größer".into(), TableCell::styled(PLAIN, "held"), "a sentence that is long".into()]);
         table.row(["/b".into(), "running".into(), "".into()]);
         strip_str(&table.render(&Screen { width, ..Screen::fixed() }, 0)).to_string()
     }
@@ -223,7 +223,7 @@ mod tests {
     fn a_plain_reading_has_a_fact_on_each_line() {
         let plain = Screen { is_plain: true, ..Screen::fixed() };
         let mut table = Table::headed(["PATH", "STATE", "WHY"]);
-        table.row(["/a".into(), Cell::styled(DIM, "held"), "broken".into()]);
+        table.row(["/a".into(), TableCell::styled(DIM, "held"), "broken".into()]);
         table.row(["/b".into(), "running".into(), "".into()]);
         insta::assert_snapshot!(table.render(&plain, 2), @r"
         path: /a
@@ -234,7 +234,7 @@ mod tests {
         state: running
         ");
         let mut facts = Table::bare();
-        facts.row([Cell::styled(DIM, "node"), "root/a".into()]);
+        facts.row([TableCell::styled(DIM, "node"), "root/a".into()]);
         assert_eq!(facts.render(&plain, 2), "node: root/a\n");
     }
 }

@@ -17,7 +17,7 @@ use super::usage::short_cost;
 
 /// Which part of a tree is drawn.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Part {
+pub(crate) struct TreeOptions {
     /// Levels below the root; none: all of them.
     pub(crate) depth: Option<usize>,
     /// Leave out what passes.
@@ -28,9 +28,9 @@ pub(crate) struct Part {
 
 /// What the sessions on each node took, by its id.
 #[derive(Debug, Default)]
-pub(crate) struct Spent(BTreeMap<String, (u64, UsageTotal)>);
+pub(crate) struct NodeCosts(BTreeMap<String, (u64, UsageTotal)>);
 
-impl Spent {
+impl NodeCosts {
     /// Adds up iterations.
     pub(crate) fn of(iterations: &[IterationView]) -> Self {
         let mut nodes: BTreeMap<String, (u64, UsageTotal)> = BTreeMap::new();
@@ -58,19 +58,19 @@ impl Spent {
 
 /// Returns the picture of a whole tree, a line per node.
 pub(crate) fn picture(reply: &TreeReply, screen: &Screen) -> String {
-    part_of(reply, Part::default(), &Spent::default(), screen)
+    part_of(reply, TreeOptions::default(), &NodeCosts::default(), screen)
 }
 
 /// Returns the picture of a part of a tree, with what its nodes took.
-pub(crate) fn part_of(reply: &TreeReply, part: Part, spent: &Spent, screen: &Screen) -> String {
-    let mut drawing = Drawing { current: reply.current.as_deref(), part, spent, screen, text: String::new() };
-    drawing.node(&reply.tree.root, &Place::default());
+pub(crate) fn part_of(reply: &TreeReply, part: TreeOptions, spent: &NodeCosts, screen: &Screen) -> String {
+    let mut drawing = TreeRenderer { current: reply.current.as_deref(), part, spent, screen, text: String::new() };
+    drawing.node(&reply.tree.root, &NodePrefix::default());
     drawing.text
 }
 
 /// Where a node is drawn.
 #[derive(Default)]
-struct Place {
+struct NodePrefix {
     /// What stands before it.
     lead: String,
     /// What stands before its children.
@@ -79,17 +79,17 @@ struct Place {
     depth: usize,
 }
 
-struct Drawing<'a> {
+struct TreeRenderer<'a> {
     current: Option<&'a str>,
-    part: Part,
-    spent: &'a Spent,
+    part: TreeOptions,
+    spent: &'a NodeCosts,
     screen: &'a Screen,
     text: String,
 }
 
 /// How a node stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum NodeStatus {
     /// It passes.
     Passed,
     /// It is worked on, or is next.
@@ -100,10 +100,10 @@ pub(crate) enum Standing {
     Exhausted,
 }
 
-impl Drawing<'_> {
+impl TreeRenderer<'_> {
     /// Draws a node, and its children unless they are folded.
-    fn node(&mut self, node: &Node, Place { lead, below, depth }: &Place) {
-        let (mark, style, word) = Standing::of(node, self.current).look(*self.screen);
+    fn node(&mut self, node: &Node, NodePrefix { lead, below, depth }: &NodePrefix) {
+        let (mark, style, word) = NodeStatus::of(node, self.current).look(*self.screen);
         let id = safe(&node.id);
         let title = safe(&node.title);
         let children: Vec<&Node> = node.children.iter().filter(|child| !(self.part.open && child.passes)).collect();
@@ -122,12 +122,12 @@ impl Drawing<'_> {
             let (ascii_branch, ascii_trunk) = if at == last { ("`- ", "   ") } else { ("|- ", "|  ") };
             let lead = format!("{below}{}", self.screen.pick(branch, ascii_branch));
             let below = format!("{below}{}", self.screen.pick(trunk, ascii_trunk));
-            self.node(child, &Place { lead, below, depth: depth + 1 });
+            self.node(child, &NodePrefix { lead, below, depth: depth + 1 });
         }
     }
 }
 
-impl Standing {
+impl NodeStatus {
     /// Returns how a node stands where `current` is worked on or next.
     pub(crate) fn of(node: &Node, current: Option<&str>) -> Self {
         if node.passes {
@@ -220,8 +220,8 @@ pub(crate) mod tests {
         let parser = &mut reply.tree.root.children[0];
         parser.passes = true;
         parser.children.iter_mut().for_each(|leaf| leaf.passes = true);
-        let spent = Spent::of(&crate::text::samples::run().recent);
-        strip_str(&part_of(&reply, Part { depth, open, folded }, &spent, &Screen::fixed())).to_string()
+        let spent = NodeCosts::of(&crate::text::samples::run().recent);
+        strip_str(&part_of(&reply, TreeOptions { depth, open, folded }, &spent, &Screen::fixed())).to_string()
     }
 
     #[test]
@@ -246,7 +246,7 @@ pub(crate) mod tests {
     fn a_node_tells_what_all_of_its_sessions_took() {
         let red = crate::text::samples::iteration();
         let unknown = UsageTotal { sessions: 1, cost_unknown: 1, ..UsageTotal::default() };
-        let spent = Spent::of(&[red.clone(), IterationView { usage: Some(unknown), ..red }]);
+        let spent = NodeCosts::of(&[red.clone(), IterationView { usage: Some(unknown), ..red }]);
         assert_eq!((spent.told("parser.lex").as_str(), spent.told("other").as_str()), (", 28s, >$0.42", ""));
     }
 

@@ -14,7 +14,7 @@ use crate::text::titles::titled;
 
 /// One line of what happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct EventEntry {
     /// When.
     pub(crate) time: Timestamp,
     /// In which iteration.
@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     pub(crate) text: String,
 }
 
-impl Entry {
+impl EventEntry {
     /// Returns the line that an event is worth, if it is; tasks are called by their titles, as far as they are known.
     pub(crate) fn of<'t>(event: &Event, title: impl Fn(&str) -> Option<&'t str>) -> Option<Self> {
         let (style, text) = told(&event.kind, &title)?;
@@ -83,13 +83,13 @@ fn notice(kind: &EventKind) -> Option<String> {
 
 /// A queue that forgets its oldest elements, and numbers all it ever held.
 #[derive(Debug, Clone)]
-pub(crate) struct Ring<T> {
+pub(crate) struct RingBuffer<T> {
     kept: VecDeque<T>,
     limit: usize,
     forgotten: usize,
 }
 
-impl<T> Ring<T> {
+impl<T> RingBuffer<T> {
     /// Makes a queue that keeps so many.
     pub(crate) fn of(limit: usize) -> Self {
         Self { kept: VecDeque::new(), limit, forgotten: 0 }
@@ -121,10 +121,10 @@ mod tests {
 
     use super::*;
 
-    fn entry(kind: EventKind) -> Option<Entry> {
+    fn entry(kind: EventKind) -> Option<EventEntry> {
         let time = "2026-01-01T12:00:00Z".parse().expect("a time");
         let title = |id: &str| (id == "parser.lex").then_some("Cut the text");
-        Entry::of(&Event { seq: 1, time, repo: None, run: None, iter: Some(4), kind }, title)
+        EventEntry::of(&Event { seq: 1, time, repo: None, run: None, iter: Some(4), kind }, title)
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_ring_forgets_the_oldest_and_goes_on_counting() {
-        let mut ring = Ring::of(2);
+        let mut ring = RingBuffer::of(2);
         (0..5).for_each(|n| ring.push(n));
         assert_eq!((ring.kept().iter().copied().collect::<Vec<_>>(), ring.range()), (vec![3, 4], (3, 5)));
     }

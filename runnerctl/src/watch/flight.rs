@@ -2,12 +2,12 @@
 
 /// Whether an answer is awaited, and whether it will be out of date.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Flight {
+pub(crate) struct SingleFlight {
     is_out: bool,
     is_stale: bool,
 }
 
-impl Flight {
+impl SingleFlight {
     /// Notes that the thing changed; returns whether to ask now.
     pub(crate) fn want(&mut self) -> bool {
         self.is_stale = self.is_out;
@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn many_changes_during_a_request_are_one_request_after_it() {
-        let mut flight = Flight::default();
+        let mut flight = SingleFlight::default();
         assert_eq!([flight.want(), flight.want(), flight.want()], [true, false, false]);
         assert_eq!([flight.arrived(), flight.arrived()], [true, false]);
         assert!(flight.want());

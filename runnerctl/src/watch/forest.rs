@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use protocol::tree::{Node, TaskTree};
 
-use crate::text::tree::{Standing, leaves};
+use crate::text::tree::{NodeStatus, leaves};
 
 /// A node that is not folded away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct TreeRow {
     /// Id of the node.
     pub(crate) id: String,
     /// What it is called.
     pub(crate) title: String,
     /// How it stands.
-    pub(crate) standing: Standing,
+    pub(crate) standing: NodeStatus,
     /// For each ancestor below the root, and for itself: whether a sibling comes after it.
     pub(crate) trunk: Vec<bool>,
     /// Whether its children are folded away; none for a leaf.
@@ -27,17 +27,17 @@ pub(crate) struct Row {
 
 /// The tree of one run and what a person sees of it.
 #[derive(Debug, Default)]
-pub(crate) struct Forest {
+pub(crate) struct TreeView {
     tree: Option<TaskTree>,
     current: Option<String>,
     /// What a person has folded or unfolded.
     chosen: BTreeMap<String, bool>,
-    rows: Vec<Row>,
+    rows: Vec<TreeRow>,
     cursor: usize,
     is_elsewhere: bool,
 }
 
-impl Forest {
+impl TreeView {
     /// Shows another state of the tree.
     pub(crate) fn take(&mut self, tree: TaskTree) {
         self.tree = Some(tree);
@@ -61,7 +61,7 @@ impl Forest {
     }
 
     /// Returns the rows.
-    pub(crate) fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[TreeRow] {
         &self.rows
     }
 
@@ -71,7 +71,7 @@ impl Forest {
     }
 
     /// Returns the node that the keys are about.
-    pub(crate) fn chosen(&self) -> Option<&Row> {
+    pub(crate) fn chosen(&self) -> Option<&TreeRow> {
         self.rows.get(self.cursor)
     }
 
@@ -108,12 +108,12 @@ impl Forest {
         self.cursor = found.unwrap_or(self.cursor).min(self.rows.len().saturating_sub(1));
     }
 
-    fn add(&self, node: &Node, trunk: &mut Vec<bool>, rows: &mut Vec<Row>) {
+    fn add(&self, node: &Node, trunk: &mut Vec<bool>, rows: &mut Vec<TreeRow>) {
         let folded = (!node.is_leaf()).then(|| self.chosen.get(&node.id).copied().unwrap_or(node.passes));
-        rows.push(Row {
+        rows.push(TreeRow {
             id: node.id.clone(),
             title: node.title.clone(),
-            standing: Standing::of(node, self.current.as_deref()),
+            standing: NodeStatus::of(node, self.current.as_deref()),
             trunk: trunk.clone(),
             folded,
             leaves: leaves(node),
@@ -133,8 +133,8 @@ mod tests {
     use super::*;
     use crate::text::tree::tests::reply;
 
-    fn forest() -> Forest {
-        let mut forest = Forest::default();
+    fn forest() -> TreeView {
+        let mut forest = TreeView::default();
         let mut tree = reply().tree;
         // The branch `parser` passes as a whole.
         tree.root.children[0].passes = true;
@@ -144,7 +144,7 @@ mod tests {
         forest
     }
 
-    fn ids(forest: &Forest) -> Vec<&str> {
+    fn ids(forest: &TreeView) -> Vec<&str> {
         forest.rows().iter().map(|row| row.id.as_str()).collect()
     }
 

@@ -3,9 +3,9 @@
 use protocol::request::LogStream;
 
 use super::message::{Key, LogKey, Request};
-use super::model::{Focus, Mode, Model, Scrolls};
-use super::reader::{Reader, Turn};
-use super::scroll::Scroll;
+use super::model::{Focus, Mode, Model, PaneScrolls};
+use super::reader::{LogViewer, ViewerAction};
+use super::scroll::ScrollPosition;
 
 /// Rows that a page key moves a pane by.
 const PAGE: isize = 10;
@@ -52,9 +52,9 @@ impl Model {
             Mode::Type(_) => self.type_text(key),
             Mode::Questions { .. } => self.choose(key),
             Mode::Read(reader) => match reader.key_pressed(key) {
-                Turn::Stay(request) => request.into_iter().collect(),
-                Turn::Iteration(by) => self.other_iteration(by),
-                Turn::Close => {
+                ViewerAction::Stay(request) => request.into_iter().collect(),
+                ViewerAction::Iteration(by) => self.other_iteration(by),
+                ViewerAction::Close => {
                     self.mode = Mode::Normal;
                     Vec::new()
                 }
@@ -121,13 +121,13 @@ impl Model {
     }
 
     fn follow(&mut self) {
-        self.scrolls = Scrolls::default();
+        self.scrolls = PaneScrolls::default();
         self.forest.follow();
     }
 
     fn turn_raw(&mut self) -> Vec<Request> {
         self.is_raw = !self.is_raw;
-        self.scrolls.agent = Scroll::default();
+        self.scrolls.agent = ScrollPosition::default();
         self.read_on()
     }
 
@@ -166,7 +166,7 @@ impl Model {
     }
 
     fn read(&mut self, key: LogKey) -> Vec<Request> {
-        let (reader, request) = Reader::open(key, self.size);
+        let (reader, request) = LogViewer::open(key, self.size);
         self.mode = Mode::Read(Box::new(reader));
         request.into_iter().collect()
     }

@@ -17,7 +17,7 @@ use super::message::{Message, Request};
 use super::requests::answer;
 
 /// What comes from outside.
-pub(crate) enum News {
+pub(crate) enum SessionInput {
     /// Something for the model.
     Message(Message),
     /// A connection was made.
@@ -28,7 +28,7 @@ pub(crate) enum News {
 
 /// Whom news is from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Source {
+pub(crate) enum InputSource {
     /// The person, and what they sit at.
     Terminal,
     /// The daemon at this place.
@@ -37,32 +37,32 @@ pub(crate) enum Source {
 
 /// Where the news of one daemon goes.
 #[derive(Clone)]
-struct Outbox {
-    from: Source,
-    to: Sender<(Source, News)>,
+struct InputSender {
+    from: InputSource,
+    to: Sender<(InputSource, SessionInput)>,
 }
 
-impl Outbox {
-    async fn send(&self, news: News) -> Result<(), SendError<(Source, News)>> {
+impl InputSender {
+    async fn send(&self, news: SessionInput) -> Result<(), SendError<(InputSource, SessionInput)>> {
         self.to.send((self.from, news)).await
     }
 }
 
 /// The connection, as long as there is one.
-pub(crate) struct Link {
-    to: Outbox,
+pub(crate) struct DaemonLink {
+    to: InputSender,
     connection: Option<Arc<Connection>>,
     followed: Option<(WirePath, JoinHandle<()>)>,
 }
 
-impl Link {
+impl DaemonLink {
     /// Keeps up a connection to the daemon at a place from now on, beginning with one that was made, if it was.
     pub(crate) fn keep(
         (options, first): (ConnectOptions, Option<Connection>),
         at: usize,
-        to: Sender<(Source, News)>,
+        to: Sender<(InputSource, SessionInput)>,
     ) -> Self {
-        let to = Outbox { from: Source::Daemon(at), to };
+        let to = InputSender { from: InputSource::Daemon(at), to };
         tokio::spawn(keep(options, first, to.clone()));
         Self { to, connection: None, followed: None }
     }
@@ -92,7 +92,7 @@ impl Link {
         }
         tokio::spawn(async move {
             if let Some(message) = answer(&connection, request).await {
-                let _ = to.send(News::Message(message)).await;
+                let _ = to.send(SessionInput::Message(message)).await;
             }
         });
     }
@@ -105,28 +105,28 @@ impl Link {
 }
 
 /// Sends the events of every daemon that answers, one after the other, until nobody listens to this.
-async fn keep(options: ConnectOptions, first: Option<Connection>, to: Outbox) {
+async fn keep(options: ConnectOptions, first: Option<Connection>, to: InputSender) {
     let all = Subscription { path: None, since: Some(1), output: false };
-    let mut events = client::Link::new(options.clone(), all);
+    let mut events = client::EventStream::new(options.clone(), all);
     let first = match first {
         Some(first) => Ok(first),
         // Nobody is asked for anything: the terminal is taken.
         None => Connection::open(&ConnectOptions { unattended: true, ..options }).await,
     };
     let mut told = match first.map(Arc::new) {
-        Err(error) => client::News::Unreachable(error),
+        Err(error) => client::StreamUpdate::Unreachable(error),
         Ok(first) => match events.follow(Arc::clone(&first)).await {
-            Ok(()) => client::News::Connected(first),
-            Err(_) => client::News::Lost,
+            Ok(()) => client::StreamUpdate::Connected(first),
+            Err(_) => client::StreamUpdate::Lost,
         },
     };
     loop {
         let news = match told {
-            client::News::Connected(connection) => News::Connected(connection),
-            client::News::Event(event) => News::Message(Message::Event(event)),
-            client::News::Unreadable => News::Message(Message::Event(Box::new(unreadable()))),
-            client::News::Lost => News::Message(Message::Lost("the daemon went away".into())),
-            client::News::Unreachable(why) => News::Message(Message::Lost(why.to_string())),
+            client::StreamUpdate::Connected(connection) => SessionInput::Connected(connection),
+            client::StreamUpdate::Event(event) => SessionInput::Message(Message::Event(event)),
+            client::StreamUpdate::Unreadable => SessionInput::Message(Message::Event(Box::new(unreadable()))),
+            client::StreamUpdate::Lost => SessionInput::Message(Message::Lost("the daemon went away".into())),
+            client::StreamUpdate::Unreachable(why) => SessionInput::Message(Message::Lost(why.to_string())),
         };
         if to.send(news).await.is_err() {
             return;
@@ -141,14 +141,14 @@ fn unreadable() -> Event {
 }
 
 /// Sends what the agent and the guard of a repository do, and nothing else of it.
-async fn follow(connection: Arc<Connection>, path: WirePath, to: Outbox) {
+async fn follow(connection: Arc<Connection>, path: WirePath, to: InputSender) {
     let wanted = Subscription { path: Some(path), since: None, output: true };
     let client: &Client = connection.client();
     let Ok(mut stream) = client.subscribe_events(wanted).await else { return };
     while let Some(event) = stream.next().await {
         let Ok(event) = event else { continue };
         let is_output = matches!(event.kind, EventKind::Output { .. } | EventKind::Activity(_));
-        if is_output && to.send(News::Message(Message::Event(Box::new(event)))).await.is_err() {
+        if is_output && to.send(SessionInput::Message(Message::Event(Box::new(event)))).await.is_err() {
             return;
         }
     }

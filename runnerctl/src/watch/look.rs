@@ -16,7 +16,7 @@ const TAB: &str = "    ";
 
 /// What the terminal can show.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct TermCapabilities {
     /// Whether colours are wanted.
     pub(crate) color: bool,
     /// Characters and the reader's clock.
@@ -34,7 +34,7 @@ const ASCII_BORDER: border::Set<'_> = border::Set {
     horizontal_bottom: "-",
 };
 
-impl Look {
+impl TermCapabilities {
     /// Returns the character where it can be shown, else its replacement.
     pub(crate) fn pick(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         self.screen.pick(unicode, ascii)
@@ -138,7 +138,7 @@ fn ansi(color: anstyle::AnsiColor) -> Color {
 }
 
 #[cfg(test)]
-impl Look {
+impl TermCapabilities {
     /// A terminal with everything, at a fixed time.
     pub(crate) fn fixed() -> Self {
         Self { color: true, screen: Screen::fixed() }
@@ -157,29 +157,29 @@ mod tests {
 
     #[test]
     fn nothing_beyond_ascii_is_drawn_where_it_cannot_be() {
-        assert_eq!(Look::plain().line("größer\u{1b}[2J\t✔"), "gr??er?[2J    ?");
+        assert_eq!(TermCapabilities::plain().line("größer\u{1b}[2J\t✔"), "gr??er?[2J    ?");
         for state in RunStatus::ALL {
-            assert!(Look::plain().state(*state).content.is_ascii(), "{state}");
+            assert!(TermCapabilities::plain().state(*state).content.is_ascii(), "{state}");
         }
     }
 
     #[test]
     fn every_state_has_an_icon_and_its_word() {
         for state in RunStatus::ALL {
-            assert!(Look::fixed().state(*state).content.ends_with(&format!(" {state}")));
+            assert!(TermCapabilities::fixed().state(*state).content.ends_with(&format!(" {state}")));
         }
     }
 
     #[test]
     fn without_colours_a_style_keeps_its_weight() {
-        assert_eq!(Look::plain().style(BAD), Style::new().add_modifier(Modifier::BOLD));
-        assert_eq!(Look::fixed().style(BAD).fg, Some(Color::Red));
+        assert_eq!(TermCapabilities::plain().style(BAD), Style::new().add_modifier(Modifier::BOLD));
+        assert_eq!(TermCapabilities::fixed().style(BAD).fg, Some(Color::Red));
     }
 
     #[test]
     fn a_bar_never_overflows() {
-        let (full, empty) = Look::plain().bar(10, 700, 100);
+        let (full, empty) = TermCapabilities::plain().bar(10, 700, 100);
         assert_eq!((full.len(), empty.len()), (10, 0));
-        assert_eq!(Look::plain().bar(10, 1, 0).0.len(), 10, "nothing of nothing is all");
+        assert_eq!(TermCapabilities::plain().bar(10, 1, 0).0.len(), 10, "nothing of nothing is all");
     }
 }

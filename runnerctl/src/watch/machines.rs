@@ -7,7 +7,7 @@ use super::model::Model;
 
 /// What is told of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Machine {
+pub(crate) struct MachineSummary {
     /// Its name.
     pub(crate) name: String,
     /// Its runs by their states, those that need somebody first; none where it has not answered yet.
@@ -33,7 +33,7 @@ const ORDER: [RunStatus; 11] = [
     RunStatus::Cancelled,
 ];
 
-impl Machine {
+impl MachineSummary {
     /// Tells what a model knows of its machine.
     pub(super) fn of(name: &str, model: &Model, is_shown: bool) -> Self {
         let states: Vec<RunStatus> = model.repos.iter().filter_map(state_of).collect();
@@ -61,20 +61,20 @@ pub(super) fn turned(shown: usize, by: isize, count: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::look::Look;
+    use crate::watch::look::TermCapabilities;
     use crate::watch::message::Message;
     use crate::watch::stage::{now, told};
 
     #[test]
     fn a_machine_is_told_by_what_needs_somebody_first() {
-        let mut model = told(Look::fixed(), (80, 24));
-        let told = Machine::of("gpu", &model, true);
+        let mut model = told(TermCapabilities::fixed(), (80, 24));
+        let told = MachineSummary::of("gpu", &model, true);
         assert_eq!(told.runs, Some(vec![(RunStatus::Stuck, 1), (RunStatus::Running, 1)]));
         assert!(!told.is_lost);
         model.update(now(), Message::Lost("gone".into()));
-        assert!(Machine::of("gpu", &model, true).is_lost);
-        let unread = Model::new(Look::fixed(), (80, 24), None);
-        assert_eq!(Machine::of("slow", &unread, false).runs, None);
+        assert!(MachineSummary::of("gpu", &model, true).is_lost);
+        let unread = Model::new(TermCapabilities::fixed(), (80, 24), None);
+        assert_eq!(MachineSummary::of("slow", &unread, false).runs, None);
     }
 
     #[test]

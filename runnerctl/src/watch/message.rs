@@ -26,17 +26,17 @@ pub(crate) enum Message {
     /// An event of the daemon's.
     Event(Box<Event>),
     /// The state of all repositories.
-    Statuses(Result<Vec<StatusView>, Trouble>),
+    Statuses(Result<Vec<StatusView>, RequestError>),
     /// A task tree.
-    Tree(Target, Result<Box<TreeReply>, Trouble>),
+    Tree(RunKey, Result<Box<TreeReply>, RequestError>),
     /// The iterations of a run.
-    Iterations(Target, Result<Vec<IterationView>, Trouble>),
+    Iterations(RunKey, Result<Vec<IterationView>, RequestError>),
     /// A file of a record from a byte on.
-    Piece(Place, Result<TextView, Trouble>),
+    Piece(LogPosition, Result<TextView, RequestError>),
     /// The questions of a repository that are open.
-    Questions(Target, Result<Vec<QuestionView>, Trouble>),
+    Questions(RunKey, Result<Vec<QuestionView>, RequestError>),
     /// What came of a request to steer.
-    Steered(Steer, Result<String, Trouble>),
+    Steered(SteerRequest, Result<String, RequestError>),
 }
 
 /// A key, as far as it has a meaning here.
@@ -67,15 +67,15 @@ pub(crate) enum Request {
     /// Send what the agent and the guard of this repository do, and of no other.
     Follow(WirePath),
     /// Read a task tree.
-    Tree(Target),
+    Tree(RunKey),
     /// Read the iterations of a run.
-    Iterations(Target),
+    Iterations(RunKey),
     /// Read a file of a record from a byte on.
-    Piece(Place),
+    Piece(LogPosition),
     /// Read the questions of a repository that are open.
-    Questions(Target),
+    Questions(RunKey),
     /// Steer a run.
-    Steer(Steer),
+    Steer(SteerRequest),
     /// Show the machine that is so much further, of several.
     Machine(isize),
     /// Draw everything anew.
@@ -88,7 +88,7 @@ pub(crate) enum Request {
 
 /// A run in a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct RunKey {
     /// Id of the repository.
     pub(crate) repo: String,
     /// The work tree.
@@ -101,7 +101,7 @@ pub(crate) struct Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogKey {
     /// Of which run.
-    pub(crate) target: Target,
+    pub(crate) target: RunKey,
     /// Number of the iteration.
     pub(crate) iter: u32,
     /// Number of the wait under it.
@@ -112,7 +112,7 @@ pub(crate) struct LogKey {
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct LogPosition {
     /// The file.
     pub(crate) key: LogKey,
     /// The first byte.
@@ -121,18 +121,18 @@ pub(crate) struct Place {
 
 /// A request to steer a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Steer {
+pub(crate) struct SteerRequest {
     /// Which run.
-    pub(crate) target: Target,
+    pub(crate) target: RunKey,
     /// What is asked.
-    pub(crate) what: What,
+    pub(crate) what: SteerAction,
     /// The commands in the repository's configuration are confirmed.
     pub(crate) confirmed: bool,
 }
 
 /// What is asked of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum SteerAction {
     /// Stop after the iteration, or at once.
     Pause { now: bool },
     /// Go on; without waiting for a time.
@@ -151,7 +151,7 @@ pub(crate) enum What {
     Reject(String),
 }
 
-impl fmt::Display for What {
+impl fmt::Display for SteerAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Pause { now: false } => "pause",
@@ -169,7 +169,7 @@ impl fmt::Display for What {
 
 /// Why a request came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct RequestError {
     /// What went wrong.
     pub(crate) message: String,
     /// The command to type next.

@@ -31,11 +31,11 @@ mod wrap;
 use protocol::client::{ConnectOptions, Connection};
 use protocol::error::ExitStatus;
 
-use self::look::Look;
+use self::look::TermCapabilities;
 use crate::failure::Failure;
 
 /// A daemon whose repositories can be shown.
-pub(crate) struct Opening {
+pub(crate) struct WatchedDaemon {
     /// What its machine is called, where there are several.
     pub(crate) name: String,
     /// How it is reached.
@@ -45,18 +45,18 @@ pub(crate) struct Opening {
     /// The repository to begin with.
     pub(crate) selected: Option<String>,
     /// What the terminal can show.
-    pub(crate) look: Look,
+    pub(crate) look: TermCapabilities,
 }
 
 /// Shows the view on the terminal, beginning with the first daemon, until somebody leaves it.
-pub(crate) async fn show(openings: Vec<Opening>) -> Result<ExitStatus, Failure> {
+pub(crate) async fn show(openings: Vec<WatchedDaemon>) -> Result<ExitStatus, Failure> {
     let failed = |error| Failure::io("drawing on the terminal", &error);
     let size = crossterm::terminal::size().map_err(failed)?;
     session::run(openings, size).await.map_err(failed)
 }
 
 /// Returns what the terminal can show.
-pub(crate) fn look(screen: crate::text::screen::Screen) -> Look {
+pub(crate) fn look(screen: crate::text::screen::Screen) -> TermCapabilities {
     let color = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
-    Look { color, screen }
+    TermCapabilities { color, screen }
 }

@@ -8,17 +8,17 @@ use protocol::request::LogStream;
 use protocol::view::{IterationView, QuestionView, RunView, StatusView};
 use protocol::words::{GuardOutcome, PhaseName, VerdictName};
 
-use super::entries::{Entry, Ring};
-use super::flight::Flight;
-use super::forest::Forest;
-use super::look::Look;
-use super::machines::Machine;
-use super::message::{LogKey, Request, Steer, Target};
-use super::reader::Reader;
-use super::scroll::Scroll;
-use super::steps::Step;
-use super::tail::{Keep, Tail};
-use super::timeline::Timeline;
+use super::entries::{EventEntry, RingBuffer};
+use super::flight::SingleFlight;
+use super::forest::TreeView;
+use super::look::TermCapabilities;
+use super::machines::MachineSummary;
+use super::message::{LogKey, Request, SteerRequest, RunKey};
+use super::reader::LogViewer;
+use super::scroll::ScrollPosition;
+use super::steps::AgentStep;
+use super::tail::{KeepPolicy, LogTail};
+use super::timeline::PhaseTimeline;
 
 /// Lines of events that are kept of each repository.
 const ENTRIES: usize = 500;
@@ -50,7 +50,7 @@ pub(crate) enum Mode {
     /// The keys are explained.
     Help,
     /// A question waits for yes or no.
-    Ask(Question),
+    Ask(Confirmation),
     /// A text to the run is being typed.
     Type(Draft),
     /// The open questions of agents are listed, to choose one; none while they are read.
@@ -61,23 +61,23 @@ pub(crate) enum Mode {
         cursor: usize,
     },
     /// A record is being read.
-    Read(Box<Reader>),
+    Read(Box<LogViewer>),
 }
 
 /// A text that is being typed.
 #[derive(Debug)]
 pub(crate) struct Draft {
     /// The run that it is for.
-    pub(crate) target: Target,
+    pub(crate) target: RunKey,
     /// What it will be.
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: DraftPurpose,
     /// What was typed so far.
     pub(crate) text: String,
 }
 
 /// What a text is typed for.
 #[derive(Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum DraftPurpose {
     /// For the next session.
     Note,
     /// Why a node is rejected.
@@ -88,16 +88,16 @@ pub(crate) enum Purpose {
 
 /// Something that is done only where a person says yes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct Confirmation {
     /// What is asked.
     pub(crate) text: String,
     /// What is done then.
-    pub(crate) steer: Steer,
+    pub(crate) steer: SteerRequest,
 }
 
 /// What came of the last command, until the next key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Notice {
+pub(crate) struct StatusNotice {
     /// What it says.
     pub(crate) text: String,
     /// Whether it went wrong.
@@ -106,24 +106,24 @@ pub(crate) struct Notice {
 
 /// What is known of a repository beside its state.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct RepoActivity {
     /// The phases of its iteration.
-    pub(crate) timeline: Timeline,
+    pub(crate) timeline: PhaseTimeline,
     /// What its agent does.
-    pub(crate) steps: Ring<Step>,
+    pub(crate) steps: RingBuffer<AgentStep>,
     /// What has happened in it.
-    pub(crate) entries: Ring<Entry>,
+    pub(crate) entries: RingBuffer<EventEntry>,
 }
 
-impl Default for Live {
+impl Default for RepoActivity {
     fn default() -> Self {
-        Self { timeline: Timeline::default(), steps: Ring::of(STEPS), entries: Ring::of(ENTRIES) }
+        Self { timeline: PhaseTimeline::default(), steps: RingBuffer::of(STEPS), entries: RingBuffer::of(ENTRIES) }
     }
 }
 
 /// A daemon that does not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct LostConnection {
     /// Since when.
     pub(crate) since: Timestamp,
     /// Why.
@@ -132,66 +132,66 @@ pub(crate) struct Lost {
 
 /// Answers that are awaited.
 #[derive(Debug, Default)]
-pub(crate) struct Awaited {
-    pub(crate) statuses: Flight,
-    pub(crate) tree: Flight,
-    pub(crate) iterations: Flight,
+pub(crate) struct PendingRequests {
+    pub(crate) statuses: SingleFlight,
+    pub(crate) tree: SingleFlight,
+    pub(crate) iterations: SingleFlight,
 }
 
 /// How far the panes that grow at their end are scrolled.
 #[derive(Debug, Default)]
-pub(crate) struct Scrolls {
-    pub(crate) agent: Scroll,
-    pub(crate) guard: Scroll,
-    pub(crate) events: Scroll,
+pub(crate) struct PaneScrolls {
+    pub(crate) agent: ScrollPosition,
+    pub(crate) guard: ScrollPosition,
+    pub(crate) events: ScrollPosition,
 }
 
 /// Everything that is shown.
 #[derive(Debug)]
 pub(crate) struct Model {
     /// What the terminal can show, and the time.
-    pub(crate) look: Look,
+    pub(crate) look: TermCapabilities,
     /// Columns and rows.
     pub(crate) size: (u16, u16),
     /// The machines, where there are several.
-    pub(crate) machines: Vec<Machine>,
+    pub(crate) machines: Vec<MachineSummary>,
     /// The daemon does not answer.
-    pub(crate) lost: Option<Lost>,
+    pub(crate) lost: Option<LostConnection>,
     /// When the state that is shown was read.
     pub(crate) read_at: Option<Timestamp>,
     /// Every repository, in the daemon's order.
     pub(crate) repos: Vec<StatusView>,
     /// What else is known of them, by their ids.
-    pub(crate) lives: BTreeMap<String, Live>,
+    pub(crate) lives: BTreeMap<String, RepoActivity>,
     /// Id of the repository that is shown.
     pub(crate) selected: Option<String>,
     /// The run whose tree is shown.
-    pub(crate) shown: Option<Target>,
+    pub(crate) shown: Option<RunKey>,
     /// Its task tree.
-    pub(crate) forest: Forest,
+    pub(crate) forest: TreeView,
     /// Its iterations, oldest first.
     pub(crate) iterations: Vec<IterationView>,
     /// What the agent printed.
-    pub(crate) agent: Tail,
+    pub(crate) agent: LogTail,
     /// What the guard printed.
-    pub(crate) guard: Tail,
+    pub(crate) guard: LogTail,
     /// Whether the agent's output is shown as it was printed.
     pub(crate) is_raw: bool,
     /// Which pane has the keys.
     pub(crate) focus: Focus,
     /// How far panes are scrolled.
-    pub(crate) scrolls: Scrolls,
+    pub(crate) scrolls: PaneScrolls,
     /// What the keys mean.
     pub(crate) mode: Mode,
     /// What came of the last command.
-    pub(crate) notice: Option<Notice>,
+    pub(crate) notice: Option<StatusNotice>,
     /// Answers that are awaited.
-    pub(crate) awaited: Awaited,
+    pub(crate) awaited: PendingRequests,
 }
 
 impl Model {
     /// Begins with nothing known; `selected` is the repository to show first.
-    pub(crate) fn new(look: Look, size: (u16, u16), selected: Option<String>) -> Self {
+    pub(crate) fn new(look: TermCapabilities, size: (u16, u16), selected: Option<String>) -> Self {
         Self {
             look,
             size,
@@ -202,16 +202,16 @@ impl Model {
             lives: BTreeMap::new(),
             selected,
             shown: None,
-            forest: Forest::default(),
+            forest: TreeView::default(),
             iterations: Vec::new(),
-            agent: Tail::of(TAIL, Keep::Newest),
-            guard: Tail::of(TAIL, Keep::Newest),
+            agent: LogTail::of(TAIL, KeepPolicy::Newest),
+            guard: LogTail::of(TAIL, KeepPolicy::Newest),
             is_raw: false,
             focus: Focus::Tree,
-            scrolls: Scrolls::default(),
+            scrolls: PaneScrolls::default(),
             mode: Mode::Normal,
             notice: None,
-            awaited: Awaited::default(),
+            awaited: PendingRequests::default(),
         }
     }
 
@@ -243,16 +243,16 @@ impl Model {
     }
 
     /// Returns what else is known of the selected repository.
-    pub(crate) fn live(&self) -> Option<&Live> {
+    pub(crate) fn live(&self) -> Option<&RepoActivity> {
         self.lives.get(self.selected.as_ref()?)
     }
 
     /// Returns the selected repository and its run, as requests name them.
-    pub(crate) fn target(&self) -> Option<Target> {
+    pub(crate) fn target(&self) -> Option<RunKey> {
         let status = self.status()?;
         let run = status.run.as_ref().map(|run| &run.summary);
         let path: &WirePath = run.map_or(&status.repo.path, |run| &run.path);
-        Some(Target { repo: status.repo.id.clone(), path: path.clone(), run: run.map(|run| run.id.clone()) })
+        Some(RunKey { repo: status.repo.id.clone(), path: path.clone(), run: run.map(|run| run.id.clone()) })
     }
 
     /// Whether steps of the agent are shown, and not what it printed.
@@ -293,13 +293,13 @@ impl Model {
     }
 
     /// Returns the state of a reader, where one is open.
-    pub(crate) fn reader(&self) -> Option<&Reader> {
+    pub(crate) fn reader(&self) -> Option<&LogViewer> {
         if let Mode::Read(reader) = &self.mode { Some(reader) } else { None }
     }
 
     /// Says what came of a command.
     pub(crate) fn say(&mut self, text: impl Into<String>, is_bad: bool) {
-        self.notice = Some(Notice { text: text.into(), is_bad });
+        self.notice = Some(StatusNotice { text: text.into(), is_bad });
     }
 
     /// Shows another repository; returns what must be read for it.

@@ -5,9 +5,9 @@ use std::ops::Range;
 use protocol::request::LogStream;
 use protocol::view::TextView;
 
-use super::look::Look;
-use super::message::{Key, LogKey, Place, Request, Target, Trouble};
-use super::tail::{Keep, Tail};
+use super::look::TermCapabilities;
+use super::message::{Key, LogKey, LogPosition, Request, RunKey, RequestError};
+use super::tail::{KeepPolicy, LogTail};
 use super::wrap;
 
 /// Most bytes of a file that are kept.
@@ -29,7 +29,7 @@ pub(crate) const STREAMS: [(LogStream, &str); 8] = [
 
 /// A row of the screen: a part of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct TextRow {
     /// Number of the line.
     pub(crate) line: usize,
     /// Its part.
@@ -38,10 +38,10 @@ pub(crate) struct Row {
 
 /// The state of the reader.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct LogViewer {
     key: LogKey,
-    tail: Tail,
-    rows: Vec<Row>,
+    tail: LogTail,
+    rows: Vec<TextRow>,
     size: (u16, u16),
     top: usize,
     is_following: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Reader {
 
 /// What a key led to.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum ViewerAction {
     /// Something to be done, or nothing.
     Stay(Option<Request>),
     /// The reader is closed.
@@ -61,12 +61,12 @@ pub(crate) enum Turn {
     Iteration(isize),
 }
 
-impl Reader {
+impl LogViewer {
     /// Opens a file.
     pub(crate) fn open(key: LogKey, size: (u16, u16)) -> (Self, Option<Request>) {
         let is_following = !matches!(key.stream, LogStream::Prompt | LogStream::Diff | LogStream::Output);
         let mut reader = Self {
-            tail: Tail::of(BUDGET, Keep::Oldest),
+            tail: LogTail::of(BUDGET, KeepPolicy::Oldest),
             rows: Vec::new(),
             size,
             top: 0,
@@ -100,12 +100,12 @@ impl Reader {
     }
 
     /// Returns the run.
-    pub(crate) fn target(&self) -> &Target {
+    pub(crate) fn target(&self) -> &RunKey {
         &self.key.target
     }
 
     /// Returns what is known of the file.
-    pub(crate) fn tail(&self) -> &Tail {
+    pub(crate) fn tail(&self) -> &LogTail {
         &self.tail
     }
 
@@ -135,14 +135,14 @@ impl Reader {
     }
 
     /// Returns the rows in view, the number of the first, and how many there are.
-    pub(crate) fn view(&self) -> (&[Row], usize, usize) {
+    pub(crate) fn view(&self) -> (&[TextRow], usize, usize) {
         let top = self.top.min(self.rows.len());
         let end = (top + self.height()).min(self.rows.len());
         (&self.rows[top..end], top, self.rows.len())
     }
 
     /// Takes a piece of the file.
-    pub(crate) fn take(&mut self, at: &Place, piece: Result<TextView, Trouble>, look: Look) -> Option<Request> {
+    pub(crate) fn take(&mut self, at: &LogPosition, piece: Result<TextView, RequestError>, look: TermCapabilities) -> Option<Request> {
         let request = self.tail.take(at, piece, look);
         self.lay();
         request
@@ -163,7 +163,7 @@ impl Reader {
         self.rows.truncate(self.rows.partition_point(|row| row.line < last));
         let width = usize::from(self.size.0);
         for (line, text) in self.tail.lines().iter().enumerate().skip(last) {
-            self.rows.extend(wrap::rows(text, width).into_iter().map(|part| Row { line, part }));
+            self.rows.extend(wrap::rows(text, width).into_iter().map(|part| TextRow { line, part }));
         }
         self.scroll(0);
     }
@@ -191,16 +191,16 @@ impl Reader {
     }
 
     /// Handles a key.
-    pub(crate) fn key_pressed(&mut self, key: Key) -> Turn {
+    pub(crate) fn key_pressed(&mut self, key: Key) -> ViewerAction {
         if self.is_typing {
             self.type_needle(key);
-            return Turn::Stay(None);
+            return ViewerAction::Stay(None);
         }
         let page = isize::try_from(self.height()).unwrap_or(isize::MAX).max(1);
         match key {
-            Key::Char('q' | 'l') | Key::Escape => return Turn::Close,
-            Key::Char('[') | Key::Left => return Turn::Iteration(-1),
-            Key::Char(']') | Key::Right => return Turn::Iteration(1),
+            Key::Char('q' | 'l') | Key::Escape => return ViewerAction::Close,
+            Key::Char('[') | Key::Left => return ViewerAction::Iteration(-1),
+            Key::Char(']') | Key::Right => return ViewerAction::Iteration(1),
             Key::Up | Key::Char('k') => self.scroll(-1),
             Key::Down | Key::Char('j') => self.scroll(1),
             Key::PageUp | Key::Char('b') => self.scroll(-page),
@@ -214,12 +214,12 @@ impl Reader {
             Key::Char('/') => (self.is_typing, self.needle) = (true, String::new()),
             Key::Char('n') => self.find(false),
             Key::Char('N') => self.find(true),
-            Key::Tab => return Turn::Stay(self.next_stream(1)),
-            Key::BackTab => return Turn::Stay(self.next_stream(STREAMS.len() - 1)),
-            Key::Char(c @ '1'..='6') => return Turn::Stay(self.stream(c as usize - '1' as usize)),
+            Key::Tab => return ViewerAction::Stay(self.next_stream(1)),
+            Key::BackTab => return ViewerAction::Stay(self.next_stream(STREAMS.len() - 1)),
+            Key::Char(c @ '1'..='6') => return ViewerAction::Stay(self.stream(c as usize - '1' as usize)),
             _ => {}
         }
-        Turn::Stay(None)
+        ViewerAction::Stay(None)
     }
 
     fn next_stream(&mut self, by: usize) -> Option<Request> {
@@ -290,23 +290,23 @@ mod tests {
 
     use super::*;
 
-    fn reader(text: &str) -> Reader {
-        let target = Target { repo: "r".into(), path: Path::new("/p").into(), run: None };
+    fn reader(text: &str) -> LogViewer {
+        let target = RunKey { repo: "r".into(), path: Path::new("/p").into(), run: None };
         let key = LogKey { target, iter: 3, wait: None, stream: LogStream::Agent };
-        let (mut reader, request) = Reader::open(key.clone(), (10, CHROME + 4));
-        let at = Place { key, offset: 0 };
+        let (mut reader, request) = LogViewer::open(key.clone(), (10, CHROME + 4));
+        let at = LogPosition { key, offset: 0 };
         assert_eq!(request, Some(Request::Piece(at.clone())));
         let piece = TextView { text: text.to_owned(), next_offset: text.len() as u64, complete: false, size: None };
-        reader.take(&at, Ok(piece), Look::fixed());
+        reader.take(&at, Ok(piece), TermCapabilities::fixed());
         reader
     }
 
-    fn shown(reader: &Reader) -> Vec<&str> {
+    fn shown(reader: &LogViewer) -> Vec<&str> {
         let (rows, ..) = reader.view();
         rows.iter().map(|row| &reader.tail().lines()[row.line][row.part.clone()]).collect()
     }
 
-    fn press(reader: &mut Reader, keys: &str) {
+    fn press(reader: &mut LogViewer, keys: &str) {
         for c in keys.chars() {
             reader.key_pressed(if c == '\n' { Key::Enter } else { Key::Char(c) });
         }
@@ -319,9 +319,9 @@ mod tests {
         let mut reader = reader(TEN);
         assert_eq!(shown(&reader), ["l6", "l7", "l8", "l9"]);
         press(&mut reader, "k");
-        let at = Place { key: reader.key().clone(), offset: TEN.len() as u64 };
+        let at = LogPosition { key: reader.key().clone(), offset: TEN.len() as u64 };
         let more = TextView { text: "l10\n".into(), next_offset: 99, complete: false, size: None };
-        reader.take(&at, Ok(more), Look::fixed());
+        reader.take(&at, Ok(more), TermCapabilities::fixed());
         assert_eq!(shown(&reader)[0], "l5 Error");
         press(&mut reader, "f");
         assert_eq!(shown(&reader)[3], "l10");
@@ -353,19 +353,19 @@ mod tests {
     #[test]
     fn a_line_that_grows_is_laid_out_anew() {
         let mut reader = reader("one\ntwo");
-        let at = Place { key: reader.key().clone(), offset: 7 };
+        let at = LogPosition { key: reader.key().clone(), offset: 7 };
         let more = TextView { text: " and more\n".into(), next_offset: 17, complete: false, size: None };
-        reader.take(&at, Ok(more), Look::fixed());
+        reader.take(&at, Ok(more), TermCapabilities::fixed());
         assert_eq!(shown(&reader), ["one", "two and mo", "re"]);
     }
 
     #[test]
     fn another_file_is_read_from_its_beginning() {
         let mut reader = reader(TEN);
-        let Turn::Stay(Some(Request::Piece(Place { key, offset: 0 }))) = reader.key_pressed(Key::Char('4')) else {
+        let ViewerAction::Stay(Some(Request::Piece(LogPosition { key, offset: 0 }))) = reader.key_pressed(Key::Char('4')) else {
             panic!("a request")
         };
         assert_eq!((key.stream, reader.view().2), (LogStream::Diff, 0));
-        assert_eq!(reader.key_pressed(Key::Char('q')), Turn::Close);
+        assert_eq!(reader.key_pressed(Key::Char('q')), ViewerAction::Close);
     }
 }

@@ -16,8 +16,8 @@ use protocol::review::{ApproveParams, RejectParams};
 use protocol::words::ReviewVerdict;
 use tokio::time::sleep;
 
-use super::message::{Message, Place, Request, Steer, Target, Trouble, What};
-use crate::commands::tree::fetch;
+use super::message::{Message, LogPosition, Request, SteerRequest, RunKey, RequestError, SteerAction};
+use crate::commands::tree::fetch_tree;
 use crate::failure::{Failure, is_refusal};
 
 /// What happens within this time is one request.
@@ -29,77 +29,77 @@ pub(super) async fn answer(connection: &Connection, request: Request) -> Option<
     Some(match request {
         Request::Statuses => {
             sleep(TOGETHER).await;
-            Message::Statuses(client.status_all().await.map_err(Trouble::from))
+            Message::Statuses(client.status_all().await.map_err(RequestError::from))
         }
         Request::Tree(target) => {
-            let reply = fetch(client, at(&target)).await;
-            Message::Tree(target, reply.map(Box::new).map_err(Trouble::from))
+            let reply = fetch_tree(client, at(&target)).await;
+            Message::Tree(target, reply.map(Box::new).map_err(RequestError::from))
         }
         Request::Iterations(target) => {
             let reply = IterationApiClient::list(client, at(&target)).await;
-            Message::Iterations(target, reply.map_err(Trouble::from))
+            Message::Iterations(target, reply.map_err(RequestError::from))
         }
         Request::Piece(place) => {
             if place.offset > 0 {
                 sleep(TOGETHER).await;
             }
             let reply = client.log(params(&place)).await;
-            Message::Piece(place, reply.map_err(Trouble::from))
+            Message::Piece(place, reply.map_err(RequestError::from))
         }
         Request::Questions(target) => {
             let reply = client.questions(QuestionsParams { path: Some(target.path.clone()), all: false }).await;
-            Message::Questions(target, reply.map_err(Trouble::from))
+            Message::Questions(target, reply.map_err(RequestError::from))
         }
         Request::Steer(steer) => {
             let result = steered(connection, &steer).await;
-            Message::Steered(steer, result.map_err(Trouble::from))
+            Message::Steered(steer, result.map_err(RequestError::from))
         }
         Request::Follow(_) | Request::Machine(_) | Request::Redraw | Request::Suspend | Request::Quit => return None,
     })
 }
 
-fn at(target: &Target) -> AtRun {
+fn at(target: &RunKey) -> AtRun {
     AtRun { path: target.path.clone(), run: target.run.clone() }
 }
 
-fn params(Place { key, offset }: &Place) -> LogParams {
-    let Target { path, run, .. } = key.target.clone();
+fn params(LogPosition { key, offset }: &LogPosition) -> LogParams {
+    let RunKey { path, run, .. } = key.target.clone();
     let at = AtIteration { path, run, iter: Some(key.iter), wait: key.wait };
     LogParams { at, stream: key.stream, offset: *offset, raw: false }
 }
 
 /// Steers a run and returns what came of it.
-async fn steered(connection: &Connection, steer: &Steer) -> Result<String, Error> {
+async fn steered(connection: &Connection, steer: &SteerRequest) -> Result<String, Error> {
     let client = connection.client();
     let (AtRun { path, run }, confirmed) = (at(&steer.target), steer.confirmed);
     match &steer.what {
-        What::Pause { now } => {
+        SteerAction::Pause { now } => {
             let reply = client.pause(PauseParams { path, run, now: *now }).await?;
             Ok(controlled(
                 &reply,
                 if *now { "pauses when its session has ended" } else { "pauses after this iteration" },
             ))
         }
-        What::Resume { now } => {
+        SteerAction::Resume { now } => {
             let env = caller_env::collect(connection, &path).await;
             let reply = client.resume(ResumeParams { path, run, now: *now, more: None, confirmed, env }).await?;
             Ok(controlled(&reply, "continues when its session has ended"))
         }
-        What::Step => {
+        SteerAction::Step => {
             let env = caller_env::collect(connection, &path).await;
             Ok(stepped(&client.step(StepParams { path, run, confirmed, env }).await?))
         }
-        What::Cancel => Ok(controlled(&client.cancel(at(&steer.target)).await?, "ends when its session has ended")),
-        What::Note(text) => {
+        SteerAction::Cancel => Ok(controlled(&client.cancel(at(&steer.target)).await?, "ends when its session has ended")),
+        SteerAction::Note(text) => {
             let reply = client.add_note(NoteParams { at: at(&steer.target), text: text.clone() }).await?;
             Ok(noted(&reply))
         }
-        What::Answer { id, text } => {
+        SteerAction::Answer { id, text } => {
             let params = AnswerParams { path: Some(path), id: id.clone(), text: text.clone() };
             Ok(answered(&client.answer(params).await?))
         }
-        What::Approve => Ok(reviewed(&client.approve(ApproveParams { at: at(&steer.target), signature: None }).await?)),
-        What::Reject(reason) => {
+        SteerAction::Approve => Ok(reviewed(&client.approve(ApproveParams { at: at(&steer.target), signature: None }).await?)),
+        SteerAction::Reject(reason) => {
             let params = RejectParams { at: at(&steer.target), reason: reason.clone(), signature: None };
             Ok(reviewed(&client.reject(params).await?))
         }
@@ -136,7 +136,7 @@ fn reviewed(reply: &ReviewReply) -> String {
     format!("node {} of iteration {:04} is {word}", reply.node, reply.iteration)
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for RequestError {
     fn from(error: Error) -> Self {
         let error = CallError::from(error);
         let is_unconfirmed = is_refusal(&error, ErrorKind::Unconfirmed);
@@ -144,7 +144,7 @@ impl From<Error> for Trouble {
     }
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for RequestError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Report(report) => Self { message: report.message, hint: report.hint, is_unconfirmed: false },

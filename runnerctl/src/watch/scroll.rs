@@ -4,9 +4,9 @@
 ///
 /// What is in view stays where it is while more is added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Scroll(Option<usize>);
+pub(crate) struct ScrollPosition(Option<usize>);
 
-impl Scroll {
+impl ScrollPosition {
     /// Returns the number of the element behind the last one in view.
     pub(crate) fn end(self, (first, next): (usize, usize)) -> usize {
         self.0.map_or(next, |end| end.clamp(first.saturating_add(1).min(next), next))
@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn what_is_in_view_stays_while_more_is_added() {
-        let mut scroll = Scroll::default();
+        let mut scroll = ScrollPosition::default();
         scroll.step(-3, (0, 10));
         assert_eq!((scroll.end((0, 10)), scroll.end((0, 50))), (7, 7));
         scroll.step(99, (0, 50));
@@ -39,9 +39,9 @@ mod tests {
 
     #[test]
     fn what_was_forgotten_gives_way_to_the_oldest_that_is_kept() {
-        let mut scroll = Scroll::default();
+        let mut scroll = ScrollPosition::default();
         scroll.step(-99, (0, 10));
         assert_eq!((scroll.end((0, 10)), scroll.end((40, 50))), (1, 41));
-        assert_eq!(Scroll::default().end((0, 0)), 0);
+        assert_eq!(ScrollPosition::default().end((0, 0)), 0);
     }
 }

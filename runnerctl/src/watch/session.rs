@@ -10,9 +10,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
-use super::Opening;
-use super::link::{Link, News, Source};
-use super::machines::{Machine, turned};
+use super::WatchedDaemon;
+use super::link::{DaemonLink, SessionInput, InputSource};
+use super::machines::{MachineSummary, turned};
 use super::message::{Message, Request};
 use super::model::Model;
 use super::terminal::{FullScreen, listen};
@@ -25,22 +25,22 @@ const FRAME: Duration = Duration::from_millis(40);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A view under way: of each daemon what is known, whichever is shown.
-struct Session {
-    views: Vec<View>,
+struct WatchSession {
+    views: Vec<DaemonState>,
     shown: usize,
     screen: FullScreen,
     is_dirty: bool,
 }
 
 /// What is known of one daemon.
-struct View {
+struct DaemonState {
     name: String,
     model: Model,
-    link: Link,
+    link: DaemonLink,
 }
 
 /// Signals that end the view or take the terminal from it.
-struct Signals {
+struct WatchSignals {
     end: Signal,
     interrupt: Signal,
     hangup: Signal,
@@ -49,37 +49,37 @@ struct Signals {
 }
 
 /// What a signal asks for.
-enum Told {
+enum SignalAction {
     End,
     Stop,
     GoOn,
 }
 
 /// Shows the view until somebody leaves it.
-pub(super) async fn run(openings: Vec<Opening>, size: (u16, u16)) -> io::Result<ExitStatus> {
+pub(super) async fn run(openings: Vec<WatchedDaemon>, size: (u16, u16)) -> io::Result<ExitStatus> {
     let (to, inbox) = mpsc::channel(INBOX);
-    let signals = Signals::listen()?;
+    let signals = WatchSignals::listen()?;
     let screen = FullScreen::take()?;
     listen(to.clone())?;
-    let view = |(at, opening): (usize, Opening)| View {
+    let view = |(at, opening): (usize, WatchedDaemon)| DaemonState {
         model: Model::new(opening.look, size, opening.selected),
-        link: Link::keep((opening.options, opening.connection), at, to.clone()),
+        link: DaemonLink::keep((opening.options, opening.connection), at, to.clone()),
         name: opening.name,
     };
     let views = openings.into_iter().enumerate().map(view).collect();
-    Session { views, shown: 0, screen, is_dirty: true }.run(inbox, signals).await
+    WatchSession { views, shown: 0, screen, is_dirty: true }.run(inbox, signals).await
 }
 
-impl Session {
-    async fn run(mut self, mut inbox: Receiver<(Source, News)>, mut signals: Signals) -> io::Result<ExitStatus> {
+impl WatchSession {
+    async fn run(mut self, mut inbox: Receiver<(InputSource, SessionInput)>, mut signals: WatchSignals) -> io::Result<ExitStatus> {
         let (mut frame, mut tick) = (Instant::now(), Instant::now() + SECOND);
         loop {
             tokio::select! {
                 biased;
                 told = signals.next() => match told {
-                    Told::End => return Ok(ExitStatus::Interrupted),
-                    Told::Stop => self.suspend(false)?,
-                    Told::GoOn => self.resume()?,
+                    SignalAction::End => return Ok(ExitStatus::Interrupted),
+                    SignalAction::Stop => self.suspend(false)?,
+                    SignalAction::GoOn => self.resume()?,
                 },
                 () = sleep_until(frame), if self.is_dirty => {
                     self.draw()?;
@@ -90,7 +90,7 @@ impl Session {
                     self.take(self.shown, Message::Clock)?;
                 }
                 news = inbox.recv() => match news {
-                    None | Some((_, News::Hangup)) => return Ok(ExitStatus::Interrupted),
+                    None | Some((_, SessionInput::Hangup)) => return Ok(ExitStatus::Interrupted),
                     Some((from, news)) => if self.hear(from, news)? {
                         return Ok(ExitStatus::Fine);
                     }
@@ -101,7 +101,7 @@ impl Session {
 
     fn draw(&mut self) -> io::Result<()> {
         if self.views.len() > 1 {
-            let told = |(at, view): (usize, &View)| Machine::of(&view.name, &view.model, at == self.shown);
+            let told = |(at, view): (usize, &DaemonState)| MachineSummary::of(&view.name, &view.model, at == self.shown);
             let machines = self.views.iter().enumerate().map(told).collect();
             self.views[self.shown].model.machines = machines;
         }
@@ -110,21 +110,21 @@ impl Session {
     }
 
     /// Takes what has come; returns whether somebody leaves.
-    fn hear(&mut self, from: Source, news: News) -> io::Result<bool> {
+    fn hear(&mut self, from: InputSource, news: SessionInput) -> io::Result<bool> {
         match (from, news) {
-            (Source::Daemon(at), News::Connected(connection)) => {
+            (InputSource::Daemon(at), SessionInput::Connected(connection)) => {
                 self.views[at].link.connected(connection);
                 self.take(at, Message::Linked)
             }
-            (Source::Daemon(at), News::Message(message)) => self.take(at, message),
-            (Source::Terminal, News::Message(Message::Size(columns, rows))) => {
+            (InputSource::Daemon(at), SessionInput::Message(message)) => self.take(at, message),
+            (InputSource::Terminal, SessionInput::Message(Message::Size(columns, rows))) => {
                 for at in 0..self.views.len() {
                     self.take(at, Message::Size(columns, rows))?;
                 }
                 Ok(false)
             }
-            (Source::Terminal, News::Message(message)) => self.take(self.shown, message),
-            (Source::Terminal, News::Connected(_)) | (_, News::Hangup) => Ok(false),
+            (InputSource::Terminal, SessionInput::Message(message)) => self.take(self.shown, message),
+            (InputSource::Terminal, SessionInput::Connected(_)) | (_, SessionInput::Hangup) => Ok(false),
         }
     }
 
@@ -164,7 +164,7 @@ impl Session {
     }
 }
 
-impl Signals {
+impl WatchSignals {
     fn listen() -> io::Result<Self> {
         Ok(Self {
             end: signal(SignalKind::terminate())?,
@@ -175,13 +175,13 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Told {
+    async fn next(&mut self) -> SignalAction {
         tokio::select! {
-            _ = self.end.recv() => Told::End,
-            _ = self.interrupt.recv() => Told::End,
-            _ = self.hangup.recv() => Told::End,
-            _ = self.stop.recv() => Told::Stop,
-            _ = self.go_on.recv() => Told::GoOn,
+            _ = self.end.recv() => SignalAction::End,
+            _ = self.interrupt.recv() => SignalAction::End,
+            _ = self.hangup.recv() => SignalAction::End,
+            _ = self.stop.recv() => SignalAction::Stop,
+            _ = self.go_on.recv() => SignalAction::GoOn,
         }
     }
 }

@@ -10,8 +10,8 @@ use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use protocol::view::{RepoView, StatusView, TextView};
 use protocol::words::{PhaseName, RunStatus};
 
-use super::look::Look;
-use super::message::{Key, Message, Place, Request};
+use super::look::TermCapabilities;
+use super::message::{Key, Message, LogPosition, Request};
 use super::model::Model;
 use crate::text::samples;
 
@@ -114,7 +114,7 @@ pub(super) fn serve(model: &mut Model, requests: Vec<Request>) -> Vec<Request> {
     rest
 }
 
-fn text(place: &Place) -> TextView {
+fn text(place: &LogPosition) -> TextView {
     let text = match place.key.stream {
         LogStream::Guard => "running 3 tests\ntest numbers ... ok\ntest strings ... FAILED\n",
         _ => "{\"type\":\"item.started\"}\n",
@@ -129,7 +129,7 @@ fn text(place: &Place) -> TextView {
 }
 
 /// A model that was told everything.
-pub(super) fn told(look: Look, size: (u16, u16)) -> Model {
+pub(super) fn told(look: TermCapabilities, size: (u16, u16)) -> Model {
     let mut model = Model::new(look, size, Some(REPO.into()));
     let requests = model.update(now(), Message::Linked);
     serve(&mut model, requests);

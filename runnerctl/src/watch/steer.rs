@@ -3,8 +3,8 @@
 use protocol::view::QuestionView;
 use protocol::words::RunStatus;
 
-use super::message::{Key, Request, Steer, Target, Trouble, What};
-use super::model::{Draft, Mode, Model, Purpose, Question};
+use super::message::{Key, Request, SteerRequest, RunKey, RequestError, SteerAction};
+use super::model::{Draft, Mode, Model, DraftPurpose, Confirmation};
 
 /// Longest text that is taken.
 const TEXT_BYTES: usize = 8 * 1024;
@@ -26,39 +26,39 @@ impl Model {
         }
         let is_waiting = self.run().is_some_and(|run| run.summary.state == RunStatus::Waiting);
         match key {
-            'p' => self.steer(Steer::of(target, What::Pause { now: false })),
-            'P' => self.ask(target, What::Pause { now: true }),
-            'r' => self.steer(Steer::of(target, What::Resume { now: is_waiting })),
-            's' => self.steer(Steer::of(target, What::Step)),
-            'c' => self.ask(target, What::Cancel),
-            'n' => self.begin(target, Purpose::Note),
+            'p' => self.steer(SteerRequest::of(target, SteerAction::Pause { now: false })),
+            'P' => self.ask(target, SteerAction::Pause { now: true }),
+            'r' => self.steer(SteerRequest::of(target, SteerAction::Resume { now: is_waiting })),
+            's' => self.steer(SteerRequest::of(target, SteerAction::Step)),
+            'c' => self.ask(target, SteerAction::Cancel),
+            'n' => self.begin(target, DraftPurpose::Note),
             'a' => self.list_questions(target),
             _ => self.review(target, key),
         }
     }
 
     /// Approves or rejects the node that waits for a person.
-    fn review(&mut self, target: Target, key: char) -> Vec<Request> {
+    fn review(&mut self, target: RunKey, key: char) -> Vec<Request> {
         if self.under_review().is_none() {
             self.say("nothing in this run awaits your review", true);
             return Vec::new();
         }
-        if key == 'y' { self.ask(target, What::Approve) } else { self.begin(target, Purpose::Reject) }
+        if key == 'y' { self.ask(target, SteerAction::Approve) } else { self.begin(target, DraftPurpose::Reject) }
     }
 
-    fn steer(&mut self, steer: Steer) -> Vec<Request> {
+    fn steer(&mut self, steer: SteerRequest) -> Vec<Request> {
         self.say(format!("{}: sent", steer.what), false);
         vec![Request::Steer(steer)]
     }
 
-    fn ask(&mut self, target: Target, what: What) -> Vec<Request> {
+    fn ask(&mut self, target: RunKey, what: SteerAction) -> Vec<Request> {
         let run = target.run.clone().unwrap_or_default();
         let text = match what {
-            What::Cancel => format!("Cancel run {run}? Its branch and commits are kept."),
-            What::Approve => format!("Approve node {} of run {run}?", self.under_review().unwrap_or_default()),
+            SteerAction::Cancel => format!("Cancel run {run}? Its branch and commits are kept."),
+            SteerAction::Approve => format!("Approve node {} of run {run}?", self.under_review().unwrap_or_default()),
             _ => format!("End the session of run {run} now? Its work will be committed."),
         };
-        self.mode = Mode::Ask(Question { text, steer: Steer::of(target, what) });
+        self.mode = Mode::Ask(Confirmation { text, steer: SteerRequest::of(target, what) });
         Vec::new()
     }
 
@@ -74,7 +74,7 @@ impl Model {
         }
     }
 
-    fn begin(&mut self, target: Target, purpose: Purpose) -> Vec<Request> {
+    fn begin(&mut self, target: RunKey, purpose: DraftPurpose) -> Vec<Request> {
         self.mode = Mode::Type(Draft { target, purpose, text: String::new() });
         Vec::new()
     }
@@ -103,11 +103,11 @@ impl Model {
             return Vec::new();
         }
         let what = match purpose {
-            Purpose::Note => What::Note(text),
-            Purpose::Reject => What::Reject(text),
-            Purpose::Answer(question) => What::Answer { id: question.id, text },
+            DraftPurpose::Note => SteerAction::Note(text),
+            DraftPurpose::Reject => SteerAction::Reject(text),
+            DraftPurpose::Answer(question) => SteerAction::Answer { id: question.id, text },
         };
-        self.steer(Steer::of(target, what))
+        self.steer(SteerRequest::of(target, what))
     }
 
     /// Handles text that was pasted: it is typed where something is typed, and else ignored.
@@ -120,13 +120,13 @@ impl Model {
         Vec::new()
     }
 
-    fn list_questions(&mut self, target: Target) -> Vec<Request> {
+    fn list_questions(&mut self, target: RunKey) -> Vec<Request> {
         self.mode = Mode::Questions { list: None, cursor: 0 };
         vec![Request::Questions(target)]
     }
 
     /// Shows the questions of the repository that is shown.
-    pub(super) fn questions(&mut self, of: &Target, reply: Result<Vec<QuestionView>, Trouble>) -> Vec<Request> {
+    pub(super) fn questions(&mut self, of: &RunKey, reply: Result<Vec<QuestionView>, RequestError>) -> Vec<Request> {
         let Mode::Questions { list, .. } = &mut self.mode else { return Vec::new() };
         match reply {
             Ok(found) if self.shown.as_ref() == Some(of) && !found.is_empty() => *list = Some(found),
@@ -150,7 +150,7 @@ impl Model {
             Key::Enter => {
                 let chosen = list.as_mut().map(|list| list.swap_remove(*cursor));
                 if let (Some(question), Some(target)) = (chosen, self.shown.clone()) {
-                    return self.begin(target, Purpose::Answer(Box::new(question)));
+                    return self.begin(target, DraftPurpose::Answer(Box::new(question)));
                 }
             }
             _ => {}
@@ -159,8 +159,8 @@ impl Model {
     }
 }
 
-impl Steer {
-    fn of(target: Target, what: What) -> Self {
+impl SteerRequest {
+    fn of(target: RunKey, what: SteerAction) -> Self {
         Self { target, what, confirmed: false }
     }
 }

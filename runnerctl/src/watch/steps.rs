@@ -7,7 +7,7 @@ use crate::text::paint::{DIM, GOOD, HEAD, LIVE, LOOK, PLAIN};
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct AgentStep {
     /// The iteration it belongs to.
     pub(crate) iter: u32,
     /// What it is.
@@ -15,13 +15,13 @@ pub(crate) struct Step {
 }
 
 /// How a kind of step looks: its mark (with one for terminals without Unicode), style, and how many lines are shown.
-struct Look {
+struct StepStyle {
     mark: [&'static str; 2],
     style: Style,
     lines: usize,
 }
 
-fn look(what: ActivityKind) -> Look {
+fn look(what: ActivityKind) -> StepStyle {
     let (mark, style, lines) = match what {
         ActivityKind::Message => (["▪", "*"], PLAIN, 40),
         ActivityKind::Reasoning => (["·", "."], DIM, 6),
@@ -30,10 +30,10 @@ fn look(what: ActivityKind) -> Look {
         ActivityKind::FileChange => (["±", "~"], GOOD, 6),
         ActivityKind::Notice => (["!", "!"], LOOK, 4),
     };
-    Look { mark, style, lines }
+    StepStyle { mark, style, lines }
 }
 
-impl Step {
+impl AgentStep {
     /// Returns its lines, each with its style; not yet made safe.
     pub(crate) fn lines(&self, is_unicode: bool) -> Vec<(Style, String)> {
         let look = look(self.activity.what);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn lines(what: ActivityKind, text: &str, is_unicode: bool) -> Vec<String> {
-        let step = Step { iter: 1, activity: Activity { what, text: text.to_owned() } };
+        let step = AgentStep { iter: 1, activity: Activity { what, text: text.to_owned() } };
         step.lines(is_unicode).into_iter().map(|(_, line)| line).collect()
     }
 

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use protocol::view::TextView;
 
-use super::flight::Flight;
-use super::look::Look;
-use super::message::{LogKey, Place, Request, Trouble};
+use super::flight::SingleFlight;
+use super::look::TermCapabilities;
+use super::message::{LogKey, LogPosition, Request, RequestError};
 
 /// Most bytes of one line that are kept.
 const LONGEST_LINE: usize = 64 * 1024;
@@ -15,7 +15,7 @@ const LARGE_PIECE: u64 = 64 * 1024;
 
 /// Which lines are kept where there are too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub(crate) enum KeepPolicy {
     /// The last ones, for a pane.
     Newest,
     /// The first ones, for a reader.
@@ -24,28 +24,28 @@ pub(crate) enum Keep {
 
 /// What is known of the file; lines are safe to draw.
 #[derive(Debug)]
-pub(crate) struct Tail {
+pub(crate) struct LogTail {
     key: Option<LogKey>,
     offset: u64,
-    flight: Flight,
+    flight: SingleFlight,
     is_complete: bool,
     lines: VecDeque<String>,
     forgotten: usize,
     bytes: usize,
     /// The last line has no end yet.
     is_open: bool,
-    trouble: Option<Trouble>,
+    trouble: Option<RequestError>,
     budget: usize,
-    keep: Keep,
+    keep: KeepPolicy,
 }
 
-impl Tail {
+impl LogTail {
     /// Makes one that keeps at most `budget` bytes.
-    pub(crate) fn of(budget: usize, keep: Keep) -> Self {
+    pub(crate) fn of(budget: usize, keep: KeepPolicy) -> Self {
         Self {
             key: None,
             offset: 0,
-            flight: Flight::default(),
+            flight: SingleFlight::default(),
             is_complete: false,
             lines: VecDeque::new(),
             forgotten: 0,
@@ -80,13 +80,13 @@ impl Tail {
     }
 
     /// Returns why it could not be read.
-    pub(crate) fn trouble(&self) -> Option<&Trouble> {
+    pub(crate) fn trouble(&self) -> Option<&RequestError> {
         self.trouble.as_ref()
     }
 
     /// Whether there is more of it than is kept.
     pub(crate) fn is_full(&self) -> bool {
-        self.keep == Keep::Oldest && self.bytes >= self.budget
+        self.keep == KeepPolicy::Oldest && self.bytes >= self.budget
     }
 
     /// Whether nothing more is to come.
@@ -99,24 +99,24 @@ impl Tail {
         if self.is_complete || self.is_full() {
             return None;
         }
-        let place = Place { key: self.key.clone()?, offset: self.offset };
+        let place = LogPosition { key: self.key.clone()?, offset: self.offset };
         self.flight.want().then_some(Request::Piece(place))
     }
 
     /// Forgets that an answer is awaited: the connection that was to bring it is gone.
     pub(crate) fn lost(&mut self) {
-        self.flight = Flight::default();
+        self.flight = SingleFlight::default();
     }
 
     /// Takes the next piece of this file, and returns the request for the one after it where there may be one.
     ///
     /// A piece of another file or place is for somebody else, or was asked for before this turned to its file.
-    pub(crate) fn take(&mut self, at: &Place, piece: Result<TextView, Trouble>, look: Look) -> Option<Request> {
+    pub(crate) fn take(&mut self, at: &LogPosition, piece: Result<TextView, RequestError>, look: TermCapabilities) -> Option<Request> {
         if self.key.as_ref() != Some(&at.key) || self.offset != at.offset {
             return None;
         }
         let mut is_more = self.flight.arrived();
-        self.flight = Flight::default();
+        self.flight = SingleFlight::default();
         match piece {
             Ok(piece) => {
                 is_more |= piece.next_offset.saturating_sub(self.offset) >= LARGE_PIECE;
@@ -130,7 +130,7 @@ impl Tail {
         if is_more { self.more() } else { None }
     }
 
-    fn append(&mut self, text: &str, look: Look) {
+    fn append(&mut self, text: &str, look: TermCapabilities) {
         for part in text.split_inclusive('\n') {
             let line = look.line(part.trim_end_matches(['\n', '\r']));
             if !self.is_open {
@@ -141,7 +141,7 @@ impl Tail {
             }
             self.is_open = !part.ends_with('\n');
         }
-        while self.keep == Keep::Newest && self.bytes > self.budget && self.lines.len() > 1 {
+        while self.keep == KeepPolicy::Newest && self.bytes > self.budget && self.lines.len() > 1 {
             let gone = self.lines.pop_front().unwrap_or_default();
             self.bytes -= gone.len();
             self.forgotten += 1;
@@ -164,23 +164,23 @@ mod tests {
     use protocol::request::LogStream;
 
     use super::*;
-    use crate::watch::message::Target;
+    use crate::watch::message::RunKey;
 
     fn key(iter: u32) -> LogKey {
-        let target = Target { repo: "r".into(), path: Path::new("/p").into(), run: None };
+        let target = RunKey { repo: "r".into(), path: Path::new("/p").into(), run: None };
         LogKey { target, iter, wait: None, stream: LogStream::Agent }
     }
 
-    fn at(iter: u32, offset: u64) -> Place {
-        Place { key: key(iter), offset }
+    fn at(iter: u32, offset: u64) -> LogPosition {
+        LogPosition { key: key(iter), offset }
     }
 
     fn piece(text: &str, next_offset: u64) -> TextView {
         TextView { text: text.to_owned(), next_offset, complete: false, size: None }
     }
 
-    fn aimed(budget: usize, keep: Keep) -> Tail {
-        let mut tail = Tail::of(budget, keep);
+    fn aimed(budget: usize, keep: KeepPolicy) -> LogTail {
+        let mut tail = LogTail::of(budget, keep);
         tail.aim(Some(key(1)));
         assert_eq!(tail.more(), Some(Request::Piece(at(1, 0))));
         tail
@@ -188,37 +188,37 @@ mod tests {
 
     #[test]
     fn a_line_that_pieces_cut_is_one_line() {
-        let mut tail = aimed(1000, Keep::Newest);
-        tail.take(&at(1, 0), Ok(piece("one\ntw", 6)), Look::fixed());
-        tail.take(&at(1, 6), Ok(piece("o\nthree\n", 14)), Look::fixed());
-        tail.take(&at(1, 6), Ok(piece("o\nthree\n", 14)), Look::fixed());
+        let mut tail = aimed(1000, KeepPolicy::Newest);
+        tail.take(&at(1, 0), Ok(piece("one\ntw", 6)), TermCapabilities::fixed());
+        tail.take(&at(1, 6), Ok(piece("o\nthree\n", 14)), TermCapabilities::fixed());
+        tail.take(&at(1, 6), Ok(piece("o\nthree\n", 14)), TermCapabilities::fixed());
         assert_eq!(tail.lines().iter().collect::<Vec<_>>(), ["one", "two", "three"]);
         assert_eq!(tail.more(), Some(Request::Piece(at(1, 14))));
     }
 
     #[test]
     fn a_pane_keeps_the_end_and_a_reader_the_beginning() {
-        let mut pane = aimed(9, Keep::Newest);
-        pane.take(&at(1, 0), Ok(piece("1234\n5678\nabcd\n", 15)), Look::fixed());
+        let mut pane = aimed(9, KeepPolicy::Newest);
+        pane.take(&at(1, 0), Ok(piece("1234\n5678\nabcd\n", 15)), TermCapabilities::fixed());
         assert_eq!((pane.lines().front().map(String::as_str), pane.range()), (Some("5678"), (1, 3)));
-        let mut reader = aimed(9, Keep::Oldest);
-        reader.take(&at(1, 0), Ok(piece("1234\n5678\nabcd\n", 15)), Look::fixed());
+        let mut reader = aimed(9, KeepPolicy::Oldest);
+        reader.take(&at(1, 0), Ok(piece("1234\n5678\nabcd\n", 15)), TermCapabilities::fixed());
         assert!(reader.is_full() && reader.more().is_none());
         assert_eq!(reader.lines().front().map(String::as_str), Some("1234"));
     }
 
     #[test]
     fn what_was_asked_for_another_iteration_is_not_shown() {
-        let mut tail = aimed(1000, Keep::Newest);
+        let mut tail = aimed(1000, KeepPolicy::Newest);
         tail.aim(Some(key(2)));
-        tail.take(&at(1, 0), Ok(piece("old\n", 4)), Look::fixed());
+        tail.take(&at(1, 0), Ok(piece("old\n", 4)), TermCapabilities::fixed());
         assert!(tail.lines().is_empty());
     }
 
     #[test]
     fn an_escape_sequence_of_an_agent_is_text() {
-        let mut tail = aimed(1000, Keep::Newest);
-        tail.take(&at(1, 0), Ok(piece("\u{1b}]0;title\u{7}\n", 10)), Look::fixed());
+        let mut tail = aimed(1000, KeepPolicy::Newest);
+        tail.take(&at(1, 0), Ok(piece("\u{1b}]0;title\u{7}\n", 10)), TermCapabilities::fixed());
         assert_eq!(tail.lines()[0], "␛]0;title␇");
     }
 }

@@ -19,7 +19,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use tokio::sync::mpsc::Sender;
 
-use super::link::{News, Source};
+use super::link::{SessionInput, InputSource};
 use super::message::{Key, Message};
 use super::model::Model;
 use super::view::view;
@@ -100,18 +100,18 @@ fn give_back() {
 }
 
 /// Sends what is typed, from a thread of its own: reading a terminal cannot be waited for otherwise.
-pub(crate) fn listen(to: Sender<(Source, News)>) -> io::Result<()> {
+pub(crate) fn listen(to: Sender<(InputSource, SessionInput)>) -> io::Result<()> {
     let listen = move || {
         loop {
             let news = match crossterm::event::read() {
                 Ok(event) => match message(event) {
-                    Some(message) => News::Message(message),
+                    Some(message) => SessionInput::Message(message),
                     None => continue,
                 },
-                Err(_) => News::Hangup,
+                Err(_) => SessionInput::Hangup,
             };
-            let is_last = matches!(news, News::Hangup);
-            if to.blocking_send((Source::Terminal, news)).is_err() || is_last {
+            let is_last = matches!(news, SessionInput::Hangup);
+            if to.blocking_send((InputSource::Terminal, news)).is_err() || is_last {
                 return;
             }
         }

@@ -19,7 +19,7 @@ const USUAL: [PhaseName; 7] = [
 
 /// The phases of the live iteration, or of the last one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Timeline {
+pub(crate) struct PhaseTimeline {
     iter: u32,
     began: Option<Timestamp>,
     entered: Vec<(PhaseName, Timestamp)>,
@@ -30,7 +30,7 @@ pub(crate) struct Timeline {
 
 /// How a phase stands; times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum PhaseState {
     /// It is over; how long it took, where that was seen.
     Past(Option<u64>),
     /// It lasts.
@@ -39,7 +39,7 @@ pub(crate) enum Stage {
     Ahead,
 }
 
-impl Timeline {
+impl PhaseTimeline {
     /// Notes that an iteration entered a phase; its number may not be known while it is opened.
     pub(crate) fn enter(&mut self, iter: Option<u32>, phase: PhaseName, time: Timestamp) {
         let Some(iter) = iter else {
@@ -90,7 +90,7 @@ impl Timeline {
     }
 
     /// Returns every phase and how it stands; none where no iteration was seen.
-    pub(crate) fn stages(&self, now: Timestamp) -> Vec<(PhaseName, Stage)> {
+    pub(crate) fn stages(&self, now: Timestamp) -> Vec<(PhaseName, PhaseState)> {
         if self.iter == 0 {
             return Vec::new();
         }
@@ -102,15 +102,15 @@ impl Timeline {
         self.entered.iter().position(|(entered, _)| *entered == phase)
     }
 
-    fn stage(&self, phase: PhaseName, now: Timestamp) -> Stage {
+    fn stage(&self, phase: PhaseName, now: Timestamp) -> PhaseState {
         let Some(at) = self.entered(phase) else {
             let is_passed = self.entered.last().is_some_and(|(last, _)| *last > phase);
-            return if is_passed { Stage::Past(None) } else { Stage::Ahead };
+            return if is_passed { PhaseState::Past(None) } else { PhaseState::Ahead };
         };
         let since = self.entered[at].1;
         match self.entered.get(at + 1).map(|(_, next)| *next).or(self.ended) {
-            Some(end) => Stage::Past(Some(between(since, end))),
-            None => Stage::Now(between(since, now)),
+            Some(end) => PhaseState::Past(Some(between(since, end))),
+            None => PhaseState::Now(between(since, now)),
         }
     }
 }
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn each_phase_takes_as_long_as_until_the_next() {
-        let mut timeline = Timeline::default();
+        let mut timeline = PhaseTimeline::default();
         for (phase, second) in
             [(PhaseName::Open, 0), (PhaseName::Brief, 1), (PhaseName::Work, 2), (PhaseName::Settle, 12)]
         {
@@ -134,29 +134,29 @@ mod tests {
             timeline.enter((phase != PhaseName::Open).then_some(1), phase, at(second));
         }
         let stages = timeline.stages(at(15));
-        assert_eq!(stages[0], (PhaseName::Open, Stage::Past(Some(1_000))));
-        assert_eq!(stages[2], (PhaseName::Work, Stage::Past(Some(10_000))));
-        assert_eq!(stages[4], (PhaseName::Guard, Stage::Past(None)), "there was no guard");
-        assert_eq!(stages[5], (PhaseName::Settle, Stage::Now(3_000)));
+        assert_eq!(stages[0], (PhaseName::Open, PhaseState::Past(Some(1_000))));
+        assert_eq!(stages[2], (PhaseName::Work, PhaseState::Past(Some(10_000))));
+        assert_eq!(stages[4], (PhaseName::Guard, PhaseState::Past(None)), "there was no guard");
+        assert_eq!(stages[5], (PhaseName::Settle, PhaseState::Now(3_000)));
         timeline.enter(Some(1), PhaseName::Over, at(16));
         assert_eq!(timeline.elapsed(at(50)), Some(16_000), "an iteration that is over takes no longer");
     }
 
     #[test]
     fn a_state_tells_the_phase_that_no_event_told() {
-        let mut timeline = Timeline::default();
+        let mut timeline = PhaseTimeline::default();
         timeline.agree(&samples::run());
         let stages = timeline.stages(at(0));
-        assert_eq!(stages[2], (PhaseName::Work, Stage::Past(None)));
-        assert_eq!(stages[4], (PhaseName::Guard, Stage::Now(2_000)));
+        assert_eq!(stages[2], (PhaseName::Work, PhaseState::Past(None)));
+        assert_eq!(stages[4], (PhaseName::Guard, PhaseState::Now(2_000)));
         assert_eq!((timeline.number(), timeline.elapsed(at(0))), (4, Some(12_000)));
     }
 
     #[test]
     fn an_effect_that_is_done_again_keeps_its_time() {
-        let mut timeline = Timeline::default();
+        let mut timeline = PhaseTimeline::default();
         timeline.enter(Some(1), PhaseName::Guard, at(0));
         timeline.enter(Some(1), PhaseName::Guard, at(5));
-        assert_eq!(timeline.stages(at(9))[4].1, Stage::Now(9_000));
+        assert_eq!(timeline.stages(at(9))[4].1, PhaseState::Now(9_000));
     }
 }

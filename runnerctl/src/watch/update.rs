@@ -6,11 +6,11 @@ use protocol::request::LogStream;
 use protocol::view::{StatusView, TextView};
 use protocol::words::PhaseName;
 
-use super::entries::Entry;
-use super::flight::Flight;
-use super::message::{Message, Place, Request, Steer, Target, Trouble};
-use super::model::{Awaited, Live, Lost, Mode, Model, Question, Scrolls};
-use super::steps::Step;
+use super::entries::EventEntry;
+use super::flight::SingleFlight;
+use super::message::{Message, LogPosition, Request, SteerRequest, RunKey, RequestError};
+use super::model::{PendingRequests, RepoActivity, LostConnection, Mode, Model, Confirmation, PaneScrolls};
+use super::steps::AgentStep;
 use crate::text::titles::title;
 
 impl Model {
@@ -46,7 +46,7 @@ impl Model {
         }
     }
 
-    fn again(&self, again: bool, request: impl FnOnce(Target) -> Request) -> Vec<Request> {
+    fn again(&self, again: bool, request: impl FnOnce(RunKey) -> Request) -> Vec<Request> {
         self.target().filter(|_| again).map(request).into_iter().collect()
     }
 
@@ -71,14 +71,14 @@ impl Model {
 
     fn lose(&mut self, why: String) -> Vec<Request> {
         let since = self.lost.take().map_or(self.now(), |lost| lost.since);
-        self.lost = Some(Lost { since, why });
+        self.lost = Some(LostConnection { since, why });
         self.forget_awaited();
         Vec::new()
     }
 
     /// Answers of a connection that is gone do not come.
     fn forget_awaited(&mut self) {
-        self.awaited = Awaited::default();
+        self.awaited = PendingRequests::default();
         self.agent.lost();
         self.guard.lost();
         if let Mode::Read(reader) = &mut self.mode {
@@ -98,7 +98,7 @@ impl Model {
             }
             EventKind::Activity(activity) => {
                 if let (Some(repo), Some(iter)) = (event.repo, event.iter) {
-                    self.lives.entry(repo).or_default().steps.push(Step { iter, activity });
+                    self.lives.entry(repo).or_default().steps.push(AgentStep { iter, activity });
                 }
                 Vec::new()
             }
@@ -110,7 +110,7 @@ impl Model {
     fn happened(&mut self, event: &Event, is_shown: bool) -> Vec<Request> {
         let about = event.repo.clone().or_else(|| self.selected.clone());
         if let Some(repo) = about {
-            let live: &mut Live = self.lives.entry(repo).or_default();
+            let live: &mut RepoActivity = self.lives.entry(repo).or_default();
             match &event.kind {
                 EventKind::Phase { phase, .. } => live.timeline.enter(event.iter, *phase, event.time),
                 EventKind::Iteration { .. } => live.timeline.enter(event.iter, PhaseName::Over, event.time),
@@ -121,7 +121,7 @@ impl Model {
                 let told = || runs.filter_map(|status| status.run.as_ref()).find_map(|run| title(run, id));
                 self.forest.title(id).filter(|_| is_shown).or_else(told)
             };
-            if let Some(entry) = Entry::of(event, title) {
+            if let Some(entry) = EventEntry::of(event, title) {
                 live.entries.push(entry);
             }
         }
@@ -156,7 +156,7 @@ impl Model {
         requests
     }
 
-    fn statuses(&mut self, reply: Result<Vec<StatusView>, Trouble>) -> Vec<Request> {
+    fn statuses(&mut self, reply: Result<Vec<StatusView>, RequestError>) -> Vec<Request> {
         let mut requests = if self.awaited.statuses.arrived() { vec![Request::Statuses] } else { Vec::new() };
         let Ok(repos) = reply else { return requests };
         for status in &repos {
@@ -188,8 +188,8 @@ impl Model {
         if self.shown != target {
             self.shown.clone_from(&target);
             (self.forest, self.iterations) = Default::default();
-            self.scrolls = Scrolls::default();
-            self.awaited = Awaited { statuses: self.awaited.statuses, ..Awaited::default() };
+            self.scrolls = PaneScrolls::default();
+            self.awaited = PendingRequests { statuses: self.awaited.statuses, ..PendingRequests::default() };
         }
         let Some(target) = target else { return Vec::new() };
         let current = self.run().and_then(|run| run.node.as_ref()).map(|node| node.id.clone());
@@ -218,7 +218,7 @@ impl Model {
         requests
     }
 
-    fn piece(&mut self, at: &Place, piece: Result<TextView, Trouble>) -> Vec<Request> {
+    fn piece(&mut self, at: &LogPosition, piece: Result<TextView, RequestError>) -> Vec<Request> {
         let look = self.look;
         let mut requests: Vec<Request> = Vec::new();
         requests.extend(self.agent.take(at, piece.clone(), look));
@@ -230,12 +230,12 @@ impl Model {
         requests
     }
 
-    fn steered(&mut self, steer: Steer, result: Result<String, Trouble>) -> Vec<Request> {
+    fn steered(&mut self, steer: SteerRequest, result: Result<String, RequestError>) -> Vec<Request> {
         match result {
             Ok(text) => self.say(text, false),
             Err(trouble) if trouble.is_unconfirmed && matches!(self.mode, Mode::Normal) => {
                 let text = format!("{}\nRun these commands?", trouble.message);
-                self.mode = Mode::Ask(Question { text, steer: Steer { confirmed: true, ..steer } });
+                self.mode = Mode::Ask(Confirmation { text, steer: SteerRequest { confirmed: true, ..steer } });
             }
             Err(trouble) => {
                 let hint = trouble.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -247,7 +247,7 @@ impl Model {
 }
 
 /// Returns the request, unless its answer is awaited already.
-fn ask(flight: &mut Flight, request: impl FnOnce() -> Request) -> Vec<Request> {
+fn ask(flight: &mut SingleFlight, request: impl FnOnce() -> Request) -> Vec<Request> {
     if flight.want() { vec![request()] } else { Vec::new() }
 }
 

@@ -8,16 +8,16 @@ use runner_testkit::{Daemon, Home, Repo};
 const RUN: &str = "port-it";
 
 /// A run that was split, worked on once, and asks something.
-struct Begun {
+struct CompletionFixture {
     _daemon: Daemon,
     repo: Repo,
     home: Home,
 }
 
-impl Begun {
+impl CompletionFixture {
     fn new() -> Self {
         let home = Home::new();
-        let repo = home.scripted("one");
+        let repo = home.scripted_repo("one");
         let script = repo.script();
         script.step(1, "decompose 'Two parts.' one two");
         script.step(2, "echo '- Which port?' >> .runner/state/questions.md\nanswer retry 'Not yet.'");
@@ -48,7 +48,7 @@ fn offered(home: &Home, repo: &Repo, words: &[&str]) -> Vec<String> {
 
 #[test]
 fn ids_of_the_repository_are_offered_where_they_are_typed() {
-    let begun = Begun::new();
+    let begun = CompletionFixture::new();
     let path = begun.repo.path().display().to_string();
     assert_eq!(begun.offered(&["status", "--run", "p"]), [RUN]);
     assert_eq!(begun.offered(&["retry", ""]), ["root", "root.1", "root.2"]);
@@ -72,8 +72,8 @@ fn ids_of_the_repository_are_offered_where_they_are_typed() {
 
 #[test]
 fn another_folder_of_the_command_line_is_the_one_that_counts() {
-    let begun = Begun::new();
-    let other = begun.home.scripted("two");
+    let begun = CompletionFixture::new();
+    let other = begun.home.scripted_repo("two");
     let path = begun.repo.path().display().to_string();
     assert_eq!(offered(&begun.home, &other, &["status", "--run", ""]), [""; 0]);
     assert_eq!(offered(&begun.home, &other, &["-C", &path, "status", "--run", ""]), [RUN]);
@@ -82,7 +82,7 @@ fn another_folder_of_the_command_line_is_the_one_that_counts() {
 #[test]
 fn without_a_daemon_nothing_is_offered_and_none_is_started() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     assert_eq!(offered(&home, &repo, &["retry", ""]), [""; 0]);
     assert_eq!(offered(&home, &repo, &["vali"]), ["validate"]);
     assert!(!home.socket().exists(), "a daemon was started");
@@ -91,7 +91,7 @@ fn without_a_daemon_nothing_is_offered_and_none_is_started() {
 #[test]
 fn a_listener_that_does_not_answer_is_given_up_within_a_second() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let _silent = std::os::unix::net::UnixListener::bind(home.socket()).expect("a socket can be made");
     let before = Instant::now();
     assert_eq!(offered(&home, &repo, &["retry", ""]), [""; 0]);
@@ -101,7 +101,7 @@ fn a_listener_that_does_not_answer_is_given_up_within_a_second() {
 
 #[test]
 fn bash_completes_with_the_script_of_the_command() {
-    let begun = Begun::new();
+    let begun = CompletionFixture::new();
     let session = r#"
         source <(runnerctl completions bash)
         COMP_WORDS=(runnerctl status --run p) COMP_CWORD=3 COMP_TYPE=9

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use runner_testkit::{Home, Output, Repo};
+use runner_testkit::{Home, ProgramOutput, Repo};
 use serde_json::Value;
 
 /// Returns the check of a name.
@@ -19,7 +19,7 @@ fn is(report: &Value, group: &str, name: &str, level: &str) {
     assert_eq!(check(report, group, name)["level"], level, "{report:#}");
 }
 
-fn doctor(home: &Home, repo: &Repo) -> Output {
+fn doctor(home: &Home, repo: &Repo) -> ProgramOutput {
     home.ctl_in(repo, &["doctor", "--json"])
 }
 
@@ -36,7 +36,7 @@ fn files(home: &Home) -> Vec<String> {
 #[test]
 fn without_a_daemon_the_machine_is_checked_and_nothing_is_changed() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let before = files(&home);
     let output = doctor(&home, &repo);
     let report = output.exits(0).json();
@@ -52,7 +52,7 @@ fn without_a_daemon_the_machine_is_checked_and_nothing_is_changed() {
 #[test]
 fn a_repository_that_is_ready_has_nothing_to_do() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["init"]).exits(0);
     let report = doctor(&home, &repo).exits(0).json();
@@ -96,7 +96,7 @@ fn what_would_keep_a_run_from_going_well_is_named_with_its_fix() {
 #[test]
 fn no_value_of_a_setting_or_a_variable_is_told() {
     let home = Home::new().export("CODEX_API_KEY", "dummy-secret");
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let config = repo.read(".runner/state/config.toml");
     repo.write(".runner/state/config.toml", &config.replace("[executor]", "[executor]\nmodel = \"dummy-secret\""));
     let _daemon = home.daemon();

@@ -12,18 +12,18 @@ use runner_testkit::{Daemon, Home, PATIENCE, Repo, Tty, binary};
 use serde_json::Value;
 
 /// A person's machine, and one with a daemon and a run that has asked something.
-struct Fleet {
+struct HostFleet {
     here: Home,
     there: Home,
     repo: Repo,
     daemon: Option<Daemon>,
 }
 
-impl Fleet {
+impl HostFleet {
     /// `ssh` gets to `gpu`, hangs on the way to `slow`, and knows no other.
     fn new() -> Self {
         let (here, there) = (Home::new(), Home::new());
-        let repo = there.scripted("one");
+        let repo = there.scripted_repo("one");
         repo.script().step(1, "echo '- Which port?' >> .runner/state/questions.md\nanswer retry 'Not yet.'");
         there.install("runnerctl", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary("runnerctl").display()));
         let pairs = there.env().iter().map(|(name, value)| format!("{name}='{value}'")).collect::<Vec<_>>().join(" ");
@@ -48,7 +48,7 @@ impl Fleet {
 
 #[test]
 fn each_machine_is_shown_below_its_name_and_one_that_hangs_is_not_waited_for() {
-    let fleet = Fleet::new();
+    let fleet = HostFleet::new();
     fleet.settings("[hosts]\ngpu = \"ssh://gpu\"\nslow = \"ssh://slow\"\ngone = \"ssh://gone\"\n");
     let begun = Instant::now();
     let shown = fleet.here.ctl(&["status", "--all-hosts"]);
@@ -67,30 +67,30 @@ fn each_machine_is_shown_below_its_name_and_one_that_hangs_is_not_waited_for() {
 
 #[test]
 fn machines_are_watched_one_at_a_time_and_none_is_waited_for() {
-    let fleet = Fleet::new();
+    let fleet = HostFleet::new();
     fleet.settings("[hosts]\na = \"ssh://gone\"\ngpu = \"ssh://gpu\"\nz = \"ssh://slow\"\n");
     let mut command = fleet.here.command("runnerctl");
     let mut tty = Tty::start(command.args(["watch", "--all-hosts"]), (120, 40));
-    tty.sees_that("one that is not there is told, and the others are known", |screen| {
+    tty.wait_until_screen("one that is not there is told, and the others are known", |screen| {
         let told = ["[ssh://gone] no answer", "ssh://gpu 1 paused", "ssh://slow connecting", "no route to gone"];
         told.iter().all(|words| screen.contains(words))
     });
-    tty.keys(">").sees("[ssh://gpu] 1 paused");
-    tty.sees("to continue: runnerctl --host ssh://gpu");
-    tty.keys("n").sees("Note to the next session");
-    tty.keys("Mind it.\r").sees("note n1: the next session that answers reads it");
-    tty.keys(">").sees("[ssh://slow] connecting");
-    tty.keys(">").sees("[ssh://gone] no answer");
+    tty.keys(">").wait_for_text("[ssh://gpu] 1 paused");
+    tty.wait_for_text("to continue: runnerctl --host ssh://gpu");
+    tty.keys("n").wait_for_text("Note to the next session");
+    tty.keys("Mind it.\r").wait_for_text("note n1: the next session that answers reads it");
+    tty.keys(">").wait_for_text("[ssh://slow] connecting");
+    tty.keys(">").wait_for_text("[ssh://gone] no answer");
     tty.keys("q");
-    assert_eq!(tty.ended(), 0);
-    assert!(tty.is_given_back());
+    assert_eq!(tty.wait_exit(), 0);
+    assert!(tty.is_restored());
     assert!(fleet.there.ctl_in(&fleet.repo, &["status"]).exits(0).stdout.contains("run far"));
     fleet.here.ctl(&["watch", "--all-hosts", "/srv"]).exits(2);
 }
 
 #[test]
 fn a_name_leads_where_the_settings_say_and_more_than_one_only_to_what_takes_them() {
-    let fleet = Fleet::new();
+    let fleet = HostFleet::new();
     let unknown = fleet.here.ctl(&["status", "--host", "gpu"]);
     assert!(unknown.exits(2).stderr.contains("[hosts] NAME"), "{unknown:?}");
     assert!(fleet.here.ctl(&["status", "--all-hosts"]).exits(2).stderr.contains("names no machine"));
@@ -118,13 +118,13 @@ fn a_name_leads_where_the_settings_say_and_more_than_one_only_to_what_takes_them
 }
 
 /// A page, as the command says where it is; it is ended as a person ends it.
-struct Page {
+struct FleetPage {
     command: Child,
     started: Value,
 }
 
-impl Page {
-    fn open(fleet: &Fleet, args: &[&str]) -> Self {
+impl FleetPage {
+    fn open(fleet: &HostFleet, args: &[&str]) -> Self {
         let mut command = fleet.here.command("runnerctl");
         let command = command.args(["--json", "ui"]).args(args).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut command = command.spawn().expect("the command can be started");
@@ -162,7 +162,7 @@ impl Page {
     }
 }
 
-impl Drop for Page {
+impl Drop for FleetPage {
     fn drop(&mut self) {
         let pid = i32::try_from(self.command.id()).expect("BUG: a process id is an i32");
         let _ = kill(Pid::from_raw(pid), Signal::SIGINT);
@@ -172,9 +172,9 @@ impl Drop for Page {
 
 #[test]
 fn each_machine_has_a_page_and_one_that_is_not_there_keeps_the_others_from_nothing() {
-    let fleet = Fleet::new();
+    let fleet = HostFleet::new();
     fleet.settings("[hosts]\na = \"ssh://gone\"\ngpu = \"ssh://gpu\"\nz = \"ssh://slow\"\n");
-    let page = Page::open(&fleet, &["--all-hosts"]);
+    let page = FleetPage::open(&fleet, &["--all-hosts"]);
     page.tells("/m/1/api/repos", "\"far\"");
     page.tells("/api/repos", "no route to gone");
     page.tells("/m/2/api/repos", "no daemon has answered yet");
@@ -184,14 +184,14 @@ fn each_machine_has_a_page_and_one_that_is_not_there_keeps_the_others_from_nothi
     assert_eq!(page.get("/m/3/api/repos").0, 404);
     assert_eq!(["/", "/m/1", "/m/2", "/m/3"].map(|path| page.get(path).0), [200, 200, 200, 404]);
     drop(page);
-    fleet.here.all_gone_within(PATIENCE);
+    fleet.here.wait_all_gone(PATIENCE);
 }
 
 #[test]
 fn the_page_of_one_machine_outlives_its_daemon_and_only_looks() {
-    let mut fleet = Fleet::new();
+    let mut fleet = HostFleet::new();
     let path = fleet.repo.path().display().to_string();
-    let page = Page::open(&fleet, &["--host", "ssh://gpu", "-C", &path]);
+    let page = FleetPage::open(&fleet, &["--host", "ssh://gpu", "-C", &path]);
     page.tells("/api/repos", "\"far\"");
     page.tells("/api/health", "\"host\":\"ssh://gpu\"");
     fleet.daemon.take().expect("it runs").stop();

@@ -6,8 +6,8 @@ mod sshd;
 use std::fs;
 use std::process::Command;
 
-use runner_testkit::witness::note;
-use runner_testkit::{Daemon, Home, Output, Repo, Tty, binary};
+use runner_testkit::witness::print_figure;
+use runner_testkit::{Daemon, Home, ProgramOutput, Repo, Tty, binary};
 use serde_json::Value;
 
 const HOST: &str = "ssh://gpu";
@@ -15,18 +15,18 @@ const RUN: &str = "far-1";
 const SIZE: (u16, u16) = (100, 30);
 
 /// Two machines: a person's, on which no daemon runs, and the one with the repository.
-struct Machines {
+struct TwoMachines {
     here: Home,
     _daemon: Daemon,
     repo: Repo,
     there: Home,
 }
 
-impl Machines {
+impl TwoMachines {
     fn new() -> Self {
         let (here, there) = (Home::new(), Home::new());
         there.install("runnerctl", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary("runnerctl").display()));
-        let repo = there.scripted("one");
+        let repo = there.scripted_repo("one");
         let ask = "echo '- Which port?' >> .runner/state/questions.md\nprintf %s \"$HOME\" > home.txt\n";
         repo.script().step(1, &format!("{ask}answer retry 'Not yet.'"));
         let machines = Self { _daemon: there.daemon(), here, repo, there };
@@ -67,7 +67,7 @@ impl Machines {
         [&["--host", HOST, "-C", repo], args].concat()
     }
 
-    fn asks(&self, args: &[&str]) -> Output {
+    fn asks(&self, args: &[&str]) -> ProgramOutput {
         self.here.ctl(&self.args(args))
     }
 
@@ -80,16 +80,16 @@ impl Machines {
 
 #[test]
 fn a_run_on_another_machine_is_started_steered_and_followed_by_one_ssh_for_each_command() {
-    let machines = Machines::new();
+    let machines = TwoMachines::new();
     let started = machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]);
     started.exits(0);
     assert_eq!(machines.calls(), ["-T -- gpu runnerctl stdio --json --no-spawn"]);
     assert!(started.stderr.contains(&format!("runnerctl --host {HOST} status")), "{}", started.stderr);
 
     let mut follows = machines.tty(&["log", "-f"]);
-    follows.sees("No iteration yet; waiting for the first.");
+    follows.wait_for_text("No iteration yet; waiting for the first.");
     machines.asks(&["step"]).exits(0);
-    assert_eq!(follows.ended(), 0);
+    assert_eq!(follows.wait_exit(), 0);
 
     let asked = machines.asks(&["questions", "--json"]);
     asked.exits(0);
@@ -113,7 +113,7 @@ fn a_run_on_another_machine_is_started_steered_and_followed_by_one_ssh_for_each_
 
 #[test]
 fn without_a_path_there_all_repositories_are_shown_or_one_has_to_be_named() {
-    let machines = Machines::new();
+    let machines = TwoMachines::new();
     machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
     let all = machines.here.ctl(&["--host", HOST, "status"]);
     all.exits(0);
@@ -129,7 +129,7 @@ fn without_a_path_there_all_repositories_are_shown_or_one_has_to_be_named() {
 
 #[test]
 fn a_daemon_is_started_on_the_other_machine_and_stopped_there() {
-    let machines = Machines::new();
+    let machines = TwoMachines::new();
     machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
     machines.asks(&["daemon", "stop"]).exits(0);
     let gone = machines.asks(&["status"]);
@@ -143,7 +143,7 @@ fn a_daemon_is_started_on_the_other_machine_and_stopped_there() {
 
 #[test]
 fn what_is_in_the_way_of_another_machine_is_told_once_and_with_what_to_do() {
-    let machines = Machines::new();
+    let machines = TwoMachines::new();
     let told = |does: &str, code: i32| {
         machines.ssh(does);
         let said = machines.here.ctl(&["--host", HOST, "--json", "status"]);
@@ -167,7 +167,7 @@ fn what_is_in_the_way_of_another_machine_is_told_once_and_with_what_to_do() {
 
 #[test]
 fn a_command_about_its_own_machine_is_not_asked_of_another() {
-    let machines = Machines::new();
+    let machines = TwoMachines::new();
     for (args, there) in [
         (&["doctor"][..], "ssh -t gpu 'runnerctl doctor'"),
         (&["daemon", "run"], "ssh -t gpu 'runnerctl daemon run'"),
@@ -189,7 +189,7 @@ fn a_command_about_its_own_machine_is_not_asked_of_another() {
 
 #[test]
 fn a_session_of_a_run_steers_nothing_through_the_way_of_other_machines() {
-    let machines = Machines::new();
+    let machines = TwoMachines::new();
     machines.there.install("ssh", "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\nexec sh -c \"$*\"\n");
     let try_it = "runnerctl --host ssh://gpu -C \"$PWD\" pause";
     let script =
@@ -205,14 +205,14 @@ fn a_session_of_a_run_steers_nothing_through_the_way_of_other_machines() {
 
 #[test]
 fn a_run_there_is_written_to_a_page_here() {
-    let machines = Machines::new();
+    let machines = TwoMachines::new();
     machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]).exits(0);
     machines.asks(&["step"]).exits(0);
     let page = machines.here.path().join("far.html");
     let to = page.display().to_string();
     let written = machines.asks(&["export", "html", RUN, &to]);
     if written.stderr.contains("this build of runner-ui has no page") {
-        note("left out: the page is not built (scripts/ui.sh builds it)");
+        print_figure("left out: the page is not built (scripts/ui.sh builds it)");
         return;
     }
     assert!(written.exits(0).stdout.contains("1 iteration"));
@@ -223,7 +223,7 @@ fn a_run_there_is_written_to_a_page_here() {
 
 #[test]
 fn a_key_that_is_made_there_is_named_to_git_there() {
-    let machines = Machines::new();
+    let machines = TwoMachines::new();
     let made = machines.asks(&["daemon", "signing-key", "--make"]).exits(0).stderr.clone();
     for told in
         ["ssh -t gpu 'git config --global runner.signingKey /", "runnerctl --host ssh://gpu config set git.sign"]

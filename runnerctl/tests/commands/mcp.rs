@@ -12,16 +12,16 @@ const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"
 "#;
 
 /// A daemon, and a repository with a run that has asked something.
-struct Served {
+struct McpFixture {
     home: Home,
     _daemon: Daemon,
     repo: Repo,
 }
 
-impl Served {
+impl McpFixture {
     fn new() -> Self {
         let home = Home::new();
-        let repo = home.scripted("one");
+        let repo = home.scripted_repo("one");
         let ask = "echo '- Which port?' >> .runner/state/questions.md; echo work > work.txt; answer done 'Done.'";
         repo.script().step(1, ask);
         let served = Self { _daemon: home.daemon(), home, repo };
@@ -56,7 +56,7 @@ fn call(id: u64, tool: &str, arguments: &Value) -> String {
 
 #[test]
 fn a_client_sees_what_the_daemon_tells_and_steers_nothing() {
-    let served = Served::new();
+    let served = McpFixture::new();
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     let lines = [
         list,
@@ -85,7 +85,7 @@ fn a_client_sees_what_the_daemon_tells_and_steers_nothing() {
 
 #[test]
 fn nonsense_is_answered_or_passed_over() {
-    let served = Served::new();
+    let served = McpFixture::new();
     let lines = [
         "garbage".to_owned(),
         r#"{"jsonrpc":"2.0","id":1,"method":"nope"}"#.to_owned(),
@@ -104,7 +104,7 @@ fn nonsense_is_answered_or_passed_over() {
 
 #[test]
 fn asked_for_it_steers_and_never_from_inside_an_iteration() {
-    let served = Served::new();
+    let served = McpFixture::new();
     // What a person has confirmed once is confirmed.
     let answer = served.says(&["--steer"], &[call(1, "start", &json!({"goal": "More.", "run": "y"}))]);
     assert_eq!(answer(1)["result"]["structuredContent"]["run"]["id"], "y", "{}", answer(1));

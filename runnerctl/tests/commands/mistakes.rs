@@ -41,7 +41,7 @@ fn a_folder_that_is_not_there_is_refused_by_every_command() {
 }
 
 /// What a mistake is answered with: exit code, what the error begins with, and the hint.
-struct Answer<'a> {
+struct ExpectedError<'a> {
     args: &'a [&'a str],
     code: i32,
     error: &'a str,
@@ -49,8 +49,8 @@ struct Answer<'a> {
 }
 
 #[track_caller]
-fn answers(home: &Home, folder: &Path, answers: &[Answer<'_>]) {
-    for Answer { args, code, error, hint } in answers {
+fn answers(home: &Home, folder: &Path, answers: &[ExpectedError<'_>]) {
+    for ExpectedError { args, code, error, hint } in answers {
         let mut all = vec!["-C", folder.to_str().expect("a path"), "--json"];
         all.extend(*args);
         let said = home.ctl(&all);
@@ -62,8 +62,8 @@ fn answers(home: &Home, folder: &Path, answers: &[Answer<'_>]) {
     }
 }
 
-fn answer<'a>(args: &'a [&'a str], code: i32, error: &'a str, hint: &'a str) -> Answer<'a> {
-    Answer { args, code, error, hint }
+fn answer<'a>(args: &'a [&'a str], code: i32, error: &'a str, hint: &'a str) -> ExpectedError<'a> {
+    ExpectedError { args, code, error, hint }
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn outside_of_a_work_tree_every_command_names_the_place_and_what_to_do() {
     let folder = home.path().join("repos/empty");
     fs::create_dir(&folder).expect("a folder can be made");
     let bare = home.path().join("repos/bare.git");
-    home.scripted("one").git(&["init", "-q", "--bare", &bare.display().to_string()]);
+    home.scripted_repo("one").git(&["init", "-q", "--bare", &bare.display().to_string()]);
     let _daemon = home.daemon();
     let none = format!("no usable git work tree at {}", folder.display());
     let is_bare = format!("no usable git work tree at {}", bare.display());
@@ -90,7 +90,7 @@ fn outside_of_a_work_tree_every_command_names_the_place_and_what_to_do() {
 #[test]
 fn what_is_not_known_is_named_with_the_command_that_lists_it() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--queue-only", "--id", "a"]).exits(0);
     home.ctl_in(&repo, &["step"]).exits(0);
@@ -128,7 +128,7 @@ fn what_is_not_known_is_named_with_the_command_that_lists_it() {
 #[test]
 fn a_broken_configuration_is_named_by_line_and_can_be_found_and_mended() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     let file = repo.path().join(".runner/state/config.toml").display().to_string();
     repo.write(".runner/state/config.toml", "[guard]\ncomand = [\"make\"]\n");
@@ -153,7 +153,7 @@ fn a_broken_configuration_is_named_by_line_and_can_be_found_and_mended() {
 fn what_is_installed_is_listed_and_nothing_is_removed() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let output = home.ctl_in(&repo, &["uninstall", "--dry-run", "--json"]);
     let parts = output.json()["parts"].as_array().expect("a list").clone();
     let whats: Vec<_> = parts.iter().filter_map(|part| part["what"].as_str()).collect();

@@ -14,12 +14,12 @@ use prost::Message as _;
 use runner_testkit::{Home, PATIENCE, Repo};
 
 /// A collector that gives one answer to everything.
-struct Collector {
+struct FakeCollector {
     url: String,
     taken: Receiver<(String, Vec<Span>)>,
 }
 
-impl Collector {
+impl FakeCollector {
     fn new(answer: &'static str) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -54,13 +54,13 @@ impl Collector {
 }
 
 /// A client that sends what ends.
-struct Watch {
+struct ExportWatch {
     child: Child,
     said: BufReader<ChildStderr>,
 }
 
-impl Watch {
-    fn start(home: &Home, repo: &Repo, collector: &Collector) -> Self {
+impl ExportWatch {
+    fn start(home: &Home, repo: &Repo, collector: &FakeCollector) -> Self {
         let mut command = home.ctl_command(repo, &["export", "otlp", &collector.url, "--watch"]);
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the command can be started");
         let said = BufReader::new(child.stderr.take().expect("BUG: it is a pipe"));
@@ -84,8 +84,8 @@ impl Watch {
 }
 
 fn begun(home: &Home) -> Repo {
-    let repo = home.scripted("one");
-    repo.configure(&repo.config().top("max_attempts_default = 9"));
+    let repo = home.scripted_repo("one");
+    repo.commit_config(&repo.config().top("max_attempts_default = 9"));
     repo.script().always("answer retry \"Not yet, $n.\"");
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it.", "--id", "told", "--queue-only"]).exits(0);
     home.ctl_in(&repo, &["step"]).exits(0);
@@ -96,7 +96,7 @@ fn begun(home: &Home) -> Repo {
 fn a_collector_gets_what_there_is_and_then_what_ends() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let (repo, collector) = (begun(&home), Collector::new("200 OK"));
+    let (repo, collector) = (begun(&home), FakeCollector::new("200 OK"));
     let env = [("OTEL_EXPORTER_OTLP_HEADERS", "x-login=a%20b")];
     let sent = home.ctl_with(&repo, &["export", "otlp", &collector.url, "told", "--json"], &env).exits(0).json();
     let (head, spans) = collector.next();
@@ -104,7 +104,7 @@ fn a_collector_gets_what_there_is_and_then_what_ends() {
     assert_eq!((&sent["iterations"], &sent["spans"]), (&1.into(), &spans.len().into()));
     assert!(spans.iter().any(|span| span.name == "work" && span.parent_span_id == spans[0].span_id), "{spans:?}");
 
-    let mut watch = Watch::start(&home, &repo, &collector);
+    let mut watch = ExportWatch::start(&home, &repo, &collector);
     home.ctl_in(&repo, &["step"]).exits(0);
     let (_, second) = collector.next();
     assert!(second[0].name == "iteration" && second[0].trace_id != spans[0].trace_id, "{second:?}");
@@ -117,8 +117,8 @@ fn what_a_collector_refuses_is_left_out_and_what_it_has_no_time_for_is_sent_agai
     let _daemon = home.daemon();
     let repo = begun(&home);
     for (answer, is_again) in [("400 Bad Request", false), ("503 Service Unavailable", true)] {
-        let collector = Collector::new(answer);
-        let mut watch = Watch::start(&home, &repo, &collector);
+        let collector = FakeCollector::new(answer);
+        let mut watch = ExportWatch::start(&home, &repo, &collector);
         let told = || {
             home.ctl_in(&repo, &["step"]).exits(0);
             collector.next().1[0].trace_id.clone()
@@ -134,7 +134,7 @@ fn what_a_collector_refuses_is_left_out_and_what_it_has_no_time_for_is_sent_agai
 fn a_collector_that_is_away_or_refuses_is_told() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let (repo, refuses) = (begun(&home), Collector::new("401 Unauthorized"));
+    let (repo, refuses) = (begun(&home), FakeCollector::new("401 Unauthorized"));
     let said = home.ctl_in(&repo, &["export", "otlp", &refuses.url]);
     assert!(said.exits(1).stderr.contains("caused by: it answered 401 Unauthorized"), "{}", said.stderr);
     drop(refuses);

@@ -50,7 +50,7 @@ fn ui(home: &Home, repo: &Repo, args: &[&str]) -> Command {
 #[test]
 fn ctrl_c_ends_the_command_and_its_server() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     let (mut child, line) = begun(ui(&home, &repo, &["--json", "ui"]));
     let answer: Value = serde_json::from_str(&line).expect("one object");
@@ -68,20 +68,20 @@ fn ctrl_c_ends_the_command_and_its_server() {
 #[test]
 fn the_server_does_not_outlive_a_command_that_is_killed() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let daemon = home.daemon();
     let (mut child, url) = begun(ui(&home, &repo, &["ui"]));
     assert_eq!(health(&url).0, "HTTP/1.1 200 OK");
     child.kill().expect("it can be killed");
     child.wait().expect("it ends");
     daemon.stop();
-    home.all_gone_within(PATIENCE);
+    home.wait_all_gone(PATIENCE);
 }
 
 #[test]
 fn the_command_ends_with_its_server_and_says_how() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     let (child, line) = begun(ui(&home, &repo, &["--json", "ui"]));
     let answer: Value = serde_json::from_str(&line).expect("one object");
@@ -95,7 +95,7 @@ fn the_command_ends_with_its_server_and_says_how() {
 #[test]
 fn without_a_daemon_the_records_of_a_repository_are_shown() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     repo.write(".runner/GOAL.md", "# Goal\n").commit("Set a goal");
     repo.script().always("answer retry 'Not yet.'");
     let daemon = home.daemon();
@@ -108,7 +108,7 @@ fn without_a_daemon_the_records_of_a_repository_are_shown() {
         child.kill().expect("it can be killed");
         child.wait().expect("it ends");
     }
-    home.all_gone_within(PATIENCE);
+    home.wait_all_gone(PATIENCE);
     let nowhere = home.ctl(&["ui"]);
     assert!(nowhere.exits(5).stderr.contains("no daemon listens"), "{}", nowhere.stderr);
 }
@@ -116,7 +116,7 @@ fn without_a_daemon_the_records_of_a_repository_are_shown() {
 #[test]
 fn what_keeps_the_server_from_beginning_is_told() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
@@ -136,7 +136,7 @@ fn what_keeps_the_server_from_beginning_is_told() {
 #[test]
 fn a_browser_is_opened_for_a_terminal_with_a_screen_and_for_nobody_else() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     let (called, address) = (home.path().join("called"), home.path().join("address"));
     mkfifo(&address, Mode::S_IRWXU).expect("a pipe can be made");
@@ -145,22 +145,22 @@ fn a_browser_is_opened_for_a_terminal_with_a_screen_and_for_nobody_else() {
     let seen = |args: &[&str], env: &[(&str, &str)]| {
         let mut command = home.ctl_command(&repo, args);
         let mut tty = Tty::start(command.envs(env.iter().copied()), (120, 40));
-        tty.sees("Ctrl-C ends it");
+        tty.wait_for_text("Ctrl-C ends it");
         tty
     };
     let mut bare = seen(&["ui"], &[]);
-    bare.sees("open the address yourself");
+    bare.wait_for_text("open the address yourself");
     let mut quiet = seen(&["ui", "--no-open"], &[("DISPLAY", ":0")]);
     for tty in [&mut bare, &mut quiet] {
         tty.signal(Signal::SIGINT);
-        assert_eq!(tty.ended(), 0);
+        assert_eq!(tty.wait_exit(), 0);
     }
     assert!(!called.exists());
     let mut tty = seen(&["ui"], &[("DISPLAY", ":0")]);
     let once = fs::read_to_string(&address).expect("it is opened");
     assert_eq!(asked(&once, "/api/health").0, "HTTP/1.1 401 Unauthorized", "others see what a browser is started with");
     let (_, ticket) = once.split_once("#token=").expect("a ticket");
-    assert!(!tty.sees("#token=").contains(ticket));
+    assert!(!tty.wait_for_text("#token=").contains(ticket));
     tty.signal(Signal::SIGINT);
-    assert_eq!(tty.ended(), 0);
+    assert_eq!(tty.wait_exit(), 0);
 }

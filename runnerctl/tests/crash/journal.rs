@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
-use runner_testkit::witness::{assert_consistent, died, verdicts};
+use runner_testkit::witness::{assert_consistent, killed_mid_session, list_verdicts};
 
 /// A run that died in its first session.
-struct Died {
+struct CrashedRun {
     home: Home,
     repo: Repo,
 }
 
-impl Died {
+impl CrashedRun {
     fn new() -> Self {
         let home = Home::new();
-        let repo = died(&home);
+        let repo = killed_mid_session(&home);
         Self { home, repo }
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.home.registered().join(name)
+        self.home.registered_dir().join(name)
     }
 
     /// Starts the daemon with a changed file: the repository is held and the file stays as it is, another repository
@@ -34,7 +34,7 @@ impl Died {
         assert_ne!(wrong, right);
         write(&path, &wrong);
         let _daemon = self.home.daemon();
-        let other = self.home.scripted("other");
+        let other = self.home.scripted_repo("other");
         other.script().step(1, "echo done > done.txt; answer done 'It is done.'");
         self.home.run(&other, &["-m", "Something else"]).exits(0);
         let held = self.home.ctl_in(&self.repo, &["resume"]);
@@ -48,7 +48,7 @@ impl Died {
 
     fn completes(&self) {
         self.home.client().wait_for(self.repo.path(), RunStatus::Completed);
-        assert_eq!(verdicts(&self.repo), ["Interrupted", "Accepted"]);
+        assert_eq!(list_verdicts(&self.repo), ["Interrupted", "Accepted"]);
         assert_consistent(&self.repo);
     }
 }
@@ -63,7 +63,7 @@ fn write(path: &Path, text: &str) {
 
 #[test]
 fn last_line_of_the_journal_that_was_cut_never_happened() {
-    let died = Died::new();
+    let died = CrashedRun::new();
     let path = died.file("journal.jsonl");
     let right = text(&path);
     write(&path, &format!("{right}{{\"at\":\"2026-0"));
@@ -73,28 +73,28 @@ fn last_line_of_the_journal_that_was_cut_never_happened() {
 
 #[test]
 fn line_of_the_journal_that_is_garbage_holds_the_repository() {
-    Died::new().is_held_until_put_right("journal.jsonl", |text| format!("{text}garbage\n"));
+    CrashedRun::new().is_held_until_put_right("journal.jsonl", |text| format!("{text}garbage\n"));
 }
 
 #[test]
 fn journal_of_another_version_holds_the_repository() {
-    Died::new().is_held_until_put_right("journal.jsonl", |text| text.replacen("\"version\":1", "\"version\":2", 1));
+    CrashedRun::new().is_held_until_put_right("journal.jsonl", |text| text.replacen("\"version\":1", "\"version\":2", 1));
 }
 
 #[test]
 fn repo_json_that_is_no_json_holds_the_repository() {
-    Died::new().is_held_until_put_right("repo.json", |text| text.replacen('{', "{{", 1));
+    CrashedRun::new().is_held_until_put_right("repo.json", |text| text.replacen('{', "{{", 1));
 }
 
 #[test]
 fn repo_json_of_another_version_holds_the_repository() {
-    Died::new().is_held_until_put_right("repo.json", |text| text.replacen("\"version\": 1", "\"version\": 2", 1));
+    CrashedRun::new().is_held_until_put_right("repo.json", |text| text.replacen("\"version\": 1", "\"version\": 2", 1));
 }
 
 #[test]
 fn journal_that_cannot_be_written_is_waited_for_and_costs_nothing() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     repo.script().step(1, "echo done > done.txt; answer done 'It is done.'");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--queue-only", "-m", "Do it"]).exits(0);
@@ -104,9 +104,9 @@ fn journal_that_cannot_be_written_is_waited_for_and_costs_nothing() {
     home.ctl_in(&repo, &["resume"]).exits(0);
     let run = home.client().wait_until(repo.path(), |run| run.summary.state == RunStatus::Waiting);
     assert!(run.summary.reason.expect("it says why").message.contains("journal.jsonl"));
-    assert_eq!(repo.script().sessions(), 0, "what is not kept is not acted upon");
+    assert_eq!(repo.script().session_count(), 0, "what is not kept is not acted upon");
     fs::remove_dir(&in_the_way).unwrap();
     home.client().wait_for(repo.path(), RunStatus::Completed);
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_consistent(&repo);
 }

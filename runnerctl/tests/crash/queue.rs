@@ -3,22 +3,22 @@
 use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
-use runner_testkit::witness::{assert_consistent, splitting};
+use runner_testkit::witness::{assert_consistent, splitting_repo};
 
 const AT_THE_GATE: &str = "echo $n >> done.txt; gate session; answer done 'It is done.'";
 
 #[test]
 fn second_run_waits_and_begins_where_the_first_one_ended() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let gate = repo.script().gate("session");
     repo.script().step(1, "gate session; echo first >> done.txt; answer done 'It is done.'");
     repo.script().step(2, "echo second >> done.txt; answer done 'It is done.'");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--id", "a", "-m", "First"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     home.ctl_in(&repo, &["start", "--yes", "--id", "b", "-m", "Second"]).exits(0);
-    assert_eq!(repo.script().sessions(), 1);
+    assert_eq!(repo.script().session_count(), 1);
     gate.open();
     home.client().wait_until(repo.path(), |run| run.summary.id == "b" && run.summary.state == RunStatus::Completed);
     assert_eq!(repo.run_state("runner/b").base.as_deref(), Some(repo.git(&["rev-parse", "runner/a"]).as_str()));
@@ -30,7 +30,7 @@ fn second_run_waits_and_begins_where_the_first_one_ended() {
 fn run_that_is_resumed_goes_back_to_its_branch() {
     let home = Home::new();
     let repo = home.repo("one");
-    repo.configure(&repo.config().top("max_iterations = 1"));
+    repo.commit_config(&repo.config().top("max_iterations = 1"));
     repo.script().step(1, "echo a >> a.txt; answer retry 'Not yet.'");
     repo.script().always("echo $n >> b.txt; answer done 'It is done.'");
     let _daemon = home.daemon();
@@ -47,7 +47,7 @@ fn run_that_is_resumed_goes_back_to_its_branch() {
 fn one_slot_is_used_by_one_repository_at_a_time() {
     let home = Home::new();
     home.allow_repositories(1);
-    let (one, two) = (home.scripted("one"), home.scripted("two"));
+    let (one, two) = (home.scripted_repo("one"), home.scripted_repo("two"));
     let gate = one.script().gate("session");
     one.script().step(1, AT_THE_GATE);
     let ended = one.script().folder().join("sessions.log");
@@ -55,7 +55,7 @@ fn one_slot_is_used_by_one_repository_at_a_time() {
     two.script().step(1, &format!("{early} echo $n >> done.txt; answer done 'It is done.'"));
     let _daemon = home.daemon();
     home.ctl_in(&one, &["start", "--yes", "-m", "First"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     home.ctl_in(&two, &["start", "--yes", "-m", "Second"]).exits(0);
     gate.open();
     home.client().wait_for(two.path(), RunStatus::Completed);
@@ -67,15 +67,15 @@ fn one_slot_is_used_by_one_repository_at_a_time() {
 fn two_slots_are_used_side_by_side() {
     let home = Home::new();
     home.allow_repositories(2);
-    let repos: Vec<Repo> = ["one", "two"].map(|name| home.scripted(name)).into();
+    let repos: Vec<Repo> = ["one", "two"].map(|name| home.scripted_repo(name)).into();
     let gates: Vec<_> = repos.iter().map(|repo| repo.script().gate("session")).collect();
     let _daemon = home.daemon();
     for repo in &repos {
         repo.script().step(1, AT_THE_GATE);
         home.ctl_in(repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     }
-    gates.iter().for_each(runner_testkit::Gate::reached);
-    gates.iter().for_each(runner_testkit::Gate::open);
+    gates.iter().for_each(runner_testkit::SessionGate::wait_reached);
+    gates.iter().for_each(runner_testkit::SessionGate::open);
     for repo in &repos {
         home.client().wait_for(repo.path(), RunStatus::Completed);
         assert_consistent(repo);
@@ -85,13 +85,13 @@ fn two_slots_are_used_side_by_side() {
 #[test]
 fn linked_work_tree_shares_the_queue_of_its_repository() {
     let home = Home::new();
-    let repo = splitting(&home, "one");
+    let repo = splitting_repo(&home, "one");
     let linked = home.path().join("repos/linked").display().to_string();
     repo.git(&["worktree", "add", "-q", "--detach", &linked]);
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--id", "a", "-m", "First"]).exits(0);
     home.ctl(&["start", "--yes", "--id", "b", "-m", "Second", "--wait", &linked]).exits(0);
-    assert_eq!(repo.script().sessions(), 8);
+    assert_eq!(repo.script().session_count(), 8);
     assert_eq!(repo.show("runner/a", "log.txt").lines().count(), 4);
     assert_eq!(repo.git(&["branch", "--show-current"]), "runner/a");
     assert_consistent(&repo);

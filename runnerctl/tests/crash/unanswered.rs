@@ -19,8 +19,8 @@ const SOON: Duration = Duration::from_secs(8);
 
 /// Starts a run whose first commit is not signed, or the one of its first iteration; returns what is told of that.
 fn unanswered(home: &Home, is_first: bool) -> (Repo, Daemon, GitWaitView) {
-    let repo = home.scripted("one");
-    repo.configure(&repo.config().section("[git]\nsign = true\n"));
+    let repo = home.scripted_repo("one");
+    repo.commit_config(&repo.config().section("[git]\nsign = true\n"));
     home.install("gpg", GPG);
     let program = home.path().join("bin/gpg").display().to_string();
     repo.git(&["config", "--global", "gpg.program", &program]);
@@ -52,7 +52,7 @@ mod slow {
             let mut home = Home::new();
             if is_first {
                 // Of a run that was cancelled before its first commit there is a branch, and nothing on it.
-                home.has_a_forgery();
+                home.expect_forgery();
             }
             let (repo, _daemon, wait) = unanswered(&home, is_first);
             assert_eq!((wait.command.as_str(), wait.program.as_deref()), ("commit-tree", Some("gpg")));

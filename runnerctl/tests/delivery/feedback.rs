@@ -4,17 +4,17 @@ use protocol::error::{ErrorData, ErrorKind};
 use serde_json::json;
 
 use crate::fake::text;
-use crate::stage::{Stage, open_request};
+use crate::stage::{DeliveryStage, open_request};
 
 #[test]
 fn failed_checks_and_comments_become_a_note() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     stage.says("list", &open_request(""));
     stage.says("view", include_str!("../forges/gh-pr-view.json"));
     stage.says("comments", include_str!("../forges/gh-api-comments.json"));
     stage.says("log", include_str!("../forges/gh-run-log-failed.txt"));
     let reply = json!({"told": 6, "known": 0, "left": 0, "text": "Feedback on …\n", "change": null});
-    let stage = Stage { daemon: stage.daemon.answers("delivery.feedback", reply), ..stage };
+    let stage = DeliveryStage { daemon: stage.daemon.answers("delivery.feedback", reply), ..stage };
     insta::assert_snapshot!(text(&stage.deliver(&["--feedback"])), @r"
     6 new pieces of feedback
     2 pieces of feedback of people without a say in the repository left out; --anyone takes them
@@ -40,12 +40,12 @@ fn failed_checks_and_comments_become_a_note() {
 
 #[test]
 fn a_log_that_is_gone_keeps_nothing_from_being_told() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     stage.says("list", &open_request(""));
     stage.says("view", include_str!("../forges/gh-pr-view.json"));
     stage.says("comments", "[]");
     let reply = json!({"told": 4, "known": 0, "left": 0, "text": "Feedback on …\n", "change": null});
-    let stage = Stage { daemon: stage.daemon.answers("delivery.feedback", reply), ..stage };
+    let stage = DeliveryStage { daemon: stage.daemon.answers("delivery.feedback", reply), ..stage };
     assert_eq!(stage.deliver(&["--feedback"]).status.code(), Some(0));
     let asked = &stage.daemon.asked("delivery.feedback")[0];
     assert_eq!((&asked["items"][0]["kind"], asked["items"][0].get("log")), (&json!("check"), None));
@@ -53,7 +53,7 @@ fn a_log_that_is_gone_keeps_nothing_from_being_told() {
 
 #[test]
 fn the_logs_of_failed_jobs_are_read_from_gitlab_too() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     stage.git(&["remote", "set-url", "origin", "ssh://git@gitlab.com/o/r.git"]);
     stage.program("glab", GLAB);
     for (name, answer) in [
@@ -65,7 +65,7 @@ fn the_logs_of_failed_jobs_are_read_from_gitlab_too() {
         stage.says(name, answer);
     }
     let reply = json!({"told": 3, "known": 0, "left": 0, "text": "Feedback on …\n", "change": null});
-    let stage = Stage { daemon: stage.daemon.answers("delivery.feedback", reply), ..stage };
+    let stage = DeliveryStage { daemon: stage.daemon.answers("delivery.feedback", reply), ..stage };
     let output = stage.deliver(&["--feedback"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let asked = &stage.daemon.asked("delivery.feedback")[0];
@@ -92,12 +92,12 @@ esac
 
 #[test]
 fn where_no_session_would_read_a_note_feedback_becomes_the_next_goal() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     stage.says("list", &open_request(""));
     stage.says("view", r#"{"comments": [], "reviews": [], "statusCheckRollup": null}"#);
     stage.says("comments", "[]");
     let over = ErrorData::new(ErrorKind::WrongState, "the run is completed: no session would read the note");
-    let stage = Stage { daemon: stage.daemon.refuses("delivery.feedback", over), ..stage };
+    let stage = DeliveryStage { daemon: stage.daemon.refuses("delivery.feedback", over), ..stage };
     insta::assert_snapshot!(text(&stage.deliver(&["--feedback"])), @r"
     --- stderr
     error: the run is completed: no session would read the note

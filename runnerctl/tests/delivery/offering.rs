@@ -5,11 +5,11 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::fake::text;
-use crate::stage::{Stage, described, landed, own};
+use crate::stage::{DeliveryStage, described, landed, own};
 
 #[test]
 fn without_a_program_it_is_told_what_to_open() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     fs::remove_file(stage.path("bin/gh")).expect("gh is gone");
     let output = text(&stage.deliver(&[])).replace(&stage.tip()[..8], "<tip>");
     insta::assert_snapshot!(output, @r"
@@ -29,7 +29,7 @@ fn without_a_program_it_is_told_what_to_open() {
 fn a_program_of_the_persons_reads_what_is_offered_and_says_where() {
     let mut described = described();
     described["command"] = json!(["own", "two words"]);
-    let stage = Stage::with(described, landed("landed"));
+    let stage = DeliveryStage::with(described, landed("landed"));
     stage.program(
         "own",
         "#!/bin/sh\necho \"$1\" > \"$FORGE/told\"; cat >> \"$FORGE/told\"; echo done; echo https://forge/5\n",
@@ -46,7 +46,7 @@ fn a_program_of_the_persons_reads_what_is_offered_and_says_where() {
 
 #[test]
 fn a_look_contacts_nobody() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     insta::assert_snapshot!(text(&stage.deliver(&["--dry-run", "--base", "main"])), @r"
     run port would be deliver/port at origin for main
       22222222 The schema

@@ -11,11 +11,11 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use crate::fake::text;
-use crate::stage::{SSH, Stage, open_request, own};
+use crate::stage::{SSH, DeliveryStage, open_request, own};
 
 #[test]
 fn a_branch_is_pushed_and_offered_as_a_draft() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     let output = stage.deliver(&[]);
     insta::assert_snapshot!(text(&output).replace(&stage.tip()[..8], "<tip>"), @r"
     run port is deliver/port at origin for main
@@ -62,7 +62,7 @@ fn a_branch_is_pushed_and_offered_as_a_draft() {
 
 #[test]
 fn the_same_command_again_pushes_what_is_new_and_keeps_what_people_wrote() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     stage.deliver(&[]);
     stage.says("list", &open_request(&format!("Closes #4\n\n{}\nSeen by Bob.", own("old"))));
     let output = stage.deliver(&["--ready"]);
@@ -83,7 +83,7 @@ fn the_same_command_again_pushes_what_is_new_and_keeps_what_people_wrote() {
 }
 
 /// Gives the remote another address to fetch from, where `deliver/port` is one that nobody delivered.
-fn fetched_elsewhere(stage: &Stage) {
+fn fetched_elsewhere(stage: &DeliveryStage) {
     stage.git(&["clone", "-q", "--bare", ".", "../upstream.git"]);
     stage.git(&["remote", "set-url", "--push", "origin", "ssh://git@github.com/o/r.git"]);
     stage.git(&["remote", "set-url", "origin", "../upstream.git"]);
@@ -92,7 +92,7 @@ fn fetched_elsewhere(stage: &Stage) {
 
 #[test]
 fn what_is_pushed_to_is_what_is_looked_at_where_a_remote_is_fetched_from_elsewhere() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     fetched_elsewhere(&stage);
     let output = stage.deliver(&[]);
     assert!(text(&output).contains("pushed ") && text(&output).contains("/o/r/pull/5"), "{}", text(&output));
@@ -117,7 +117,7 @@ fn what_is_pushed_to_is_what_is_looked_at_where_a_remote_is_fetched_from_elsewhe
 
 #[test]
 fn an_address_that_is_rewritten_for_pushes_is_the_one_that_counts() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     stage.git(&["remote", "set-url", "origin", "https://forge.invalid/o/r.git"]);
     stage.git(&["config", "url.ssh://git@github.com/.pushInsteadOf", "https://forge.invalid/"]);
     // What it is rewritten to is not rewritten once more.
@@ -129,7 +129,7 @@ fn an_address_that_is_rewritten_for_pushes_is_the_one_that_counts() {
 
 #[test]
 fn a_remote_with_several_addresses_to_push_to_is_refused() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     for address in ["ssh://git@github.com/o/r.git", "../other.git"] {
         stage.git(&["remote", "set-url", "--push", "--add", "origin", address]);
     }
@@ -145,7 +145,7 @@ fn a_remote_with_several_addresses_to_push_to_is_refused() {
 
 #[test]
 fn what_a_push_leaves_running_holds_nobody_up() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     let gate = stage.path("forge/connection");
     assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs").success());
     // As `ssh` with a connection that it keeps: it has the streams of whoever has started it.
@@ -159,7 +159,7 @@ fn what_a_push_leaves_running_holds_nobody_up() {
 
 #[test]
 fn row_110_a_delivery_that_was_killed_before_its_request_is_brought_to_its_end() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     let gate = stage.path("forge/gate");
     let made = Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs");
     assert!(made.success());
@@ -176,7 +176,7 @@ fn row_110_a_delivery_that_was_killed_before_its_request_is_brought_to_its_end()
 }
 
 /// The folders that deliveries have made and not taken away.
-fn desks(stage: &Stage) -> Vec<PathBuf> {
+fn desks(stage: &DeliveryStage) -> Vec<PathBuf> {
     let entries = fs::read_dir(stage.folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
     entries.filter(|path| path.display().to_string().contains("/runnerctl-deliver-")).collect()
 }
@@ -184,7 +184,7 @@ fn desks(stage: &Stage) -> Vec<PathBuf> {
 #[test]
 fn a_push_ends_with_the_delivery_that_is_ended_and_its_folder_goes() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
-        let stage = Stage::new();
+        let stage = DeliveryStage::new();
         let gate = stage.path("forge/connection");
         assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo runs").success());
         // A remote that takes everything and says nothing, until its client is gone.
@@ -211,7 +211,7 @@ fn a_push_ends_with_the_delivery_that_is_ended_and_its_folder_goes() {
 
 #[test]
 fn commits_of_others_are_taken_in_and_never_overwritten() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     stage.deliver(&[]);
     stage.git(&["clone", "-q", "-b", "deliver/port", "../remote.git", "../colleague"]);
     stage.git_in("colleague", &["commit", "-q", "--allow-empty", "-m", "Fix a typo"]);

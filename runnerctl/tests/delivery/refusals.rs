@@ -5,12 +5,12 @@ use std::fs;
 use serde_json::json;
 
 use crate::fake::text;
-use crate::stage::{Stage, described, landed, open_request};
+use crate::stage::{DeliveryStage, described, landed, open_request};
 
 #[test]
 fn a_branch_that_leaves_no_room_at_the_remote_refuses_before_anything_is_landed() {
     for standing in ["deliver", "deliver/port/fix"] {
-        let stage = Stage::new();
+        let stage = DeliveryStage::new();
         stage.git_in("remote.git", &["branch", standing, "main"]);
         stage.git_in("remote.git", &["pack-refs", "--all"]);
         assert!(text(&stage.deliver(&["--dry-run", "--base", "main"])).contains("exit 0"), "nobody was asked yet");
@@ -29,7 +29,7 @@ fn a_branch_that_leaves_no_room_at_the_remote_refuses_before_anything_is_landed(
 
 #[test]
 fn nothing_is_pushed_where_it_could_not_be_offered() {
-    let stage = Stage::new();
+    let stage = DeliveryStage::new();
     stage.says("no-login", "");
     insta::assert_snapshot!(text(&stage.deliver(&[])), @r"
     --- stderr
@@ -64,7 +64,7 @@ fn nothing_is_pushed_where_it_could_not_be_offered() {
 fn while_a_session_could_write_gits_configuration_nothing_is_pushed() {
     let mut described = described();
     described["at_work"] = json!("other");
-    let stage = Stage::with(described, landed("landed"));
+    let stage = DeliveryStage::with(described, landed("landed"));
     insta::assert_snapshot!(text(&stage.deliver(&[])), @r"
     --- stderr
     error: run other is at work in this repository, and what its session writes could direct git elsewhere: nothing was pushed
@@ -84,7 +84,7 @@ fn while_a_session_could_write_gits_configuration_nothing_is_pushed() {
 
 #[test]
 fn a_run_that_was_taken_is_not_pushed_again() {
-    let stage = Stage::with(described(), landed("already_landed"));
+    let stage = DeliveryStage::with(described(), landed("already_landed"));
     stage.says("list", &open_request("").replace("OPEN", "MERGED"));
     let output = text(&stage.deliver(&[]));
     assert!(output.contains("the pull request was taken before: https://github.com/o/r/pull/5"), "{output}");
@@ -96,7 +96,7 @@ fn what_does_not_fit_is_refused_in_the_words_of_landing() {
     let mut landed = landed("left_out");
     landed["runs"][0]["refusal"] =
         json!({"message": "leaf root.2 conflicts in a.txt", "hint": "runnerctl land port --resolve"});
-    let stage = Stage::with(described(), landed);
+    let stage = DeliveryStage::with(described(), landed);
     insta::assert_snapshot!(text(&stage.deliver(&[])), @r"
     --- stderr
     error: leaf root.2 conflicts in a.txt

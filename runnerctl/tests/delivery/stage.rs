@@ -27,12 +27,12 @@ esac
 pub(crate) const SSH: &str = "#!/bin/sh\nfor last; do :; done\nexec ${last%% *} \"$REMOTE\"\n";
 
 /// A repository whose run has landed on `deliver/port`, its remote, and its forge.
-pub(crate) struct Stage {
+pub(crate) struct DeliveryStage {
     pub(crate) folder: TempDir,
     pub(crate) daemon: FakeDaemon,
 }
 
-impl Stage {
+impl DeliveryStage {
     pub(crate) fn new() -> Self {
         Self::with(described(), landed("landed"))
     }

@@ -8,11 +8,11 @@ use nix::sys::signal::Signal;
 
 use runner_testkit::Config;
 
-use crate::kit::{Driver, Remote, WRITES};
+use crate::kit::{DriverProcess, TestRemote, WRITES};
 
 #[test]
 fn a_run_is_driven_to_its_end_and_a_second_driver_of_it_has_nothing_to_do() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     remote.start(("7", 0)).exits(0);
     let subjects = remote.subjects();
@@ -29,7 +29,7 @@ fn a_run_is_driven_to_its_end_and_a_second_driver_of_it_has_nothing_to_do() {
 
 #[test]
 fn what_is_cut_off_a_remote_is_missed_by_who_has_kept_its_tips() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     let log = remote.home.path().join("tips").display().to_string();
     let refused = remote.start_with(("7", 0), &["-m", "Do it.", "--tip-log", &log]).exits(1);
@@ -55,7 +55,7 @@ fn what_is_cut_off_a_remote_is_missed_by_who_has_kept_its_tips() {
 
 #[test]
 fn records_outlive_the_job_where_they_are_wanted() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     remote.repo.script().step(1, "echo one >&2; answer retry 'Not yet.'").always(WRITES);
     let folder = remote.home.path().join("records");
     let kept = folder.display().to_string();
@@ -74,11 +74,11 @@ fn records_outlive_the_job_where_they_are_wanted() {
 
 #[test]
 fn a_bare_repository_is_the_remote_itself_wherever_it_was_cloned_from() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     let mut command = remote.home.command("runnerd");
     command.arg("drive").arg(&remote.bare).args(["--run", "x", "-m", "Do it.", "--yes"]);
-    let said = Driver::spawn(command).exits(0);
+    let said = DriverProcess::spawn(command).exits(0);
     assert!(said.contains(&format!("driving run x at {} as host/", remote.bare.display())), "{said}");
     assert_eq!(remote.subjects().last().map(String::as_str), Some("release run x"));
     assert_eq!(remote.repo.git(&["branch", "--list", "runner/*"]), "");
@@ -86,7 +86,7 @@ fn a_bare_repository_is_the_remote_itself_wherever_it_was_cloned_from() {
 
 #[test]
 fn a_run_is_begun_alone_and_goes_on_wherever_it_is_driven() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     let begin = ["-m", "Do it.", "--start-only"];
     let said = remote.start_with(("7", 0), &begin).exits(0);
@@ -105,9 +105,9 @@ fn a_run_is_begun_alone_and_goes_on_wherever_it_is_driven() {
 
 #[test]
 fn a_run_is_begun_where_the_programs_of_its_project_are_not() {
-    let remote = Remote::new();
-    let missing = Config::new(&[&remote.repo.script().agent()], &["no-such-guard"]);
-    remote.repo.configure(&missing).git(&["push", "--quiet", &remote.url(), "main"]);
+    let remote = TestRemote::new();
+    let missing = Config::new(&[&remote.repo.script().agent_program()], &["no-such-guard"]);
+    remote.repo.commit_config(&missing).git(&["push", "--quiet", &remote.url(), "main"]);
     remote.start_with(("7", 0), &["-m", "Do it.", "--start-only"]).exits(0);
     assert_eq!(remote.subjects(), ["start run x", "release run x"]);
     let said = remote.start_with(("8", 0), &[]).exits(6);
@@ -116,7 +116,7 @@ fn a_run_is_begun_where_the_programs_of_its_project_are_not() {
 
 #[test]
 fn a_remote_by_a_relative_path_is_the_same_one_in_every_folder_of_the_work_tree() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let below = remote.repo.path().strip_prefix(remote.home.path()).expect("it is in the home").components().count();
     remote.repo.git(&["remote", "add", "origin", &("../".repeat(below) + "remote.git")]);
     let folder = remote.repo.path().join("deep/down");
@@ -125,27 +125,27 @@ fn a_remote_by_a_relative_path_is_the_same_one_in_every_folder_of_the_work_tree(
     for place in [remote.repo.path(), folder.as_path()] {
         let mut command = remote.home.command("runnerd");
         command.current_dir(place).args(["drive", ".", "--run", "x", "--start-only", "--dry-run"]);
-        assert_eq!(Driver::spawn(command).exits(0), format!("{}\n", bare.display()));
+        assert_eq!(DriverProcess::spawn(command).exits(0), format!("{}\n", bare.display()));
     }
     assert_eq!(remote.git(&["branch", "--list", "runner/*"]), "");
 }
 
 #[test]
 fn a_run_is_not_begun_for_a_job_that_would_have_to_be_told_a_password() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let mut command = remote.home.command("runnerd");
     command.args(["drive", "https://me:secret@localhost/x.git", "--run", "x", "-m", "Do it.", "--start-only"]);
-    let said = Driver::spawn(command).exits(6);
+    let said = DriverProcess::spawn(command).exits(6);
     assert!(said.contains("holds a password") && !said.contains("secret"), "{said}");
 }
 
 #[test]
 fn a_driver_that_is_told_to_end_commits_and_releases_and_another_one_goes_on() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, "echo half > half.txt; gate work").always(WRITES);
     let driver = remote.start(("7", 0));
-    gate.reached();
+    gate.wait_reached();
     driver.signal(Signal::SIGTERM);
     driver.exits(75);
     let subjects = remote.subjects();
@@ -160,11 +160,11 @@ fn a_driver_that_is_told_to_end_commits_and_releases_and_another_one_goes_on() {
 
 #[test]
 fn after_a_kill_the_next_attempt_goes_on_from_what_was_published() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, "echo lost > lost.txt; gate work").always(WRITES);
     let driver = remote.start(("7", 0));
-    gate.reached();
+    gate.wait_reached();
     driver.signal(Signal::SIGKILL);
     driver.exits(-1);
     assert_eq!(remote.subjects().first().map(String::as_str), Some("start run x"));
@@ -176,13 +176,13 @@ fn after_a_kill_the_next_attempt_goes_on_from_what_was_published() {
 
 #[test]
 fn what_a_killed_driver_has_left_in_a_kept_work_tree_is_put_aside() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, "echo lost > lost.txt; gate work").always(WRITES);
     let work = remote.home.path().join("kept");
     let options = ["-m", "Do it.", "--work", work.to_str().expect("a path is text")];
     let driver = remote.start_with(("7", 0), &options);
-    gate.reached();
+    gate.wait_reached();
     driver.signal(Signal::SIGKILL);
     driver.exits(-1);
     remote.start_with(("7", 1), &options).exits(0);
@@ -195,15 +195,15 @@ fn what_a_killed_driver_has_left_in_a_kept_work_tree_is_put_aside() {
 
 /// A remote that counts the bytes that it sends, with a file that does not get smaller; a run of it was interrupted in a work
 /// tree that is kept, and a person has committed upon its branch since.
-struct Counted {
-    remote: Remote,
+struct CountingRemote {
+    remote: TestRemote,
     sizes: PathBuf,
     work: PathBuf,
 }
 
-impl Counted {
+impl CountingRemote {
     fn new() -> Self {
-        let remote = Remote::new();
+        let remote = TestRemote::new();
         let numbers = (0_u64..200_000).map(|n| format!("{:x}\n", n.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
         remote.repo.write("large.txt", &numbers.collect::<String>()).commit("Add a large file");
         remote.repo.git(&["push", "--quiet", &remote.url(), "HEAD:main"]);
@@ -219,7 +219,7 @@ impl Counted {
         let gate = counted.remote.repo.script().gate("work");
         counted.remote.repo.script().step(1, "gate work").always(WRITES);
         let driver = counted.start(0);
-        gate.reached();
+        gate.wait_reached();
         driver.signal(Signal::SIGTERM);
         driver.exits(75);
         counted.remote.commit_as_person(|old| format!("{old}More.\n"), "README.md");
@@ -227,7 +227,7 @@ impl Counted {
         counted
     }
 
-    fn start(&self, attempt: u32) -> Driver {
+    fn start(&self, attempt: u32) -> DriverProcess {
         let work = self.work.to_str().expect("a path is text");
         self.remote.start_with(("7", attempt), &["-m", "Do it.", "--work", work])
     }
@@ -241,7 +241,7 @@ impl Counted {
 
 #[test]
 fn what_a_kept_work_tree_has_is_not_sent_again() {
-    let counted = Counted::new();
+    let counted = CountingRemote::new();
     counted.start(1).exits(0);
     assert!(counted.sent() < 100_000, "{} bytes were sent", counted.sent());
     counted.remote.is_sound();
@@ -249,7 +249,7 @@ fn what_a_kept_work_tree_has_is_not_sent_again() {
 
 #[test]
 fn what_a_kept_work_tree_has_lost_is_sent_again() {
-    let counted = Counted::new();
+    let counted = CountingRemote::new();
     let id = counted.remote.git(&["rev-parse", "main:large.txt"]);
     let object = counted.work.join(".git/objects").join(&id[..2]).join(&id[2..]);
     fs::remove_file(&object).expect("it is there by itself");
@@ -260,7 +260,7 @@ fn what_a_kept_work_tree_has_lost_is_sent_again() {
 
 #[test]
 fn neither_a_branch_nor_a_goal_is_refused() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let said = remote.start_with(("7", 0), &[]).exits(6);
     assert!(said.contains("has no run x, and no goal for a new one was given"), "{said}");
     assert_eq!(remote.git(&["for-each-ref", "refs/heads/runner"]), "");
@@ -269,14 +269,14 @@ fn neither_a_branch_nor_a_goal_is_refused() {
 
 #[test]
 fn what_a_driver_has_committed_and_not_published_is_put_aside_in_a_kept_work_tree() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, "gate work").always(WRITES);
     let work = remote.home.path().join("kept");
     let options = ["-m", "Do it.", "--work", work.to_str().expect("a path is text")];
     let hook = remote.hook("pre-receive", "exit 1");
     let driver = remote.start_with(("7", 0), &options);
-    gate.reached();
+    gate.wait_reached();
     driver.signal(Signal::SIGKILL);
     driver.exits(-1);
     fs::remove_file(hook).expect("it is there");
@@ -288,7 +288,7 @@ fn what_a_driver_has_committed_and_not_published_is_put_aside_in_a_kept_work_tre
 
 #[test]
 fn settings_that_a_session_has_left_in_a_kept_work_tree_run_nothing() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     let mark = remote.home.path().join("mark").display().to_string();
     let plants = format!(
@@ -299,7 +299,7 @@ fn settings_that_a_session_has_left_in_a_kept_work_tree_run_nothing() {
     let work = remote.home.path().join("kept");
     let options = ["-m", "Do it.", "--work", work.to_str().expect("a path is text")];
     let driver = remote.start_with(("7", 0), &options);
-    gate.reached();
+    gate.wait_reached();
     driver.signal(Signal::SIGKILL);
     driver.exits(-1);
     remote.start_with(("7", 1), &options).exits(0);
@@ -309,7 +309,7 @@ fn settings_that_a_session_has_left_in_a_kept_work_tree_run_nothing() {
 
 #[test]
 fn where_commits_are_signed_claims_and_releases_are_too() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     remote.home.install("signer", "#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\necho 'a signature'\n");
     let signer = remote.home.path().join("bin/signer");
     remote.repo.git(&["config", "--global", "gpg.program", signer.to_str().expect("a path is text")]);
@@ -319,7 +319,7 @@ fn where_commits_are_signed_claims_and_releases_are_too() {
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, "gate work").always(WRITES);
     let driver = remote.start(("7", 0));
-    gate.reached();
+    gate.wait_reached();
     driver.signal(Signal::SIGTERM);
     driver.exits(75);
     remote.start_with(("8", 0), &[]).exits(0);
@@ -333,7 +333,7 @@ fn where_commits_are_signed_claims_and_releases_are_too() {
 
 #[test]
 fn a_folder_that_no_driver_has_made_is_left_alone() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let theirs = remote.repo.path().to_str().expect("a path is text");
     remote.repo.write("unsaved.txt", "mine");
     let said = remote.start_with(("7", 0), &["-m", "Do it.", "--work", theirs]).exits(6);
@@ -343,7 +343,7 @@ fn a_folder_that_no_driver_has_made_is_left_alone() {
 
 #[test]
 fn keys_that_the_engine_injects_are_given_to_sessions_and_written_nowhere() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let config = remote.repo.read(".runner/state/config.toml") + "\n[env]\nagent = [\"ACME_*\"]\n";
     remote.repo.write(".runner/state/config.toml", &config).commit("Name the keys");
     remote.repo.git(&["push", "--quiet", &remote.url(), "main"]);
@@ -351,8 +351,8 @@ fn keys_that_the_engine_injects_are_given_to_sessions_and_written_nowhere() {
     remote.repo.script().always(&format!("test \"$ACME_KEY\" = sesame-4711 || exit 3; gate work; {WRITES}"));
     let mut command = remote.command(("7", 0), &["-m", "Do it."]);
     command.env("ACME_KEY", "sesame-4711");
-    let driver = Driver::spawn(command);
-    gate.reached();
+    let driver = DriverProcess::spawn(command);
+    gate.wait_reached();
     let found = Command::new("grep").args(["-rlF", "sesame-4711"]).arg(remote.home.path().join("tmp")).output();
     let found = found.expect("grep runs");
     assert_eq!(String::from_utf8_lossy(&found.stdout), "");
@@ -363,7 +363,7 @@ fn keys_that_the_engine_injects_are_given_to_sessions_and_written_nowhere() {
 
 #[test]
 fn a_remote_that_is_away_or_takes_nothing_gives_the_job_back_until_it_does() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     let gone = remote.home.path().join("away.git");
     fs::rename(&remote.bare, &gone).expect("it can be moved");
@@ -383,7 +383,7 @@ fn a_remote_that_is_away_or_takes_nothing_gives_the_job_back_until_it_does() {
 
 #[test]
 fn a_push_that_the_remote_refuses_now_and_then_and_one_that_it_loses_are_made_again() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     remote.repo.script().step(1, "decompose 'Two parts.' One Two").always(WRITES);
     let count = "n=$(($(cat n 2>/dev/null || echo 0) + 1)); echo $n > n; ";
     remote.hook("pre-receive", &format!("{count} [ $((n % 3)) -ne 0 ]"));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::kit::{Driver, GATED, Remote, WRITES};
+use crate::kit::{DriverProcess, GATED, TestRemote, WRITES};
 
 /// A session that writes history anew, of which a reference keeps everything.
 const REWRITES: &str = "echo mine > mine.txt; git add mine.txt; git -c user.name=a -c user.email=a@e commit -q --amend -m Mine; \
@@ -12,7 +12,7 @@ const BRANCHES_ALONE: &str =
     "echo >> pushes\nwhile read -r _ _ name; do case $name in refs/heads/*) ;; *) exit 1 ;; esac; done";
 
 /// Drives a run of one session with this in its configuration; returns how many pushes the remote has seen.
-fn driven(publish: &str) -> (Remote, usize) {
+fn driven(publish: &str) -> (TestRemote, usize) {
     let remote = remote(publish);
     remote.repo.script().step(1, REWRITES).always(WRITES);
     remote.start(("7", 0)).exits(0);
@@ -21,10 +21,10 @@ fn driven(publish: &str) -> (Remote, usize) {
     (remote, pushes.lines().count())
 }
 
-fn remote(publish: &str) -> Remote {
-    let remote = Remote::new();
+fn remote(publish: &str) -> TestRemote {
+    let remote = TestRemote::new();
     let config = remote.repo.config().section(&format!("[publish]\n{publish}"));
-    remote.repo.configure(&config).git(&["push", "--quiet", &remote.url(), "main"]);
+    remote.repo.commit_config(&config).git(&["push", "--quiet", &remote.url(), "main"]);
     remote.hook("pre-receive", BRANCHES_ALONE);
     remote
 }
@@ -48,8 +48,8 @@ fn the_work_of_a_driver_that_was_overtaken_is_kept_as_a_branch() {
     let remote = remote("extras = \"branches\"");
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, GATED).always("echo other > other.txt; answer done 'Wrote other.txt.'");
-    let first: Driver = remote.start(("7", 0));
-    gate.reached();
+    let first: DriverProcess = remote.start(("7", 0));
+    gate.wait_reached();
     remote.start_with(("7", 1), &[]).exits(0);
     gate.open();
     assert!(first.exits(11).contains("refs/heads/runner-rescue/x/7.0"));
@@ -62,11 +62,11 @@ fn no_commit_may_be_unpublished_where_that_is_said() {
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, "gate work; answer retry 'More.'").always("answer retry 'More.'");
     let driver = remote.start_with(("7", 0), &["-m", "Do it.", "--max-wait", "1s"]);
-    gate.reached();
+    gate.wait_reached();
     let away = remote.home.path().join("away.git");
     fs::rename(&remote.bare, &away).expect("it can be moved");
     gate.open();
     assert!(driver.exits(75).contains("not before"));
     fs::rename(&away, &remote.bare).expect("it can be moved back");
-    assert_eq!(remote.repo.script().sessions(), 1, "no session without what was before it being published");
+    assert_eq!(remote.repo.script().session_count(), 1, "no session without what was before it being published");
 }

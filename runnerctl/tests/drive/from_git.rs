@@ -3,13 +3,13 @@
 use std::fs;
 use std::process::Command;
 
-use runner_testkit::Output;
+use runner_testkit::ProgramOutput;
 
-use crate::kit::{GATED, Remote, WRITES};
+use crate::kit::{GATED, TestRemote, WRITES};
 
 /// Asks about the runs of a remote; the daemon that answers is the command's own, and nothing is left of it.
 #[track_caller]
-fn ask(remote: &Remote, args: &[&str]) -> Output {
+fn ask(remote: &TestRemote, args: &[&str]) -> ProgramOutput {
     let url = remote.url();
     let said = remote.home.ctl(&[args, &["--remote", &url]].concat());
     let tmp = fs::read_dir(remote.home.path().join("tmp")).expect("the folder is there").flatten();
@@ -25,13 +25,13 @@ fn is_ours(path: &str) -> bool {
 #[test]
 fn a_run_is_seen_while_a_driver_has_it_and_when_it_is_done() {
     for parts in ["true", "false"] {
-        let remote = Remote::new();
+        let remote = TestRemote::new();
         remote.git(&["config", "uploadpack.allowFilter", parts]);
         let gate = remote.repo.script().gate("work");
         let split = "echo '- Which colour?' >> .runner/state/questions.md; decompose 'Two parts.' One Two";
         remote.repo.script().step(1, split).step(2, GATED).always(WRITES);
         let driver = remote.start(("4711", 0));
-        gate.reached();
+        gate.wait_reached();
 
         let all = ask(&remote, &["status", "--json"]).exits(0).json();
         let [run] = &all["runs"].as_array().expect("it is a list")[..] else { panic!("{all}") };
@@ -57,7 +57,7 @@ fn a_run_is_seen_while_a_driver_has_it_and_when_it_is_done() {
 
 #[test]
 fn what_is_not_there_or_not_told_is_said() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     assert!(ask(&remote, &["status"]).exits(1).stderr.contains("has no run"));
     remote.repo.script().always(WRITES);
     remote.start(("1", 0)).exits(0);
@@ -78,14 +78,14 @@ fn what_is_not_there_or_not_told_is_said() {
 
 #[test]
 fn an_interrupted_look_leaves_nothing() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     // A remote that never answers.
     let hang = remote.home.path().join("hang");
     fs::write(&hang, "#!/bin/sh\nexec sleep 60\n").expect("it can be written");
     Command::new("chmod").arg("+x").arg(&hang).status().expect("it can be made a program");
     let mut command = remote.home.command("runnerctl");
     command.args(["status", "--remote", "ssh://example.invalid/x.git"]).env("GIT_SSH_COMMAND", &hang);
-    let looking = crate::kit::Driver::spawn(command);
+    let looking = crate::kit::DriverProcess::spawn(command);
     let tmp = remote.home.path().join("tmp");
     let is_there =
         || fs::read_dir(&tmp).into_iter().flatten().flatten().any(|it| is_ours(&it.path().to_string_lossy()));

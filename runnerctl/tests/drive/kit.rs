@@ -15,18 +15,18 @@ pub(crate) const GATED: &str = "gate work; echo work > work.txt; answer done 'Wr
 pub(crate) const WRITES: &str = "echo work > work.txt; answer done 'Wrote work.txt.'";
 
 /// A bare repository that runs are published to, and the repository that it was made from.
-pub(crate) struct Remote {
+pub(crate) struct TestRemote {
     pub(crate) home: Home,
     pub(crate) repo: Repo,
     pub(crate) bare: PathBuf,
 }
 
 /// A driver that has been started.
-pub(crate) struct Driver {
+pub(crate) struct DriverProcess {
     child: Child,
 }
 
-impl Remote {
+impl TestRemote {
     /// Makes it, with a scripted project on `main`.
     pub(crate) fn new() -> Self {
         Self::of(Home::new())
@@ -34,7 +34,7 @@ impl Remote {
 
     /// Makes it in a home.
     pub(crate) fn of(home: Home) -> Self {
-        let repo = home.scripted("plain");
+        let repo = home.scripted_repo("plain");
         let bare = home.path().join("remote.git");
         repo.git(&["clone", "--quiet", "--bare", ".", bare.to_str().expect("a path is text")]);
         Self { home, repo, bare }
@@ -75,13 +75,13 @@ impl Remote {
     }
 
     /// Starts a driver that may begin the run.
-    pub(crate) fn start(&self, job: (&str, u32)) -> Driver {
+    pub(crate) fn start(&self, job: (&str, u32)) -> DriverProcess {
         self.start_with(job, &["-m", "Do it."])
     }
 
     /// Starts a driver.
-    pub(crate) fn start_with(&self, job: (&str, u32), options: &[&str]) -> Driver {
-        Driver::spawn(self.command(job, options))
+    pub(crate) fn start_with(&self, job: (&str, u32), options: &[&str]) -> DriverProcess {
+        DriverProcess::spawn(self.command(job, options))
     }
 
     /// Asserts that the branch is one line that the rules have made.
@@ -112,7 +112,7 @@ impl Remote {
     }
 }
 
-impl Driver {
+impl DriverProcess {
     /// Starts one that was prepared.
     pub(crate) fn spawn(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

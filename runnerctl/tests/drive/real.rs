@@ -9,18 +9,18 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use self::cluster::{Cluster, Site, USUAL, wait_until, without_addresses};
+use self::cluster::{SlurmCluster, ClusterSite, USUAL, wait_until, without_addresses};
 use crate::kit::{GATED, WRITES};
 
 const GOAL: &[&str] = &["-m", "Do it."];
 
 #[test]
 fn a_run_that_is_submitted_is_completed_and_a_second_job_of_it_finds_nothing_to_do() {
-    let cluster = Cluster::start(USUAL);
+    let cluster = SlurmCluster::start(USUAL);
     let gate = cluster.remote.repo.script().gate("work");
     cluster.remote.repo.script().step(1, GATED).always(WRITES);
     let job = cluster.submit(GOAL, &[]);
-    gate.reached();
+    gate.wait_reached();
     // Nothing but its name tells Slurm that it is the same run.
     let again = cluster.submit(&[], &[]);
     assert_eq!(cluster.job(&again).get("Reason"), "Dependency");
@@ -42,16 +42,16 @@ fn a_job_that_is_told_to_end_commits_is_put_back_and_goes_on() {
 
 #[test]
 fn a_site_that_puts_jobs_back_by_their_exit_code_has_the_same() {
-    put_back(Site { is_requeued_by_code: true, ..USUAL });
+    put_back(ClusterSite { is_requeued_by_code: true, ..USUAL });
 }
 
 /// Ends a driver as a preempted job is, and sees the next one go on.
-fn put_back(site: Site) {
-    let cluster = Cluster::start(site);
+fn put_back(site: ClusterSite) {
+    let cluster = SlurmCluster::start(site);
     let gate = cluster.remote.repo.script().gate("work");
     cluster.remote.repo.script().step(1, "echo half > half.txt; gate work").always(WRITES);
     let job = cluster.submit(GOAL, &[]);
-    gate.reached();
+    gate.wait_reached();
     cluster.says("scancel", &["--signal=TERM", "--batch", &job]);
     cluster.reaches(&job, "COMPLETED", 1);
     assert_eq!(cluster.remote.git(&["show", "runner/x:half.txt"]), "half");
@@ -63,11 +63,11 @@ fn put_back(site: Site) {
 
 #[test]
 fn a_driver_on_a_node_that_was_lost_is_overtaken_and_keeps_its_work_aside() {
-    let mut cluster = Cluster::start(USUAL);
+    let mut cluster = SlurmCluster::start(USUAL);
     let gate = cluster.remote.repo.script().gate("work");
     cluster.remote.repo.script().step(1, GATED).always("echo other > other.txt; answer done 'Wrote other.txt.'");
     let job = cluster.submit(GOAL, &[]);
-    gate.reached();
+    gate.wait_reached();
     let node = cluster.job(&job).get("NodeList").to_owned();
     cluster.lose(&node);
     let ended = cluster.reaches(&job, "COMPLETED", 1);
@@ -85,7 +85,7 @@ fn a_driver_on_a_node_that_was_lost_is_overtaken_and_keeps_its_work_aside() {
 
 #[test]
 fn of_two_jobs_of_one_run_one_drives_it() {
-    let cluster = Cluster::start(USUAL);
+    let cluster = SlurmCluster::start(USUAL);
     cluster.remote.repo.script().always(WRITES);
     let jobs = ["one", "two"].map(|name| cluster.submit(GOAL, &[&format!("--job-name={name}")]));
     wait_until("both are over", || {
@@ -100,7 +100,7 @@ fn of_two_jobs_of_one_run_one_drives_it() {
 
 #[test]
 fn neither_a_branch_nor_a_goal_is_refused_before_slurm_and_by_the_job() {
-    let cluster = Cluster::start(USUAL);
+    let cluster = SlurmCluster::start(USUAL);
     let refused = cluster.try_submit(&[], &[]);
     assert!(refused.exits(6).stderr.contains("has no run x, and no goal"), "{refused:?}");
     assert_eq!(cluster.says("squeue", &["--noheader"]), "");
@@ -116,11 +116,11 @@ fn neither_a_branch_nor_a_goal_is_refused_before_slurm_and_by_the_job() {
 
 #[test]
 fn a_remote_that_is_away_for_a_while_gets_everything_afterwards() {
-    let cluster = Cluster::start(USUAL);
+    let cluster = SlurmCluster::start(USUAL);
     let gate = cluster.remote.repo.script().gate("work");
     cluster.remote.repo.script().step(1, GATED).always(WRITES);
     let job = cluster.submit(GOAL, &[]);
-    gate.reached();
+    gate.wait_reached();
     let away = cluster.remote.home.path().join("away.git");
     fs::rename(&cluster.remote.bare, &away).expect("it can be moved");
     gate.open();
@@ -133,11 +133,11 @@ fn a_remote_that_is_away_for_a_while_gets_everything_afterwards() {
 
 #[test]
 fn after_everything_was_killed_the_job_goes_on_from_what_is_published() {
-    let cluster = Cluster::start(USUAL);
+    let cluster = SlurmCluster::start(USUAL);
     let gate = cluster.remote.repo.script().gate("work");
     cluster.remote.repo.script().step(1, "decompose 'Two parts.' One Two").step(2, "gate work").always(WRITES);
     let job = cluster.submit(GOAL, &[]);
-    gate.reached();
+    gate.wait_reached();
     let published = cluster.remote.git(&["rev-parse", "runner/x"]);
     cluster.kill_all();
     cluster.reaches(&job, "FAILED", 0);
@@ -149,7 +149,7 @@ fn after_everything_was_killed_the_job_goes_on_from_what_is_published() {
 
 #[test]
 fn a_usage_limit_gives_the_node_back_until_it_is_over() {
-    let cluster = Cluster::start(USUAL);
+    let cluster = SlurmCluster::start(USUAL);
     let until = jiff::Timestamp::now().round(jiff::Unit::Second).expect("it is a time") + Duration::from_hours(3);
     let limit = format!(r#"{{"error":{{"class":"unavailable","message":"usage limit","until":"{until}"}}}}"#);
     cluster.remote.repo.script().step(1, &format!("answer_json '{limit}'")).always(WRITES);
@@ -170,11 +170,11 @@ fn a_usage_limit_gives_the_node_back_until_it_is_over() {
 
 #[test]
 fn a_run_is_looked_at_and_steered_in_its_job() {
-    let cluster = Cluster::start(USUAL);
+    let cluster = SlurmCluster::start(USUAL);
     let gate = cluster.remote.repo.script().gate("work");
     cluster.remote.repo.script().step(1, "gate work; answer retry 'More.'").always(WRITES);
     let job = cluster.submit(GOAL, &[]);
-    gate.reached();
+    gate.wait_reached();
     let ctl = runner_testkit::binary("runnerctl").display().to_string();
     let within = |args: &[&str]| {
         let mut srun = without_addresses(cluster.command("srun"));

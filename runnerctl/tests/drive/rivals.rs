@@ -2,14 +2,14 @@
 
 use nix::sys::signal::Signal;
 
-use crate::kit::{Driver, GATED, Remote, WRITES};
+use crate::kit::{DriverProcess, GATED, TestRemote, WRITES};
 
 #[test]
 fn of_several_drivers_in_one_second_one_begins_the_run_and_the_others_leave_nothing() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     let drivers = ["7", "8", "9", "10", "11"].map(|job| remote.start((job, 0)));
-    let rivals = drivers.map(Driver::ended);
+    let rivals = drivers.map(DriverProcess::ended);
     // One that comes later may find the run at its end.
     assert!(rivals.iter().all(|(code, _)| [0, 11].contains(code)), "{rivals:?}");
     assert!(rivals.iter().any(|(code, _)| *code == 0), "{rivals:?}");
@@ -21,11 +21,11 @@ fn of_several_drivers_in_one_second_one_begins_the_run_and_the_others_leave_noth
 
 #[test]
 fn a_driver_that_was_overtaken_keeps_its_work_at_the_remote_and_ends() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, GATED).always("echo other > other.txt; answer done 'Wrote other.txt.'");
     let first = remote.start(("7", 0));
-    gate.reached();
+    gate.wait_reached();
     remote.start_with(("7", 1), &[]).exits(0);
     gate.open();
     let said = first.exits(11);
@@ -37,11 +37,11 @@ fn a_driver_that_was_overtaken_keeps_its_work_at_the_remote_and_ends() {
 
 #[test]
 fn upon_a_persons_commit_the_job_is_given_back_and_begins_from_it() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, GATED).always(WRITES);
     let driver = remote.start(("7", 0));
-    gate.reached();
+    gate.wait_reached();
     remote.commit_as_person(|_| "By hand.\n".to_owned(), "README.md");
     gate.open();
     driver.exits(75);
@@ -52,11 +52,11 @@ fn upon_a_persons_commit_the_job_is_given_back_and_begins_from_it() {
 
 #[test]
 fn a_claim_upon_what_a_person_may_not_do_hides_nothing() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, "decompose 'Two parts.' One Two").step(2, "gate work").always(WRITES);
     let driver = remote.start(("7", 0));
-    gate.reached();
+    gate.wait_reached();
     driver.signal(nix::sys::signal::Signal::SIGTERM);
     driver.exits(75);
     let pass_last = |tree: &str| {
@@ -73,7 +73,7 @@ fn a_claim_upon_what_a_person_may_not_do_hides_nothing() {
 
 #[test]
 fn a_release_that_changes_files_is_no_release() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
     remote.start(("7", 0)).exits(0);
     remote.is_sound();
@@ -89,11 +89,11 @@ fn a_release_that_changes_files_is_no_release() {
 
 #[test]
 fn a_driver_that_was_stopped_for_long_finds_that_another_one_went_on() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let gate = remote.repo.script().gate("work");
     remote.repo.script().step(1, GATED).always("echo other > other.txt; answer done 'Wrote other.txt.'");
     let first = remote.start(("7", 0));
-    gate.reached();
+    gate.wait_reached();
     first.signal(Signal::SIGSTOP);
     remote.start_with(("8", 0), &["--take-over"]).exits(0);
     gate.open();

@@ -4,17 +4,17 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 
-use runner_testkit::Output;
+use runner_testkit::ProgramOutput;
 
-use crate::kit::{Remote, WRITES};
+use crate::kit::{TestRemote, WRITES};
 
 /// A program in the place of an engine's, which keeps what it is given.
-struct Fake {
+struct FakeEngine {
     folder: PathBuf,
 }
 
-impl Fake {
-    fn new(remote: &Remote, name: &str, script: &str) -> Self {
+impl FakeEngine {
+    fn new(remote: &TestRemote, name: &str, script: &str) -> Self {
         let folder = remote.home.path().join("engine");
         fs::create_dir_all(&folder).expect("a folder can be made");
         let program = folder.join(name);
@@ -30,7 +30,7 @@ impl Fake {
 }
 
 /// Submits run `x` with an engine's program first in `PATH`.
-fn submit(remote: &Remote, engine: &Fake, args: &[&str]) -> Output {
+fn submit(remote: &TestRemote, engine: &FakeEngine, args: &[&str]) -> ProgramOutput {
     let path = remote.home.env().iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, path)| path);
     let path = format!("{}:{path}", engine.folder.display());
     let url = remote.url();
@@ -40,9 +40,9 @@ fn submit(remote: &Remote, engine: &Fake, args: &[&str]) -> Output {
 
 #[test]
 fn a_run_is_begun_at_the_remote_and_its_script_drives_it_to_the_end() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     remote.repo.script().always(WRITES);
-    let engine = Fake::new(&remote, "sbatch", "echo '4711;north'");
+    let engine = FakeEngine::new(&remote, "sbatch", "echo '4711;north'");
     let said = submit(&remote, &engine, &["--to", "slurm", "-m", "Do it.", "--yes", "--", "--partition=long"]);
     said.exits(0);
     assert!(said.stdout.contains("run x is job 4711 of slurm"), "{said:?}");
@@ -65,8 +65,8 @@ fn a_run_is_begun_at_the_remote_and_its_script_drives_it_to_the_end() {
 
 #[test]
 fn what_is_only_shown_is_neither_begun_nor_asked_for() {
-    let remote = Remote::new();
-    let engine = Fake::new(&remote, "sbatch", "echo 4711");
+    let remote = TestRemote::new();
+    let engine = FakeEngine::new(&remote, "sbatch", "echo 4711");
     let said = submit(&remote, &engine, &["--to", "slurm", "--print"]);
     said.exits(0);
     assert!(said.stdout.starts_with("#!/bin/bash\n") && said.stdout.contains(&remote.url()), "{said:?}");
@@ -75,8 +75,8 @@ fn what_is_only_shown_is_neither_begun_nor_asked_for() {
 
 #[test]
 fn nothing_is_submitted_that_was_not_confirmed_or_by_a_session() {
-    let remote = Remote::new();
-    let engine = Fake::new(&remote, "sbatch", "echo 4711");
+    let remote = TestRemote::new();
+    let engine = FakeEngine::new(&remote, "sbatch", "echo 4711");
     let said = submit(&remote, &engine, &["--to", "slurm", "-m", "Do it."]);
     said.exits(6);
     assert!(said.stderr.contains("it was not confirmed") && said.stderr.contains("--yes"), "{said:?}");
@@ -89,18 +89,18 @@ fn nothing_is_submitted_that_was_not_confirmed_or_by_a_session() {
 
 #[test]
 fn an_engine_that_refuses_is_missing_or_says_something_else_is_told_and_the_beginning_stays() {
-    let remote = Remote::new();
+    let remote = TestRemote::new();
     let args = ["--to", "slurm", "-m", "Do it.", "--yes"];
     for (script, words) in [
         ("echo 'Invalid partition' >&2; exit 1", ["handing job", "Invalid partition"]),
         ("echo Submitted.", ["did not say what it calls job", "squeue --name remote-x"]),
     ] {
-        let said = submit(&remote, &Fake::new(&remote, "sbatch", script), &args);
+        let said = submit(&remote, &FakeEngine::new(&remote, "sbatch", script), &args);
         said.exits(1);
         assert!(words.iter().all(|word| said.stderr.contains(word)), "{said:?}");
         assert_eq!(remote.subjects(), ["start run x", "release run x"]);
     }
-    let said = submit(&remote, &Fake::new(&remote, "other", ""), &["--to", "command", "--yes"]);
+    let said = submit(&remote, &FakeEngine::new(&remote, "other", ""), &["--to", "command", "--yes"]);
     said.exits(6);
     assert!(said.stderr.contains("[engine.command] submit"), "{said:?}");
     // Of the programs of this machine, which may have an engine of its own, only git is found.

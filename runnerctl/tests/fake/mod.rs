@@ -16,11 +16,11 @@ use tokio::net::UnixListener;
 use tokio::sync::watch;
 
 /// What a method answers.
-type Reply = Result<Value, ErrorData>;
+type MethodReply = Result<Value, ErrorData>;
 
 /// What the daemon does with each subscription: the events it sends, and the state of the run after them.
 #[derive(Clone)]
-pub(crate) struct Chapter {
+pub(crate) struct EventScript {
     /// The events.
     pub(crate) events: Vec<Value>,
     /// What `run.status` answers then.
@@ -29,17 +29,17 @@ pub(crate) struct Chapter {
     pub(crate) dies: bool,
 }
 
-struct State {
-    replies: HashMap<&'static str, Reply>,
+struct DaemonState {
+    replies: HashMap<&'static str, MethodReply>,
     asked: Vec<(&'static str, Value)>,
-    story: Vec<Chapter>,
+    story: Vec<EventScript>,
 }
 
 /// The daemon.
 pub(crate) struct FakeDaemon {
     _runtime: tokio::runtime::Runtime,
     folder: TempDir,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DaemonState>>,
 }
 
 const METHODS: [&str; 11] = [
@@ -71,7 +71,7 @@ impl FakeDaemon {
             ("daemon.handshake", Ok(handshake)),
             ("config.get", Ok(json!({"value": {}, "variables": []}))),
         ]);
-        let state = Arc::new(Mutex::new(State { replies, asked: Vec::new(), story: Vec::new() }));
+        let state = Arc::new(Mutex::new(DaemonState { replies, asked: Vec::new(), story: Vec::new() }));
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
         let listener = runtime.block_on(async { UnixListener::bind(&socket) }).expect("binds");
@@ -92,7 +92,7 @@ impl FakeDaemon {
     }
 
     /// Sets what subscribers see, a chapter each.
-    pub(crate) fn tells(self, story: Vec<Chapter>) -> Self {
+    pub(crate) fn tells(self, story: Vec<EventScript>) -> Self {
         self.state.lock().expect("not poisoned").story = story;
         self
     }
@@ -118,7 +118,7 @@ impl FakeDaemon {
 }
 
 /// Serves one life after the other on the same socket.
-async fn lives(listener: UnixListener, state: Arc<Mutex<State>>) {
+async fn lives(listener: UnixListener, state: Arc<Mutex<DaemonState>>) {
     loop {
         let (stop, handle) = stop_channel();
         let (death, mut dies) = watch::channel(false);
@@ -137,10 +137,10 @@ async fn lives(listener: UnixListener, state: Arc<Mutex<State>>) {
     }
 }
 
-fn methods(state: &Arc<Mutex<State>>, death: watch::Sender<bool>) -> RpcModule<Arc<Mutex<State>>> {
+fn methods(state: &Arc<Mutex<DaemonState>>, death: watch::Sender<bool>) -> RpcModule<Arc<Mutex<DaemonState>>> {
     let mut module = RpcModule::new(Arc::clone(state));
     for method in METHODS {
-        let answer = move |params: jsonrpsee::types::Params<'_>, state: &Arc<Mutex<State>>, _: &_| {
+        let answer = move |params: jsonrpsee::types::Params<'_>, state: &Arc<Mutex<DaemonState>>, _: &_| {
             let mut state = state.lock().expect("not poisoned");
             state.asked.push((method, params.parse().unwrap_or_default()));
             let reply = state.replies.get(method).cloned().unwrap_or_else(|| panic!("{method} was not expected"));
@@ -150,7 +150,7 @@ fn methods(state: &Arc<Mutex<State>>, death: watch::Sender<bool>) -> RpcModule<A
     }
     let subscribe = move |_: jsonrpsee::types::Params<'static>,
                           pending: jsonrpsee::PendingSubscriptionSink,
-                          state: Arc<Arc<Mutex<State>>>,
+                          state: Arc<Arc<Mutex<DaemonState>>>,
                           _| {
         let death = death.clone();
         async move {
@@ -173,7 +173,7 @@ fn methods(state: &Arc<Mutex<State>>, death: watch::Sender<bool>) -> RpcModule<A
     module
 }
 
-fn next_chapter(state: &Arc<Mutex<State>>) -> Option<Chapter> {
+fn next_chapter(state: &Arc<Mutex<DaemonState>>) -> Option<EventScript> {
     let mut state = state.lock().expect("not poisoned");
     (!state.story.is_empty()).then(|| state.story.remove(0))
 }

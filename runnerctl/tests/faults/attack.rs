@@ -6,23 +6,23 @@ use std::process::{Command, Stdio};
 
 use protocol::startup;
 use protocol::words::RunStatus;
-use runner_testkit::witness::verdicts;
-use runner_testkit::{Home, Receipt, Repo, binary};
+use runner_testkit::witness::list_verdicts;
+use runner_testkit::{Home, ReceiptCommit, Repo, binary};
 
 use crate::checks::assert_survived;
 
 /// A repository of a run of `iterations`.
 fn scripted(home: &Home, iterations: u32) -> Repo {
     let repo = home.repo("one");
-    repo.configure(&repo.config().top(&format!("max_iterations = {iterations}\nmax_attempts_default = 9")));
+    repo.commit_config(&repo.config().top(&format!("max_iterations = {iterations}\nmax_attempts_default = 9")));
     repo
 }
 
-fn run(home: &Home, repo: &Repo) -> runner_testkit::Output {
+fn run(home: &Home, repo: &Repo) -> runner_testkit::ProgramOutput {
     home.run(repo, &["-m", "Do it", "--id", "attacked"])
 }
 
-fn last(repo: &Repo) -> Receipt {
+fn last(repo: &Repo) -> ReceiptCommit {
     repo.receipts().pop().expect("an iteration was settled")
 }
 
@@ -149,7 +149,7 @@ fn row_88_records_of_past_iterations_decide_nothing() {
     );
     let _daemon = home.daemon();
     run(&home, &repo).exits(4);
-    assert_eq!(verdicts(&repo), ["Retry", "Retry"]);
+    assert_eq!(list_verdicts(&repo), ["Retry", "Retry"]);
     assert_eq!(repo.receipts()[0].body, "The first.");
     assert!(repo.script().prompt(2).contains("The first."));
     let listed = home.ctl_in(&repo, &["log"]);
@@ -191,7 +191,7 @@ fn row_89_task_tree_with_a_key_twice_is_not_taken() {
     );
     let _daemon = home.daemon();
     run(&home, &repo).exits(4);
-    assert_eq!(verdicts(&repo), ["Broken"]);
+    assert_eq!(list_verdicts(&repo), ["Broken"]);
     assert!(!repo.tree("HEAD").root.passes);
     assert_survived(&home, &repo, &["mine\n"]);
 }
@@ -205,7 +205,7 @@ fn row_90_guard_is_the_one_of_the_commit_and_not_of_the_work_tree() {
         .guard_always("echo 'FAIL: it is not'; exit 1");
     let _daemon = home.daemon();
     run(&home, &repo).exits(4);
-    assert_eq!(verdicts(&repo), ["RedGuard"]);
+    assert_eq!(list_verdicts(&repo), ["RedGuard"]);
     assert!(last(&repo).trailer("Runner-Reverted").unwrap_or_default().contains("config.toml"));
     assert!(repo.show("HEAD", ".runner/state/config.toml").contains("guard-one"));
     assert_survived(&home, &repo, &["mine\n"]);
@@ -216,7 +216,7 @@ fn row_91_guard_finds_no_secret_no_descriptor_and_no_signal_of_the_daemons() {
     let home = Home::new().export("ACME_TOKEN", "0123456789abcdef").export("LD_DEBUG_OUTPUT", "/nowhere");
     let repo = home.repo("one");
     let env = "[env]\nagent = [\"ACME_TOKEN\"]\nguard = [\"*\", \"!ACME_TOKEN\"]";
-    repo.configure(&repo.config().top("max_iterations = 1").section(env));
+    repo.commit_config(&repo.config().top("max_iterations = 1").section(env));
     let look = "env > \"$kit/WHO.env\"; ls -l /proc/$$/fd > \"$kit/WHO.fds\"; umask > \"$kit/WHO.umask\"\n\
         grep SigIgn /proc/$$/status > \"$kit/WHO.signals\"; tr '\\0' '\\n' 2>/dev/null > \"$kit/WHO.parent\" < /proc/$PPID/environ";
     repo.script()
@@ -264,8 +264,8 @@ fn row_92_claims_in_output_names_and_messages_change_nothing() {
     );
     let _daemon = home.daemon();
     run(&home, &repo).exits(4);
-    let receipts: Vec<Receipt> = repo.receipts().into_iter().filter(|receipt| !receipt.verdict().is_empty()).collect();
-    let verdicts: Vec<&str> = receipts.iter().map(Receipt::verdict).collect();
+    let receipts: Vec<ReceiptCommit> = repo.receipts().into_iter().filter(|receipt| !receipt.verdict().is_empty()).collect();
+    let verdicts: Vec<&str> = receipts.iter().map(ReceiptCommit::verdict).collect();
     assert_eq!(verdicts, ["Fault", "Retry"]);
     assert!(!repo.tree("HEAD").root.passes);
     assert_eq!(last(&repo).trailers.iter().filter(|(name, _)| name == "Runner-Verdict").count(), 1);
@@ -282,7 +282,7 @@ fn row_93_configuration_that_is_edited_while_it_runs_is_not_in_force() {
     repo.script().always(&format!("echo mine > mine.txt\n{edit}\nanswer retry 'Edited it.'"));
     let _daemon = home.daemon();
     run(&home, &repo).exits(4);
-    assert_eq!(verdicts(&repo), ["Retry", "Retry"]);
+    assert_eq!(list_verdicts(&repo), ["Retry", "Retry"]);
     assert!(last(&repo).trailer("Runner-Reverted").unwrap_or_default().contains("config.toml"));
     assert!(repo.show("HEAD", ".runner/state/config.toml").contains("max_iterations = 2"));
     assert_survived(&home, &repo, &["mine\n"]);
@@ -309,7 +309,7 @@ fn row_94_daemon_whose_binary_is_replaced_goes_on_with_the_one_that_runs() {
         ),
     );
     run(&home, &repo).exits(0);
-    assert_eq!(verdicts(&repo), ["Accepted"], "the guard was run by the image that runs");
+    assert_eq!(list_verdicts(&repo), ["Accepted"], "the guard was run by the image that runs");
     assert_eq!(fs::read_to_string(&program).expect("it is there"), "other\n");
     assert_survived_but_for(&home, &repo, daemon.id());
     nix::sys::signal::kill(pid(daemon.id()), nix::sys::signal::Signal::SIGTERM).expect("it can be ended");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner_testkit::witness::{assert_consistent, assert_kept};
-use runner_testkit::{Home, Output, Repo};
+use runner_testkit::{Home, ProgramOutput, Repo};
 
 /// Asserts what no fault may break: nothing that an iteration started is alive, history and bookkeeping agree, git finds
 /// no fault, and none of the pieces of work is lost.
@@ -20,7 +20,7 @@ pub(crate) fn assert_survived(home: &Home, repo: &Repo, work: &[&str]) {
 
 /// Asserts that a failed command says what a person needs: an exit code that is not 0, and each of the words.
 #[track_caller]
-pub(crate) fn assert_explains(output: &Output, words: &[&str]) {
+pub(crate) fn assert_explains(output: &ProgramOutput, words: &[&str]) {
     let said = format!("{}{}", output.stdout, output.stderr);
     assert_ne!(output.code, 0, "it claims success: {said}");
     for word in words {

@@ -9,7 +9,7 @@ const ROWS: u32 = 119;
 const FEWEST_TESTED: usize = 105;
 
 /// A line of the table.
-struct Line {
+struct TableRow {
     row: u32,
     place: String,
 }
@@ -22,7 +22,7 @@ fn every_row_is_a_test_in_the_place_that_the_document_names() {
     let untested: Vec<u32> = lines.iter().filter(|line| !line.is_tested()).map(|line| line.row).collect();
     let tested = lines.len() - untested.len();
     assert!(tested >= FEWEST_TESTED, "{tested} rows are tested; not these: {untested:?}");
-    let unexplained: Vec<&Line> = lines.iter().filter(|line| untested.contains(&line.row)).collect();
+    let unexplained: Vec<&TableRow> = lines.iter().filter(|line| untested.contains(&line.row)).collect();
     for line in unexplained {
         assert!(line.place.starts_with("not here: "), "row {} is no test, and `{}` is no reason", line.row, line.place);
     }
@@ -70,7 +70,7 @@ fn code() -> String {
     files.filter_map(|file| fs::read_to_string(file).ok()).collect()
 }
 
-impl Line {
+impl TableRow {
     /// Whether each place that it names before its remarks has a test of the row.
     fn is_tested(&self) -> bool {
         let places = self.place.split([';', ':']).next().filter(|first| first.contains('/'));
@@ -93,8 +93,8 @@ impl Line {
     }
 }
 
-fn table() -> Vec<Line> {
-    let rows = cells().filter_map(|cells| Some(Line { row: cells[0].parse().ok()?, place: cells[2].to_owned() }));
+fn table() -> Vec<TableRow> {
+    let rows = cells().filter_map(|cells| Some(TableRow { row: cells[0].parse().ok()?, place: cells[2].to_owned() }));
     rows.collect()
 }
 

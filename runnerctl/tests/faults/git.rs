@@ -6,8 +6,8 @@ use std::path::Path;
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::witness::{assert_kept, note, verdicts};
-use runner_testkit::{Gate, Home, Repo};
+use runner_testkit::witness::{assert_kept, print_figure, list_verdicts};
+use runner_testkit::{SessionGate, Home, Repo};
 
 use crate::checks::{assert_explains, assert_survived};
 
@@ -26,16 +26,16 @@ fn one(home: &Home, repo: &Repo, deed: &str) {
 fn stage() -> (Home, Repo) {
     let home = Home::new();
     let repo = home.repo("one");
-    repo.configure(&repo.config().top("max_iterations = 1"));
+    repo.commit_config(&repo.config().top("max_iterations = 1"));
     (home, repo)
 }
 
 /// Starts one iteration whose session leaves work, and returns the gate at which it then is.
-fn working(home: &Home, repo: &Repo) -> Gate {
+fn working(home: &Home, repo: &Repo) -> SessionGate {
     let gate = repo.script().gate("working");
     repo.script().step(1, "echo mine > mine.txt\ngate working\nanswer done 'Done.'");
     home.ctl_in(repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     gate
 }
 
@@ -48,7 +48,7 @@ fn row_71_locks_that_nobody_holds_do_not_stop_the_run() {
     let (home, repo) = stage();
     let _daemon = home.daemon();
     one(&home, &repo, "for lock in index HEAD packed-refs refs/heads/runner/x config; do : > .git/$lock.lock; done");
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_survived(&home, &repo, &["mine\n"]);
 }
 
@@ -66,7 +66,7 @@ fn row_71_lock_that_a_living_process_has_is_named_and_waited_for() {
     home.client().wait_until(repo.path(), is_named);
     drop(lock);
     home.client().wait_for(repo.path(), RunStatus::Completed);
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_survived(&home, &repo, &["mine\n"]);
 }
 
@@ -75,7 +75,7 @@ fn row_72_commits_of_the_agent_stay() {
     let (home, repo) = stage();
     let _daemon = home.daemon();
     one(&home, &repo, "git config user.name Agent; git add -A; git commit -q -m 'By the agent'");
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.git(&["log", "-1", "--format=%s", "HEAD^"]), "By the agent");
     assert_eq!(reverted(&repo), [".git/config"], "put back and said, and no breach");
     assert_eq!(repo.git(&["config", "user.name"]), "Kit");
@@ -98,7 +98,7 @@ fn comes_back(deed: &str) {
     let (home, repo) = stage();
     let _daemon = home.daemon();
     one(&home, &repo, &format!("git add -A; git commit -qm Mine; echo more > more.txt; {deed}"));
-    assert_eq!(verdicts(&repo), ["Broken"], "{deed}");
+    assert_eq!(list_verdicts(&repo), ["Broken"], "{deed}");
     assert_eq!(repo.git(&["branch", "--show-current"]), "runner/x");
     assert_survived(&home, &repo, &["mine\n", "more\n"]);
 }
@@ -129,7 +129,7 @@ fn row_76_garbage_collection_takes_nothing_that_the_runner_keeps() {
         &repo,
         &format!("git add -A; git commit -qm Mine; git reset -q --hard HEAD~1; {prune}; echo more > more.txt"),
     );
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_survived(&home, &repo, &["more\n"]);
 }
 
@@ -143,7 +143,7 @@ fn row_77_what_leads_git_elsewhere_is_put_back() {
         git config extensions.worktreeConfig true; git config --worktree core.bare true
         echo $kit/other/.git > .git/commondir";
     one(&home, &repo, deed);
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     let expected =
         [".git/commondir", ".git/config", ".git/config.worktree", ".git/objects/info/alternates"].map(str::to_owned);
     assert!(expected.iter().all(|name| reverted(&repo).contains(name)), "{:?}", reverted(&repo));
@@ -161,7 +161,7 @@ fn row_79_nothing_is_hidden_from_the_runner() {
         echo new1 > tracked.txt; echo new2 > assumed.txt; echo '*' > .git/info/exclude
         mkdir -p ~/config/git; echo '*' > ~/config/git/ignore; git config core.excludesFile ~/config/git/ignore";
     one(&home, &repo, deed);
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.show("HEAD", "mine.txt"), "mine");
     assert_eq!(repo.show("HEAD", "tracked.txt"), "new1");
     assert_eq!(repo.show("HEAD", "assumed.txt"), "new2");
@@ -177,7 +177,7 @@ fn row_80_nested_repository_is_no_silent_link() {
         &repo,
         "git init -q nested; echo inner > nested/inner.txt; git -C nested add -A; git -C nested commit -qm Inner",
     );
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert!(!repo.git(&["ls-tree", "-r", "HEAD"]).contains("commit "), "no link");
     assert_eq!(repo.run_state("HEAD").held_back, ["nested/"]);
     assert_survived(&home, &repo, &["mine\n", "inner\n"]);
@@ -206,7 +206,7 @@ fn row_83_names_that_git_does_not_take_do_not_keep_the_rest_out() {
         echo t > "$(printf 'tab\there')"; echo dash > ./-dash; echo colon > ':(exclude)x'; echo uni > 'sp ace/ünï'
         echo bytes > "$(printf 'by\377te')"; echo star > '*'"#;
     one(&home, &repo, deed);
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     home.ctl_in(&repo, &["status"]).exits(0);
     assert_survived(&home, &repo, &["mine\n", "line\n", "bytes\n", "star\n", "colon\n", "dash\n", "evil\n"]);
 }
@@ -218,7 +218,7 @@ fn row_84_special_files_and_loops_neither_hang_nor_keep_the_rest_out() {
     let deed = "mkfifo pipe; ln -s loop loop; ln -s . here; mkdir -p deep; ln -s .. deep/up; ln -s /dev/zero zero
         mkfifo .git/info/pipe; rm -f .git/info/exclude; mkfifo .git/info/exclude; mkfifo .git/hooks/pre-commit";
     one(&home, &repo, deed);
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     fs::remove_file(repo.path().join("pipe")).expect("the pipe is still there");
     assert_survived(&home, &repo, &["mine\n"]);
 }
@@ -234,7 +234,7 @@ fn row_84_special_files_in_the_place_of_committed_ones_count_as_their_removal() 
     repo.script().guard_always("rm -f pipe.txt; mkfifo pipe.txt");
     let socket = "import socket; socket.socket(socket.AF_UNIX).bind('socket.txt')";
     one(&home, &repo, &format!("rm watched.sh socket.txt; mkfifo watched.sh; python3 -c \"{socket}\""));
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     let files = repo.git(&["ls-tree", "--name-only", "HEAD"]);
     for name in ["watched.sh", "pipe.txt", "socket.txt"] {
         assert!(!files.contains(name) && !repo.path().join(name).exists(), "{name}: {files}");
@@ -247,7 +247,7 @@ fn row_85_size_is_looked_at_before_content() {
     let (home, repo) = stage();
     let _daemon = home.daemon();
     one(&home, &repo, "truncate -s 50G huge.bin; mkdir many; (cd many; seq 1 500 | xargs touch)");
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.run_state("HEAD").held_back, ["huge.bin"]);
     assert_eq!(repo.git(&["ls-tree", "-r", "--name-only", "HEAD", "many"]).lines().count(), 500);
     assert_survived(&home, &repo, &["mine\n"]);
@@ -262,7 +262,7 @@ fn row_84_pipes_where_git_reads_a_file_are_waited_for_by_nobody() {
         rm -f .git/packed-refs .git/index; mkfifo .git/packed-refs .git/index .git/refs/heads/pipe .git/commondir
         git init -q nested; rm nested/.git/HEAD nested/.git/config; mkfifo nested/.git/HEAD nested/.git/config";
     one(&home, &repo, deed);
-    assert_eq!(verdicts(&repo).len(), 1);
+    assert_eq!(list_verdicts(&repo).len(), 1);
     for name in [".gitignore", "sub/.gitattributes", ".git/index", ".git/commondir"] {
         assert!(reverted(&repo).iter().any(|reverted| reverted == name), "{name}: {:?}", reverted(&repo));
     }
@@ -290,7 +290,7 @@ fn row_82_repositories_of_every_kind_work_or_are_refused_at_the_start() {
             fs::remove_dir_all(&git).expect("a folder can be removed");
             repo.git(&["init", "-q", "--object-format=sha256"]);
         }
-        repo.configure(&repo.config().top("max_iterations = 1"));
+        repo.commit_config(&repo.config().top("max_iterations = 1"));
         match kind {
             "detached" => drop(repo.git(&["checkout", "-q", "--detach"])),
             "shallow" => {
@@ -304,7 +304,7 @@ fn row_82_repositories_of_every_kind_work_or_are_refused_at_the_start() {
         }
         let _daemon = home.daemon();
         one(&home, &repo, "true");
-        assert_eq!(verdicts(&repo), ["Accepted"], "{kind}");
+        assert_eq!(list_verdicts(&repo), ["Accepted"], "{kind}");
         home.assert_no_survivors();
         assert_kept(&repo, b"mine\n");
     }
@@ -383,9 +383,9 @@ exec strace -f -qq -o /dev/null $fault git "$@"
             gate.open();
             let run = home.client().wait_until(repo.path(), |run| run.summary.state != RunStatus::Running);
             fs::remove_file(&fault).expect("the fault was there");
-            note(&format!("{calls}, {what}: {:?}", run.summary.reason));
+            print_figure(&format!("{calls}, {what}: {:?}", run.summary.reason));
             home.client().wait_until(repo.path(), |run| run.summary.state.is_terminal());
-            assert_eq!(verdicts(&repo), ["Accepted"], "{calls}, {what}: {:#?}", repo.receipts());
+            assert_eq!(list_verdicts(&repo), ["Accepted"], "{calls}, {what}: {:#?}", repo.receipts());
             assert_survived(&home, &repo, &["mine\n"]);
         }
     }
@@ -395,7 +395,7 @@ exec strace -f -qq -o /dev/null $fault git "$@"
         let (home, repo) = stage();
         let _daemon = home.daemon();
         one(&home, &repo, "mkdir many; (cd many; seq 1 20000 | xargs touch); truncate -s 50G many/huge.bin");
-        assert_eq!(verdicts(&repo), ["Accepted"]);
+        assert_eq!(list_verdicts(&repo), ["Accepted"]);
         assert_eq!(repo.git(&["ls-tree", "-r", "--name-only", "HEAD", "many"]).lines().count(), 20_000);
         assert_eq!(repo.run_state("HEAD").held_back, ["many/huge.bin"]);
         assert_survived(&home, &repo, &["mine\n"]);

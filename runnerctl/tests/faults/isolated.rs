@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use runner_testkit::{Afflicted, Fault, Home};
+use runner_testkit::{FaultyDaemon, SystemFault, Home};
 
 use crate::disk::course::sampled;
 
@@ -27,8 +27,8 @@ const REMOVING: &str = "unlink,unlinkat,rmdir,rename,renameat,renameat2,fsync,fd
 /// of it is left.
 fn begin_and_die(at: u32) -> bool {
     let home = Home::new();
-    let repo = home.scripted("plain");
-    let dying = Afflicted::start(&home, &Fault::death(CALLS, at));
+    let repo = home.scripted_repo("plain");
+    let dying = FaultyDaemon::start(&home, &SystemFault::kill_at(CALLS, at));
     home.ctl_in(&repo, &["start", "--isolated", "--yes", "--queue-only", "--id", "tidy", "-m", "Do it."]);
     dying.stop();
     let _daemon = home.daemon();
@@ -55,12 +55,12 @@ fn row_107_daemon_that_dies_while_an_isolated_run_comes_to_be_leaves_it_whole_or
 /// Lets the daemon die at a call while it removes a run that is over, and returns whether it had to.
 fn remove_and_die(at: u32) -> bool {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().always("echo work > work.txt; answer done 'Done.'");
     let daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--isolated", "--yes", "--id", "tidy", "-m", "Do it.", "--wait"]).exits(0);
     drop(daemon);
-    let dying = Afflicted::start(&home, &Fault::death(REMOVING, at));
+    let dying = FaultyDaemon::start(&home, &SystemFault::kill_at(REMOVING, at));
     home.ctl_in(&repo, &["gc"]);
     let has_died = dying.stop() > 0;
     let _daemon = home.daemon();

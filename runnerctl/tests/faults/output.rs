@@ -5,8 +5,8 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 use protocol::meta::IterationMeta;
-use runner_testkit::witness::{note, verdicts};
-use runner_testkit::{Home, Output, Repo};
+use runner_testkit::witness::{print_figure, list_verdicts};
+use runner_testkit::{Home, ProgramOutput, Repo};
 
 use crate::checks::assert_survived;
 
@@ -14,20 +14,20 @@ use crate::checks::assert_survived;
 const ATTACK: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{7f}\u{202e}gnp\r\u{8}\u{0}";
 
 /// A run of one iteration.
-struct Once {
+struct SingleRun {
     home: Home,
     repo: Repo,
 }
 
-impl Once {
+impl SingleRun {
     fn new(step: &str) -> Self {
         let home = Home::new();
-        let repo = home.scripted("one");
+        let repo = home.scripted_repo("one");
         repo.script().step(1, &format!("echo mine > mine.txt\n{step}\nanswer done 'It is done.'"));
         Self { home, repo }
     }
 
-    fn run(&self) -> Output {
+    fn run(&self) -> ProgramOutput {
         self.home.run(&self.repo, &["-m", "Do it", "--id", "once"])
     }
 
@@ -53,7 +53,7 @@ impl Once {
 
     #[track_caller]
     fn assert_done(&self) {
-        assert_eq!(verdicts(&self.repo), ["Accepted"]);
+        assert_eq!(list_verdicts(&self.repo), ["Accepted"]);
         assert_survived(&self.home, &self.repo, &["mine\n"]);
     }
 }
@@ -66,7 +66,7 @@ fn peak_kib(pid: i32) -> u64 {
         line.trim().trim_end_matches(" kB").parse().expect("it is a number")
     };
     let (peak, program) = (kib("VmHWM:"), kib("RssFile:"));
-    note(&format!("peak {peak} KiB, of which the program has {program} KiB"));
+    print_figure(&format!("peak {peak} KiB, of which the program has {program} KiB"));
     peak - program
 }
 
@@ -75,7 +75,7 @@ const FLOOD: u64 = (64 << 20) + 5;
 
 /// Runs a session that prints a flood, which must take neither disk nor memory.
 fn withstands(flood: &str) {
-    let once = Once::new(flood);
+    let once = SingleRun::new(flood);
     let daemon = once.home.daemon();
     once.run().exits(0);
     once.assert_bounded(FLOOD);
@@ -101,7 +101,7 @@ fn row_38_endless_line_grows_nothing() {
 
 #[test]
 fn row_39_bytes_that_are_no_text_are_kept_and_shown_as_text() {
-    let once = Once::new("printf 'a\\000b\\377\\376 cut: \\303'");
+    let once = SingleRun::new("printf 'a\\000b\\377\\376 cut: \\303'");
     let _daemon = once.home.daemon();
     once.run().exits(0);
     assert_eq!(once.record("executor.log"), b"a\0b\xff\xfe cut: \xc3");
@@ -113,7 +113,7 @@ fn row_39_bytes_that_are_no_text_are_kept_and_shown_as_text() {
 
 #[test]
 fn row_40_both_streams_are_in_the_order_in_which_they_were_written() {
-    let once = Once::new("i=0; while [ $i -lt 2000 ]; do echo $i; echo $((i + 1)) >&2; i=$((i + 2)); done");
+    let once = SingleRun::new("i=0; while [ $i -lt 2000 ]; do echo $i; echo $((i + 1)) >&2; i=$((i + 2)); done");
     let _daemon = once.home.daemon();
     once.run().exits(0);
     let log = String::from_utf8(once.record("executor.log")).expect("it is text");
@@ -124,7 +124,7 @@ fn row_40_both_streams_are_in_the_order_in_which_they_were_written() {
 
 /// Asserts that what was printed holds nothing that a terminal obeys but the colours that the client sets.
 #[track_caller]
-fn assert_harmless(output: &Output) {
+fn assert_harmless(output: &ProgramOutput) {
     for text in [&output.stdout, &output.stderr] {
         let mut rest = text.as_str();
         while let Some(at) = rest.find(|c: char| c.is_control() && !matches!(c, '\n' | '\t') || c == '\u{202e}') {
@@ -138,7 +138,7 @@ fn assert_harmless(output: &Output) {
 
 #[test]
 fn row_41_nothing_that_an_agent_writes_anywhere_is_obeyed_by_a_terminal() {
-    let once = Once::new("");
+    let once = SingleRun::new("");
     let json = serde_json::to_string(ATTACK).expect("a string");
     let text = json.trim_matches('"');
     let (repo, script) = (&once.repo, once.repo.script());
@@ -185,7 +185,7 @@ fn row_41_nothing_that_an_agent_writes_anywhere_is_obeyed_by_a_terminal() {
 #[test]
 fn row_41_configuration_of_a_clone_is_shown_and_not_obeyed() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let json = serde_json::to_string(ATTACK.trim_end_matches('\0')).expect("a string");
     let clone = home.path().join("repos/clone");
     let config = repo.config().text();
@@ -229,7 +229,7 @@ fn deaf_subscriber(home: &Home) -> UnixStream {
 
 #[test]
 fn row_44_client_that_stops_reading_holds_nothing_up_and_costs_no_memory() {
-    let once = Once::new("head -c 67108864 /dev/zero; echo LAST");
+    let once = SingleRun::new("head -c 67108864 /dev/zero; echo LAST");
     let daemon = once.home.daemon();
     let _deaf: Vec<UnixStream> = (0..2).map(|_| deaf_subscriber(&once.home)).collect();
     once.run().exits(0);
@@ -244,9 +244,9 @@ fn row_44_client_that_stops_reading_holds_nothing_up_and_costs_no_memory() {
 mod slow {
     use std::time::{Duration, Instant};
 
-    use runner_testkit::witness::note;
+    use runner_testkit::witness::print_figure;
 
-    use super::{Once, peak_kib};
+    use super::{SingleRun, peak_kib};
 
     /// Bytes of a flood of 1 GiB, its last line included.
     const GIBIBYTE: u64 = (1 << 30) + 5;
@@ -258,11 +258,11 @@ mod slow {
 
     #[test]
     fn row_36_gibibyte_leaves_the_daemon_small_and_answering() {
-        let once = Once::new("gate flood; yes | head -c 1073741824; echo LAST");
+        let once = SingleRun::new("gate flood; yes | head -c 1073741824; echo LAST");
         let gate = once.repo.script().gate("flood");
         let daemon = once.home.daemon();
         once.home.ctl_in(&once.repo, &["start", "--yes", "-m", "Do it", "--id", "once"]).exits(0);
-        gate.reached();
+        gate.wait_reached();
         let client = once.home.client();
         let ask = || {
             let asked = Instant::now();
@@ -276,7 +276,7 @@ mod slow {
             busy.push(ask());
         }
         let (count, busy) = (busy.len(), median(busy));
-        note(&format!("status: idle {idle:?}, in the flood {busy:?} ({count} asked)"));
+        print_figure(&format!("status: idle {idle:?}, in the flood {busy:?} ({count} asked)"));
         assert!(busy < Duration::from_millis(50).max(20 * idle), "{busy:?} against {idle:?}");
         assert!(peak_kib(daemon.pid()) < 50 * 1024);
         once.assert_bounded(GIBIBYTE);

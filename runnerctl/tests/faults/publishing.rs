@@ -14,8 +14,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::view::{RunView, StopReason};
 use protocol::words::RunStatus;
-use runner_testkit::witness::{note, splitting};
-use runner_testkit::{Afflicted, Client, Daemon, Fault, Gate, Home, PATIENCE, Repo};
+use runner_testkit::witness::{print_figure, splitting_repo};
+use runner_testkit::{FaultyDaemon, Client, Daemon, SystemFault, SessionGate, Home, PATIENCE, Repo};
 
 use crate::checks::assert_no_leftovers;
 use crate::disk::course::sampled;
@@ -55,20 +55,20 @@ exit $code
 "#;
 
 /// An isolated run whose sessions stop at a gate, and whose publications stop at another where they are told to.
-struct Scene {
+struct PublishScene {
     daemon: Option<Daemon>,
-    work: Gate,
-    git: Gate,
+    work: SessionGate,
+    git: SessionGate,
     repo: Repo,
     home: Home,
 }
 
-impl Scene {
+impl PublishScene {
     /// A run that is published as far as it goes, and whose next sessions make many objects: the first one does not.
     fn new() -> Self {
         let scene = Self::about_to_begin(MANY).begun();
         scene.work.open();
-        scene.work.reached();
+        scene.work.wait_reached();
         scene.assert_published();
         scene
     }
@@ -85,14 +85,14 @@ impl Scene {
     /// The same at its first session.
     fn begun(self) -> Self {
         self.begin();
-        self.work.reached();
+        self.work.wait_reached();
         self.assert_published();
         self
     }
 
     fn about_to_begin(more: &str) -> Self {
         let home = Home::new();
-        let repo = home.scripted("one");
+        let repo = home.scripted_repo("one");
         let [work, git] = ["work", "git"].map(|name| repo.script().gate(name));
         repo.script().step(1, "gate work; decompose 'Split.' one two three four five six seven");
         let always = format!("gate work; {more}echo \"$n\" >> work.txt; answer done 'A part is done.'");
@@ -120,9 +120,9 @@ impl Scene {
     fn commit_until(&self, stop: &str) {
         self.stop_at(stop);
         self.work.open();
-        self.git.reached();
+        self.git.wait_reached();
         self.stop_at("");
-        note(stop);
+        print_figure(stop);
     }
 
     fn workspace(&self) -> PathBuf {
@@ -138,7 +138,7 @@ impl Scene {
     fn kill(&mut self) {
         self.daemon.take().expect("a daemon runs").kill();
         self.git.open();
-        self.home.all_gone_within(PATIENCE);
+        self.home.wait_all_gone(PATIENCE);
     }
 
     /// Kills the daemon and the git program that it has started, at once.
@@ -148,7 +148,7 @@ impl Scene {
             // One that has ended meanwhile is gone all the same.
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
-        self.home.all_gone_within(PATIENCE);
+        self.home.wait_all_gone(PATIENCE);
     }
 
     fn restart(&mut self) {
@@ -199,7 +199,7 @@ impl Scene {
 
 /// What a person does in the repository that the run was begun from.
 #[derive(Debug, Clone, Copy)]
-enum Person {
+enum PersonAction {
     Commits,
     Switches,
     Collects,
@@ -207,7 +207,7 @@ enum Person {
     Deletes,
 }
 
-impl Person {
+impl PersonAction {
     fn acts(self, repo: &Repo) {
         match self {
             Self::Commits => {
@@ -231,13 +231,13 @@ impl Person {
     }
 
     /// Does what he is told, if he is, and waits for the next session. What he has made is there still.
-    fn goes_on(self, scene: &Scene) {
+    fn goes_on(self, scene: &PublishScene) {
         match self {
             Self::Commits => {
                 let mine = scene.repo.git(&["rev-parse", BRANCH]);
                 let why = scene.follow();
                 assert_eq!(why.message, format!("{BRANCH} has {}, which the run did not make", &mine[..12]));
-                scene.work.reached();
+                scene.work.wait_reached();
                 assert_eq!(scene.repo.git(&["rev-parse", "apart-by-hand"]), mine);
                 assert_eq!(scene.repo.git(&["symbolic-ref", "--short", "HEAD"]), "apart-by-hand");
                 scene.repo.git(&["switch", "-q", "main"]);
@@ -245,7 +245,7 @@ impl Person {
                 scene.assert_published();
             }
             Self::Switches => {
-                scene.work.reached();
+                scene.work.wait_reached();
                 assert_eq!(scene.repo.git(&["status", "--porcelain"]), "", "his files are those of the branch");
                 assert_eq!(scene.repo.git(&["symbolic-ref", "--short", "HEAD"]), BRANCH);
                 scene.repo.git(&["switch", "-q", "main"]);
@@ -254,11 +254,11 @@ impl Person {
             Self::Deletes => {
                 let why = scene.follow();
                 assert_eq!(why.message, format!("{BRANCH} is gone from {}", scene.repo.path().display()));
-                scene.work.reached();
+                scene.work.wait_reached();
                 scene.assert_published();
             }
             Self::Collects | Self::PacksReferences => {
-                scene.work.reached();
+                scene.work.wait_reached();
                 scene.assert_published();
             }
         }
@@ -266,8 +266,8 @@ impl Person {
 }
 
 /// Has a person act between any two steps, while the daemon goes on or is dead.
-fn at_each_stop(person: Person, is_down: bool) {
-    let mut scene = Scene::new();
+fn at_each_stop(person: PersonAction, is_down: bool) {
+    let mut scene = PublishScene::new();
     for stop in STOPS {
         scene.commit_until(stop);
         if is_down {
@@ -285,12 +285,12 @@ fn at_each_stop(person: Person, is_down: bool) {
 }
 
 /// Has the daemon die between any two steps, or all of the machine go down.
-fn dies_at_each_stop(mut scene: Scene, stops: &[&str], dies: impl Fn(&mut Scene)) {
+fn dies_at_each_stop(mut scene: PublishScene, stops: &[&str], dies: impl Fn(&mut PublishScene)) {
     for stop in stops {
         scene.commit_until(stop);
         dies(&mut scene);
         scene.restart();
-        scene.work.reached();
+        scene.work.wait_reached();
         scene.assert_published();
     }
     scene.finish();
@@ -298,25 +298,25 @@ fn dies_at_each_stop(mut scene: Scene, stops: &[&str], dies: impl Fn(&mut Scene)
 
 #[test]
 fn row_99_daemon_that_dies_between_two_steps_of_publishing_leaves_what_the_next_life_ends() {
-    dies_at_each_stop(Scene::new(), &STOPS, Scene::kill);
+    dies_at_each_stop(PublishScene::new(), &STOPS, PublishScene::kill);
 }
 
 #[test]
 fn row_99_daemon_that_dies_between_two_steps_of_publishing_a_little_leaves_what_the_next_life_ends() {
-    dies_at_each_stop(Scene::of_tables().begun(), &STOPS_OF_FEW, Scene::kill);
+    dies_at_each_stop(PublishScene::of_tables().begun(), &STOPS_OF_FEW, PublishScene::kill);
 }
 
 #[test]
 fn row_99_daemon_that_dies_before_the_branch_is_there_publishes_it_in_the_next_life() {
     for stop in STOPS_OF_FIRST {
-        let mut scene = Scene::of_tables();
+        let mut scene = PublishScene::of_tables();
         scene.stop_at(stop);
         scene.begin();
-        scene.git.reached();
+        scene.git.wait_reached();
         scene.stop_at("");
         scene.kill();
         scene.restart();
-        scene.work.reached();
+        scene.work.wait_reached();
         scene.assert_published();
         scene.home.ctl_in(&scene.repo, &["cancel"]).exits(0);
     }
@@ -324,74 +324,74 @@ fn row_99_daemon_that_dies_before_the_branch_is_there_publishes_it_in_the_next_l
 
 #[test]
 fn row_100_person_who_commits_on_the_branch_between_two_steps_is_asked_and_loses_nothing() {
-    at_each_stop(Person::Commits, false);
+    at_each_stop(PersonAction::Commits, false);
 }
 
 #[test]
 fn row_101_person_who_switches_to_the_branch_between_two_steps_has_its_files() {
-    at_each_stop(Person::Switches, false);
+    at_each_stop(PersonAction::Switches, false);
 }
 
 #[test]
 fn row_102_person_who_collects_garbage_between_two_steps_takes_nothing_away() {
-    at_each_stop(Person::Collects, false);
+    at_each_stop(PersonAction::Collects, false);
 }
 
 #[test]
 fn row_103_person_who_packs_references_between_two_steps_is_in_nobodys_way() {
-    at_each_stop(Person::PacksReferences, false);
+    at_each_stop(PersonAction::PacksReferences, false);
 }
 
 #[test]
 fn row_104_person_who_deletes_the_branch_between_two_steps_is_asked_and_gets_all_of_it_back() {
-    at_each_stop(Person::Deletes, false);
+    at_each_stop(PersonAction::Deletes, false);
 }
 
 #[test]
 fn row_116_machine_that_goes_down_between_two_steps_of_publishing_leaves_what_the_next_life_ends() {
-    dies_at_each_stop(Scene::new(), &STOPS, Scene::go_down);
+    dies_at_each_stop(PublishScene::new(), &STOPS, PublishScene::go_down);
 }
 
 #[test]
 fn row_116_machine_that_goes_down_between_two_steps_of_publishing_a_little_leaves_what_the_next_life_ends() {
-    dies_at_each_stop(Scene::of_tables().begun(), &STOPS_OF_FEW, Scene::go_down);
+    dies_at_each_stop(PublishScene::of_tables().begun(), &STOPS_OF_FEW, PublishScene::go_down);
 }
 
 #[test]
 fn row_117_person_who_commits_while_nothing_runs_is_asked_and_loses_nothing() {
-    at_each_stop(Person::Commits, true);
+    at_each_stop(PersonAction::Commits, true);
 }
 
 #[test]
 fn row_117_person_who_switches_while_nothing_runs_has_the_files_of_the_branch() {
-    at_each_stop(Person::Switches, true);
+    at_each_stop(PersonAction::Switches, true);
 }
 
 #[test]
 fn row_117_person_who_collects_garbage_while_nothing_runs_takes_nothing_away() {
-    at_each_stop(Person::Collects, true);
+    at_each_stop(PersonAction::Collects, true);
 }
 
 #[test]
 fn row_117_person_who_deletes_the_branch_while_nothing_runs_is_asked_and_gets_all_of_it_back() {
-    at_each_stop(Person::Deletes, true);
+    at_each_stop(PersonAction::Deletes, true);
 }
 
 /// Lets the daemon die at a call while an isolated run is driven; returns whether it did. The next one brings the run to
 /// the end of one that nothing happens to.
 fn drive_and_die(at: u32) -> bool {
     let home = Home::new();
-    let repo = splitting(&home, "one");
-    let dying = Afflicted::start(&home, &Fault::death(CALLS, at));
+    let repo = splitting_repo(&home, "one");
+    let dying = FaultyDaemon::start(&home, &SystemFault::kill_at(CALLS, at));
     let args = ["start", "--isolated", "--yes", "--id", RUN, "-m", "Do it"];
     home.ctl_in(&repo, &args);
     let place = home.ctl_in(&repo, &["path", RUN]);
-    if let Some(client) = Client::reach(&home.socket()).filter(|_| place.code == 0) {
-        client.wait_while_it_lives(Path::new(place.stdout.trim_end()), |run| run.summary.state != RunStatus::Running);
+    if let Some(client) = Client::try_connect(&home.socket()).filter(|_| place.code == 0) {
+        client.wait_while_alive(Path::new(place.stdout.trim_end()), |run| run.summary.state != RunStatus::Running);
     }
-    let is_dead = Client::reach(&home.socket()).is_none();
+    let is_dead = Client::try_connect(&home.socket()).is_none();
     dying.stop();
-    note(&format!("call {at}: {}", if is_dead { "died" } else { "lived" }));
+    print_figure(&format!("call {at}: {}", if is_dead { "died" } else { "lived" }));
     let daemon = home.daemon();
     if home.ctl_in(&repo, &["path", RUN]).code != 0 {
         home.ctl_in(&repo, &args).exits(0);

@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 use runner_testkit::PATIENCE;
 
-use crate::stage::Stage;
+use crate::stage::FaultStage;
 
 /// Refused calls; they end where this is dropped.
-pub(crate) struct Refusal {
+pub(crate) struct SyscallRefusal {
     strace: Child,
     /// Kept open: strace would die of a word that nobody takes.
     _words: BufReader<ChildStderr>,
 }
 
-impl Refusal {
+impl SyscallRefusal {
     /// Refuses every call of some kinds with an error, to the daemon and to all that it starts.
-    pub(crate) fn start(stage: &Stage, calls: &str, error: &str) -> Self {
+    pub(crate) fn start(stage: &FaultStage, calls: &str, error: &str) -> Self {
         Self::to(stage.daemon().pid(), calls, &format!("error={error}"))
     }
 
@@ -37,7 +37,7 @@ impl Refusal {
     }
 }
 
-impl Drop for Refusal {
+impl Drop for SyscallRefusal {
     fn drop(&mut self) {
         // Detaches in order: killed, it could leave a thread of the daemon stopped.
         if let Ok(pid) = i32::try_from(self.strace.id()) {

@@ -5,12 +5,12 @@
 use std::fs;
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::note;
-use runner_testkit::{Client, Daemon, Fault, Home, Repo};
+use runner_testkit::witness::print_figure;
+use runner_testkit::{Client, Daemon, SystemFault, Home, Repo};
 
 use crate::checks::{assert_no_leftovers, assert_survived};
-use crate::disk::course::{Every, sampled};
-use crate::refusal::Refusal;
+use crate::disk::course::{Sampling, sampled};
+use crate::refusal::SyscallRefusal;
 
 /// What is made durable, and what takes a name or gives it away.
 const CALLS: &str = "fsync,fdatasync,rename,renameat,renameat2,unlink,unlinkat,link,linkat";
@@ -19,7 +19,7 @@ const WORDS: &str = "write,writev,sendto,sendmsg";
 
 /// What a run is doing when something is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum While {
+enum RunActivity {
     /// A session is at work.
     Working,
     /// Its limit of iterations is reached.
@@ -31,61 +31,61 @@ enum While {
 }
 
 /// Requests, and what a run is doing meanwhile.
-const REQUESTS: [(While, &[&str]); 19] = [
-    (While::Working, &["note", "Use sqlx"]),
-    (While::Working, &["config", "set", "max_iterations", "7"]),
-    (While::Working, &["pause"]),
-    (While::Working, &["pause", "--now"]),
-    (While::Working, &["cancel"]),
-    (While::Resting, &["note", "Use sqlx"]),
-    (While::Resting, &["config", "set", "max_iterations", "7"]),
-    (While::Resting, &["edit", "--file", "{tree}"]),
-    (While::Resting, &["add", "root", "--title", "More", "--goal", "More is done"]),
-    (While::Resting, &["retry", "root"]),
-    (While::Resting, &["step", "--yes"]),
-    (While::Resting, &["resume", "--more", "1"]),
-    (While::Resting, &["cancel"]),
-    (While::Reviewed, &["approve"]),
-    (While::Reviewed, &["reject", "It is not."]),
-    (While::Reviewed, &["note", "Use sqlx"]),
-    (While::Fresh, &["init"]),
-    (While::Fresh, &["start", "--yes", "--id", "x", "-m", "Do it"]),
-    (While::Fresh, &["start", "--yes", "--queue-only", "--id", "x", "-m", "Do it"]),
+const REQUESTS: [(RunActivity, &[&str]); 19] = [
+    (RunActivity::Working, &["note", "Use sqlx"]),
+    (RunActivity::Working, &["config", "set", "max_iterations", "7"]),
+    (RunActivity::Working, &["pause"]),
+    (RunActivity::Working, &["pause", "--now"]),
+    (RunActivity::Working, &["cancel"]),
+    (RunActivity::Resting, &["note", "Use sqlx"]),
+    (RunActivity::Resting, &["config", "set", "max_iterations", "7"]),
+    (RunActivity::Resting, &["edit", "--file", "{tree}"]),
+    (RunActivity::Resting, &["add", "root", "--title", "More", "--goal", "More is done"]),
+    (RunActivity::Resting, &["retry", "root"]),
+    (RunActivity::Resting, &["step", "--yes"]),
+    (RunActivity::Resting, &["resume", "--more", "1"]),
+    (RunActivity::Resting, &["cancel"]),
+    (RunActivity::Reviewed, &["approve"]),
+    (RunActivity::Reviewed, &["reject", "It is not."]),
+    (RunActivity::Reviewed, &["note", "Use sqlx"]),
+    (RunActivity::Fresh, &["init"]),
+    (RunActivity::Fresh, &["start", "--yes", "--id", "x", "-m", "Do it"]),
+    (RunActivity::Fresh, &["start", "--yes", "--queue-only", "--id", "x", "-m", "Do it"]),
 ];
 
 /// A run in the middle of something.
-struct Scene {
+struct RequestScene {
     home: Home,
     repo: Repo,
     daemon: Daemon,
-    doing: While,
+    doing: RunActivity,
 }
 
-impl Scene {
-    fn new(doing: While) -> Self {
+impl RequestScene {
+    fn new(doing: RunActivity) -> Self {
         let home = Home::new();
         let repo = home.repo("one");
-        repo.configure(&match doing {
-            While::Reviewed => repo.config().section("[review]\nby = \"human\""),
+        repo.commit_config(&match doing {
+            RunActivity::Reviewed => repo.config().section("[review]\nby = \"human\""),
             _ => repo.config().top("max_iterations = 1"),
         });
         let gate = repo.script().gate("working");
         let step = match doing {
-            While::Working => "gate working; answer retry 'Not yet.'",
-            While::Reviewed => "answer done 'Done.'",
-            While::Resting | While::Fresh => "answer retry 'Not yet.'",
+            RunActivity::Working => "gate working; answer retry 'Not yet.'",
+            RunActivity::Reviewed => "answer done 'Done.'",
+            RunActivity::Resting | RunActivity::Fresh => "answer retry 'Not yet.'",
         };
         repo.script().step(1, &format!("echo mine > mine.txt; {step}"));
         let daemon = home.daemon();
         let scene = Self { home, repo, daemon, doing };
-        if doing != While::Fresh {
+        if doing != RunActivity::Fresh {
             scene.home.ctl_in(&scene.repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
         }
         match doing {
-            While::Working => gate.reached(),
-            While::Resting => scene.comes_to(RunStatus::Limit),
-            While::Reviewed => scene.comes_to(RunStatus::Waiting),
-            While::Fresh => {}
+            RunActivity::Working => gate.wait_reached(),
+            RunActivity::Resting => scene.comes_to(RunStatus::Limit),
+            RunActivity::Reviewed => scene.comes_to(RunStatus::Waiting),
+            RunActivity::Fresh => {}
         }
         scene
     }
@@ -134,7 +134,7 @@ impl Scene {
         if repo.refs("refs/heads/runner/x").is_empty() {
             return;
         }
-        assert_survived(&home, &repo, if doing == While::Fresh { &[] } else { &["mine\n"] });
+        assert_survived(&home, &repo, if doing == RunActivity::Fresh { &[] } else { &["mine\n"] });
     }
 }
 
@@ -145,19 +145,19 @@ fn noted(repo: &Repo) -> bool {
 }
 
 /// Has the daemon die at one call after the other while something is asked, until it lives through it.
-fn at_each(doing: While, request: &[&str], every: Every) {
+fn at_each(doing: RunActivity, request: &[&str], every: Sampling) {
     for at in (every.from..every.from + every.limit).step_by(every.step) {
-        let scene = Scene::new(doing);
+        let scene = RequestScene::new(doing);
         let what = format!("{request:?} while {doing:?}, call {at}");
-        let refusal = Refusal::to(scene.daemon.pid(), CALLS, &format!("signal=KILL:when={at}"));
+        let refusal = SyscallRefusal::to(scene.daemon.pid(), CALLS, &format!("signal=KILL:when={at}"));
         let is_answered = scene.ask(request);
         let is_driven = ["step", "resume", "start"].contains(&request[0]);
-        if let Some(client) = Client::reach(&scene.home.socket()).filter(|_| is_driven) {
-            client.wait_while_it_lives(scene.repo.path(), |run| run.summary.state != RunStatus::Running);
+        if let Some(client) = Client::try_connect(&scene.home.socket()).filter(|_| is_driven) {
+            client.wait_while_alive(scene.repo.path(), |run| run.summary.state != RunStatus::Running);
         }
         drop(refusal);
-        let is_alive = Client::reach(&scene.home.socket()).is_some();
-        note(&format!("{what}: {}", if is_alive { "lived" } else { "died" }));
+        let is_alive = Client::try_connect(&scene.home.socket()).is_some();
+        print_figure(&format!("{what}: {}", if is_alive { "lived" } else { "died" }));
         scene.finish((request, is_answered), &what);
         if is_alive {
             break;
@@ -166,7 +166,7 @@ fn at_each(doing: While, request: &[&str], every: Every) {
 }
 
 /// Has the daemon die at calls of every request that is made meanwhile.
-fn at_each_request(doing: While) {
+fn at_each_request(doing: RunActivity) {
     for (_, request) in REQUESTS.into_iter().filter(|(meanwhile, _)| *meanwhile == doing) {
         at_each(doing, request, sampled(23, 60));
     }
@@ -174,33 +174,33 @@ fn at_each_request(doing: While) {
 
 #[test]
 fn row_98_daemon_that_dies_while_a_session_is_at_work_and_a_person_asks_loses_nothing() {
-    at_each_request(While::Working);
+    at_each_request(RunActivity::Working);
 }
 
 #[test]
 fn row_98_daemon_that_dies_while_a_run_rests_and_a_person_asks_loses_nothing() {
-    at_each_request(While::Resting);
+    at_each_request(RunActivity::Resting);
 }
 
 #[test]
 fn row_98_daemon_that_dies_while_a_person_reviews_loses_nothing() {
-    at_each_request(While::Reviewed);
+    at_each_request(RunActivity::Reviewed);
 }
 
 #[test]
 fn row_98_daemon_that_dies_while_a_person_begins_loses_nothing() {
-    at_each_request(While::Fresh);
+    at_each_request(RunActivity::Fresh);
 }
 
 #[test]
 fn row_98_client_that_dies_while_it_asks_leaves_nothing() {
-    for (doing, request) in [(While::Resting, &["note", "Use sqlx"][..]), (While::Resting, &["cancel"])] {
+    for (doing, request) in [(RunActivity::Resting, &["note", "Use sqlx"][..]), (RunActivity::Resting, &["cancel"])] {
         for at in [1, 2] {
-            let scene = Scene::new(doing);
+            let scene = RequestScene::new(doing);
             let place = ["-C", &scene.repo.path().display().to_string()].map(str::to_owned);
             let words: Vec<&str> = place.iter().map(String::as_str).chain(request.iter().copied()).collect();
-            let asked = scene.home.ctl_under(&Fault::death(WORDS, at), &words);
-            note(&format!("{request:?}, word {at}: {}", asked.code));
+            let asked = scene.home.ctl_with_fault(&SystemFault::kill_at(WORDS, at), &words);
+            print_figure(&format!("{request:?}, word {at}: {}", asked.code));
             scene.finish((request, false), &format!("{request:?}, word {at} of the client"));
         }
     }

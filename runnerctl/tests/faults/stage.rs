@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use protocol::words::{PhaseName, RunStatus};
-use runner_testkit::witness::verdicts;
-use runner_testkit::{Client, Clock, Config, Daemon, Home, Output, Repo, Script};
+use runner_testkit::witness::list_verdicts;
+use runner_testkit::{Client, FakeClock, Config, Daemon, Home, ProgramOutput, Repo, Script};
 
 use crate::checks::{assert_explains, assert_survived};
 
@@ -14,13 +14,13 @@ pub(crate) const AT_ONCE: Duration = Duration::from_secs(30);
 pub(crate) const HOUR: i64 = 3600;
 
 /// A repository whose script is the row's, and its daemon. The first fault fails the run.
-pub(crate) struct Stage {
+pub(crate) struct FaultStage {
     daemon: Option<Daemon>,
     pub(crate) repo: Repo,
     pub(crate) home: Home,
 }
 
-impl Stage {
+impl FaultStage {
     pub(crate) fn new() -> Self {
         Self::with(|config| config)
     }
@@ -38,8 +38,8 @@ impl Stage {
     }
 
     /// Under clocks that the test sets: half an hour is over when it wants.
-    pub(crate) fn clocked(home: Home) -> (Self, Clock) {
-        let clock = Clock::new(&home);
+    pub(crate) fn clocked(home: Home) -> (Self, FakeClock) {
+        let clock = FakeClock::new(&home);
         (Self::in_home(home, |config| config, |home| clock.daemon(home)), clock)
     }
 
@@ -50,7 +50,7 @@ impl Stage {
 
     fn in_home(home: Home, configure: impl FnOnce(Config) -> Config, start: impl FnOnce(&Home) -> Daemon) -> Self {
         let repo = home.repo("one");
-        repo.configure(&configure(repo.config().top("max_consecutive_faults = 1")));
+        repo.commit_config(&configure(repo.config().top("max_consecutive_faults = 1")));
         Self { daemon: Some(start(&home)), repo, home }
     }
 
@@ -63,16 +63,16 @@ impl Stage {
     }
 
     /// Starts the run and waits for its end.
-    pub(crate) fn run(&self) -> Output {
+    pub(crate) fn run(&self) -> ProgramOutput {
         self.home.run(&self.repo, &["-m", "Do it"])
     }
 
     /// Starts the run, lets the budget pass once so many processes of `misbehave` are ready, and waits for the end, which must
     /// come at once then.
-    pub(crate) fn run_over_budget(&self, clock: &Clock, count: usize) -> Output {
+    pub(crate) fn run_over_budget(&self, clock: &FakeClock, count: usize) -> ProgramOutput {
         let (ready, mut passed) = (self.script().gate("ready"), None);
         let output = self.home.run_while(&self.repo, &["-m", "Do it"], || {
-            (0..count).for_each(|_| ready.reached());
+            (0..count).for_each(|_| ready.wait_reached());
             clock.set(HOUR, 0);
             passed = Some(Instant::now());
         });
@@ -87,7 +87,7 @@ impl Stage {
     }
 
     /// Runs `runnerctl` in the repository.
-    pub(crate) fn ctl(&self, args: &[&str]) -> Output {
+    pub(crate) fn ctl(&self, args: &[&str]) -> ProgramOutput {
         self.home.ctl_in(&self.repo, args)
     }
 
@@ -110,7 +110,7 @@ impl Stage {
     /// Asserts the verdicts, and what holds after every row.
     #[track_caller]
     pub(crate) fn ended_as(&self, expected: &[&str], work: &[&str]) {
-        assert_eq!(verdicts(&self.repo), expected);
+        assert_eq!(list_verdicts(&self.repo), expected);
         assert_survived(&self.home, &self.repo, work);
     }
 

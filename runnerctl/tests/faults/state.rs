@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::{died, verdicts};
+use runner_testkit::witness::{killed_mid_session, list_verdicts};
 use runner_testkit::{Daemon, Home, PATIENCE, Repo};
 
 use crate::checks::{assert_explains, assert_survived};
@@ -19,34 +19,34 @@ use crate::checks::{assert_explains, assert_survived};
 const MEMORY: u64 = 200 * 1024 * 1024;
 
 /// A run whose daemon was killed in its first session, after that session had done a piece of work.
-struct Died {
+struct CrashedRun {
     home: Home,
     repo: Repo,
 }
 
-impl Died {
+impl CrashedRun {
     fn new() -> Self {
         let home = Home::new();
-        let repo = died(&home);
+        let repo = killed_mid_session(&home);
         Self { home, repo }
     }
 
     /// Returns the path of a file in the daemon's folder of the repository.
     fn file(&self, name: &str) -> PathBuf {
-        self.home.registered().join(name)
+        self.home.registered_dir().join(name)
     }
 
     /// Asserts that damage to a file holds the repository, that it is said where it is, and that what was found stays as
     /// it is; puts the file right in the end.
-    fn is_held(&self, name: &str, damage: Damage) {
+    fn is_held(&self, name: &str, damage: FileDamage) {
         let path = self.file(name);
         let right = fs::read(&path).expect("the file was written");
         damage.inflict(&path);
-        let wrong = Print::of(&path);
+        let wrong = FileFingerprint::of(&path);
         let daemon = self.home.daemon();
         let held = self.home.ctl_in(&self.repo, &["resume"]);
         assert_explains(&held, &[name, "runnerctl resume"]);
-        assert_eq!(Print::of(&path), wrong, "{damage:?}: what cannot be understood is not written to");
+        assert_eq!(FileFingerprint::of(&path), wrong, "{damage:?}: what cannot be understood is not written to");
         assert!(memory(&daemon) < MEMORY, "{damage:?}: the daemon takes {} bytes", memory(&daemon));
         drop(daemon);
         fs::write(&path, right).expect("the file can be put right");
@@ -57,7 +57,7 @@ impl Died {
         let resumed = self.home.ctl_in(&self.repo, &["resume"]);
         assert!(resumed.code == 0 || resumed.stderr.contains("is running"), "{}", resumed.stderr);
         self.home.client().wait_for(self.repo.path(), RunStatus::Completed);
-        assert_eq!(verdicts(&self.repo), ["Interrupted", "Accepted"]);
+        assert_eq!(list_verdicts(&self.repo), ["Interrupted", "Accepted"]);
         assert_survived(&self.home, &self.repo, &["half\n"]);
         drop(daemon);
     }
@@ -65,13 +65,13 @@ impl Died {
 
 /// What tells whether a file was written to, without reading it whole.
 #[derive(Debug, PartialEq, Eq)]
-struct Print {
+struct FileFingerprint {
     len: u64,
     written_at: std::time::SystemTime,
     inode: u64,
 }
 
-impl Print {
+impl FileFingerprint {
     fn of(path: &Path) -> Self {
         use std::os::unix::fs::MetadataExt as _;
         let found = fs::metadata(path).expect("the file stays");
@@ -89,7 +89,7 @@ fn memory(daemon: &Daemon) -> u64 {
 
 /// What happens to a file.
 #[derive(Debug, Clone, Copy)]
-enum Damage {
+enum FileDamage {
     Empty,
     Half,
     Zeros,
@@ -103,7 +103,7 @@ enum Damage {
     Newer,
 }
 
-impl Damage {
+impl FileDamage {
     fn inflict(self, path: &Path) {
         let mut bytes = fs::read(path).expect("the file was written");
         match self {
@@ -137,8 +137,8 @@ impl Damage {
 }
 
 /// One damage after the other to one file of one repository, which goes on in the end.
-fn held_for_each(name: &str, damages: &[Damage]) {
-    let died = Died::new();
+fn held_for_each(name: &str, damages: &[FileDamage]) {
+    let died = CrashedRun::new();
     for damage in damages {
         died.is_held(name, *damage);
     }
@@ -148,35 +148,35 @@ fn held_for_each(name: &str, damages: &[Damage]) {
 
 #[test]
 fn row_64_queue_that_is_damaged_holds_its_repository() {
-    use Damage::{BitFlip, Empty, Garbage, Half, Zeros};
+    use FileDamage::{BitFlip, Empty, Garbage, Half, Zeros};
     held_for_each("repo.json", &[Empty, Half, Zeros, Garbage, BitFlip]);
 }
 
 #[test]
 fn row_64_journal_that_is_damaged_holds_its_repository() {
-    use Damage::{BitFlip, Empty, Garbage, Zeros};
+    use FileDamage::{BitFlip, Empty, Garbage, Zeros};
     held_for_each("journal.jsonl", &[Empty, Zeros, Garbage, BitFlip]);
 }
 
 #[test]
 fn row_65_queue_of_a_form_that_is_never_written_is_refused() {
-    use Damage::{ByteOrderMark, Deep, Doubled, Huge, Trailing};
+    use FileDamage::{ByteOrderMark, Deep, Doubled, Huge, Trailing};
     held_for_each("repo.json", &[Doubled, ByteOrderMark, Trailing, Deep, Huge]);
 }
 
 #[test]
 fn row_65_journal_of_a_form_that_is_never_written_is_refused_with_its_place() {
-    use Damage::{ByteOrderMark, Deep, Doubled, Huge, Trailing};
+    use FileDamage::{ByteOrderMark, Deep, Doubled, Huge, Trailing};
     held_for_each("journal.jsonl", &[Doubled, ByteOrderMark, Trailing, Deep, Huge]);
 }
 
 #[test]
 fn row_66_state_of_a_newer_version_is_refused_and_stays() {
-    let died = Died::new();
+    let died = CrashedRun::new();
     for name in ["repo.json", "journal.jsonl"] {
         let path = died.file(name);
         let right = fs::read(&path).expect("the file was written");
-        Damage::Newer.inflict(&path);
+        FileDamage::Newer.inflict(&path);
         let wrong = fs::read(&path).expect("the file stays");
         assert_ne!(wrong, right);
         let daemon = died.home.daemon();
@@ -192,7 +192,7 @@ fn row_66_state_of_a_newer_version_is_refused_and_stays() {
 
 #[test]
 fn row_64_environment_that_is_damaged_is_said_and_written_anew_by_whoever_resumes() {
-    let died = Died::new();
+    let died = CrashedRun::new();
     let path = died.file("env.json");
     fs::write(&path, "{\"PATH\"").expect("the file can be damaged");
     let _daemon = died.home.daemon();
@@ -208,7 +208,7 @@ fn row_64_environment_that_is_damaged_is_said_and_written_anew_by_whoever_resume
 #[test]
 fn row_64_configuration_that_is_damaged_is_refused_with_its_place() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     repo.script().step(1, "echo mine > mine.txt; answer done 'It is done.'");
     let right = repo.read(".runner/state/config.toml");
@@ -224,7 +224,7 @@ fn row_64_configuration_that_is_damaged_is_refused_with_its_place() {
 
 #[test]
 fn row_67_stale_temporary_files_are_removed_and_never_committed() {
-    let died = Died::new();
+    let died = CrashedRun::new();
     let stale = [died.file(".repo.json.abc.runnerd-tmp"), died.file("live/.r-0001-upon.abc.runnerd-tmp")];
     for path in &stale {
         fs::write(path, "half").expect("a file can be made");
@@ -244,18 +244,18 @@ fn row_67_stale_temporary_files_are_removed_and_never_committed() {
 #[test]
 fn row_68_journal_that_is_damaged_after_the_branch_moved_loses_no_commit() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     repo.script().step(1, "echo first > first.txt; answer retry 'Not yet.'");
     let gate = repo.script().gate("second");
     repo.script().step(2, "echo second > second.txt; gate second");
     let daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     let committed = repo.head();
     daemon.kill();
-    home.all_gone_within(PATIENCE);
-    let journal = home.registered().join("journal.jsonl");
-    Damage::Garbage.inflict(&journal);
+    home.wait_all_gone(PATIENCE);
+    let journal = home.registered_dir().join("journal.jsonl");
+    FileDamage::Garbage.inflict(&journal);
     let _daemon = home.daemon();
     let held = home.ctl_in(&repo, &["resume"]);
     assert_explains(&held, &["journal.jsonl", "byte", "move it away"]);
@@ -265,13 +265,13 @@ fn row_68_journal_that_is_damaged_after_the_branch_moved_loses_no_commit() {
     repo.commit("What the session did");
     home.ctl_in(&repo, &["resume"]).exits(0);
     home.client().wait_for(repo.path(), RunStatus::Completed);
-    assert_eq!(verdicts(&repo), ["Retry", "Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Retry", "Accepted"]);
     assert_survived(&home, &repo, &["first\n", "second\n"]);
 }
 
 #[test]
 fn row_69_state_that_may_not_be_read_is_named() {
-    let died = Died::new();
+    let died = CrashedRun::new();
     let path = died.file("repo.json");
     let right = fs::read(&path).expect("the file was written");
     // Root reads whatever its mode is; a folder in the place of a file nobody reads.
@@ -287,7 +287,7 @@ fn row_69_state_that_may_not_be_read_is_named() {
 #[test]
 fn row_70_record_that_was_removed_is_missed_by_nobody() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let records = repo.path().join(".runner/iterations");
     repo.script().step(1, "echo first > first.txt; answer retry 'Not yet.'");
     let remove = format!("rm -rf {}/*/0001", records.display());
@@ -305,12 +305,12 @@ fn row_70_record_that_was_removed_is_missed_by_nobody() {
 #[test]
 fn row_70_record_that_cannot_be_written_does_not_hold_up_the_commit() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     repo.script().step(1, "echo mine > mine.txt; answer done 'It is done.'");
     let records = repo.path().join(".runner/iterations").display().to_string();
     repo.script().guard_step(1, &format!("for it in {records}/*/0001; do rm -r $it && touch $it; done"));
     let _daemon = home.daemon();
     home.run(&repo, &["-m", "Do it"]).exits(0);
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_survived(&home, &repo, &["mine\n"]);
 }

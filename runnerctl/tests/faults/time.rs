@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use protocol::words::RunStatus;
 use runner_testkit::witness::{SPLIT_AND_DO, assert_work_kept};
-use runner_testkit::{Clock, Daemon, Home, Repo};
+use runner_testkit::{FakeClock, Daemon, Home, Repo};
 
 use crate::checks::assert_survived;
 use crate::stage::{AT_ONCE, HOUR};
@@ -14,18 +14,18 @@ const DAY: i64 = 24 * HOUR;
 const DEAF: &str = "echo mine > mine.txt; trap '' TERM; gate held; sleep 600";
 
 /// A run whose clocks are the test's.
-struct Clocked {
+struct ClockedRun {
     daemon: Daemon,
-    clock: Clock,
+    clock: FakeClock,
     repo: Repo,
     home: Home,
 }
 
-impl Clocked {
+impl ClockedRun {
     fn begin(session: &str) -> Self {
         let home = Home::new();
-        let clock = Clock::new(&home);
-        let repo = home.scripted("one");
+        let clock = FakeClock::new(&home);
+        let repo = home.scripted_repo("one");
         repo.script().always(session);
         let daemon = clock.daemon(&home);
         Self { daemon, clock, repo, home }
@@ -47,25 +47,25 @@ impl Clocked {
 
 #[test]
 fn row_45_sleep_of_the_machine_counts_against_the_budget() {
-    let run = Clocked::begin(DEAF);
+    let run = ClockedRun::begin(DEAF);
     let gate = run.repo.script().gate("held");
     run.start();
-    gate.reached();
+    gate.wait_reached();
     run.clock.set(HOUR, 0);
     run.times_out_at_once();
 }
 
 #[test]
 fn row_46_time_in_which_daemon_and_shim_were_stopped_counts_against_the_budget() {
-    let run = Clocked::begin(DEAF);
+    let run = ClockedRun::begin(DEAF);
     let gate = run.repo.script().gate("held");
     run.start();
-    gate.reached();
+    gate.wait_reached();
     run.daemon.suspend();
     let shims = run.home.suspend_shims();
     assert!(!shims.is_empty(), "there is nothing to stop");
     run.clock.set(HOUR, 0);
-    run.daemon.proceed();
+    run.daemon.continue_running();
     drop(shims);
     run.times_out_at_once();
 }
@@ -73,14 +73,14 @@ fn row_46_time_in_which_daemon_and_shim_were_stopped_counts_against_the_budget()
 #[test]
 fn row_47_clock_that_is_set_by_a_day_changes_nothing() {
     for day in [DAY, -DAY] {
-        let run = Clocked::begin(&format!("{SPLIT_AND_DO}\n[ \"$n\" != 2 ] || gate held"));
+        let run = ClockedRun::begin(&format!("{SPLIT_AND_DO}\n[ \"$n\" != 2 ] || gate held"));
         let gate = run.repo.script().gate("held");
         run.start();
-        gate.reached();
+        gate.wait_reached();
         run.clock.set(0, day);
         gate.open();
         run.home.client().wait_for(run.repo.path(), RunStatus::Completed);
-        assert_eq!(run.repo.script().sessions(), 4, "a decomposition and three leaves");
+        assert_eq!(run.repo.script().session_count(), 4, "a decomposition and three leaves");
         assert!(run.repo.run_state("HEAD").elapsed_ms < 60_000, "{}", run.repo.run_state("HEAD").elapsed_ms);
         assert_survived(&run.home, &run.repo, &[]);
         assert_work_kept(&run.repo);
@@ -89,7 +89,7 @@ fn row_47_clock_that_is_set_by_a_day_changes_nothing() {
 
 #[test]
 fn wait_for_the_service_that_ended_while_the_machine_slept_is_over_when_it_wakes() {
-    let run = Clocked::begin("echo mine > mine.txt; answer done 'It is done.'");
+    let run = ClockedRun::begin("echo mine > mine.txt; answer done 'It is done.'");
     run.repo
         .script()
         .step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'");
@@ -105,7 +105,7 @@ fn wait_for_the_service_that_ended_while_the_machine_slept_is_over_when_it_wakes
 
 #[test]
 fn wait_for_the_service_that_ended_while_no_daemon_ran_is_over_at_its_next_start() {
-    let Clocked { daemon, clock, repo, home } = Clocked::begin("echo mine > mine.txt; answer done 'It is done.'");
+    let ClockedRun { daemon, clock, repo, home } = ClockedRun::begin("echo mine > mine.txt; answer done 'It is done.'");
     repo.script().step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'");
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     home.client().wait_for(repo.path(), RunStatus::Waiting);

@@ -4,18 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use protocol::words::RunStatus;
-use runner_testkit::{Gate, Home, PATIENCE, Repo};
+use runner_testkit::{SessionGate, Home, PATIENCE, Repo};
 
 const RUN: &str = "apart";
 
 /// A repository, and a program of a workspace's that stops at a gate.
-struct Scene {
-    gate: Gate,
+struct WorkspaceScene {
+    gate: SessionGate,
     repo: Repo,
     home: Home,
 }
 
-impl Scene {
+impl WorkspaceScene {
     fn new(config: impl FnOnce(&str) -> String) -> Self {
         let home = Home::new();
         let repo = home.repo("one");
@@ -30,7 +30,7 @@ impl Scene {
         repo.write(".runner/GOAL.md", "# Reach the goal\n");
         repo.script().always("echo work > work.txt; answer done 'Done.'");
         let text = config(&path.display().to_string());
-        repo.configure(&repo.config().top("max_iterations = 1").section(&text));
+        repo.commit_config(&repo.config().top("max_iterations = 1").section(&text));
         Self { gate, repo, home }
     }
 
@@ -50,7 +50,7 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn row_105_killed_while_a_workspace_is_made() {
-    let scene = Scene::new(|_| String::new());
+    let scene = WorkspaceScene::new(|_| String::new());
     let program = scene.home.path().join("program.sh").display().to_string();
     scene.repo.write(".gitattributes", "slow.txt filter=slow\n");
     scene.repo.write("slow.txt", "slow\n");
@@ -60,11 +60,11 @@ fn row_105_killed_while_a_workspace_is_made() {
     let daemon = scene.home.daemon();
     let args = ["start", "--isolated", "--yes", "--id", RUN, "-m", "Do it"];
     let mut asked = scene.home.ctl_command(&scene.repo, &args).spawn().expect("the client can be started");
-    scene.gate.reached();
+    scene.gate.wait_reached();
     daemon.kill();
     assert!(!asked.wait().expect("the client ends").success());
     scene.gate.open();
-    scene.home.all_gone_within(PATIENCE);
+    scene.home.wait_all_gone(PATIENCE);
     let _daemon = scene.home.daemon();
     assert_eq!(scene.workspaces(), Vec::<PathBuf>::new(), "what was begun is swept");
     assert_eq!(scene.repo.refs("refs/heads/"), refs);
@@ -76,17 +76,17 @@ fn row_105_killed_while_a_workspace_is_made() {
 
 #[test]
 fn row_106_killed_while_a_workspace_is_made_ready() {
-    let scene = Scene::new(|program| format!("[workspace]\nsetup = [\"sh\", \"{program}\"]"));
+    let scene = WorkspaceScene::new(|program| format!("[workspace]\nsetup = [\"sh\", \"{program}\"]"));
     let daemon = scene.home.daemon();
     let args = ["start", "--isolated", "--yes", "--id", RUN, "-m", "Do it"];
     scene.home.ctl_in(&scene.repo, &args).exits(0);
-    scene.gate.reached();
+    scene.gate.wait_reached();
     daemon.kill();
     let _daemon = scene.home.daemon();
-    scene.gate.reached();
+    scene.gate.wait_reached();
     scene.gate.open();
     let place = scene.home.ctl_in(&scene.repo, &["path", RUN]);
     scene.home.client().wait_for(Path::new(place.stdout.trim()), RunStatus::Completed);
     assert_eq!(scene.count(), 2, "it was run again, since nobody knows whether it had come to its end");
-    assert_eq!(scene.repo.script().sessions(), 1);
+    assert_eq!(scene.repo.script().session_count(), 1);
 }

@@ -42,9 +42,9 @@ esac
 
 /// What is told of a run.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct RunOutcome {
     /// Of each of its commits the files outside `.runner/`, who made it, and the digests of its prompt.
-    commits: Vec<Commit>,
+    commits: Vec<CommitContent>,
     /// Files of the last one, as they are stored.
     stored: BTreeMap<String, String>,
     /// The same as they are laid out.
@@ -53,17 +53,17 @@ struct Told {
 
 /// What is told of a commit.
 #[derive(Debug, PartialEq, Eq)]
-struct Commit {
+struct CommitContent {
     files: Vec<String>,
     people: String,
     digests: Vec<String>,
 }
 
-impl Told {
+impl RunOutcome {
     fn of(repo: &Repo) -> Self {
         let branch = format!("runner/{RUN}");
         let commits = repo.git(&["rev-list", "--reverse", "--first-parent", &format!("main..{branch}")]);
-        let commits: Vec<Commit> = commits.lines().map(|commit| Commit::of(repo, commit)).collect();
+        let commits: Vec<CommitContent> = commits.lines().map(|commit| CommitContent::of(repo, commit)).collect();
         let files = commits.last().map(|last| last.files.as_slice()).unwrap_or_default();
         let files = files.iter().filter(|file| !file.starts_with("160000")).filter_map(|file| file.split_once('\t'));
         let files: Vec<&str> = files.map(|(_, path)| path).collect();
@@ -109,7 +109,7 @@ impl Told {
     }
 }
 
-impl Commit {
+impl CommitContent {
     fn of(repo: &Repo, commit: &str) -> Self {
         let files = repo.git(&["-c", "core.quotePath=false", "ls-tree", "-r", commit]);
         let trailers = repo.git(&["log", "-1", "--format=%(trailers:only,unfold)", commit]);
@@ -123,19 +123,19 @@ impl Commit {
 
 /// Runs the same script in place and in a workspace, and asserts that what came of it is the same; returns it.
 #[track_caller]
-fn alike(prepare: impl Fn(&Home, &Repo) + Sync) -> Told {
+fn alike(prepare: impl Fn(&Home, &Repo) + Sync) -> RunOutcome {
     let run = |how: &str| {
         let home = Home::new();
         let repo = home.repo("one");
         prepare(&home, &repo);
-        repo.configure(&repo.config().top("max_iterations = 2"));
-        repo.plant(&TaskTree { version: TREE_VERSION, root: leaf() });
+        repo.commit_config(&repo.config().top("max_iterations = 2"));
+        repo.commit_tree(&TaskTree { version: TREE_VERSION, root: leaf() });
         repo.script().always(WORK);
         let base = repo.head();
         let _daemon = home.daemon();
         home.run(&repo, &[how, "--id", RUN]).exits(LIMITED);
         assert_eq!(repo.git(&["rev-parse", "main"]), base);
-        Told::of(&repo)
+        RunOutcome::of(&repo)
     };
     let [isolated, in_place] = thread::scope(|scope| {
         let both = ["--isolated", "--in-place"].map(|how| scope.spawn(move || run(how)));

@@ -11,7 +11,7 @@ use crate::kit::{WRITES, reserved, run, seen, start, workspace};
 #[test]
 fn a_dirty_checkout_stays_as_it_is_byte_for_byte_and_the_run_is_published() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().always(WRITES);
     let _daemon = home.daemon();
     repo.write("README.md", "Changed.\n").write("new.txt", "new\n");
@@ -30,7 +30,7 @@ fn a_dirty_checkout_stays_as_it_is_byte_for_byte_and_the_run_is_published() {
 #[test]
 fn configuration_and_goal_come_along_uncommitted() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().always(WRITES);
     let _daemon = home.daemon();
     repo.write(".runner/GOAL.md", "# Another goal\n\nSay so.\n");
@@ -46,7 +46,7 @@ fn configuration_and_goal_come_along_uncommitted() {
 #[test]
 fn a_branch_that_is_set_back_or_deleted_after_the_run_is_told_so_when_somebody_asks() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().always(WRITES);
     let _daemon = home.daemon();
     run(&home, &repo, "tidy").exits(0);
@@ -75,12 +75,12 @@ fn a_branch_that_is_set_back_or_deleted_after_the_run_is_told_so_when_somebody_a
 #[test]
 fn a_run_that_ends_while_its_source_is_away_is_published_once_somebody_asks_and_that_is_back() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     let gate = repo.script().gate("session");
     repo.script().always(&format!("gate session; {WRITES}"));
     let _daemon = home.daemon();
     start(&home, &repo, "tidy", &[]);
-    gate.reached();
+    gate.wait_reached();
     let (away, place) = (repo.path().with_extension("away"), workspace(&home, &repo, "tidy"));
     fs::rename(repo.path(), &away).expect("it can be moved");
     gate.open();
@@ -97,7 +97,7 @@ fn a_run_that_ends_while_its_source_is_away_is_published_once_somebody_asks_and_
 fn objects_that_lie_about_in_the_source_are_packed_unless_a_person_has_said_otherwise() {
     for is_packed in [true, false] {
         let home = Home::new();
-        let repo = home.scripted("plain");
+        let repo = home.scripted_repo("plain");
         for number in 0..2000 {
             repo.write(&format!("many/{number}"), &number.to_string());
         }
@@ -118,23 +118,23 @@ fn objects_that_lie_about_in_the_source_are_packed_unless_a_person_has_said_othe
 #[test]
 fn a_branch_that_grows_is_no_base_and_one_in_the_way_is_told() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     let gate = repo.script().gate("work");
     repo.script().always("gate work; echo work > work.txt; answer done 'Done.'");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--id", "here", "-m", "Do it."]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     let refused = home.ctl_in(&repo, &["start", "--isolated", "-m", "Do it."]);
     refused.exits(6);
     assert!(refused.stderr.contains("HEAD is on runner/here, whose run goes on"), "{}", refused.stderr);
     home.ctl_in(&repo, &["start", "--isolated", "--yes", "-m", "Do it.", "--base", "main", "--id", "there"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     gate.open();
     gate.open();
     let client = home.client();
     client.wait_for(repo.path(), RunStatus::Completed);
     client.wait_for(&workspace(&home, &repo, "there"), RunStatus::Completed);
-    let other = home.scripted("other");
+    let other = home.scripted_repo("other");
     other.git(&["branch", "runner"]);
     let refused = home.ctl_in(&other, &["start", "--isolated", "--yes", "-m", "Do it."]);
     refused.exits(6);
@@ -145,7 +145,7 @@ fn a_branch_that_grows_is_no_base_and_one_in_the_way_is_told() {
 #[test]
 fn isolated_is_the_default_where_the_configuration_says_so() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().always(WRITES);
     let config = repo.read(".runner/state/config.toml");
     repo.write(".runner/state/config.toml", &format!("{config}\n[workspace]\nkind = \"isolated\"\n")).commit("Isolate");
@@ -159,7 +159,7 @@ fn isolated_is_the_default_where_the_configuration_says_so() {
 #[test]
 fn a_workspace_that_is_gone_is_made_anew_from_the_published_branch() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().step(1, "decompose 'Two parts.' One Two");
     repo.script().always("echo x >> work.txt; answer done 'Done.'");
     let _daemon = home.daemon();
@@ -179,7 +179,7 @@ fn a_workspace_that_is_gone_is_made_anew_from_the_published_branch() {
 #[test]
 fn row_112_a_workspace_that_is_gone_before_anything_is_committed_is_made_anew_from_the_base() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().always(WRITES);
     let _daemon = home.daemon();
     start(&home, &repo, "tidy", &["--queue-only"]);
@@ -197,7 +197,7 @@ fn row_112_a_workspace_that_is_gone_before_anything_is_committed_is_made_anew_fr
 #[test]
 fn a_workspace_that_is_gone_with_what_was_published_says_what_brings_it_back() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().step(1, "decompose 'Two parts.' One Two");
     repo.script().always("echo x >> work.txt; answer done 'Done.'");
     let _daemon = home.daemon();

@@ -2,7 +2,7 @@
 
 use protocol::api::RunApiClient as _;
 use protocol::words::RunStatus;
-use runner_testkit::{Client, Gate, Home, Repo};
+use runner_testkit::{Client, SessionGate, Home, Repo};
 
 use crate::kit::{start, workspace};
 
@@ -22,12 +22,12 @@ fn four_isolated_runs_and_one_in_place_ask_and_are_answered_and_none_is_blamed_f
         "printf '\\n- Which database?\\n' >> .runner/state/questions.md; echo x > x.txt; answer done 'Asked.'";
     let home = Home::new();
     home.allow_repositories(10);
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     let gate = repo.script().gate("work");
     repo.script().step(1, &format!("gate work; {ASKS}")).always(ASKS);
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--in-place", "--id", "here", "-m", "Do it."]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     let ids = ["a", "b", "c", "d"];
     for id in ids {
         start(&home, &repo, id, &["--base", "main"]);
@@ -64,7 +64,7 @@ mod slow {
     #[test]
     fn twenty_repositories_have_their_turns_four_at_a_time() {
         let home = Home::new();
-        let repos: Vec<Repo> = (0..20).map(|number| home.scripted(&format!("r{number:02}"))).collect();
+        let repos: Vec<Repo> = (0..20).map(|number| home.scripted_repo(&format!("r{number:02}"))).collect();
         let gates: Vec<_> = repos.iter().map(|repo| repo.script().gate("work")).collect();
         let _daemon = home.daemon();
         for repo in &repos {
@@ -72,7 +72,7 @@ mod slow {
             home.ctl_in(repo, &["start", "--yes", "--id", "same", "-m", "Do it."]).exits(0);
         }
         let client = home.client();
-        gates[..4].iter().for_each(Gate::reached);
+        gates[..4].iter().for_each(SessionGate::wait_reached);
         let first = states(&client);
         assert_eq!((count(&first, RunStatus::Running), count(&first, RunStatus::Queued)), (4, 16), "{first:?}");
         for (gate, repo) in gates.iter().zip(&repos) {
@@ -82,7 +82,7 @@ mod slow {
             assert!(count(&states, RunStatus::Running) <= 4, "{states:?}");
         }
         for repo in &repos {
-            assert_eq!(repo.script().sessions(), 1);
+            assert_eq!(repo.script().session_count(), 1);
             assert_eq!(repo.show("runner/same", "work.txt"), "work");
         }
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_testkit::{Home, Output, Repo};
+use runner_testkit::{Home, ProgramOutput, Repo};
 use serde_json::Value;
 
 /// A session that writes a file and is done.
 pub(crate) const WRITES: &str = "echo work > work.txt; answer done 'Wrote work.txt.'";
 
 /// Starts an isolated run and waits for its end.
-pub(crate) fn run(home: &Home, repo: &Repo, id: &str) -> Output {
+pub(crate) fn run(home: &Home, repo: &Repo, id: &str) -> ProgramOutput {
     home.ctl_in(repo, &["start", "--isolated", "--wait", "--yes", "-m", "Do it.", "--id", id])
 }
 

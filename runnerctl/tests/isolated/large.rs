@@ -13,7 +13,7 @@ const NAME: &str = "d35c416a85b807e9b5384915d6ebb4a9f7352713efd89857b45a242f4737
 #[test]
 fn large_files_that_are_what_they_are_called_come_and_others_stay() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     let steps = [
         "put() { mkdir -p \".git/lfs/objects/$1\"; cat > \".git/lfs/objects/$1/$2\"; }",
         &format!("printf large | put d3/5c {NAME}"),

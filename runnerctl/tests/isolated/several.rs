@@ -9,7 +9,7 @@ use crate::kit::{start, workspace};
 fn two_isolated_runs_and_one_in_place_are_driven_at_once_and_the_others_wait() {
     let home = Home::new();
     home.allow_repositories(10);
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     let gate = repo.script().gate("work");
     repo.script().always("gate work; echo work > work.txt; answer done 'Done.'");
     let _daemon = home.daemon();
@@ -19,7 +19,7 @@ fn two_isolated_runs_and_one_in_place_are_driven_at_once_and_the_others_wait() {
     }
     home.ctl_in(&repo, &["start", "--yes", "--in-place", "--id", "here", "-m", "Do it."]).exits(0);
     for _ in 0..3 {
-        gate.reached();
+        gate.wait_reached();
     }
     let status = home.ctl_in(&repo, &["status", "--json"]).exits(0).json();
     let found: Vec<&str> =
@@ -49,7 +49,7 @@ fn two_isolated_runs_and_one_in_place_are_driven_at_once_and_the_others_wait() {
 #[test]
 fn the_same_question_of_two_runs_is_answered_by_naming_the_run() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     let question = "printf '\\n- Which database?\\n' >> .runner/state/questions.md; echo x > x; answer done 'Asked.'";
     repo.script().always(question);
     let _daemon = home.daemon();

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use protocol::words::RunStatus;
-use runner_testkit::{Daemon, Gate, Home, Output, PATIENCE, Repo};
+use runner_testkit::{Daemon, SessionGate, Home, ProgramOutput, PATIENCE, Repo};
 
 use crate::kit::{reserved, start, workspace};
 
 /// Lets another daemon than the one of a repository's home do something there, with that home's programs.
-fn by(other: &Home, home: &Home, repo: &Repo, args: &[&str]) -> Output {
+fn by(other: &Home, home: &Home, repo: &Repo, args: &[&str]) -> ProgramOutput {
     other.ctl_with(repo, args, &[("PATH", &path(other, home))])
 }
 
@@ -38,15 +38,15 @@ fn begun_in(folder: &Path) -> usize {
 fn each_of_two_daemons_publishes_its_own_runs_of_one_source() {
     let (home, other) = (Home::new(), Home::new());
     share(&home, &other);
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     let gate = repo.script().gate("work");
     repo.script().always("gate work; echo $n > work-$n.txt; answer done 'Done.'");
     let (_daemon, _second) = (home.daemon(), other.daemon());
     let first = start(&home, &repo, "tidy", &[]);
-    gate.reached();
+    gate.wait_reached();
     let args = ["start", "--isolated", "--yes", "--json", "-m", "Do it.", "--id", "tidy"];
     let second = by(&other, &home, &repo, &args).exits(0).json();
-    gate.reached();
+    gate.wait_reached();
     assert_eq!((&first["run"]["id"], &second["run"]["id"]), (&"tidy".into(), &"tidy-2".into()));
     assert_eq!(reserved(&repo).lines().count(), 2);
     gate.open();
@@ -65,14 +65,14 @@ fn each_of_two_daemons_publishes_its_own_runs_of_one_source() {
 }
 
 /// A repository whose workspaces are laid out by a program that stops at a gate.
-struct Slow {
-    gate: Gate,
+struct SlowCopy {
+    gate: SessionGate,
     repo: Repo,
 }
 
-impl Slow {
+impl SlowCopy {
     fn new(home: &Home) -> Self {
-        let repo = home.scripted("plain");
+        let repo = home.scripted_repo("plain");
         let gate = repo.script().gate("made");
         let gates = repo.script().folder().join("gates").display().to_string();
         repo.script().file("slow.sh", &format!("echo > {gates}/made.in\nread -r _ < {gates}/made.out\ncat\n"));
@@ -86,7 +86,7 @@ impl Slow {
     fn reached(home: &Home) -> (Self, Daemon, Child) {
         let (slow, daemon) = (Self::new(home), home.daemon());
         let asked = slow.begin(home);
-        slow.gate.reached();
+        slow.gate.wait_reached();
         (slow, daemon, asked)
     }
 
@@ -100,7 +100,7 @@ impl Slow {
 fn a_daemon_that_starts_removes_nothing_that_another_is_making_in_the_same_folder() {
     let (home, other) = (Home::new(), Home::new());
     let folder = share(&home, &other);
-    let (slow, daemon, mut asked) = Slow::reached(&home);
+    let (slow, daemon, mut asked) = SlowCopy::reached(&home);
     assert_eq!(begun_in(&folder), 1);
     let _second = other.daemon();
     assert_eq!(begun_in(&folder), 1, "it is in the making");
@@ -115,11 +115,11 @@ fn a_daemon_that_starts_removes_nothing_that_another_is_making_in_the_same_folde
 fn row_111_what_a_killed_daemon_has_left_in_a_shared_folder_waits_for_that_daemon() {
     let (home, other) = (Home::new(), Home::new());
     let folder = share(&home, &other);
-    let (slow, daemon, mut asked) = Slow::reached(&home);
+    let (slow, daemon, mut asked) = SlowCopy::reached(&home);
     daemon.kill();
     assert!(!asked.wait().expect("the client ends").success());
     slow.gate.open();
-    home.all_gone_within(PATIENCE);
+    home.wait_all_gone(PATIENCE);
     let _second = other.daemon();
     assert_eq!(begun_in(&folder), 1, "it is not this daemon's");
     let _daemon = home.daemon();

@@ -7,7 +7,7 @@ use crate::kit::{WRITES, reserved, run, start, workspace};
 #[test]
 fn a_workspace_whose_run_is_over_goes_and_its_branch_and_records_stay() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().always(WRITES);
     let _daemon = home.daemon();
     run(&home, &repo, "tidy").exits(0);
@@ -35,7 +35,7 @@ fn a_workspace_whose_run_is_over_goes_and_its_branch_and_records_stay() {
 #[test]
 fn a_workspace_with_files_of_its_own_is_kept_and_they_are_named() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.write(".gitignore", "*.db\n").commit("Ignore");
     repo.script().always("echo x > results.db; echo work > work.txt; answer done 'Done.'");
     let _daemon = home.daemon();
@@ -52,10 +52,10 @@ fn a_workspace_with_files_of_its_own_is_kept_and_they_are_named() {
 #[test]
 fn what_an_agent_leaves_in_a_folder_that_the_setup_made_is_kept_and_named() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.write(".gitignore", "build/\n").commit("Ignore");
     let setup = "[workspace]\nsetup = [\"sh\", \"-c\", \"mkdir -p build/deep && echo x > build/deep/made.txt\"]";
-    repo.configure(&repo.config().section(setup));
+    repo.commit_config(&repo.config().section(setup));
     repo.script().always("echo x > build/kept.txt; echo work > work.txt; answer done 'Done.'");
     let _daemon = home.daemon();
     run(&home, &repo, "tidy").exits(0);
@@ -70,17 +70,17 @@ fn what_an_agent_leaves_in_a_folder_that_the_setup_made_is_kept_and_named() {
 #[test]
 fn a_workspace_that_was_never_made_ready_is_not_kept_for_what_was_copied() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.write(".gitignore", ".env\nhalf/\n").commit("Ignore");
     let setup = "[workspace]\ncopy = [\".env\"]\nsetup = [\"sh\", \"-c\", \"mkdir half && echo x > half/x; exit 3\"]";
-    repo.configure(&repo.config().section(setup));
+    repo.commit_config(&repo.config().section(setup));
     repo.write(".env", "KEY=1\n");
     let _daemon = home.daemon();
     let said = run(&home, &repo, "tidy");
     assert_ne!(said.code, 0, "{}", said.stderr);
     let place = workspace(&home, &repo, "tidy");
     assert!(place.join(".env").exists() && place.join("half/x").exists());
-    assert_eq!(repo.script().sessions(), 0);
+    assert_eq!(repo.script().session_count(), 0);
     home.ctl_in(&repo, &["gc"]).exits(0);
     assert!(!place.exists());
 }

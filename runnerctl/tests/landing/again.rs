@@ -1,10 +1,10 @@
 //! Landing again, and looking at what has landed.
 
-use crate::scene::{Scene, writes};
+use crate::scene::{LandingScene, writes};
 
 #[test]
 fn what_passes_later_lands_behind_what_has_landed() {
-    let scene = Scene::new(&["x", "y"]);
+    let scene = LandingScene::new(&["x", "y"]);
     scene.repo.script().step(1, &writes("x", "1")).step(2, &writes("y", "2"));
     scene.home.ctl_in(&scene.repo, &["start", "--yes", "--id", "a", "--queue-only"]).exits(0);
     scene.home.ctl_in(&scene.repo, &["step"]).exits(0);
@@ -23,7 +23,7 @@ fn what_passes_later_lands_behind_what_has_landed() {
 
 #[test]
 fn a_landed_commit_that_was_amended_is_found() {
-    let scene = Scene::new(&["x", "y"]);
+    let scene = LandingScene::new(&["x", "y"]);
     scene.run("a", &[&writes("x", "1"), &writes("y", "2")]).on_main();
     scene.land(&["a"]).exits(0);
     scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
@@ -36,7 +36,7 @@ fn a_landed_commit_that_was_amended_is_found() {
 
 #[test]
 fn a_squash_and_a_merge_are_made_again_as_well() {
-    let scene = Scene::new(&["x", "y"]);
+    let scene = LandingScene::new(&["x", "y"]);
     scene.run("a", &[&writes("x", "1"), &writes("y", "2")]);
     scene.git(&["branch", "other", "main"]);
     scene.land(&["a", "--as", "squash"]).exits(0);
@@ -49,7 +49,7 @@ fn a_squash_and_a_merge_are_made_again_as_well() {
 
 #[test]
 fn a_branch_without_the_runs_commits_is_not_called_right() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     scene.run("a", &[&writes("x", "1")]).on_main();
     scene.land(&["a"]).exits(0);
     let clone = scene.home.path().join("repos/clone");
@@ -65,8 +65,8 @@ fn a_branch_without_the_runs_commits_is_not_called_right() {
 }
 
 /// A scene in which a run of one leaf has landed on `main`, which is checked out.
-fn with_one_landed() -> Scene {
-    let scene = Scene::new(&["x"]);
+fn with_one_landed() -> LandingScene {
+    let scene = LandingScene::new(&["x"]);
     scene.run("a", &[&writes("x", "1")]).on_main();
     scene.land(&["a"]).exits(0);
     scene.home.ctl_in(&scene.repo, &["verify", "--landed", "main"]).exits(0);
@@ -74,14 +74,14 @@ fn with_one_landed() -> Scene {
 }
 
 /// Writes the last commit of `main` anew, so that it says that it brings another commit of the run.
-fn name(scene: &Scene, commit: &str) {
+fn name(scene: &LandingScene, commit: &str) {
     let message = scene.git(&["log", "-1", "--format=%B", "main"]);
     let landed = scene.git(&["rev-parse", "runner/a"]);
     scene.git(&["commit", "-q", "--amend", "-m", &message.replace(&landed, commit)]);
 }
 
 /// Makes a commit like the last one of the run, with one more file that has this text.
-fn forged(scene: &Scene, file: &str, text: &str) -> String {
+fn forged(scene: &LandingScene, file: &str, text: &str) -> String {
     scene.git(&["checkout", "-q", "--detach", "runner/a"]);
     scene.repo.write(file, text);
     scene.git(&["add", file]);

@@ -1,9 +1,9 @@
 //! What does not fit: it moves nothing, is named, and can be settled.
 
-use crate::scene::{Scene, changes, writes};
+use crate::scene::{LandingScene, changes, writes};
 
-fn conflicting() -> Scene {
-    let scene = Scene::new(&["x", "y"]);
+fn conflicting() -> LandingScene {
+    let scene = LandingScene::new(&["x", "y"]);
     scene.run("a", &[&changes("one", "eins"), &writes("y", "2")]).on_main();
     scene.repo.write("shared", "uno\ntwo\nthree\nfour\nfive\n").commit("Say it in Spanish");
     scene
@@ -21,7 +21,7 @@ fn a_conflict_names_leaf_and_files_and_moves_nothing() {
 
 #[test]
 fn squash_is_offered_where_only_the_leaves_conflict() {
-    let scene = Scene::new(&["x", "y"]);
+    let scene = LandingScene::new(&["x", "y"]);
     scene.run("a", &[&changes("one", "eins"), &changes("eins", "uno")]).on_main();
     scene.repo.write("shared", "uno\ntwo\nthree\nfour\nfive\n").write("beside", "1").commit("Say it in Spanish");
     let said = scene.land(&["a"]).exits(6).stderr.clone();
@@ -32,7 +32,7 @@ fn squash_is_offered_where_only_the_leaves_conflict() {
 
 #[test]
 fn a_red_guard_on_the_result_moves_nothing_and_shows_its_lines() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     scene.run("a", &[&writes("x", "1")]).on_main();
     scene.repo.write("beside", "1").commit("Move on");
     scene.repo.script().guard_always("if [ -e beside ]; then echo 'FAIL: beside'; exit 1; fi");
@@ -66,9 +66,9 @@ fn a_run_settles_the_conflicts_and_lands_with_what_it_settled() {
 
 #[test]
 fn a_guard_that_the_run_has_weakened_is_run_as_it_was_accepted() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     scene.repo.write("check.sh", "test ! -e beside\n");
-    scene.repo.configure(&scene.repo.config().guarded_by(&["sh", "check.sh"]).guard("on_change = \"report\""));
+    scene.repo.commit_config(&scene.repo.config().guard_command(&["sh", "check.sh"]).guard("on_change = \"report\""));
     scene.run("a", &["echo true > check.sh; answer done 'Done.'"]).on_main();
     scene.repo.write("beside", "1").commit("Move on");
     let said = scene.land(&["a", "--yes"]).exits(6).stderr.clone();

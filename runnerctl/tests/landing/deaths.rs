@@ -4,13 +4,13 @@ use std::fs;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use runner_testkit::{Gate, PATIENCE};
+use runner_testkit::{SessionGate, PATIENCE};
 
-use crate::scene::Scene;
+use crate::scene::LandingScene;
 
 /// A run that is ready to land on `main`, which is checked out, with a filter that stops while its file is laid out.
-fn stopping() -> (Scene, Gate) {
-    let scene = Scene::new(&["x"]);
+fn stopping() -> (LandingScene, SessionGate) {
+    let scene = LandingScene::new(&["x"]);
     scene
         .run("a", &["mkdir a; echo 1 > a/made; echo 1 > a.txt; echo 2 > b.stops; echo 3 > shared; answer done 'Done.'"])
         .on_main();
@@ -25,16 +25,16 @@ fn stopping() -> (Scene, Gate) {
 }
 
 /// Lands in a client of its own, which is gone with the daemon; returns once the branch is locked and files are laid out.
-fn cut_off(scene: &mut Scene, gate: &Gate) {
+fn cut_off(scene: &mut LandingScene, gate: &SessionGate) {
     let mut client = scene.home.ctl_command(&scene.repo, &["land", "a"]);
     let mut client = client.stdin(std::process::Stdio::null()).spawn().expect("a client can be started");
-    gate.reached();
+    gate.wait_reached();
     scene.kill();
     client.wait().expect("the client ends");
 }
 
 /// Ends the programs of git that the daemon has left, as a machine that goes down does.
-fn kill_git(scene: &Scene) {
+fn kill_git(scene: &LandingScene) {
     for pid in scene.home.processes() {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         if name.trim() == "git" {
@@ -43,7 +43,7 @@ fn kill_git(scene: &Scene) {
     }
 }
 
-fn assert_as_before(scene: &Scene, before: &str) {
+fn assert_as_before(scene: &LandingScene, before: &str) {
     assert_eq!(scene.git(&["rev-parse", "main"]), before);
     assert_eq!(scene.git(&["status", "--porcelain"]), "");
     assert!(scene.repo.read("shared").starts_with("one\n"));
@@ -59,7 +59,7 @@ fn row_108_daemon_that_dies_between_lock_and_commit_leaves_everything_as_before(
     let before = scene.git(&["rev-parse", "main"]);
     cut_off(&mut scene, &gate);
     gate.open();
-    scene.home.all_gone_within(PATIENCE);
+    scene.home.wait_all_gone(PATIENCE);
     scene.restart();
     assert_as_before(&scene, &before);
     scene.git(&["config", "--unset", "filter.stops.smudge"]);
@@ -75,7 +75,7 @@ fn row_109_machine_that_goes_down_between_lock_and_commit_leaves_no_stale_lock()
     cut_off(&mut scene, &gate);
     kill_git(&scene);
     gate.open();
-    scene.home.all_gone_within(PATIENCE);
+    scene.home.wait_all_gone(PATIENCE);
     scene.restart();
     assert_as_before(&scene, &before);
     scene.git(&["config", "--unset", "filter.stops.smudge"]);
@@ -89,7 +89,7 @@ fn row_114_link_that_stands_in_the_place_of_a_landed_folder_by_then_is_not_follo
     let before = scene.git(&["rev-parse", "main"]);
     cut_off(&mut scene, &gate);
     gate.open();
-    scene.home.all_gone_within(PATIENCE);
+    scene.home.wait_all_gone(PATIENCE);
     let (folder, theirs) = (scene.repo.path().join("a"), scene.home.path().join("theirs"));
     fs::rename(&folder, &theirs).expect("the folder can be moved");
     std::os::unix::fs::symlink(&theirs, &folder).expect("a link can be made");

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use protocol::tree::{TREE_VERSION, TaskTree};
 use runner_testkit::{Home, Repo};
 
-use crate::scene::{Scene, leaf, writes};
+use crate::scene::{LandingScene, leaf, writes};
 
 const GH: &str = r#"#!/bin/sh
 for word; do case $word in --body-file=*) cp "${word#--body-file=}" "$HOME/body" ;; esac; done
@@ -44,7 +44,7 @@ fn at_remote(home: &Home, repo: &Repo) -> String {
 
 #[test]
 fn a_run_is_pushed_as_a_branch_of_its_leaves_and_described_from_its_receipts() {
-    let scene = Scene::new(&["x", "y"]);
+    let scene = LandingScene::new(&["x", "y"]);
     let (home, repo) = (&scene.home, &scene.repo);
     publish(home, repo);
     let main = repo.head();
@@ -78,9 +78,9 @@ fn a_run_is_pushed_as_a_branch_of_its_leaves_and_described_from_its_receipts() {
 fn what_a_reviewer_says_is_read_by_the_next_session_and_told_once() {
     let home = Home::new();
     let repo = home.repo("one");
-    repo.configure(&repo.config().top("max_iterations = 2"));
+    repo.commit_config(&repo.config().top("max_iterations = 2"));
     let children = vec![leaf("x", 1, Vec::new()), leaf("y", 2, Vec::new())];
-    repo.plant(&TaskTree { version: TREE_VERSION, root: leaf("root", 0, children) });
+    repo.commit_tree(&TaskTree { version: TREE_VERSION, root: leaf("root", 0, children) });
     publish(&home, &repo);
     let _daemon = home.daemon();
     repo.script().step(1, &writes("x", "whole")).step(2, "answer retry 'Not yet.'");
@@ -98,13 +98,13 @@ fn what_a_reviewer_says_is_read_by_the_next_session_and_told_once() {
     assert!(said.contains("nothing new") && said.contains("1 piece of feedback told before"), "{said}");
     repo.script().step(3, &writes("y", "other"));
     home.ctl_in(&repo, &["resume", "--more", "1", "--wait"]).exits(0);
-    assert!(repo.record(3, "prompt.md").contains("This loses the last line."));
+    assert!(repo.read_record(3, "prompt.md").contains("This loses the last line."));
     repo.assert_sound();
 }
 
 #[test]
 fn an_isolated_run_at_work_keeps_nobody_from_delivering_and_one_in_place_does() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     let (home, repo) = (&scene.home, &scene.repo);
     publish(home, repo);
     scene.run("a", &[&writes("x", "whole")]);
@@ -112,11 +112,11 @@ fn an_isolated_run_at_work_keeps_nobody_from_delivering_and_one_in_place_does() 
     repo.script().always("gate work; echo more > more; answer done 'More.'");
     scene.on_main();
     home.ctl_in(repo, &["start", "--yes", "--isolated", "--id", "beside", "-m", "Do more."]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(0);
     gate.open();
     home.ctl_in(repo, &["start", "--yes", "--in-place", "--id", "here", "-m", "Do more."]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     let said = home.ctl_in(repo, &["deliver", "a", "--yes"]).exits(6).stderr.clone();
     assert!(said.contains("run here is at work in this repository"), "{said}");
     gate.open();

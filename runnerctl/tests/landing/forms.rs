@@ -1,9 +1,9 @@
 //! The three forms in which a run lands, and what the commits say.
 
-use crate::scene::{Scene, changes, writes};
+use crate::scene::{LandingScene, changes, writes};
 
-fn two_leaves() -> Scene {
-    let scene = Scene::new(&["x", "y"]);
+fn two_leaves() -> LandingScene {
+    let scene = LandingScene::new(&["x", "y"]);
     scene.run("a", &["echo half > x; answer retry 'Half of it.'", &writes("x", "whole"), &writes("y", "other")]);
     scene
 }
@@ -46,7 +46,7 @@ fn a_run_becomes_one_commit_or_a_merge_that_keeps_its_history() {
 
 #[test]
 fn a_moved_branch_keeps_what_it_has_and_gets_what_the_run_did() {
-    let scene = Scene::new(&["x", "y"]);
+    let scene = LandingScene::new(&["x", "y"]);
     scene.run("a", &[&changes("one", "eins"), &changes("five", "fuenf")]);
     scene.on_main();
     scene.repo.write("shared", "one\ntwo\ndrei\nfour\nfive\n").write("beside", "main's\n").commit("Move on");
@@ -80,7 +80,7 @@ fn a_preview_shows_the_commits_and_moves_nothing() {
 
 #[test]
 fn a_persons_commit_stays_its_own_and_is_folded_amid_work() {
-    let scene = Scene::new(&["x", "y"]);
+    let scene = LandingScene::new(&["x", "y"]);
     scene.repo.script().step(1, &writes("x", "1"));
     scene.git(&["checkout", "-q", "main"]);
     scene.home.ctl_in(&scene.repo, &["start", "--yes", "--id", "a", "--queue-only"]).exits(0);

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use crate::scene::{Scene, writes};
+use crate::scene::{LandingScene, writes};
 
 /// A run of a repository whose guard needs more than git has.
-fn with_workspace() -> Scene {
-    let scene = Scene::new(&["x"]);
+fn with_workspace() -> LandingScene {
+    let scene = LandingScene::new(&["x"]);
     scene.repo.write(".gitignore", "deps/\n");
     let section = "[workspace]\ncopy = [\"deps\"]\nsetup = [\"sh\", \"-c\", \"cp deps/lib made.ready\"]";
-    scene.repo.configure(&scene.repo.config().section(section)).write("deps/lib", "copied");
+    scene.repo.commit_config(&scene.repo.config().section(section)).write("deps/lib", "copied");
     scene.run("a", &[&writes("x", "1")]).on_main();
     scene
 }
@@ -34,7 +34,7 @@ fn who_has_confirmed_nothing_is_shown_setup_and_guard_first() {
     let before = scene.git(&["rev-parse", "main"]);
     let said = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
     assert!(said.contains("the guard would be run on the result, as this user:"), "{said}");
-    let (setup, guard) = (said.find("sh -c 'cp deps/lib made.ready'"), said.find(&scene.repo.script().checker()));
+    let (setup, guard) = (said.find("sh -c 'cp deps/lib made.ready'"), said.find(&scene.repo.script().guard_program()));
     assert!(setup.is_some() && setup < guard, "{said}");
     assert_eq!(scene.git(&["rev-parse", "main"]), before);
     scene.land(&["a", "--onto", "main", "--yes"]).exits(0);

@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use crate::scene::{Scene, changes, writes};
+use crate::scene::{LandingScene, changes, writes};
 
 #[test]
 fn a_sparse_work_tree_stays_as_sparse_as_it_is() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     scene.repo.write("in/a", "1\n").write("out/b", "1\n").commit("Two folders");
     scene.run("a", &["echo 2 > in/a; echo 2 > out/b; echo new > out/new; answer done 'Both.'"]).on_main();
     scene.git(&["sparse-checkout", "set", "in", ".runner"]);
@@ -21,7 +21,7 @@ fn a_sparse_work_tree_stays_as_sparse_as_it_is() {
 
 #[test]
 fn attributes_of_a_run_say_nothing_of_how_it_is_merged() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     let lines = |first: &str, last: &str| format!("{first}\n{}{last}\n", "same\n".repeat(9));
     scene.repo.write("f", &lines("1", "1")).commit("A file");
     scene.run("a", &["echo '* -merge' > .gitattributes; sed -i '1s/1/run/' f; answer done 'Done.'"]).on_main();
@@ -31,12 +31,12 @@ fn attributes_of_a_run_say_nothing_of_how_it_is_merged() {
 }
 
 /// Returns what differs of what git tracks.
-fn tracked(scene: &Scene) -> String {
+fn tracked(scene: &LandingScene) -> String {
     scene.git(&["status", "--porcelain", "--untracked-files=no"])
 }
 
 /// A repository with two commits beside that of the scene, for a submodule; the commits, oldest first.
-fn with_submodule(scene: &Scene) -> [String; 2] {
+fn with_submodule(scene: &LandingScene) -> [String; 2] {
     let other = scene.home.repo("other");
     let commits = ["1", "2"].map(|text| {
         other.write("f", text).commit("Another");
@@ -57,7 +57,7 @@ fn moves(commit: &str) -> String {
 
 #[test]
 fn a_submodule_that_a_run_moves_lands_and_its_folder_is_named() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     let [first, second] = with_submodule(&scene);
     scene.run("a", &[&moves(&second)]).on_main();
     scene.git(&["-C", "sub", "checkout", "-q", &first]);
@@ -73,7 +73,7 @@ fn a_submodule_that_a_run_moves_lands_and_its_folder_is_named() {
 
 #[test]
 fn a_submodule_that_both_sides_have_moved_is_refused() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     let [first, second] = with_submodule(&scene);
     scene.run("a", &[&moves(&second)]).on_main();
     scene.git(&["-C", "sub", "checkout", "-q", &first]);
@@ -99,7 +99,7 @@ fn a_submodule_that_both_sides_have_moved_is_refused() {
 
 #[test]
 fn where_commits_are_signed_the_landed_ones_are() {
-    let scene = Scene::new(&["x", "y"]);
+    let scene = LandingScene::new(&["x", "y"]);
     let key = scene.home.path().join("key").display().to_string();
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "kit", "-f", &key]).status();
     assert!(made.expect("ssh-keygen runs").success());
@@ -113,7 +113,7 @@ fn where_commits_are_signed_the_landed_ones_are() {
     ] {
         scene.git(&["config", name, value]);
     }
-    scene.repo.configure(&scene.repo.config().section("[git]\nsign = true"));
+    scene.repo.commit_config(&scene.repo.config().section("[git]\nsign = true"));
     scene.run("a", &[&writes("x", "1"), &writes("y", "2")]).on_main();
     scene.repo.write("beside", "1").commit("Move on");
     scene.land(&["a"]).exits(0);
@@ -131,9 +131,9 @@ fn where_commits_are_signed_the_landed_ones_are() {
 
 #[test]
 fn a_git_that_cannot_merge_trees_is_refused_with_its_version() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     scene.run("a", &[&changes("one", "eins")]).on_main();
-    scene.home.has_git_say("2.34.1");
+    scene.home.fake_git_version("2.34.1");
     let before = scene.git(&["rev-parse", "main"]);
     for words in [&["a"][..], &["a", "--preview"], &["a", "--resolve"]] {
         let said = scene.land(&[words, &["--onto", "main"]].concat()).exits(6).stderr.clone();
@@ -145,7 +145,7 @@ fn a_git_that_cannot_merge_trees_is_refused_with_its_version() {
 
 #[test]
 fn what_an_agent_says_is_an_order_to_nobody() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     scene
         .run("a", &["echo 1 > x; answer done 'Closes #7 for @bob. [skip ci]\\n\\nSigned-off-by: Bob <b@x>'"])
         .on_main();

@@ -1,7 +1,7 @@
 //! A repository with a tree of leaves, runs that finish them, and what is on `main` afterwards.
 
 use protocol::tree::{Node, TREE_VERSION, TaskTree};
-use runner_testkit::{Daemon, Home, Output, Repo};
+use runner_testkit::{Daemon, Home, ProgramOutput, Repo};
 
 pub(crate) fn leaf(id: &str, order: i64, children: Vec<Node>) -> Node {
     Node {
@@ -18,14 +18,14 @@ pub(crate) fn leaf(id: &str, order: i64, children: Vec<Node>) -> Node {
 }
 
 /// A repository, its script, and the daemon, which ends before the home is looked through.
-pub(crate) struct Scene {
+pub(crate) struct LandingScene {
     daemon: Option<Daemon>,
     pub(crate) repo: Repo,
     pub(crate) home: Home,
     sessions: std::cell::Cell<u32>,
 }
 
-impl Scene {
+impl LandingScene {
     /// A tree with these leaves; `main` has a file `shared` of five lines besides.
     pub(crate) fn new(leaves: &[&str]) -> Self {
         Self::in_format(leaves, &[])
@@ -41,9 +41,9 @@ impl Scene {
         }
         repo.write("shared", "one\ntwo\nthree\nfour\nfive\n");
         repo.write(".gitignore", "*.log\n");
-        repo.configure(&repo.config());
+        repo.commit_config(&repo.config());
         let children = (1..).zip(leaves).map(|(order, id)| leaf(id, order, Vec::new())).collect();
-        repo.plant(&TaskTree { version: TREE_VERSION, root: leaf("root", 0, children) });
+        repo.commit_tree(&TaskTree { version: TREE_VERSION, root: leaf("root", 0, children) });
         let daemon = home.daemon();
         Self { daemon: Some(daemon), repo, home, sessions: std::cell::Cell::new(0) }
     }
@@ -70,7 +70,7 @@ impl Scene {
         self
     }
 
-    pub(crate) fn land(&self, args: &[&str]) -> Output {
+    pub(crate) fn land(&self, args: &[&str]) -> ProgramOutput {
         self.home.ctl_in(&self.repo, &[&["land"], args].concat())
     }
 

@@ -1,15 +1,15 @@
 //! The branch that is landed on, and the work tree that has it: nothing in it is overwritten.
 
-use crate::scene::{Scene, changes, writes};
+use crate::scene::{LandingScene, changes, writes};
 
-fn run_of(file: &str) -> Scene {
-    let scene = Scene::new(&["x"]);
+fn run_of(file: &str) -> LandingScene {
+    let scene = LandingScene::new(&["x"]);
     scene.run("a", &[&writes(file, "landed")]).on_main();
     scene
 }
 
 /// Asserts that landing is refused with these words, and changes nothing.
-fn refused(scene: &Scene, words: &str) {
+fn refused(scene: &LandingScene, words: &str) {
     let look = || (scene.git(&["rev-parse", "main"]), scene.git(&["status", "--porcelain", "--ignored"]));
     let before = look();
     let said = scene.land(&["a", "--onto", "main"]).exits(6).stderr.clone();
@@ -25,7 +25,7 @@ fn nothing_untracked_or_ignored_is_overwritten() {
         ("folder/made", "folder", "folder is in the way (untracked)"),
         ("made", "made/inside.log", "made/inside.log is in the way (ignored)"),
     ] {
-        let scene = Scene::new(&["x"]);
+        let scene = LandingScene::new(&["x"]);
         scene.run("a", &[&format!("mkdir -p $(dirname {file}); echo landed > {file}; git add -f {file}; git commit -q -m x; answer done 'Done.'")]);
         scene.on_main();
         scene.repo.write(standing, "mine");
@@ -65,7 +65,7 @@ fn a_branch_that_is_being_rebased_or_bisected_is_left_alone() {
 
 #[test]
 fn a_linked_work_tree_that_has_the_branch_is_brought_along() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     scene.run("a", &[&changes("one", "eins")]);
     let linked = scene.home.path().join("repos/linked");
     let linked = linked.to_str().expect("a path of text").to_owned();
@@ -92,7 +92,7 @@ fn a_repository_with_a_reftable_is_landed_in_too() {
 
 #[track_caller]
 fn is_landed_in(format: &str) {
-    let scene = Scene::in_format(&["x"], &[format]);
+    let scene = LandingScene::in_format(&["x"], &[format]);
     scene.run("a", &[&changes("one", "eins")]).on_main();
     scene.repo.write("beside", "1").commit("Move on");
     scene.land(&["a"]).exits(0);
@@ -103,7 +103,7 @@ fn is_landed_in(format: &str) {
 
 #[test]
 fn a_filter_that_fails_puts_everything_back() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     scene.run("a", &["echo 1 > a.txt; echo 2 > b.filtered; echo 3 > shared; answer done 'Done.'"]).on_main();
     scene.repo.write(".gitattributes", "*.filtered filter=broken\n").commit("Filter");
     scene.git(&["config", "filter.broken.smudge", "false"]);
@@ -133,7 +133,7 @@ fn a_branch_that_is_not_known_has_to_be_named() {
 #[test]
 fn a_changed_file_that_git_is_told_to_overlook_stays_as_it_is() {
     for flag in ["--skip-worktree", "--assume-unchanged"] {
-        let scene = Scene::new(&["x"]);
+        let scene = LandingScene::new(&["x"]);
         scene.run("a", &[&changes("one", "eins")]).on_main();
         scene.git(&["update-index", flag, "shared"]);
         scene.repo.write("shared", "mine\n");
@@ -159,7 +159,7 @@ fn a_branch_that_is_checked_out_while_the_guard_runs_does_not_move() {
 
 #[test]
 fn a_merge_that_would_take_commits_from_before_the_run_for_merged_is_refused() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     scene.git(&["branch", "release"]);
     scene.repo.write("later", "1").commit("A person's, which release has not");
     scene.run("a", &[&writes("made", "landed")]).on_main();

@@ -1,10 +1,10 @@
 //! Several runs: those that fit land, the others are left out and named.
 
-use crate::scene::{Scene, changes, writes};
+use crate::scene::{LandingScene, changes, writes};
 
 #[test]
 fn of_four_runs_the_one_that_conflicts_is_left_out() {
-    let scene = Scene::new(&["x"]);
+    let scene = LandingScene::new(&["x"]);
     scene.run("a", &[&changes("one", "eins")]);
     scene.run("b", &[&changes("one", "uno")]);
     scene.run("c", &[&writes("c", "3")]);
@@ -21,7 +21,7 @@ fn of_four_runs_the_one_that_conflicts_is_left_out() {
 
 #[test]
 fn a_run_upon_another_one_is_refused_alone_and_lands_behind_it() {
-    let scene = Scene::new(&["x", "y"]);
+    let scene = LandingScene::new(&["x", "y"]);
     scene.run("a", &[&writes("x", "1"), &writes("y", "2")]);
     scene.repo.write(".runner/GOAL.md", "# Go on\n");
     scene.git(&["commit", "-q", "-a", "-m", "Another goal"]);

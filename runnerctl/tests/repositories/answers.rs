@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use runner_testkit::Home;
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::place::RepoPlace;
 
 /// Returns the keys of an object, in order and joined.
 fn keys(value: &Value) -> String {
@@ -17,10 +17,10 @@ fn keys(value: &Value) -> String {
 fn every_command_answers_with_one_object_that_names_its_form() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().step(1, "decompose 'Two parts.' One Two");
     repo.script().always("echo x >> work.txt; answer done 'Done.'");
-    let place = Place::of(&home, &repo);
+    let place = RepoPlace::of(&home, &repo);
     let commands: &[(&[&str], i32)] = &[
         (&["init"], 0),
         (&["start", "-m", "Do it.", "--id", "mine", "--queue-only"], 0),
@@ -60,8 +60,8 @@ fn every_command_answers_with_one_object_that_names_its_form() {
 fn errors_are_objects_with_kind_message_and_hint() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("plain");
-    let place = Place::of(&home, &repo);
+    let repo = home.scripted_repo("plain");
+    let place = RepoPlace::of(&home, &repo);
     let mut story = String::new();
     for args in [
         &["step"][..],
@@ -88,7 +88,7 @@ fn errors_are_objects_with_kind_message_and_hint() {
 #[test]
 fn without_a_daemon_every_command_says_how_to_start_one() {
     let home = Home::new();
-    let repo = home.scripted("plain");
-    let error = Place::of(&home, &repo).ctl(&["status", "--json"]).exits(5).error();
+    let repo = home.scripted_repo("plain");
+    let error = RepoPlace::of(&home, &repo).ctl(&["status", "--json"]).exits(5).error();
     assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("runnerctl")), "{error}");
 }

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
-use crate::place::Place;
+use crate::place::RepoPlace;
 
 const WRITES: &str = "echo work > work.txt; answer done 'Wrote work.txt.'";
 
 /// A home with a repository whose agent writes a file, and the words that start it.
 fn home() -> (Home, Repo) {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().always(WRITES);
     (home, repo)
 }
@@ -22,7 +22,7 @@ fn home() -> (Home, Repo) {
 fn a_path_with_spaces_and_bytes_that_are_not_utf8_is_worked_on() {
     let (home, repo) = home();
     let _daemon = home.daemon();
-    let place = Place::repository(&home, b"sp ace \xff\xfe 'q' \"d\"", &repo.config());
+    let place = RepoPlace::repository(&home, b"sp ace \xff\xfe 'q' \"d\"", &repo.config());
     place.ctl(&["start", "--wait", "-m", "Do it."]).exits(0);
     place.assert_sound();
     assert!(place.path.join("work.txt").is_file());
@@ -37,7 +37,7 @@ fn a_sub_directory_stands_for_its_repository() {
     let (home, repo) = home();
     let _daemon = home.daemon();
     repo.write("deep/er/file", "x\n").commit("Go deeper");
-    let below = Place::of(&home, &repo).at("deep/er");
+    let below = RepoPlace::of(&home, &repo).at("deep/er");
     below.ctl(&["start", "--wait", "-m", "Do it."]).exits(0);
     assert!(repo.path().join("work.txt").is_file());
     assert_eq!(below.ctl(&["status", "--json"]).exits(0).json()["repo"]["queue"], serde_json::json!([]));
@@ -49,9 +49,9 @@ fn a_sub_directory_stands_for_its_repository() {
 fn a_linked_work_tree_is_worked_on_and_the_main_one_is_left_alone() {
     let (home, repo) = home();
     let _daemon = home.daemon();
-    let main = Place::of(&home, &repo);
+    let main = RepoPlace::of(&home, &repo);
     main.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
-    let linked = Place { path: PathBuf::from(repo.path()).with_file_name("linked"), ..Place::of(&home, &repo) };
+    let linked = RepoPlace { path: PathBuf::from(repo.path()).with_file_name("linked"), ..RepoPlace::of(&home, &repo) };
     linked.ctl(&["start", "--wait", "--id", "side", "-m", "Do it."]).exits(0);
     assert_eq!(linked.branch(), "runner/side");
     assert_eq!(main.branch(), "main");
@@ -64,7 +64,7 @@ fn a_linked_work_tree_is_worked_on_and_the_main_one_is_left_alone() {
 fn a_detached_head_is_a_base() {
     let (home, repo) = home();
     let _daemon = home.daemon();
-    let place = Place::of(&home, &repo);
+    let place = RepoPlace::of(&home, &repo);
     let base = place.git(&["rev-parse", "HEAD"]);
     place.git(&["checkout", "-q", "--detach"]);
     place.ctl(&["start", "--wait", "-m", "Do it."]).exits(0);
@@ -139,7 +139,7 @@ fn init_is_safe_to_repeat_and_overwrites_only_when_forced() {
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = home.repo("plain");
-    let place = Place::of(&home, &repo);
+    let place = RepoPlace::of(&home, &repo);
     let first = place.ctl(&["init", "--json"]).exits(0).json();
     assert_eq!(first["kept"], serde_json::json!([]));
     repo.write(".runner/state/guardrails.md", "# Mine\n");
@@ -158,10 +158,10 @@ fn a_branch_of_a_fresh_clone_goes_on() {
     let (home, repo) = home();
     let _daemon = home.daemon();
     repo.script().step(1, "decompose 'Two parts.' One Two");
-    let place = Place::of(&home, &repo);
+    let place = RepoPlace::of(&home, &repo);
     place.ctl(&["start", "-m", "Do it.", "--id", "moved", "--queue-only"]).exits(0);
     place.ctl(&["step"]).exits(0);
-    let clone = Place::folder(&home, b"clone");
+    let clone = RepoPlace::folder(&home, b"clone");
     let from = repo.path().as_os_str().as_bytes();
     clone.git(&["clone", "-q", "-b", "runner/moved", std::str::from_utf8(from).expect("UTF-8"), "."]);
     clone.git(&["checkout", "-q", "--detach"]);
@@ -216,13 +216,13 @@ fn another_goal_after_a_completed_run_begins_a_new_one_and_the_same_goal_does_no
 }
 
 /// A bare repository as a clone makes it, with a work tree beside it that is on another branch than its HEAD.
-fn beside_a_bare_one<'a>(home: &'a Home, repo: &Repo) -> Place<'a> {
-    let place = Place::of(home, repo);
+fn beside_a_bare_one<'a>(home: &'a Home, repo: &Repo) -> RepoPlace<'a> {
+    let place = RepoPlace::of(home, repo);
     place.git(&["branch", "next"]);
     place.git(&["clone", "-q", "--bare", ".", "../x/.bare"]);
-    let bare = Place { path: repo.path().with_file_name("x").join(".bare"), ..Place::of(home, repo) };
+    let bare = RepoPlace { path: repo.path().with_file_name("x").join(".bare"), ..RepoPlace::of(home, repo) };
     bare.git(&["worktree", "add", "-q", "../next", "next"]);
-    Place { path: repo.path().with_file_name("x").join("next"), ..Place::of(home, repo) }
+    RepoPlace { path: repo.path().with_file_name("x").join("next"), ..RepoPlace::of(home, repo) }
 }
 
 #[test]
@@ -242,9 +242,9 @@ fn a_branch_that_a_bare_repository_names_is_landed_on_and_checked_out() {
 fn a_work_tree_whose_folder_was_removed_keeps_no_branch_from_a_run() {
     let (home, repo) = home();
     let _daemon = home.daemon();
-    let main = Place::of(&home, &repo);
+    let main = RepoPlace::of(&home, &repo);
     main.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
-    let linked = Place { path: repo.path().with_file_name("linked"), ..Place::of(&home, &repo) };
+    let linked = RepoPlace { path: repo.path().with_file_name("linked"), ..RepoPlace::of(&home, &repo) };
     linked.ctl(&["start", "--wait", "--yes", "--id", "x", "-m", "Do it."]).exits(0);
     std::fs::remove_dir_all(&linked.path).expect("it can be removed");
     main.ctl(&["start", "--wait", "--yes", "--id", "y", "-m", "Do it."]).exits(0);
@@ -262,15 +262,15 @@ fn a_work_tree_that_is_moved_under_a_run_is_moved_back_by_what_is_said() {
     // What it answers does not arrive.
     repo.script().step(1, &format!("gate work; {WRITES}")).step(2, WRITES);
     let _daemon = home.daemon();
-    let main = Place::of(&home, &repo);
+    let main = RepoPlace::of(&home, &repo);
     main.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
-    let linked = Place { path: repo.path().with_file_name("linked"), ..Place::of(&home, &repo) };
+    let linked = RepoPlace { path: repo.path().with_file_name("linked"), ..RepoPlace::of(&home, &repo) };
     linked.ctl(&["start", "--yes", "--id", "x", "-m", "Do it."]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     main.git(&["worktree", "move", "../linked", "../moved"]);
     gate.open();
     home.client().wait_until(repo.path(), |run| run.summary.state == RunStatus::Held);
-    let moved = Place { path: repo.path().with_file_name("moved"), ..Place::of(&home, &repo) };
+    let moved = RepoPlace { path: repo.path().with_file_name("moved"), ..RepoPlace::of(&home, &repo) };
     let said = moved.ctl(&["status"]);
     let told = said.facts();
     let command = told.lines().find_map(|line| line.split_once("move it back: ")).expect("a command").1;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::verdicts;
+use runner_testkit::witness::list_verdicts;
 use runner_testkit::{Home, Repo};
 
 /// What a session writes where it may write as it likes: each rule would store it otherwise.
@@ -33,7 +33,7 @@ fn is_stored_as_it_stands(repo: &Repo, place: &Path) {
         ".runner/nodes/root/context.md",
         ".runner/nodes/root/artifacts/odd.json",
     ] {
-        let stored = repo.bytes(&["cat-file", "blob", &format!("runner/x:{path}")]);
+        let stored = repo.git_bytes(&["cat-file", "blob", &format!("runner/x:{path}")]);
         let standing = fs::read(place.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
         assert_eq!(String::from_utf8_lossy(&stored), String::from_utf8_lossy(&standing), "{path}");
     }
@@ -70,12 +70,12 @@ fn attributes_of_a_session_say_nothing_of_the_runners_files() {
     .enumerate()
     {
         for way in WAYS {
-            let repo = home.scripted(&format!("odd{at}{way}"));
+            let repo = home.scripted_repo(&format!("odd{at}{way}"));
             repo.git(&["config", "filter.loud.clean", "tr a-z A-Z"]);
             repo.script().step(1, &odd(&repo, &attributes(rules))).step(2, "echo y >> work; answer done 'Done.'");
             let place = run(&home, &repo, way);
             is_stored_as_it_stands(&repo, &place);
-            assert_eq!(repo.bytes(&["show", "runner/x:.runner/nodes/root/context.md"]), ODD.as_bytes(), "{rules}");
+            assert_eq!(repo.git_bytes(&["show", "runner/x:.runner/nodes/root/context.md"]), ODD.as_bytes(), "{rules}");
             assert!(repo.script().prompt(2).contains("Not yet: +ACI-, $Id: x $."), "{rules}");
             home.ctl_in(&repo, &["verify", "--run", "x", "--strict"]).exits(0);
         }
@@ -86,7 +86,7 @@ fn attributes_of_a_session_say_nothing_of_the_runners_files() {
 fn encoding_of_a_session_passes_no_leaf() {
     for way in WAYS {
         let home = Home::new();
-        let repo = home.scripted("forged");
+        let repo = home.scripted_repo("forged");
         repo.script().guard_always("exit 1");
         repo.script().step(1, "decompose 'Two parts.' One Two");
         let forged = "+ACI-,+ACI-acceptance+ACI-:[],+ACI-passes+ACI-:true,+ACI-attempts+ACI-:0,+ACI-max_attempts+ACI-:3,+ACI-notes+ACI-:+ACI-";
@@ -111,7 +111,7 @@ fn ignored_files_of_the_runner_are_stored_all_the_same() {
     for way in WAYS {
         let home = Home::new();
         fs::write(home.path().join("ignored"), "*.json\n*.md\n.runner\n").expect("a file of the home's");
-        let repo = home.scripted("ignored");
+        let repo = home.scripted_repo("ignored");
         repo.git(&["config", "core.excludesFile", &home.path().join("ignored").display().to_string()]);
         repo.script().step(1, &odd(&repo, "printf '.runner\\n*\\n!work\\n' > .gitignore"));
         repo.script().step(2, "echo y >> work; answer done 'Done.'");
@@ -119,7 +119,7 @@ fn ignored_files_of_the_runner_are_stored_all_the_same() {
         let place = run(&home, &repo, way);
         is_stored_as_it_stands(&repo, &place);
         assert!(
-            repo.bytes(&["ls-tree", "-r", "--name-only", "runner/x", ".runner/context", ".runner/iterations"])
+            repo.git_bytes(&["ls-tree", "-r", "--name-only", "runner/x", ".runner/context", ".runner/iterations"])
                 .is_empty()
         );
         home.ctl_in(&repo, &["verify", "--run", "x", "--strict"]).exits(0);
@@ -139,7 +139,7 @@ fn an_honest_run_goes_on_under_rules_for_all_files() {
         let home = Home::new();
         let _daemon = home.daemon();
         for way in WAYS {
-            let repo = home.scripted(&format!("honest{way}"));
+            let repo = home.scripted_repo(&format!("honest{way}"));
             // A coat that is put on what is stored, and taken off what is laid out, of whatever has none.
             repo.git(&["config", "--global", "filter.coat.clean", "sed '1s/^/coat:/'"]);
             repo.git(&["config", "--global", "filter.coat.smudge", "sed '1s/^coat://'"]);
@@ -168,14 +168,14 @@ fn an_honest_run_goes_on_under_rules_for_all_files() {
 
 fn verdicts_of(repo: &Repo) -> Vec<String> {
     repo.git(&["checkout", "-q", "--force", "runner/x"]);
-    verdicts(repo)
+    list_verdicts(repo)
 }
 
 #[test]
 fn a_checkout_under_rules_for_all_files_lays_out_the_runners_files_as_they_are() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("first");
+    let repo = home.scripted_repo("first");
     repo.write(".gitattributes", "* text eol=crlf\n").commit("Rules");
     repo.script().step(1, "echo two >> .runner/state/guardrails.md; echo x >> work; answer retry 'Half.'");
     repo.script().always("echo y >> work; answer done 'Done.'");
@@ -194,7 +194,7 @@ fn a_checkout_under_rules_for_all_files_lays_out_the_runners_files_as_they_are()
 fn the_runners_files_are_stored_where_a_sparse_checkout_leaves_them_out() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("sparse");
+    let repo = home.scripted_repo("sparse");
     repo.write("wide/file.txt", "wide\n").write("narrow/file.txt", "narrow\n").commit("Folders");
     repo.git(&["sparse-checkout", "set", "--no-cone", "/*", "!/wide/", "!/.runner/nodes/", "!/.runner/state/*.md"]);
     repo.script().step(1, &odd(&repo, "true")).step(2, "echo y >> work; answer done 'Done.'");

@@ -7,10 +7,10 @@ use std::os::unix::fs::symlink;
 use protocol::state::RunState;
 use runner_testkit::Home;
 
-use crate::place::Place;
+use crate::place::RepoPlace;
 
 /// Fills a work tree with what people have in theirs.
-fn fill(place: &Place, module: &Place) {
+fn fill(place: &RepoPlace, module: &RepoPlace) {
     for folder in 0..100 {
         for file in 0..100 {
             place.write(format!("many/{folder}/{file}.txt"), format!("{file}\n").as_bytes());
@@ -35,8 +35,8 @@ fn ten_thousand_files_odd_names_links_and_sub_modules_are_committed_as_git_would
     let home = Home::new();
     let _daemon = home.daemon();
     let script = home.repo("plain");
-    let module = Place::repository(&home, b"module", &script.config());
-    let place = Place::repository(&home, b"large", &script.config());
+    let module = RepoPlace::repository(&home, b"module", &script.config());
+    let place = RepoPlace::repository(&home, b"large", &script.config());
     fill(&place, &module);
     script.script().always(
         "printf 'x\\n' > \"$(printf 'more \\377')\"; printf 'a\\r\\nb\\r\\n' > new.crlf; rm many/1/*.txt; \
@@ -58,7 +58,7 @@ fn what_stays_out_of_commits_is_shown_everywhere() {
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = home.repo("plain");
-    repo.configure(&repo.config().section("[git]\nmax_file_bytes = 1000"));
+    repo.commit_config(&repo.config().section("[git]\nmax_file_bytes = 1000"));
     repo.script().step(
         1,
         "echo x > work.txt; echo KEY=1 > .env; echo ok > .env.example; head -c 2000 /dev/zero > big.bin; \
@@ -66,7 +66,7 @@ fn what_stays_out_of_commits_is_shown_everywhere() {
     );
     repo.script().step(2, "echo y >> work.txt; answer done 'The rest.'");
     home.run(&repo, &["-m", "Do it."]).exits(0);
-    let place = Place::of(&home, &repo);
+    let place = RepoPlace::of(&home, &repo);
     assert_eq!(place.git(&["ls-files", ".env", ".env.example", "big.bin", "nested"]), ".env.example");
     assert!(place.path.join(".env").is_file() && place.path.join("nested/file").is_file(), "nothing is removed");
     let state: RunState = repo.run_state("HEAD");

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use runner_testkit::{Home, Receipt, Repo};
+use runner_testkit::{Home, ReceiptCommit, Repo};
 
 /// Red until there is `done.txt`; behind a carriage return `yes` is another word, and it is green.
 const CHECK: &str = "bad=yes\ntest -e done.txt && bad=no\n[ \"$bad\" = yes ] && exit 1 #\ntrue #\n";
@@ -15,11 +15,11 @@ const RETURNS: &str = "sed -i 's/$/\\r/' check.sh";
 /// A repository whose guard is `check.sh`.
 fn guarded(home: &Home, on_change: &str, attributes: &str) -> Repo {
     let repo = home.repo("guarded");
-    repo.configure(
+    repo.commit_config(
         &repo
             .config()
             .top("max_iterations = 1")
-            .guarded_by(&["sh", "./check.sh"])
+            .guard_command(&["sh", "./check.sh"])
             .guard("definition = [\"/ci/**\"]")
             .guard(&format!("on_change = {on_change:?}")),
     );
@@ -32,15 +32,15 @@ fn guarded(home: &Home, on_change: &str, attributes: &str) -> Repo {
 }
 
 /// Runs one iteration, and returns its receipt and where it was.
-fn first(home: &Home, repo: &Repo, way: &str) -> (Receipt, PathBuf) {
+fn first(home: &Home, repo: &Repo, way: &str) -> (ReceiptCommit, PathBuf) {
     let _daemon = home.daemon();
     home.run(repo, &[way, "--id", "x", "-m", "Do it."]);
     home.ctl_in(repo, &["verify", "--run", "x", "--rerun-guards", "--yes"]).exits(0);
     let place = home.ctl_in(repo, &["path", "x"]);
-    (Receipt::read(repo, "runner/x"), PathBuf::from(place.exits(0).stdout.trim_end()))
+    (ReceiptCommit::read(repo, "runner/x"), PathBuf::from(place.exits(0).stdout.trim_end()))
 }
 
-fn announced(receipt: &Receipt) -> &str {
+fn announced(receipt: &ReceiptCommit) -> &str {
     receipt.trailer("Runner-Guard-Changed").unwrap_or_default()
 }
 
@@ -126,7 +126,7 @@ fn guards_are_run_again_on_files_that_are_laid_out_by_accepted_rules() {
     repo.script().step(1, "echo '* text eol=crlf' > .gitattributes; touch done.txt; answer done 'Done.'");
     let _daemon = home.daemon();
     home.run(&repo, &["--id", "x", "-m", "Do it."]).exits(0);
-    assert_eq!(announced(&Receipt::read(&repo, "HEAD")), ".gitattributes");
+    assert_eq!(announced(&ReceiptCommit::read(&repo, "HEAD")), ".gitattributes");
     let said = home.ctl_in(&repo, &["verify", "--rerun-guards", "--yes"]);
     assert!(!said.exits(0).stdout.contains("rerun"), "{}", said.stdout);
 }

@@ -2,13 +2,13 @@
 
 use runner_testkit::Home;
 
-use crate::place::Place;
+use crate::place::RepoPlace;
 
 #[test]
 fn what_a_guard_writes_is_committed_and_named() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().always("echo work > work.txt; answer done 'Wrote work.txt.'");
     repo.script().guard_always("echo report > report.txt; exit 0");
     home.run(&repo, &["-m", "Do it."]).exits(0);
@@ -22,7 +22,7 @@ fn what_a_guard_writes_is_committed_and_named() {
 fn what_a_guard_commits_is_named_too() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().always("echo work > work.txt; answer done 'Wrote work.txt.'");
     repo.script().guard_always("echo report > report.txt; git add report.txt; git commit -qm report; exit 0");
     home.run(&repo, &["-m", "Do it."]).exits(0);
@@ -37,9 +37,9 @@ fn a_justfile_is_the_guard_where_just_is_installed_and_asked_for_where_not() {
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = home.repo("plain");
-    let place = Place::of(&home, &repo);
+    let place = RepoPlace::of(&home, &repo);
     repo.write("justfile", "ci:\n    @grep -q good work.txt || { echo 'FAIL: not good'; exit 1; }\n").commit("Check");
-    repo.configure(&repo.config().guarded_by(&["just", "ci"]));
+    repo.commit_config(&repo.config().guard_command(&["just", "ci"]));
     repo.script().step(1, "echo bad > work.txt; answer done 'Tried.'");
     repo.script().step(2, "echo good > work.txt; answer done 'Done.'");
     let has_just = place.command("sh").args(["-c", "command -v just"]).output().expect("a shell").status.success();

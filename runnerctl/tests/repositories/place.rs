@@ -10,12 +10,12 @@ use runner_testkit::{Config, Home, Repo};
 use serde_json::Value;
 
 /// A work tree, or a folder that is none.
-pub(crate) struct Place<'a> {
+pub(crate) struct RepoPlace<'a> {
     pub(crate) home: &'a Home,
     pub(crate) path: PathBuf,
 }
 
-impl<'a> Place<'a> {
+impl<'a> RepoPlace<'a> {
     /// Makes an empty folder whose name is these bytes.
     pub(crate) fn folder(home: &'a Home, name: &[u8]) -> Self {
         let path = home.path().join("repos").join(OsStr::from_bytes(name));
@@ -36,8 +36,8 @@ impl<'a> Place<'a> {
         place
     }
 
-    pub(crate) fn at(&self, path: impl Into<PathBuf>) -> Place<'a> {
-        Place { home: self.home, path: self.path.join(path.into()) }
+    pub(crate) fn at(&self, path: impl Into<PathBuf>) -> RepoPlace<'a> {
+        RepoPlace { home: self.home, path: self.path.join(path.into()) }
     }
 
     pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: &[u8]) {
@@ -60,10 +60,10 @@ impl<'a> Place<'a> {
     }
 
     /// Runs the client here.
-    pub(crate) fn ctl(&self, args: &[&str]) -> Said {
+    pub(crate) fn ctl(&self, args: &[&str]) -> CtlOutput {
         let mut command = self.home.command("runnerctl");
         command.current_dir(&self.path).arg("--no-spawn").args(args).stdin(Stdio::null());
-        Said(command.output().expect("the client can be started"))
+        CtlOutput(command.output().expect("the client can be started"))
     }
 
     /// Asserts that the work tree is clean and that git finds no fault.
@@ -86,9 +86,9 @@ impl<'a> Place<'a> {
 }
 
 /// What the client said.
-pub(crate) struct Said(Output);
+pub(crate) struct CtlOutput(Output);
 
-impl Said {
+impl CtlOutput {
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.0.status.code(), Some(code), "stdout:\n{}\nstderr:\n{}", self.facts(), self.words());

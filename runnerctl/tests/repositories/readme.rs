@@ -7,7 +7,7 @@ use std::path::Path;
 
 use runner_testkit::{Home, binary};
 
-use crate::place::Place;
+use crate::place::RepoPlace;
 
 /// Stands in for the agent of the quick start.
 const AGENT: &str = "cat > /dev/null; printf 'A first try.\\nNothing else.\\n' > NOTES.md; \
@@ -46,7 +46,7 @@ fn is_installed(shell: &str) -> bool {
 
 /// Types a block in a shell, in a folder of a home; returns what was printed.
 fn typed(home: &Home, (shell, name): (&str, &str), block: &str) -> String {
-    let place = Place::folder(home, name.as_bytes());
+    let place = RepoPlace::folder(home, name.as_bytes());
     let programs = binary("runnerctl");
     let folder = programs.parent().expect("the program is in a folder").display();
     let path = home.env().iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).expect("a PATH");
@@ -74,7 +74,7 @@ fn both_are_typed_in(shell: &str) {
         let daemon = home.daemon();
         let said = typed(&home, (shell, "typed"), &first_run());
         assert!(said.contains("completed on branch runner/run-"), "{shell}: {said}");
-        let greeter = Place::folder(&home, b"typed/greeter");
+        let greeter = RepoPlace::folder(&home, b"typed/greeter");
         let log = greeter.git(&["log", "--format=%s", "--reverse", "main.."]);
         let ends: Vec<&str> = log.lines().filter_map(|line| line.split_once("status=")).map(|(_, end)| end).collect();
         assert_eq!(ends, ["done guard=fail", "done guard=pass"], "{shell}: {log}");
@@ -86,13 +86,13 @@ fn both_are_typed_in(shell: &str) {
         for fact in ["completed on branch runner/run-", "finished  ", "0 violations"] {
             assert!(said.contains(fact), "{shell}: {fact:?} is missing:\n{said}");
         }
-        assert_eq!(authors(&Place::folder(&home, b"quick/first")), author, "{shell}");
+        assert_eq!(authors(&RepoPlace::folder(&home, b"quick/first")), author, "{shell}");
         drop(daemon);
     }
 }
 
 /// Returns who made the commits, each once.
-fn authors(place: &Place<'_>) -> String {
+fn authors(place: &RepoPlace<'_>) -> String {
     let log = place.git(&["log", "--format=%an <%ae>"]);
     let mut authors: Vec<&str> = log.lines().collect();
     authors.sort_unstable();

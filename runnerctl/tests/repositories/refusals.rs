@@ -7,13 +7,13 @@ use nix::unistd::mkfifo;
 use protocol::words::RunStatus;
 use runner_testkit::Home;
 
-use crate::place::Place;
+use crate::place::RepoPlace;
 
 const START: [&str; 4] = ["start", "--yes", "-m", "Do it."];
 
 /// Asserts that a command is refused with this exit code and kind, that the message says this, and that a hint is there.
 #[track_caller]
-fn refused(place: &Place, args: &[&str], (code, kind, part): (i32, &str, &str)) {
+fn refused(place: &RepoPlace, args: &[&str], (code, kind, part): (i32, &str, &str)) {
     let error = place.ctl(&[args, &["--json"]].concat()).exits(code).error();
     assert_eq!(error["kind"], kind, "{error}");
     assert!(error["message"].as_str().is_some_and(|message| message.contains(part)), "`{part}` is not in {error}");
@@ -24,8 +24,8 @@ fn refused(place: &Place, args: &[&str], (code, kind, part): (i32, &str, &str)) 
 fn a_folder_without_repository_and_a_bare_one_are_refused() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let plain = Place::folder(&home, b"plain");
-    let bare = Place::folder(&home, b"bare.git");
+    let plain = RepoPlace::folder(&home, b"plain");
+    let bare = RepoPlace::folder(&home, b"bare.git");
     bare.git(&["init", "-q", "--bare"]);
     for place in [&plain, &bare] {
         for command in [&["init"][..], &START, &["validate"], &["tree"]] {
@@ -38,7 +38,7 @@ fn a_folder_without_repository_and_a_bare_one_are_refused() {
 fn a_repository_without_commit_is_refused_and_init_in_it_is_not() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let place = Place::folder(&home, b"unborn");
+    let place = RepoPlace::folder(&home, b"unborn");
     place.git(&["init", "-q", "-b", "main"]);
     refused(&place, &START, (6, "wrong_state", "no commit yet"));
     place.ctl(&["init"]).exits(0);
@@ -48,8 +48,8 @@ fn a_repository_without_commit_is_refused_and_init_in_it_is_not() {
 fn a_git_that_is_too_old_is_refused_with_both_versions() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let place = Place::of(&home, &home.scripted("one"));
-    home.has_git_say("2.31.8");
+    let place = RepoPlace::of(&home, &home.scripted_repo("one"));
+    home.fake_git_version("2.31.8");
     for start in [&START[..], &["start", "--yes", "--isolated", "-m", "Do it."]] {
         refused(&place, start, (6, "missing_command", "git 2.31.8 cannot be kept from what a session has configured"));
         refused(&place, start, (6, "missing_command", "install git 2.32 or later"));
@@ -59,10 +59,10 @@ fn a_git_that_is_too_old_is_refused_with_both_versions() {
 #[test]
 fn a_branch_that_leaves_no_room_for_that_of_a_run_is_refused_and_renamed_by_what_is_said() {
     let home = Home::new();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().always("touch work.txt; answer done 'Done.'");
     let _daemon = home.daemon();
-    let place = Place::of(&home, &repo);
+    let place = RepoPlace::of(&home, &repo);
     let start = ["start", "--wait", "--yes", "--id", "demo", "-m", "Do it."];
     for (standing, is_packed) in [("runner", true), ("runner", false), ("runner/demo/x", true)] {
         repo.git(&["branch", standing]);
@@ -95,10 +95,10 @@ fn a_branch_that_leaves_no_room_for_that_of_a_run_is_refused_and_renamed_by_what
 fn a_goal_that_nobody_has_written_is_refused_before_anything_is_begun() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     repo.git(&["rm", "-q", ".runner/GOAL.md"]);
     repo.git(&["commit", "-q", "-m", "Take the goal away"]);
-    let place = Place::of(&home, &repo);
+    let place = RepoPlace::of(&home, &repo);
     let start = ["start", "--yes"];
     refused(&place, &start, (2, "invalid_request", "no goal is written in .runner/GOAL.md"));
     place.ctl(&["init"]).exits(0);
@@ -113,8 +113,8 @@ fn a_goal_that_nobody_has_written_is_refused_before_anything_is_begun() {
 fn a_goal_of_another_base_that_nobody_has_written_holds_the_run() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("one");
-    let place = Place::of(&home, &repo);
+    let repo = home.scripted_repo("one");
+    let place = RepoPlace::of(&home, &repo);
     repo.git(&["rm", "-q", ".runner/GOAL.md"]);
     repo.git(&["commit", "-q", "-m", "Take the goal away"]);
     repo.git(&["branch", "bare"]);
@@ -132,12 +132,12 @@ fn a_goal_of_another_base_that_nobody_has_written_holds_the_run() {
 fn a_dirty_tree_is_refused_with_its_first_ten_paths() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     for number in 10..25 {
         repo.write(&format!("new-{number}"), "x\n");
     }
     repo.write("README.md", "Changed.\n");
-    let place = Place::of(&home, &repo);
+    let place = RepoPlace::of(&home, &repo);
     let error = place.ctl(&[&START[..], &["--json"]].concat()).exits(6).error();
     let message = error["message"].as_str().expect("a message");
     assert_eq!(message.lines().count(), 12, "{message}");
@@ -152,21 +152,21 @@ fn a_dirty_tree_is_refused_with_its_first_ten_paths() {
 fn a_merge_under_way_is_refused() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.git(&["checkout", "-q", "-b", "other"]);
     repo.write("other.txt", "x\n").commit("Other");
     repo.git(&["checkout", "-q", "main"]);
     repo.write("main.txt", "x\n").commit("Main");
     repo.git(&["merge", "-q", "--no-ff", "--no-commit", "other"]);
-    refused(&Place::of(&home, &repo), &START, (6, "dirty_tree", "merge"));
+    refused(&RepoPlace::of(&home, &repo), &START, (6, "dirty_tree", "merge"));
 }
 
 #[test]
 fn a_pipe_that_git_would_wait_for_is_named() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("plain");
-    let place = Place::of(&home, &repo);
+    let repo = home.scripted_repo("plain");
+    let place = RepoPlace::of(&home, &repo);
     let rules = repo.path().join(".gitignore");
     mkfifo(&rules, Mode::S_IRWXU).expect("a pipe can be made");
     refused(&place, &START, (6, "dirty_tree", ".gitignore is a pipe"));
@@ -181,8 +181,8 @@ fn a_program_that_is_not_there_is_named() {
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = home.repo("plain");
-    repo.configure(&repo.config().guarded_by(&["no-such-guard"]));
-    refused(&Place::of(&home, &repo), &START, (6, "missing_command", "no-such-guard"));
+    repo.commit_config(&repo.config().guard_command(&["no-such-guard"]));
+    refused(&RepoPlace::of(&home, &repo), &START, (6, "missing_command", "no-such-guard"));
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn a_wrong_key_is_refused_with_its_place_and_the_nearest_one() {
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = home.repo("plain");
-    repo.configure(&repo.config().top("max_iteratons = 3"));
-    refused(&Place::of(&home, &repo), &START, (1, "invalid_file", "max_iterations"));
+    repo.commit_config(&repo.config().top("max_iteratons = 3"));
+    refused(&RepoPlace::of(&home, &repo), &START, (1, "invalid_file", "max_iterations"));
 }
 
 #[test]
@@ -199,8 +199,8 @@ fn ids_revisions_and_branches_that_cannot_be_are_refused() {
     let home = Home::new();
     let _daemon = home.daemon();
     let repo = home.repo("plain");
-    repo.configure(&repo.config().section("[git]\nprotected_branches = [\"main\", \"runner/kept\"]"));
-    let place = Place::of(&home, &repo);
+    repo.commit_config(&repo.config().section("[git]\nprotected_branches = [\"main\", \"runner/kept\"]"));
+    let place = RepoPlace::of(&home, &repo);
     for id in ["a..b", "x.lock", "-x", "a/b", "end."] {
         let id = format!("--id={id}");
         refused(&place, &[&START[..], &[id.as_str()]].concat(), (2, "invalid_request", "id"));
@@ -211,22 +211,22 @@ fn ids_revisions_and_branches_that_cannot_be_are_refused() {
 }
 
 /// Lets a run begin, breaks its identity, and returns why it is held.
-fn held_after(break_it: impl Fn(&Place)) -> String {
+fn held_after(break_it: impl Fn(&RepoPlace)) -> String {
     held_in(&Home::new(), break_it)
 }
 
-fn held_in(home: &Home, break_it: impl Fn(&Place)) -> String {
+fn held_in(home: &Home, break_it: impl Fn(&RepoPlace)) -> String {
     let daemon = home.daemon();
-    let repo = home.scripted("plain");
+    let repo = home.scripted_repo("plain");
     repo.script().step(1, "decompose 'Two parts.' One Two");
-    let place = Place::of(home, &repo);
+    let place = RepoPlace::of(home, &repo);
     place.ctl(&["start", "-m", "Do it.", "--id", "mine", "--queue-only"]).exits(0);
     place.ctl(&["step"]).exits(0);
     break_it(&place);
-    let before = repo.script().sessions();
+    let before = repo.script().session_count();
     place.ctl(&["resume"]);
     let view = home.client().wait_for(repo.path(), RunStatus::Held);
-    assert_eq!(repo.script().sessions(), before, "no session begins");
+    assert_eq!(repo.script().session_count(), before, "no session begins");
     drop(daemon);
     let reason = view.summary.reason.expect("a reason");
     assert!(reason.command.is_some(), "{reason:?}");
@@ -245,7 +245,7 @@ fn another_id_in_the_goal_holds_the_run() {
 #[test]
 fn another_id_in_the_run_state_holds_the_run() {
     let mut home = Home::new();
-    home.has_a_forgery();
+    home.expect_forgery();
     let message = held_in(&home, |place| {
         let path = ".runner/state/run_state.json";
         let text = std::fs::read_to_string(place.path.join(path)).expect("reads");
@@ -258,10 +258,10 @@ fn another_id_in_the_run_state_holds_the_run() {
 #[test]
 fn a_start_whose_branch_is_another_runs_is_refused() {
     let mut home = Home::new();
-    home.has_a_forgery();
+    home.expect_forgery();
     let _daemon = home.daemon();
-    let repo = home.scripted("plain");
-    let place = Place::of(&home, &repo);
+    let repo = home.scripted_repo("plain");
+    let place = RepoPlace::of(&home, &repo);
     home.run(&repo, &["-m", "Do it.", "--id", "mine"]);
     repo.git(&["branch", "runner/stolen"]);
     refused(&place, &["start", "--yes", "--id", "stolen"], (6, "identity_mismatch", "mine"));
@@ -269,7 +269,7 @@ fn a_start_whose_branch_is_another_runs_is_refused() {
 
 /// Asserts that `validate` finds what `start` refuses, under the name of its check.
 #[track_caller]
-fn invalid(place: &Place, check: &str, part: &str) {
+fn invalid(place: &RepoPlace, check: &str, part: &str) {
     let reply = place.ctl(&["validate", "--json"]).exits(1).json();
     let checks = reply["checks"].as_array().expect("a list").iter().filter(|check| check["ok"] == false);
     let checks: Vec<_> =
@@ -282,10 +282,10 @@ fn invalid(place: &Place, check: &str, part: &str) {
 #[test]
 fn what_a_start_refuses_of_the_work_tree_is_found_by_validate() {
     let home = Home::new();
-    home.contain_at_most("walk");
+    home.limit_containment("walk");
     let _daemon = home.daemon();
-    let repo = home.scripted("plain");
-    let place = Place::of(&home, &repo);
+    let repo = home.scripted_repo("plain");
+    let place = RepoPlace::of(&home, &repo);
     place.ctl(&["init"]).exits(0);
     place.ctl(&["validate"]).exits(0);
     let config = repo.read(".runner/state/config.toml");

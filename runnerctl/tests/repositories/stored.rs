@@ -4,12 +4,12 @@
 use std::fs;
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::verdicts;
+use runner_testkit::witness::list_verdicts;
 use runner_testkit::{Home, Repo};
 
 /// A filter without which nothing is to be stored, whose program is not there until a file of this name is.
 fn with_filter(home: &Home) -> Repo {
-    let repo = home.scripted("filtered");
+    let repo = home.scripted_repo("filtered");
     repo.write(".gitattributes", "*.f filter=gone\n").write("old.f", "old\n").write("b.txt", "b\n");
     repo.commit("Base");
     let program = home.path().join("clean");
@@ -73,9 +73,9 @@ fn a_tracked_file_that_a_filter_refuses_is_waited_for_and_goes_in_once_the_filte
     assert!(repo.receipts().is_empty(), "nobody is charged");
     mend(&home);
     client.wait_for(repo.path(), RunStatus::Completed);
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_eq!(repo.show("HEAD", "old.f"), "changed");
-    assert_eq!(repo.script().sessions(), 1, "the work that was there goes on");
+    assert_eq!(repo.script().session_count(), 1, "the work that was there goes on");
     repo.assert_sound();
 }
 
@@ -102,7 +102,7 @@ fn a_run_that_waits_for_a_filter_can_be_cancelled() {
 fn work_inside_a_submodule_that_is_not_committed_there_is_told_and_is_no_idle_session() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("around");
+    let repo = home.scripted_repo("around");
     let module = home.repo("module");
     module.write("inner.txt", "inner\n");
     module.commit("Inner");
@@ -116,7 +116,7 @@ fn work_inside_a_submodule_that_is_not_committed_there_is_told_and_is_no_idle_se
          answer done 'Committed.'",
     );
     home.run(&repo, &["--id", "x", "-m", "Do it."]).exits(0);
-    assert_eq!(verdicts(&repo), ["Broken", "Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Broken", "Accepted"]);
     let first = repo.git(&["log", "-1", "--skip=1", "--format=%B"]);
     assert!(first.contains("Runner-Dirty-Submodules: parts/module\n"), "{first}");
     assert!(first.contains("lies uncommitted inside of a submodule: commit it there"), "{first}");
@@ -134,7 +134,7 @@ fn work_inside_a_submodule_that_is_not_committed_there_is_told_and_is_no_idle_se
 fn a_submodules_own_configuration_runs_nothing() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("around");
+    let repo = home.scripted_repo("around");
     let module = home.repo("module");
     module.write("inner.txt", "inner\n");
     module.commit("Inner");
@@ -159,7 +159,7 @@ fn a_submodules_own_configuration_runs_nothing() {
 fn what_a_session_untracks_and_ignores_is_tracked_no_longer() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("built");
+    let repo = home.scripted_repo("built");
     repo.write("build/out.o", "out\n").write("src.c", "src\n");
     repo.commit("Built");
     repo.script().step(
@@ -182,7 +182,7 @@ fn what_a_session_untracks_and_ignores_is_tracked_no_longer() {
 fn removed_attributes_leave_nothing_behind_that_holds_the_run() {
     let home = Home::new();
     let daemon = home.daemon();
-    let repo = home.scripted("attributes");
+    let repo = home.scripted_repo("attributes");
     repo.write(".gitattributes", "*.txt text eol=crlf\n").write("a.txt", "one\r\ntwo\r\n");
     repo.commit("Base");
     repo.script().step(1, "rm .gitattributes; echo x > n; answer retry 'Removed.'");

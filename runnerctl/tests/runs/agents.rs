@@ -1,13 +1,13 @@
 //! Agents that misbehave as processes: they print without end, do not listen, leave children, do not leave.
 
-use crate::play::{Play, Row, sample};
+use crate::play::{RunPlay, ExpectedRow, sample};
 
-const ACCEPTED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
+const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
 #[test]
 fn agent_that_does_not_read_a_large_prompt_is_no_fault() {
     let play =
-        Play::with(&sample(), |config| config.top("max_iterations = 1").section("[prompt]\nbudget_bytes = 400000"));
+        RunPlay::with(&sample(), |config| config.top("max_iterations = 1").section("[prompt]\nbudget_bytes = 400000"));
     let goal = format!("# Reach the goal\n\n{}", "Many words. ".repeat(5_000));
     play.repo.write(".runner/GOAL.md", &goal);
     play.repo.write(".runner/nodes/b/context.md", &"More of them. ".repeat(12_000));
@@ -20,7 +20,7 @@ fn agent_that_does_not_read_a_large_prompt_is_no_fault() {
 
 #[test]
 fn child_that_holds_standard_output_is_ended_with_the_session() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "(trap '' TERM HUP; exec sleep 600) &\nsetsid sleep 600 &\nanswer done 'Left two behind.'");
     let seen = play.first(4);
     seen.is(&ACCEPTED);
@@ -30,14 +30,14 @@ fn child_that_holds_standard_output_is_ended_with_the_session() {
 
 #[test]
 fn child_of_the_guard_is_ended_with_the_guard() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().guard_step(1, "setsid sleep 600 &\nexit 0");
     play.first(4).is(&ACCEPTED);
 }
 
 #[test]
 fn agent_that_stays_after_its_answer_is_ended_and_the_answer_counts() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "echo 1 > work\nanswer done 'Done, but here.'\nexec sleep 600");
     let seen = play.first(4);
     seen.is(&ACCEPTED);
@@ -46,7 +46,7 @@ fn agent_that_stays_after_its_answer_is_ended_and_the_answer_counts() {
 
 #[test]
 fn escape_sequences_of_an_agent_do_not_reach_a_terminal() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script()
         .step(1, "printf 'red \\033[31mtext\\033]0;title\\007\\n'\nanswer done 'A \\u001b[31mred\\u001b[0m word.'");
     let output = play.run();
@@ -60,7 +60,7 @@ fn escape_sequences_of_an_agent_do_not_reach_a_terminal() {
 
 #[test]
 fn agent_gets_an_environment_by_an_allow_list() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "env > \"$kit/env\"\nanswer done 'Looked.'");
     play.first(4).is(&ACCEPTED);
     let text = std::fs::read_to_string(play.script().folder().join("env")).unwrap();
@@ -76,7 +76,7 @@ fn agent_gets_an_environment_by_an_allow_list() {
 
 #[test]
 fn client_inside_an_iteration_may_read_and_not_steer() {
-    let play = Play::new();
+    let play = RunPlay::new();
     let ctl = runner_testkit::binary("runnerctl");
     let ctl = format!("{} --socket \"$kit/../../run/s\"", ctl.display());
     let step = format!(

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::verify::{AuditReport, AuditRule, Severity};
-use runner_testkit::{Output, PATIENCE};
+use runner_testkit::{ProgramOutput, PATIENCE};
 
-use crate::play::{Play, RUN, sample};
+use crate::play::{RunPlay, RUN, sample};
 
 /// Reads what `verify --json` has answered; its exit code must tell of violations, and of what was not seen.
 #[track_caller]
-pub(crate) fn report(output: &Output) -> AuditReport {
+pub(crate) fn report(output: &ProgramOutput) -> AuditReport {
     let mut answer = output.json();
     answer.as_object_mut().expect("an answer is an object").remove("schema");
     let report: AuditReport = serde_json::from_value(answer).expect("the report has its form");
@@ -24,8 +24,8 @@ pub(crate) fn report(output: &Output) -> AuditReport {
 }
 
 /// A branch of two iterations.
-pub(crate) fn of_two() -> Play {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+pub(crate) fn of_two() -> RunPlay {
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     play.script().always("echo $n > \"file$n\"\nanswer done 'Done.'");
     play.run().exits(4);
     play
@@ -58,7 +58,7 @@ fn bare_shallow_and_detached_clones_are_audited_without_any_record() {
 #[test]
 fn a_file_that_a_commit_adds_and_that_is_not_here_is_unseen_wherever_it_stands() {
     let mut play = of_two();
-    play.home.has_a_forgery();
+    play.home.expect_forgery();
     let blob = play.repo.git(&["rev-parse", "HEAD:file1"]);
     let object = play.repo.path().join(".git/objects").join(&blob[..2]).join(&blob[2..]);
     fs::remove_file(object).expect("the file is an object of its own");
@@ -75,7 +75,7 @@ fn a_file_that_a_commit_adds_and_that_is_not_here_is_unseen_wherever_it_stands()
 #[test]
 fn what_decisions_are_made_from_and_is_not_here_counts_once() {
     let mut play = of_two();
-    play.home.has_a_forgery();
+    play.home.expect_forgery();
     let blob = play.repo.git(&["rev-parse", "HEAD:.runner/state/tree.json"]);
     let object = play.repo.path().join(".git/objects").join(&blob[..2]).join(&blob[2..]);
     fs::remove_file(object).expect("the file is an object of its own");
@@ -121,7 +121,7 @@ fn a_guard_that_is_run_again_ends_with_who_waits_for_it() {
     play.script().guard_always("gate again; exit 1");
     let mut client = play.home.ctl_command(&play.repo, &["verify", "--rerun-guards", "--yes"]);
     let mut client = client.spawn().expect("the client can be started");
-    gate.reached();
+    gate.wait_reached();
     kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).expect("the client is there");
     assert!(!client.wait().expect("it ends").success());
     let folder = play.home.state().join("verify");

@@ -6,26 +6,26 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use runner_testkit::{Output, PATIENCE};
+use runner_testkit::{ProgramOutput, PATIENCE};
 use serde_json::{Value, json};
 
-use crate::play::{Play, sample};
+use crate::play::{RunPlay, sample};
 
 /// A branch of three iterations: the second writes the file `broken`, and the guard is red at the third.
-fn of_three() -> Play {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 3"));
+fn of_three() -> RunPlay {
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 3"));
     play.script().always("echo $n > \"file$n\"; test $n != 2 || echo > broken\nanswer done 'Done.'");
     play.script().guard_step(3, "exit 3");
     play.run().exits(4);
     play
 }
 
-fn bisect(play: &Play, command: &[&str]) -> Output {
+fn bisect(play: &RunPlay, command: &[&str]) -> ProgramOutput {
     play.home.ctl_in(&play.repo, &[&["bisect", "--json", "--"], command].concat())
 }
 
 /// Returns the iterations that may have broken it, and how often something was run.
-fn found(output: &Output) -> (Vec<u64>, usize) {
+fn found(output: &ProgramOutput) -> (Vec<u64>, usize) {
     let answer = output.json();
     let broken_by = answer["broken_by"].as_array().expect("states");
     let iterations = broken_by.iter().filter_map(|point| point["iter"].as_u64()).collect();

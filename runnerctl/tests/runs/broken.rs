@@ -4,12 +4,12 @@ use protocol::tree::{Node, TaskTree};
 use protocol::words::VerdictName;
 use runner_testkit::Config;
 
-use crate::play::{LEAVE, Play, Row, Seen, inner, leaf, node, sample};
+use crate::play::{LEAVE, RunPlay, ExpectedRow, SeenIteration, inner, leaf, node, sample};
 
-pub(crate) const BROKEN: Row = Row { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
+pub(crate) const BROKEN: ExpectedRow = ExpectedRow { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
 
 /// Runs one iteration whose session does `step`; From's tree must stand, an attempt charged to `b`.
-pub(crate) fn breaks(play: &Play, step: &str, detail: &str) -> Seen {
+pub(crate) fn breaks(play: &RunPlay, step: &str, detail: &str) -> SeenIteration {
     play.script().step(1, step);
     let seen = play.first(4);
     seen.is(&BROKEN).tells(detail);
@@ -23,7 +23,7 @@ pub(crate) fn breaks(play: &Play, step: &str, detail: &str) -> Seen {
 
 /// A session that leaves a changed tree and answers `status`.
 fn leaves(status: &str, detail: &str, change: impl FnOnce(&mut TaskTree)) {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.leaves(change);
     let step = format!("{LEAVE}echo 1 > work\nanswer {status} 'So it is.'");
     let seen = breaks(&play, &step, detail);
@@ -32,7 +32,7 @@ fn leaves(status: &str, detail: &str, change: impl FnOnce(&mut TaskTree)) {
 }
 
 /// The tree that was not taken is kept as a blob that the receipt names.
-fn keeps_raw(play: &Play, seen: &Seen) {
+fn keeps_raw(play: &RunPlay, seen: &SeenIteration) {
     let raw = seen.receipt.trailer("Runner-Raw").expect("the receipt names the tree that was not taken");
     assert_eq!(play.repo.refs("refs/runner/raw"), ["refs/runner/raw/play/0001"]);
     assert_eq!(play.repo.git(&["rev-parse", "refs/runner/raw/play/0001"]), raw);
@@ -57,10 +57,10 @@ fn tree_of_65_levels_is_too_deep() {
 
 #[test]
 fn tree_of_64_levels_is_legal() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.leaves(|tree| tree.root.children.push(Node { order: 9, ..deep(63) }));
     play.script().step(1, &format!("{LEAVE}answer retry 'Planned far ahead.'"));
-    play.first(4).is(&Row { verdict: "Retry", ..BROKEN });
+    play.first(4).is(&ExpectedRow { verdict: "Retry", ..BROKEN });
     assert!(play.repo.node("d63").children.is_empty());
     let shown = play.home.ctl_in(&play.repo, &["tree"]);
     assert!(shown.exits(0).stdout.contains("Title of d63"), "{}", shown.stdout);
@@ -68,7 +68,7 @@ fn tree_of_64_levels_is_legal() {
 
 #[test]
 fn unknown_field_is_named_by_its_path() {
-    let play = Play::new();
+    let play = RunPlay::new();
     let step = "sed -i 's/\"id\": \"c2\"/\"id\": \"c2\", \"owner\": \"me\"/' \"$tree\"\nanswer done 'Done.'";
     let seen = breaks(&play, step, "the task tree must be valid (.runner/state/tree.json: ");
     seen.tells("owner").tells("children");
@@ -77,7 +77,7 @@ fn unknown_field_is_named_by_its_path() {
 
 #[test]
 fn text_that_is_no_json_begins_a_repair() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, "echo '{\"version\": 1, \"root\": oops' > \"$tree\"\nanswer done 'Done.'");
     play.script().step(2, "answer retry 'The tree is as it was.'");
     play.run().exits(4);
@@ -86,7 +86,7 @@ fn text_that_is_no_json_begins_a_repair() {
     assert_eq!(from.repair.as_deref(), Some("b"));
     let second = play.seen(2);
     assert_eq!(second.receipt.trailer("Runner-Role"), Some("repair"));
-    second.is(&Row { verdict: "Retry", attempts: "2/3", ..BROKEN });
+    second.is(&ExpectedRow { verdict: "Retry", attempts: "2/3", ..BROKEN });
     let prompt = play.script().prompt(2);
     assert!(prompt.contains("\"root\": oops") && prompt.contains("the task tree must be valid"), "{prompt}");
     assert_eq!(play.repo.run_state("HEAD").repair, None);
@@ -95,7 +95,7 @@ fn text_that_is_no_json_begins_a_repair() {
 #[test]
 fn tree_that_is_gone_or_no_file_is_invalid() {
     for step in ["rm \"$tree\"", "rm \"$tree\"; mkdir \"$tree\"", "rm \"$tree\"; ln -s /etc/passwd \"$tree\""] {
-        let play = Play::new();
+        let play = RunPlay::new();
         breaks(&play, &format!("{step}\nanswer done 'Done.'"), "the file is gone");
     }
 }
@@ -157,19 +157,19 @@ fn children_come_with_decomposed_only() {
     let children = r#"[{"title":"t","goal":"g","acceptance":[]}]"#;
     for status in ["done", "retry"] {
         let answer = format!(r#"{{"status":"{status}","summary":"s","children":{children}}}"#);
-        breaks(&Play::new(), &format!("answer_json '{answer}'"), "only with `decomposed` (b: 1 in the answer");
+        breaks(&RunPlay::new(), &format!("answer_json '{answer}'"), "only with `decomposed` (b: 1 in the answer");
         leaves(status, "only with `decomposed` (b: ", |tree| node(tree, "b").children.push(leaf("b1", 1)));
     }
 }
 
 #[test]
 fn decomposed_needs_children() {
-    breaks(&Play::new(), "answer decomposed 'Into nothing.'", "`decomposed` needs children");
+    breaks(&RunPlay::new(), "answer decomposed 'Into nothing.'", "`decomposed` needs children");
 }
 
 #[test]
 fn children_come_one_way() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.leaves(|tree| node(tree, "b").children.push(leaf("b1", 1)));
     breaks(
         &play,
@@ -181,7 +181,7 @@ fn children_come_one_way() {
 #[test]
 fn root_is_not_done_while_nothing_has_changed() {
     let tree = TaskTree { version: 1, root: leaf("root", 0) };
-    let play = Play::with(&tree, |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 1"));
     let seen = play.first(4);
     seen.is(&BROKEN).tells("the root cannot be done");
     assert!(!play.repo.node("root").passes);
@@ -191,14 +191,14 @@ fn root_is_not_done_while_nothing_has_changed() {
 fn planner_does_not_touch_code_in_strict_mode() {
     let mut tree = sample();
     node(&mut tree, "b").attempts = 2;
-    let play = Play::with(&tree, strict);
+    let play = RunPlay::with(&tree, strict);
     play.script().step(1, "echo 1 > work\nanswer retry 'Planned.'");
-    play.first(3).is(&Row { attempts: "3/3", ..BROKEN }).tells("a planner must not touch code");
+    play.first(3).is(&ExpectedRow { attempts: "3/3", ..BROKEN }).tells("a planner must not touch code");
 }
 
 #[test]
 fn worker_does_not_decompose_in_strict_mode() {
-    let play = Play::with(&sample(), strict);
+    let play = RunPlay::with(&sample(), strict);
     breaks(&play, "decompose 'Two.' one two", "a worker must not decompose");
 }
 
@@ -210,14 +210,14 @@ fn strict(config: Config) -> Config {
 fn session_must_fit_into_its_context() {
     let error = r#"{"error":{"class":"context_exceeded","message":"200001 of 200000 tokens"}}"#;
     let step = format!("echo 1 > work\nanswer_json '{error}'");
-    let play = Play::new();
+    let play = RunPlay::new();
     breaks(&play, &step, "200001 of 200000 tokens");
     assert_eq!(play.repo.show("HEAD", "work"), "1");
 }
 
 #[test]
 fn fields_of_the_runner_are_reset_in_silence() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.leaves(|tree| {
         node(tree, "b").max_attempts = 99;
         node(tree, "c1").passes = true;
@@ -227,7 +227,7 @@ fn fields_of_the_runner_are_reset_in_silence() {
     });
     play.script().step(1, &format!("{LEAVE}answer done 'Done.'"));
     let seen = play.first(4);
-    seen.is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    seen.is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     let mut expected = sample();
     node(&mut expected, "b").passes = true;
     expected.root.children.push(leaf("new", 9));
@@ -237,7 +237,7 @@ fn fields_of_the_runner_are_reset_in_silence() {
 
 #[test]
 fn open_nodes_may_be_reworded_reordered_and_added() {
-    let play = Play::new();
+    let play = RunPlay::new();
     let change = |tree: &mut TaskTree| {
         node(tree, "c1").title = "Another title".to_owned();
         node(tree, "c1").order = 5;
@@ -246,7 +246,7 @@ fn open_nodes_may_be_reworded_reordered_and_added() {
     };
     play.leaves(change);
     play.script().step(1, &format!("{LEAVE}answer done 'Done.'"));
-    play.first(4).is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    play.first(4).is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     let ids: Vec<String> = play.repo.node("c").children.into_iter().map(|node| node.id).collect();
     assert_eq!(ids, ["c2", "c1"]);
     assert_eq!(play.repo.node("c2").goal, "Another goal");

@@ -7,21 +7,21 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use runner_testkit::{Output, binary};
+use runner_testkit::{ProgramOutput, binary};
 use serde_json::Value;
 
 use crate::audits::of_two;
-use crate::play::{Play, RUN};
+use crate::play::{RunPlay, RUN};
 
 const TREE: &str = ".runner/state/tree.json";
 
 /// A run's branch at a remote, and a shallow checkout of its other branch.
-struct Pushed {
-    play: Play,
+struct PushedRun {
+    play: RunPlay,
     branch: String,
 }
 
-impl Pushed {
+impl PushedRun {
     fn new() -> Self {
         let play = of_two();
         play.repo.git(&["clone", "-q", "--bare", ".", "../../remote.git"]);
@@ -70,7 +70,7 @@ impl Pushed {
     }
 
     /// Runs a step of a job in the checkout.
-    fn step(&self, shell: &[&str], text: &str, env: &[(&str, &str)]) -> Output {
+    fn step(&self, shell: &[&str], text: &str, env: &[(&str, &str)]) -> ProgramOutput {
         let home = &self.play.home;
         let programs = binary("runnerctl").parent().expect("it is in a folder").display().to_string();
         let path =
@@ -81,7 +81,7 @@ impl Pushed {
         home.run_program(Path::new("/bin/sh"), &words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    fn verify(&self, options: &str) -> Output {
+    fn verify(&self, options: &str) -> ProgramOutput {
         self.step(&["sh", "-c"], &format!("exec '{}' {options}", ci("verify.sh").display()), &[])
     }
 
@@ -113,7 +113,7 @@ fn findings(sarif: &Path) -> usize {
 }
 
 /// Runs the steps of the action, on a pull request whose head is a commit.
-fn action(pushed: &Pushed, commit: &str) -> Output {
+fn action(pushed: &PushedRun, commit: &str) -> ProgramOutput {
     let (folder, summary, sarif) = (ci("."), pushed.at("summary.md"), pushed.at("action.sarif"));
     let log = pushed.at("tips");
     let [folder, summary, sarif, log] = [&folder, &summary, &sarif, &log].map(|path| path.display().to_string());
@@ -140,7 +140,7 @@ fn action(pushed: &Pushed, commit: &str) -> Output {
 }
 
 /// Runs the job of the template, on a branch that was pushed to.
-fn template(pushed: &Pushed, commit: &str) -> Output {
+fn template(pushed: &PushedRun, commit: &str) -> ProgramOutput {
     let job = yaml("gitlab.yml")["runner-verify"].clone();
     let script: Vec<&str> = job["script"].as_array().expect("a script").iter().filter_map(Value::as_str).collect();
     let verify = ci("verify.sh").display().to_string();
@@ -176,7 +176,7 @@ fn template(pushed: &Pushed, commit: &str) -> Output {
 
 #[test]
 fn the_steps_of_action_and_template_judge_what_was_pushed() {
-    let pushed = Pushed::new();
+    let pushed = PushedRun::new();
     let remote = |args: &[&str]| pushed.play.repo.git(&[&["--git-dir", "../../remote.git"], args].concat());
     let honest = remote(&["rev-parse", &pushed.branch]);
     remote(&["update-ref", "refs/pull/5/head", &honest]);
@@ -205,7 +205,7 @@ fn the_steps_of_action_and_template_judge_what_was_pushed() {
 
 #[test]
 fn a_branch_that_is_cut_off_falls_where_its_tips_are_kept() {
-    let pushed = Pushed::new();
+    let pushed = PushedRun::new();
     let remote = |args: &[&str]| pushed.play.repo.git(&[&["--git-dir", "../../remote.git"], args].concat());
     let (branch, log) = (&pushed.branch, pushed.at("tips"));
     let judge = |options: &str| pushed.verify(&format!("--ref {branch} --tip-log '{}' {options}", log.display()));
@@ -235,7 +235,7 @@ fn a_branch_that_is_cut_off_falls_where_its_tips_are_kept() {
 
 #[test]
 fn the_branch_that_is_judged_does_not_choose_what_is_looked_at() {
-    let pushed = Pushed::new();
+    let pushed = PushedRun::new();
     let (branch, forged) = (&pushed.branch, pushed.forge());
     pushed.verify(&format!("--ref {branch} --since main")).exits(10);
     for own in ["runner/play", "runner/other", "refs/heads/runner/play", &forged] {

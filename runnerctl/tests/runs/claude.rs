@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use protocol::words::RunStatus;
-use runner_testkit::{Daemon, Home, Output, Receipt, Repo};
+use runner_testkit::{Daemon, Home, ProgramOutput, ReceiptCommit, Repo};
 
 /// Sessions as they were recorded.
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runnerd/src/agent/samples/claude");
@@ -13,13 +13,13 @@ const KEY: &str = "dummy-key-of-a-service";
 const VERSION: &str = "2.1.330 (Claude Code)";
 
 /// A home in which `claude` is installed, and a repository that uses it.
-struct Stand {
+struct ClaudeStand {
     _daemon: Daemon,
     repo: Repo,
     home: Home,
 }
 
-impl Stand {
+impl ClaudeStand {
     fn new(version: &str, sample: &str, exit: i32) -> Self {
         let home = Home::new().export("ANTHROPIC_API_KEY", KEY);
         let kit = home.path().join("claude");
@@ -39,7 +39,7 @@ impl Stand {
         Self { _daemon: home.daemon(), repo, home }
     }
 
-    fn run(&self) -> Output {
+    fn run(&self) -> ProgramOutput {
         self.home.run(&self.repo, &["--id", "stand"])
     }
 
@@ -52,7 +52,7 @@ impl Stand {
     }
 
     /// Returns the receipt of the first session.
-    fn receipt(&self) -> Receipt {
+    fn receipt(&self) -> ReceiptCommit {
         self.repo.assert_sound();
         let receipts = self.repo.receipts();
         receipts.iter().find(|receipt| receipt.trailer("Runner-Agent").is_some()).expect("a receipt").clone()
@@ -61,7 +61,7 @@ impl Stand {
 
 #[test]
 fn session_is_driven_to_a_receipt_with_its_version_its_usage_and_its_cost() {
-    let stand = Stand::new(VERSION, "success", 0);
+    let stand = ClaudeStand::new(VERSION, "success", 0);
     stand.run().exits(0);
     let receipt = stand.receipt();
     assert_eq!(receipt.verdict(), "Accepted", "{receipt:#?}");
@@ -74,7 +74,7 @@ fn session_is_driven_to_a_receipt_with_its_version_its_usage_and_its_cost() {
 
 #[test]
 fn login_of_the_agent_goes_to_the_agent_alone() {
-    let stand = Stand::new(VERSION, "success", 0);
+    let stand = ClaudeStand::new(VERSION, "success", 0);
     stand.run().exits(0);
     assert!(stand.says("env").contains(KEY), "nobody had to name it");
     assert!(!stand.says("guard-env").contains(KEY));
@@ -82,11 +82,11 @@ fn login_of_the_agent_goes_to_the_agent_alone() {
 
 #[test]
 fn session_that_is_cut_off_says_what_it_consumed() {
-    let stand = Stand::new(VERSION, "killed-sigint", 0);
+    let stand = ClaudeStand::new(VERSION, "killed-sigint", 0);
     let gate = stand.repo.script().gate("work");
     symlink(stand.repo.script().folder().join("gates/work.in"), stand.kit("arrived")).unwrap();
     stand.home.ctl_in(&stand.repo, &["start", "--yes", "--id", "stand"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     stand.home.ctl_in(&stand.repo, &["pause", "--now"]).exits(0);
     stand.home.client().wait_for(stand.repo.path(), RunStatus::Paused);
     let receipt = stand.receipt();
@@ -96,7 +96,7 @@ fn session_that_is_cut_off_says_what_it_consumed() {
 
 #[test]
 fn exit_without_structured_output_is_a_fault() {
-    let stand = Stand::new(VERSION, "empty-answer", 0);
+    let stand = ClaudeStand::new(VERSION, "empty-answer", 0);
     stand.run().exits(4);
     let receipt = stand.receipt();
     assert!(receipt.verdict().starts_with("Fault"), "{receipt:#?}");
@@ -105,7 +105,7 @@ fn exit_without_structured_output_is_a_fault() {
 
 #[test]
 fn version_that_asks_for_ever_is_refused_before_anything_begins() {
-    let stand = Stand::new("2.1.0 (Claude Code)", "success", 0);
+    let stand = ClaudeStand::new("2.1.0 (Claude Code)", "success", 0);
     let output = stand.run();
     output.exits(6);
     assert!(output.stderr.contains("claude 2.1.0 is older than 2.1.197"), "{}", output.stderr);

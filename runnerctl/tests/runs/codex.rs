@@ -5,20 +5,20 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use protocol::words::RunStatus;
-use runner_testkit::{Daemon, Home, Output, Repo, Tty};
+use runner_testkit::{Daemon, Home, ProgramOutput, Repo, Tty};
 
 /// Sessions as they were recorded.
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runnerd/src/agent/samples/codex");
 const KEY: &str = "dummy-key-of-a-service";
 
 /// A home in which `codex` is installed, and a repository that uses it.
-struct Stand {
+struct CodexStand {
     _daemon: Daemon,
     repo: Repo,
     home: Home,
 }
 
-impl Stand {
+impl CodexStand {
     fn new(home: Home, version: &str, sample: &str) -> Self {
         let kit = home.path().join("codex");
         fs::create_dir(&kit).expect("the stand can be set up");
@@ -43,7 +43,7 @@ impl Stand {
         Self::new(Home::new().export("CODEX_API_KEY", KEY), version, sample)
     }
 
-    fn run(&self) -> Output {
+    fn run(&self) -> ProgramOutput {
         self.home.run(&self.repo, &["--id", "stand"])
     }
 
@@ -68,7 +68,7 @@ impl Stand {
 
 #[test]
 fn session_is_driven_to_a_receipt_with_its_version_and_its_usage() {
-    let stand = Stand::with_key("codex-cli 0.169.0", "success");
+    let stand = CodexStand::with_key("codex-cli 0.169.0", "success");
     stand.run().exits(0);
     stand.repo.assert_sound();
     let receipts = stand.repo.receipts();
@@ -87,7 +87,7 @@ fn session_is_driven_to_a_receipt_with_its_version_and_its_usage() {
 
 #[test]
 fn login_of_the_agent_goes_to_the_agent_alone() {
-    let stand = Stand::with_key("codex-cli 0.169.0", "success");
+    let stand = CodexStand::with_key("codex-cli 0.169.0", "success");
     stand.run().exits(0);
     let has_key = |file: &str| fs::read_to_string(stand.kit(file)).unwrap().contains(KEY);
     assert!(has_key("env"), "nobody had to name it");
@@ -96,11 +96,11 @@ fn login_of_the_agent_goes_to_the_agent_alone() {
 
 #[test]
 fn session_that_is_cut_off_is_asked_to_end_and_leaves_its_usage() {
-    let stand = Stand::with_key("codex-cli 0.169.0", "killed-sigkill");
+    let stand = CodexStand::with_key("codex-cli 0.169.0", "killed-sigkill");
     let gate = stand.repo.script().gate("work");
     symlink(stand.repo.script().folder().join("gates/work.in"), stand.kit("arrived")).unwrap();
     stand.home.ctl_in(&stand.repo, &["start", "--yes", "--id", "stand"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     stand.home.ctl_in(&stand.repo, &["pause", "--now"]).exits(0);
     stand.home.client().wait_for(stand.repo.path(), RunStatus::Paused);
     let receipts = stand.repo.receipts();
@@ -113,17 +113,17 @@ fn session_that_is_cut_off_is_asked_to_end_and_leaves_its_usage() {
 #[test]
 fn agent_that_cannot_work_is_refused_before_anything_begins() {
     let update = "npm install -g @openai/codex@latest";
-    Stand::with_key("codex-cli 0.99.0", "success").refuses("codex 0.99.0 is older than", update);
-    Stand::with_key("hello", "success").refuses("says no version", update);
-    Stand::new(Home::new(), "codex-cli 0.169.0", "success").refuses("codex has no login", "codex login");
-    let stand = Stand::with_key("codex-cli 0.169.0", "success");
+    CodexStand::with_key("codex-cli 0.99.0", "success").refuses("codex 0.99.0 is older than", update);
+    CodexStand::with_key("hello", "success").refuses("says no version", update);
+    CodexStand::new(Home::new(), "codex-cli 0.169.0", "success").refuses("codex has no login", "codex login");
+    let stand = CodexStand::with_key("codex-cli 0.169.0", "success");
     fs::remove_file(stand.home.path().join("bin/codex")).unwrap();
     stand.refuses("cannot find the program `codex`", update);
 }
 
 #[test]
 fn agent_that_was_replaced_is_asked_again() {
-    let stand = Stand::with_key("codex-cli 0.169.0", "success");
+    let stand = CodexStand::with_key("codex-cli 0.169.0", "success");
     stand.home.ctl_in(&stand.repo, &["start", "--yes", "--id", "stand", "--queue-only"]).exits(0);
     fs::write(stand.kit("version"), "codex-cli 0.99.0").unwrap();
     // Another file in its place, as a package manager leaves it.
@@ -137,13 +137,13 @@ fn agent_that_was_replaced_is_asked_again() {
 
 #[test]
 fn what_an_agent_does_is_seen_live_in_words_and_as_it_was_printed() {
-    let stand = Stand::with_key("codex-cli 0.169.0", "success");
+    let stand = CodexStand::with_key("codex-cli 0.169.0", "success");
     stand.home.ctl_in(&stand.repo, &["start", "--yes", "--id", "stand", "--queue-only"]).exits(0);
     let mut tty = Tty::start(&stand.home.ctl_command(&stand.repo, &["watch"]), (120, 40));
-    tty.sees("to continue: runnerctl resume");
-    tty.keys("r").sees("$ /bin/bash -lc 'echo hi > work; echo seen'");
-    tty.sees("└ exit code 0: /bin/bash");
-    tty.sees("completed: ");
+    tty.wait_for_text("to continue: runnerctl resume");
+    tty.keys("r").wait_for_text("$ /bin/bash -lc 'echo hi > work; echo seen'");
+    tty.wait_for_text("└ exit code 0: /bin/bash");
+    tty.wait_for_text("completed: ");
     assert!(!tty.screen().contains("command_execution"));
-    tty.keys("v").sees("command_execution");
+    tty.keys("v").wait_for_text("command_execution");
 }

@@ -16,7 +16,7 @@ fn recorded_and_shown(home: &Home, repo: &Repo) -> [Value; 2] {
 #[test]
 fn strongest_level_of_the_machine_is_used_shown_and_recorded() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     let daemon = home.ctl(&["daemon", "status", "--json"]).json();
     let level = &daemon["containment"];
@@ -29,8 +29,8 @@ fn strongest_level_of_the_machine_is_used_shown_and_recorded() {
 #[test]
 fn daemon_that_was_told_so_uses_no_more_than_a_walk_and_says_why() {
     let home = Home::new();
-    home.contain_at_most("walk");
-    let repo = home.scripted("one");
+    home.limit_containment("walk");
+    let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     assert_eq!(recorded_and_shown(&home, &repo), ["walk", "walk"]);
     let status = home.ctl(&["daemon", "status"]);
@@ -40,9 +40,9 @@ fn daemon_that_was_told_so_uses_no_more_than_a_walk_and_says_why() {
 #[test]
 fn level_that_is_required_and_not_reached_is_refused_before_anything_begins() {
     let home = Home::new();
-    home.contain_at_most("walk");
+    home.limit_containment("walk");
     let repo = home.repo("one");
-    repo.configure(&repo.config().section("[containment]\nrequire = \"pidns\""));
+    repo.commit_config(&repo.config().section("[containment]\nrequire = \"pidns\""));
     let _daemon = home.daemon();
     let refused = home.run(&repo, &["-m", "Do it"]);
     refused.exits(6);
@@ -55,13 +55,13 @@ fn level_that_is_required_and_not_reached_is_refused_before_anything_begins() {
 #[test]
 fn step_is_refused_once_a_commit_requires_more() {
     let home = Home::new();
-    home.contain_at_most("walk");
-    let repo = home.scripted("one");
+    home.limit_containment("walk");
+    let repo = home.scripted_repo("one");
     repo.script().step(1, "decompose 'Split.' first");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--queue-only", "-m", "Do it"]).exits(0);
     home.ctl_in(&repo, &["step", "--yes"]).exits(0);
-    repo.configure(&repo.config().section("[containment]\nrequire = \"cgroup\""));
+    repo.commit_config(&repo.config().section("[containment]\nrequire = \"cgroup\""));
     home.ctl_in(&repo, &["step", "--yes"]).exits(6);
     assert_eq!(repo.receipts().len(), 1, "the iteration was begun");
 }
@@ -71,8 +71,8 @@ fn agent_that_sheds_its_environment_and_its_parents_does_not_steer() {
     let ctl = runner_testkit::binary("runnerctl");
     for level in ["pidns", "walk"] {
         let home = Home::new();
-        home.contain_at_most(level);
-        let repo = home.scripted("one");
+        home.limit_containment(level);
+        let repo = home.scripted_repo("one");
         let daemon = home.daemon();
         let call = format!("{} --socket {} --no-spawn daemon stop", ctl.display(), home.socket().display());
         let said = "\"$TMPDIR/said\"";

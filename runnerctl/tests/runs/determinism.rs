@@ -5,14 +5,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use runner_testkit::{Home, Receipt};
+use runner_testkit::{Home, ReceiptCommit};
 use serde_json::Value;
 
-use crate::play::{LEAVE, Play, leaf, sample};
+use crate::play::{LEAVE, RunPlay, leaf, sample};
 
 /// What a run must not depend on.
 #[derive(Clone, Copy)]
-struct World {
+struct PlayWorld {
     zone: &'static str,
     locale: &'static str,
     user: &'static str,
@@ -22,14 +22,14 @@ struct World {
     git: &'static [[&'static str; 2]],
 }
 
-const PLAIN: World = World { zone: "UTC", locale: "C.UTF-8", user: "Kit", is_reversed: false, git: &[] };
+const PLAIN: PlayWorld = PlayWorld { zone: "UTC", locale: "C.UTF-8", user: "Kit", is_reversed: false, git: &[] };
 
 /// A run with every kind of turn that its agent and guard can bring about.
-fn play(world: World) -> Play {
+fn play(world: PlayWorld) -> RunPlay {
     let home = Home::new().export("TZ", world.zone).export("LC_ALL", world.locale).export("LANG", world.locale);
     let user = format!("[user]\n\tname = {0}\n\temail = {0}@localhost\n[init]\n\tdefaultBranch = main\n", world.user);
     fs::write(home.path().join(".gitconfig"), user).expect("git's configuration can be written");
-    let play = Play::at(home, &sample(), |config| config.top("max_iterations = 9"));
+    let play = RunPlay::at(home, &sample(), |config| config.top("max_iterations = 9"));
     let mut files: Vec<u32> = (0..40).collect();
     if world.is_reversed {
         files.reverse();
@@ -46,7 +46,7 @@ fn play(world: World) -> Play {
     play
 }
 
-fn act(play: &Play) {
+fn act(play: &RunPlay) {
     play.leaves(|tree| tree.root.children.push(leaf("new", 9)));
     let script = play.script();
     script.step(1, "echo half > work\nanswer done 'It should work.'").guard_step(1, "echo 'FAIL: half'\nexit 1");
@@ -63,16 +63,16 @@ fn act(play: &Play) {
 }
 
 /// A receipt without what names a commit: ids hold the time of the commit.
-fn without_ids(receipt: Receipt) -> (String, String, Vec<(String, String)>) {
+fn without_ids(receipt: ReceiptCommit) -> (String, String, Vec<(String, String)>) {
     let names_commit = |name: &str| name == "Runner-From";
     let trailers = receipt.trailers.into_iter().filter(|(name, _)| !names_commit(name)).collect();
     (receipt.subject, receipt.body, trailers)
 }
 
 /// What every commit holds: its files by content, and its run state without time and ids.
-fn commits(play: &Play) -> Vec<(Vec<String>, Value)> {
+fn commits(play: &RunPlay) -> Vec<(Vec<String>, Value)> {
     const RUN_STATE: &str = ".runner/state/run_state.json";
-    let of_commit = |receipt: Receipt| {
+    let of_commit = |receipt: ReceiptCommit| {
         let files = play.repo.git(&["ls-tree", "-r", "-z", &receipt.commit]);
         let files = files.split('\0').filter(|line| !line.ends_with(RUN_STATE)).map(str::to_owned).collect();
         let mut state: Value =
@@ -86,8 +86,8 @@ fn commits(play: &Play) -> Vec<(Vec<String>, Value)> {
 }
 
 /// Asserts that two runs have chosen, asked and committed the same.
-fn assert_same(one: &Play, other: &Play) {
-    let receipts = |play: &Play| play.repo.receipts().into_iter().map(without_ids).collect::<Vec<_>>();
+fn assert_same(one: &RunPlay, other: &RunPlay) {
+    let receipts = |play: &RunPlay| play.repo.receipts().into_iter().map(without_ids).collect::<Vec<_>>();
     assert_eq!(receipts(one), receipts(other));
     assert_eq!(receipts(one).len(), 9);
     for session in 1..=9 {
@@ -108,7 +108,7 @@ mod slow {
 
     #[test]
     fn zone_locale_user_order_of_folders_and_engine_of_git_change_nothing() {
-        let far = World {
+        let far = PlayWorld {
             zone: "Pacific/Kiritimati",
             locale: "tr_TR.UTF-8",
             user: "Zoë",
@@ -116,11 +116,11 @@ mod slow {
             git: &[["core.quotePath", "true"], ["i18n.commitEncoding", "UTF-8"], ["status.showUntrackedFiles", "no"]],
         };
         // The library does not keep to shared permissions, so git is asked for all that concerns the work tree.
-        let by_git = World { git: &[["core.sharedRepository", "group"]], ..PLAIN };
+        let by_git = PlayWorld { git: &[["core.sharedRepository", "group"]], ..PLAIN };
         let (by_library, far, by_git) = (play(PLAIN), play(far), play(by_git));
         assert_same(&by_library, &far);
         // Who has written objects is seen by their folders.
-        let is_shared = |play: &Play| {
+        let is_shared = |play: &RunPlay| {
             let folders = fs::read_dir(play.repo.path().join(".git/objects")).expect("there are objects");
             let mut modes = folders.flatten().map(|folder| folder.metadata().expect("a folder").permissions().mode());
             modes.any(|mode| mode & 0o020 != 0)

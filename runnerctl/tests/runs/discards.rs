@@ -1,12 +1,12 @@
 //! Guards that clean: what they discard of the session's change is restored, and their green does not count.
 
-use crate::play::{Play, Row, sample};
+use crate::play::{RunPlay, ExpectedRow, sample};
 
-const RED: Row = Row { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" };
+const RED: ExpectedRow = ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" };
 
 /// Runs one session that makes `deed`, with a guard that does `discard` before it is green.
-fn judged(discard: &str, deed: &str) -> Play {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+fn judged(discard: &str, deed: &str) -> RunPlay {
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
     play.repo.write("kept.txt", "old\n").write("gone.txt", "old\n").commit("Two files");
     play.script().guard_always(&format!("{discard}; echo green"));
     play.script().step(1, &format!("{deed}; answer done 'Done.'"));
@@ -43,11 +43,11 @@ fn a_guard_that_stashes_the_change_is_red_and_it_is_kept() {
 
 #[test]
 fn a_guard_that_writes_or_commits_the_change_discards_nothing() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
     play.repo.write("kept.txt", "old\n").commit("A file");
     play.script()
         .guard_always("echo formatted > kept.txt; touch made.txt; git add -A; git commit -qm formatted; echo green");
     play.script().step(1, "echo new > kept.txt; answer done 'Done.'");
-    play.first(4).is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    play.first(4).is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     assert_eq!(play.repo.show("HEAD", "kept.txt"), "formatted");
 }

@@ -4,15 +4,15 @@ use std::fs;
 
 use runner_testkit::{Daemon, Home, Script};
 
-use crate::play::{Play, RUN, node, sample};
+use crate::play::{RunPlay, RUN, node, sample};
 
 /// Another machine, as far as it can be had: another home, user, zone and locale, and a daemon that knows nothing.
-struct Elsewhere {
+struct OtherProject {
     home: Home,
     script: Script,
 }
 
-impl Elsewhere {
+impl OtherProject {
     fn new() -> Self {
         let home = Home::new().export("TZ", "Pacific/Kiritimati").export("LC_ALL", "tr_TR.UTF-8");
         fs::write(home.path().join(".gitconfig"), "[user]\n\tname = Ela\n\temail = ela@elsewhere\n")
@@ -24,7 +24,7 @@ impl Elsewhere {
     }
 
     /// Clones the run's branch, goes on with it for one session, and returns its prompt.
-    fn next_prompt(&self, play: &Play, session: u32) -> String {
+    fn next_prompt(&self, play: &RunPlay, session: u32) -> String {
         let copy = self.home.path().join(format!("copy-{session}")).display().to_string();
         play.repo.git(&["clone", "-q", "--no-local", "--branch", "main", ".", &copy]);
         self.home.ctl(&["start", "--yes", "--queue-only", "--id", RUN, &copy]).exits(0);
@@ -34,20 +34,20 @@ impl Elsewhere {
 }
 
 /// Plays a run here, and each of its sessions after the first elsewhere too; between them a person may say something.
-struct Tour {
-    play: Play,
-    elsewhere: Elsewhere,
+struct PromptTour {
+    play: RunPlay,
+    elsewhere: OtherProject,
     _daemon: Daemon,
 }
 
-impl Tour {
+impl PromptTour {
     /// Begins with the first session.
     fn new(script: impl FnOnce(&Script)) -> Self {
         let mut tree = sample();
         node(&mut tree, "b").max_attempts = 9;
-        let play = Play::with(&tree, |config| config.top("max_iterations = 20"));
+        let play = RunPlay::with(&tree, |config| config.top("max_iterations = 20"));
         script(play.script());
-        let elsewhere = Elsewhere::new();
+        let elsewhere = OtherProject::new();
         let daemon = elsewhere.home.daemon();
         play.home.ctl_in(&play.repo, &["start", "--yes", "--queue-only", "--id", RUN]).exits(0);
         play.home.ctl_in(&play.repo, &["step"]).exits(0);
@@ -67,7 +67,7 @@ impl Tour {
 
 #[test]
 fn a_clone_goes_on_with_the_same_prompt_after_red_guards_crashes_notes_and_invalid_trees() {
-    let tour = Tour::new(|script| {
+    let tour = PromptTour::new(|script| {
         script.step(1, "echo 1 > work\nanswer retry 'Half of it.'");
         script.step(2, "echo 2 > work\nanswer done 'It should work.'").guard_step(1, "echo 'FAIL: two'\nexit 1");
         script.step(3, "echo 3 > work\nexit 3");
@@ -82,7 +82,7 @@ fn a_clone_goes_on_with_the_same_prompt_after_red_guards_crashes_notes_and_inval
 
 #[test]
 fn a_clone_goes_on_with_the_same_prompt_after_an_answer_a_held_back_file_and_a_split() {
-    let tour = Tour::new(|script| {
+    let tour = PromptTour::new(|script| {
         script.step(1, "echo '- Which port?' >> .runner/state/questions.md\nanswer retry 'I must ask.'");
         script.step(2, "echo 'KEY=1' > .env\nanswer retry 'A file that stays here.'");
         script.step(3, "decompose 'Two parts.' one two").step(4, "answer retry 'Not yet.'");

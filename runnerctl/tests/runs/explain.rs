@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use runner_testkit::Home;
 use serde_json::Value;
 
-use crate::play::{Play, RUN, sample};
+use crate::play::{RunPlay, RUN, sample};
 
 fn ending<'a>(told: &'a Value, name: &str) -> &'a Value {
     let endings = told["endings"].as_array().expect("endings are told");
@@ -13,7 +13,7 @@ fn ending<'a>(told: &'a Value, name: &str) -> &'a Value {
 }
 
 /// Explains the next session, lets it run, and holds what has come of it against what was said of this ending.
-fn told_and_done(play: &Play, name: &str) {
+fn told_and_done(play: &RunPlay, name: &str) {
     let explain = || play.home.ctl_in(&play.repo, &["explain", "--json"]).exits(0).json();
     let told = explain();
     assert_eq!(told["commit"], play.repo.head(), "the next session begins there");
@@ -35,7 +35,7 @@ fn told_and_done(play: &Play, name: &str) {
 }
 
 /// Which nodes the tree of a commit has, and whether they pass.
-fn nodes(play: &Play, commit: &Value) -> BTreeMap<String, bool> {
+fn nodes(play: &RunPlay, commit: &Value) -> BTreeMap<String, bool> {
     let tree = play.repo.tree(commit.as_str().expect("a commit"));
     let (mut nodes, mut left) = (BTreeMap::new(), vec![tree.root]);
     while let Some(node) = left.pop() {
@@ -53,7 +53,7 @@ fn sorted(ids: &Value) -> Vec<&str> {
 
 #[test]
 fn what_is_told_of_an_ending_is_what_comes_of_it() {
-    let play = Play::with(&sample(), |config| config);
+    let play = RunPlay::with(&sample(), |config| config);
     let script = play.script();
     script.step(1, "answer retry 'Not yet.'");
     script.step(2, "echo 2 > work\nanswer done 'It should work.'").guard_step(1, "exit 1");
@@ -74,7 +74,7 @@ fn what_is_told_of_an_ending_is_what_comes_of_it() {
 #[test]
 fn a_repository_without_a_run_is_explained_too() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["init"]).exits(0);
     repo.commit("Plan");

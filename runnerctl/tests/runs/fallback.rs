@@ -5,9 +5,9 @@ use std::fs;
 use protocol::view::RunView;
 use protocol::words::RunStatus;
 
-use crate::play::{Play, Row, node, sample};
+use crate::play::{RunPlay, ExpectedRow, node, sample};
 
-const ACCEPTED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/9" };
+const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/9" };
 const OUT: &str = "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'";
 
 /// Stands in for the program of the kind `codex`: it is the scripted agent, and answers where that answers.
@@ -18,10 +18,10 @@ exec "$(dirname "$0")/agent-one"
 "#;
 
 /// A run of the kind `command` that goes on with `codex`.
-fn play() -> Play {
+fn play() -> RunPlay {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 9;
-    let play = Play::with(&tree, |config| config.executor("fallback = [\"codex\"]"));
+    let play = RunPlay::with(&tree, |config| config.executor("fallback = [\"codex\"]"));
     play.home.install("codex", CODEX);
     let login = play.home.path().join(".codex/auth.json");
     fs::create_dir_all(login.parent().expect("it has a folder")).expect("a folder can be made");
@@ -29,7 +29,7 @@ fn play() -> Play {
     play
 }
 
-fn calls(play: &Play) -> usize {
+fn calls(play: &RunPlay) -> usize {
     fs::read_to_string(play.home.path().join("bin/codex.calls")).map_or(0, |calls| calls.lines().count())
 }
 
@@ -39,7 +39,7 @@ fn run_goes_on_with_its_fallback_under_the_same_number_and_says_so() {
     let gate = play.script().gate("second");
     play.script().step(1, OUT).step(2, "gate second; echo 1 > work; answer done 'Done by another.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     let run = play.client().run(play.repo.path());
     assert_eq!((run.summary.state, run.iteration), (RunStatus::Running, 1));
     assert_eq!(run.phase.expect("it is live").agent.as_deref(), Some("codex"));
@@ -68,7 +68,7 @@ fn who_is_out_is_known_to_the_next_daemon_and_is_asked_again_when_somebody_wants
     let gate = play.script().gate("second");
     play.script().step(1, OUT).step(2, "gate second");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     play.home.ctl_in(&play.repo, &["pause"]).exits(0);
     play.kill_and_restart();
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
@@ -77,9 +77,9 @@ fn who_is_out_is_known_to_the_next_daemon_and_is_asked_again_when_somebody_wants
         let gate = play.script().gate(&format!("next-{sessions}"));
         play.script().always(&format!("gate next-{sessions}; answer retry 'Nearly {sessions}.'"));
         play.home.ctl_in(&play.repo, args).exits(0);
-        gate.reached();
+        gate.wait_reached();
         let run = play.client().run(play.repo.path());
-        assert_eq!(play.script().sessions(), sessions);
+        assert_eq!(play.script().session_count(), sessions);
         play.home.ctl_in(&play.repo, &["pause"]).exits(0);
         gate.open();
         play.client().wait_for(play.repo.path(), RunStatus::Paused);
@@ -93,11 +93,11 @@ fn who_is_out_is_known_to_the_next_daemon_and_is_asked_again_when_somebody_wants
 
 #[test]
 fn run_waits_where_its_fallback_is_not_available_either() {
-    let play = Play::with(&sample(), |config| config.executor("fallback = [\"command\"]"));
+    let play = RunPlay::with(&sample(), |config| config.executor("fallback = [\"command\"]"));
     play.script().always(OUT);
     play.begin();
     let run = play.client().wait_for(play.repo.path(), RunStatus::Waiting);
-    assert_eq!(play.script().sessions(), 1, "a kind that names itself is asked once");
+    assert_eq!(play.script().session_count(), 1, "a kind that names itself is asked once");
     assert!(run.wait_until.is_some());
     let shown = play.home.ctl_in(&play.repo, &["log", "--output"]).stdout;
     assert!(shown.contains("usage limit reached"), "the last try is shown where nothing is committed: {shown}");

@@ -4,14 +4,14 @@
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
-use crate::play::{Play, sample};
+use crate::play::{RunPlay, sample};
 
 const STRICT: &str = "sh ./check.sh\n";
 const FORGE: &str = include_str!("forged_index.py");
 
 /// A run of two iterations whose guard is `ci.sh`, a file of the definition, with `check.sh`, which is none.
-fn guarded() -> Play {
-    let play = Play::with(&sample(), |config| {
+fn guarded() -> RunPlay {
+    let play = RunPlay::with(&sample(), |config| {
         let config = config.top("max_iterations = 2").guard("definition = [\"/ci.sh\"]");
         config.guard("on_change = \"both\"")
     });

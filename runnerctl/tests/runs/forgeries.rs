@@ -13,12 +13,12 @@ use std::process::{Command, Stdio};
 use protocol::state::RunState;
 use protocol::tree::TaskTree;
 use protocol::verify::{AuditFinding, AuditReport, AuditRule as Rule, Severity};
-use runner_testkit::{Home, Output};
+use runner_testkit::{Home, ProgramOutput};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::audits::report;
-use crate::play::{Play, RUN, node, sample};
+use crate::play::{RunPlay, RUN, node, sample};
 
 const TREE: &str = ".runner/state/tree.json";
 const RUN_STATE: &str = ".runner/state/run_state.json";
@@ -26,13 +26,13 @@ const FEEDBACK: &str = ".runner/state/feedback.json";
 const PROGRESS: &str = ".runner/state/progress.md";
 const CONFIG: &str = ".runner/state/config.toml";
 /// What a forger does to a run state.
-type ChangeState = fn(&mut RunState);
+type StateChange = fn(&mut RunState);
 
 const GOAL: &str = ".runner/GOAL.md";
 
 /// A commit of the branch, as a forger has it before them.
 #[derive(Debug, Clone, PartialEq)]
-struct Piece {
+struct BranchCommit {
     /// Its id in the honest branch.
     id: String,
     message: String,
@@ -40,18 +40,18 @@ struct Piece {
 }
 
 /// An honest branch, and a bare clone in which it is forged.
-struct Forge {
-    play: Play,
+struct BranchForge {
+    play: RunPlay,
     clone: String,
-    pieces: Vec<Piece>,
+    pieces: Vec<BranchCommit>,
 }
 
-impl Forge {
+impl BranchForge {
     /// Makes a branch with most of what a run can be: a red guard, a retry, a decomposition, an agent's own commit, an
     /// invalid tree, a note, an edit by hand, and a resume.
     fn new() -> Self {
         let definition = r#"definition = ["/justfile", "/ci.sh"]"#;
-        let play = Play::with(&sample(), |config| config.top("max_iterations = 3").guard(definition));
+        let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 3").guard(definition));
         play.repo.write("ci.sh", "true\n").commit("Check the work");
         let script = play.script();
         script.step(1, "echo 1 > one\nanswer done 'Not yet.'").guard_step(1, "echo 'error: not yet'; exit 1");
@@ -70,13 +70,13 @@ impl Forge {
     }
 
     /// Takes the branch of a run that was made before.
-    fn of(play: Play) -> Self {
+    fn of(play: RunPlay) -> Self {
         let clone = play.home.path().join("forge.git").display().to_string();
         play.repo.git(&["clone", "-q", "--bare", ".", &clone]);
         let base = play.repo.run_state("HEAD").base.expect("a run has a base");
         let ids = play.repo.git(&["rev-list", "--reverse", "--first-parent", &format!("{base}..HEAD")]);
         let git = |args: &[&str]| play.repo.git(args);
-        let piece = |id: &str| Piece {
+        let piece = |id: &str| BranchCommit {
             id: id.to_owned(),
             message: git(&["log", "-1", "--format=%B", id]),
             tree: git(&["rev-parse", &format!("{id}^{{tree}}")]),
@@ -87,23 +87,23 @@ impl Forge {
 
     /// Returns the place of the commit whose subject says this.
     fn at(&self, says: &str) -> usize {
-        let subject = |piece: &Piece| piece.message.lines().next().unwrap_or_default().contains(says);
+        let subject = |piece: &BranchCommit| piece.message.lines().next().unwrap_or_default().contains(says);
         self.pieces.iter().position(subject).unwrap_or_else(|| panic!("no commit says {says}: {:#?}", self.pieces))
     }
 
     /// Audits the branch that these pieces are.
-    fn audit(&self, pieces: &[Piece]) -> AuditReport {
+    fn audit(&self, pieces: &[BranchCommit]) -> AuditReport {
         report(&self.verified(pieces))
     }
 
     /// Asserts that the branch that these pieces are is not judged, and what is said of it.
     #[track_caller]
-    fn ends(&self, pieces: &[Piece], told: &str) {
+    fn ends(&self, pieces: &[BranchCommit], told: &str) {
         let output = self.verified(pieces);
         assert!(output.exits(6).stderr.contains(told), "{}", output.stderr);
     }
 
-    fn verified(&self, pieces: &[Piece]) -> Output {
+    fn verified(&self, pieces: &[BranchCommit]) -> ProgramOutput {
         let base = self.play.repo.run_state("HEAD").base.expect("a run has a base");
         let (mut parent, mut renamed) = (base, Vec::<(String, String)>::new());
         let honest = pieces.iter().zip(&self.pieces).take_while(|(piece, honest)| piece == honest).count();
@@ -139,7 +139,7 @@ impl Forge {
         assert!(report.findings.iter().any(is_it), "no {severity} of {rule} at {at} in {report:#?}");
     }
 
-    fn tip(&self) -> &Piece {
+    fn tip(&self) -> &BranchCommit {
         self.pieces.last().expect("the branch has commits")
     }
 
@@ -152,14 +152,14 @@ impl Forge {
     }
 
     /// Returns the pieces with one changed.
-    fn with(&self, at: usize, change: impl FnOnce(&mut Piece)) -> Vec<Piece> {
+    fn with(&self, at: usize, change: impl FnOnce(&mut BranchCommit)) -> Vec<BranchCommit> {
         let mut pieces = self.pieces.clone();
         change(&mut pieces[at]);
         pieces
     }
 
     /// Returns the pieces with a file changed from one commit on, to the last or in that one alone.
-    fn file(&self, (at, to_the_end): (usize, bool), path: &str, change: impl Fn(&str) -> String) -> Vec<Piece> {
+    fn file(&self, (at, to_the_end): (usize, bool), path: &str, change: impl Fn(&str) -> String) -> Vec<BranchCommit> {
         let mut pieces = self.pieces.clone();
         let end = if to_the_end { pieces.len() } else { at + 1 };
         for piece in &mut pieces[at..end] {
@@ -169,7 +169,7 @@ impl Forge {
         pieces
     }
 
-    fn json<T: Serialize + DeserializeOwned>(&self, at: usize, path: &str, change: impl Fn(&mut T)) -> Vec<Piece> {
+    fn json<T: Serialize + DeserializeOwned>(&self, at: usize, path: &str, change: impl Fn(&mut T)) -> Vec<BranchCommit> {
         self.file((at, false), path, |text| {
             let mut value: T = serde_json::from_str(text).expect("the file has its form");
             change(&mut value);
@@ -195,7 +195,7 @@ impl Forge {
 
     /// Asserts that an audit of these pieces has a finding of this rule about this.
     #[track_caller]
-    fn finds(&self, name: &str, pieces: &[Piece], (severity, rule, at): (Severity, Rule, &str)) {
+    fn finds(&self, name: &str, pieces: &[BranchCommit], (severity, rule, at): (Severity, Rule, &str)) {
         let report = self.audit(pieces);
         let is_it = report
             .findings
@@ -224,7 +224,7 @@ fn violation(rule: Rule, at: &str) -> (Severity, Rule, &str) {
 
 #[test]
 fn every_forgery_is_named_and_the_branch_it_was_made_of_is_not() {
-    let forge = Forge::new();
+    let forge = BranchForge::new();
     let report = forge.audit(&forge.pieces);
     assert_eq!(report.findings, [], "the honest branch");
     assert_eq!(report.counts.prompts, report.counts.iterations, "every prompt is built again");
@@ -241,7 +241,7 @@ fn every_forgery_is_named_and_the_branch_it_was_made_of_is_not() {
     of_people_and_milestones(&forge);
 }
 
-fn of_trees(forge: &Forge) {
+fn of_trees(forge: &BranchForge) {
     let retry = forge.at("iter 0003");
     let tree = |at, change: fn(&mut TaskTree)| forge.json::<TaskTree>(at, TREE, change);
     let flipped = tree(retry, |tree| node(tree, "c2").passes = true);
@@ -262,9 +262,9 @@ fn of_trees(forge: &Forge) {
     forge.finds("an invalid tree", &repaired, violation(Rule::Valid, TREE));
 }
 
-fn of_bookkeeping(forge: &Forge) {
+fn of_bookkeeping(forge: &BranchForge) {
     let state = |at, change: fn(&mut RunState)| forge.json::<RunState>(at, RUN_STATE, change);
-    let changes: [(&str, ChangeState); 10] = [
+    let changes: [(&str, StateChange); 10] = [
         ("allowance", |state| state.allowance = 99),
         ("narrowed", |state| state.narrowed = vec!["c2".to_owned()]),
         ("stall", |state| state.stall.count = 4),
@@ -290,7 +290,7 @@ fn of_bookkeeping(forge: &Forge) {
     forge.finds("forged progress", &boasted, violation(Rule::Progress, PROGRESS));
 }
 
-fn of_messages(forge: &Forge) {
+fn of_messages(forge: &BranchForge) {
     let (red, retry, accepted) = (forge.at("iter 0001"), forge.at("iter 0003"), forge.at("iter 0002"));
     let says = |at: usize, old: &str, new: &str| {
         assert!(forge.pieces[at].message.contains(old), "{}", forge.pieces[at].message);
@@ -335,7 +335,7 @@ fn of_messages(forge: &Forge) {
     forge.finds("another tree before", &tree_from, violation(Rule::Chain, "Runner-Tree-From"));
 }
 
-fn of_the_chain(forge: &Forge) {
+fn of_the_chain(forge: &BranchForge) {
     let second = forge.at("iter 0002");
     let [first, gone] = [&forge.pieces[second - 1], &forge.pieces[second]];
     let mut missing = forge.pieces.clone();
@@ -360,7 +360,7 @@ fn of_the_chain(forge: &Forge) {
     forge.finds("an agent that poses as the runner", &posed, (Severity::Warning, Rule::Form, "message"));
 }
 
-fn of_the_guards_definition(forge: &Forge) {
+fn of_the_guards_definition(forge: &BranchForge) {
     let weak = "ci:\n\ttrue\n";
     let unnamed = forge.file((forge.at("iter 0002"), true), "justfile", |_| weak.to_owned());
     forge.finds("a definition that nobody is told of", &unnamed, violation(Rule::Receipt, "Runner-Guard-Changed"));
@@ -377,7 +377,7 @@ fn of_the_guards_definition(forge: &Forge) {
     forge.finds("a definition that the base has not had", &accepted, violation(Rule::Milestone, &at));
 }
 
-fn of_files(forge: &Forge) {
+fn of_files(forge: &BranchForge) {
     let retry = forge.at("iter 0003");
     for path in [CONFIG, GOAL, ".runner/prompts/worker.md", ".runner/state/notes.md", ".runner/state/extra"] {
         let changed = forge.file((retry, true), path, |text| format!("{text}# more\n"));
@@ -391,7 +391,7 @@ fn of_files(forge: &Forge) {
     forge.finds("a template before a prompt", &template, violation(Rule::Prompt, "Runner-Prompt"));
 }
 
-fn of_people_and_milestones(forge: &Forge) {
+fn of_people_and_milestones(forge: &BranchForge) {
     let (hand, resume, start) = (forge.at("Say when"), forge.at("resume run"), forge.at("start run"));
     let passes = forge.json::<TaskTree>(hand, TREE, |tree| node(tree, "c2").passes = true);
     forge.finds("a person who sets passes", &passes, violation(Rule::Passes, "node c2"));

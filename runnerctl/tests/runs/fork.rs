@@ -3,13 +3,13 @@
 use protocol::words::RunStatus;
 use runner_testkit::Repo;
 
-use crate::play::{Play, RUN, sample};
+use crate::play::{RunPlay, RUN, sample};
 
 const STATE: &str = ".runner/state/run_state.json";
 
 /// Three sessions on `b`: a retry, a red guard, and a crash.
-fn played() -> Play {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 4\nmax_consecutive_faults = 1"));
+fn played() -> RunPlay {
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 4\nmax_consecutive_faults = 1"));
     let script = play.script();
     script.step(1, "echo 1 > work\nanswer retry 'Half of it.'");
     script.step(2, "echo 2 > work\nanswer done 'It should work.'").guard_step(1, "echo 'FAIL: two'\nexit 1");
@@ -39,7 +39,7 @@ fn a_fork_takes_over_tree_attempts_and_feedback_and_is_asked_the_same() {
     play.home.ctl_in(&play.repo, &["fork", "--from", "2", "--id", "again", "--wait"]).exits(4);
     let (changed, start) = start_of(&play.repo, "again");
     assert_eq!(changed, ".runner/GOAL.md\n.runner/state/run_state.json", "a fork changes its identity alone");
-    let receipt = runner_testkit::Receipt::read(&play.repo, &start);
+    let receipt = runner_testkit::ReceiptCommit::read(&play.repo, &start);
     assert_eq!(receipt.trailer("Runner-From"), Some(from.as_str()));
     assert_eq!(receipt.body, "Forked from iteration 0002 of run play.");
     let (before, after) = (play.repo.run_state(&from), play.repo.run_state(&start));
@@ -82,7 +82,7 @@ fn a_fork_whose_beginning_was_cut_short_begins_as_if_it_had_not_been() {
 
 #[test]
 fn a_fork_goes_on_with_a_guard_that_nobody_has_accepted_and_says_so() {
-    let play = Play::with(&sample(), |config| {
+    let play = RunPlay::with(&sample(), |config| {
         config.top("max_iterations = 2").guard("definition = [\"/ci.sh\"]\non_change = \"both\"")
     });
     play.repo.write("ci.sh", "echo strict\n").commit("Check the work");
@@ -92,13 +92,13 @@ fn a_fork_goes_on_with_a_guard_that_nobody_has_accepted_and_says_so() {
     play.run().exits(4);
     play.home.ctl_in(&play.repo, &["fork", "--from", "1", "--id", "again", "--wait"]).exits(4);
     assert!(play.script().prompt(3).contains("ci.sh (changed)"));
-    let receipt = runner_testkit::Receipt::read(&play.repo, "runner/again");
+    let receipt = runner_testkit::ReceiptCommit::read(&play.repo, "runner/again");
     assert_eq!(receipt.trailer("Runner-Guard-Changed"), Some("ci.sh"));
 }
 
 #[test]
 fn what_waits_for_a_person_is_approved_in_a_fork_without_another_guard() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2").section("[review]\nby = \"human\""));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2").section("[review]\nby = \"human\""));
     play.script().step(1, "echo 1 > result.txt; answer done 'The result is written.'");
     play.begin();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
@@ -107,7 +107,7 @@ fn what_waits_for_a_person_is_approved_in_a_fork_without_another_guard() {
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
     play.home.ctl_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
-    let receipt = runner_testkit::Receipt::read(&play.repo, "runner/again");
+    let receipt = runner_testkit::ReceiptCommit::read(&play.repo, "runner/again");
     let told = ["Runner-Verdict", "Runner-Role", "Runner-Guard"].map(|name| receipt.trailer(name));
     assert_eq!(told, [Some("Accepted"), Some("human"), None]);
 }
@@ -117,7 +117,7 @@ fn counters_that_have_ended_the_run_do_not_end_its_fork() {
     let play = played();
     play.home.ctl_in(&play.repo, &["fork", "--from", &format!("{RUN}/3"), "--id", "again", "--wait"]).exits(4);
     assert_eq!(play.repo.run_state("runner/again").consecutive_faults, 0);
-    assert_eq!(play.script().sessions(), 4, "its fault was the last that was allowed");
+    assert_eq!(play.script().session_count(), 4, "its fault was the last that was allowed");
 }
 
 #[test]

@@ -4,26 +4,26 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use protocol::words::RunStatus;
-use runner_testkit::{Receipt, as_ordinary_user};
+use runner_testkit::{ReceiptCommit, run_unprivileged};
 
 use crate::audits::report;
-use crate::play::{Play, Row, Seen, sample};
+use crate::play::{RunPlay, ExpectedRow, SeenIteration, sample};
 
 /// The guard of these runs: green where the work was done.
 const STRICT: &str = "test -e done.txt\n";
-const RED: Row = Row { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" };
-const PASSED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
+const RED: ExpectedRow = ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" };
+const PASSED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
 /// A run whose guard is the script `ci.sh`, with what is done where an agent changes it.
-pub(crate) fn guarded(on_change: &str) -> Play {
+pub(crate) fn guarded(on_change: &str) -> RunPlay {
     let play = unguarded(on_change);
     play.repo.write("ci.sh", STRICT).commit("Check the work");
     play
 }
 
 /// The same, before there is such a script.
-fn unguarded(on_change: &str) -> Play {
-    let play = Play::with(&sample(), |config| {
+fn unguarded(on_change: &str) -> RunPlay {
+    let play = RunPlay::with(&sample(), |config| {
         let config = config.top("max_iterations = 1").guard("definition = [\"/ci.sh\", \"/checks/**\"]");
         config.guard(&format!("on_change = {on_change:?}"))
     });
@@ -31,12 +31,12 @@ fn unguarded(on_change: &str) -> Play {
     play
 }
 
-fn announced(seen: &Seen) -> &str {
+fn announced(seen: &SeenIteration) -> &str {
     seen.receipt.trailer("Runner-Guard-Changed").unwrap_or_default()
 }
 
 /// Returns what a person is shown of a changed definition.
-fn shown(play: &Play) -> Vec<String> {
+fn shown(play: &RunPlay) -> Vec<String> {
     play.client().run(play.repo.path()).guard_changed
 }
 
@@ -167,8 +167,8 @@ fn a_file_that_git_ignores_is_part_of_the_definition() {
 }
 
 /// A run whose guard runs every `conftest.py` in a folder; one stands in a folder that git ignores.
-fn with_ignored(steps: u32) -> Play {
-    let play = Play::with(&sample(), |config| {
+fn with_ignored(steps: u32) -> RunPlay {
+    let play = RunPlay::with(&sample(), |config| {
         config.top(&format!("max_iterations = {steps}")).guard("definition = [\"conftest.py\", \"ci.sh\"]")
     });
     let script = "for x in */conftest.py; do [ ! -e \"$x\" ] || . \"./$x\"; done\ntest -e done.txt\n";
@@ -266,7 +266,7 @@ fn a_change_is_put_back_before_the_guard_where_that_is_configured() {
 
 #[test]
 fn a_change_is_put_back_in_folders_that_the_session_has_closed() {
-    as_ordinary_user(|| {
+    run_unprivileged(|| {
         let play = guarded("revert");
         play.repo.write("checks/old", "old\n").commit("Checks");
         play.script().step(
@@ -296,7 +296,7 @@ fn what_an_earlier_session_has_changed_is_put_back_in_a_commit_that_says_so() {
     assert_eq!(play.repo.show("HEAD", "ci.sh"), "true");
     play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
     let seen = play.seen(2);
-    seen.is(&Row { attempts: "1/3", ..PASSED });
+    seen.is(&ExpectedRow { attempts: "1/3", ..PASSED });
     let told = ["Runner-Mode", "Runner-Reverted", "Runner-Guard-Wrote"].map(|name| seen.receipt.trailer(name));
     assert_eq!(told, [Some("execute"), Some("ci.sh"), None]);
     assert_eq!(play.repo.show("HEAD", "ci.sh"), STRICT.trim_end());
@@ -315,20 +315,20 @@ fn a_persons_own_commit_of_the_file_accepts_it() {
     let blob = play.repo.git(&["rev-parse", "HEAD:ci.sh"]);
     assert_eq!(play.repo.run_state("HEAD").guard_definition["ci.sh"], blob);
     play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
-    play.seen(3).is(&Row { attempts: "2/3", ..PASSED });
+    play.seen(3).is(&ExpectedRow { attempts: "2/3", ..PASSED });
     assert_eq!(play.record(3, "guard.log"), "mine\ngreen\n");
 }
 
 #[test]
 fn what_a_session_left_comes_back_where_the_daemon_is_killed_between_the_two_runs() {
     let mut play = guarded("both");
-    play.home.contain_at_most("walk");
+    play.home.limit_containment("walk");
     play.kill_and_restart();
     let gate = play.script().gate("accepted");
     play.script().guard_step(2, "gate accepted; sh ./ci.sh");
     play.script().step(1, "touch done.txt; echo 'echo mine' >> ci.sh; chmod +x ci.sh; answer done 'Done.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     assert_eq!(play.repo.read("ci.sh"), STRICT, "the accepted one stands there");
     play.kill_and_restart();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
@@ -342,15 +342,15 @@ fn what_a_session_left_comes_back_where_the_daemon_is_killed_between_the_two_run
 }
 
 /// A run whose daemon was killed while the accepted definition stood in the place of the session's.
-fn died_between_the_runs() -> Play {
+fn died_between_the_runs() -> RunPlay {
     let mut play = guarded("both");
-    play.home.contain_at_most("walk");
+    play.home.limit_containment("walk");
     play.kill_and_restart();
     let gate = play.script().gate("accepted");
     play.script().guard_step(2, "gate accepted; sh ./ci.sh");
     play.script().step(1, "touch done.txt; echo 'echo mine' >> ci.sh; answer done 'Done.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     play.kill();
     play
 }
@@ -358,7 +358,7 @@ fn died_between_the_runs() -> Play {
 /// Damages a note between two lives of the daemon, and puts it right: `damage` is given the note and another valid one.
 fn holds_and_goes_on(name: &str, damage: fn(&str, &str) -> String) {
     let mut play = died_between_the_runs();
-    let live = play.home.registered().join("live");
+    let live = play.home.registered_dir().join("live");
     let text = |name: &str| std::fs::read_to_string(live.join(name)).expect("the note is kept");
     let right = text(name);
     let wrong = damage(&right, &text("play-0001-tree.json"));
@@ -411,7 +411,7 @@ fn a_guard_that_removes_what_the_record_holds_loses_nothing_of_the_sessions() {
     play.script().step(1, "touch done.txt; echo 'echo mine' >> ci.sh; answer done 'Done.'");
     play.first(4).is(&PASSED);
     assert_eq!(play.repo.show("HEAD", "ci.sh"), format!("{STRICT}echo mine"));
-    let live = play.home.registered().join("live");
+    let live = play.home.registered_dir().join("live");
     assert!(!live.join("play-swapped").exists(), "everything is back in its place");
 }
 
@@ -428,14 +428,14 @@ fn accepting_by_command_is_a_commit_of_a_persons_and_ends_the_notice() {
     assert_eq!(shown(&play), ["ci.sh"]);
     accept(&[]).exits(0);
     assert_eq!(shown(&play), [""; 0]);
-    let human = Receipt::read(&play.repo, "HEAD");
+    let human = ReceiptCommit::read(&play.repo, "HEAD");
     assert_eq!((human.trailer("Runner-Human"), human.body.as_str()), (Some("guard accept"), "ci.sh"));
     assert_eq!(play.repo.git(&["diff", "--name-only", "HEAD~1", "HEAD"]), ".runner/state/run_state.json");
     assert_eq!(play.repo.run_state("HEAD").guard_definition["ci.sh"], play.repo.git(&["rev-parse", "HEAD:ci.sh"]));
     assert!(accept(&[]).exits(6).stderr.contains("is as it was accepted"));
     play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);
     let seen = play.seen(2);
-    seen.is(&Row { attempts: "1/3", ..PASSED });
+    seen.is(&ExpectedRow { attempts: "1/3", ..PASSED });
     assert_eq!(announced(&seen), "");
     assert!(!play.script().prompt(2).contains("definition of the guard has changed"));
 }
@@ -449,7 +449,7 @@ fn what_is_accepted_under_a_session_is_what_was_seen_when_it_was_asked() {
     play.first(4);
     let seen = play.repo.git(&["rev-parse", "HEAD:ci.sh"]);
     play.home.ctl_in(&play.repo, &["resume", "--more", "1"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     let reply = play.home.ctl_in(&play.repo, &["guard", "accept", "--json"]).exits(0).json();
     assert_eq!(reply["pending"], true);
     gate.open();
@@ -462,14 +462,14 @@ fn what_is_accepted_under_a_session_is_what_was_seen_when_it_was_asked() {
 
 #[test]
 fn a_red_baseline_is_shown_and_told_to_the_sessions() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
     let text = play.repo.read(".runner/state/config.toml").replace("baseline = false", "baseline = true");
     play.repo.write(".runner/state/config.toml", &text).commit("With a baseline");
     let gate = play.script().gate("base");
     play.script().guard_step(1, "gate base; echo 'broken before'; exit 1");
     play.script().step(1, "answer retry 'Not yet.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     let phase = play.client().run(play.repo.path()).phase.expect("it is seen");
     assert!(phase.baseline);
     let status = play.home.ctl_in(&play.repo, &["status"]);
@@ -502,12 +502,12 @@ fn a_pause_in_the_second_run_puts_the_sessions_files_back() {
     play.script().guard_step(2, "gate accepted");
     play.script().step(1, "echo true > ci.sh; answer done 'Done.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     play.home.ctl_in(&play.repo, &["pause", "--now"]).exits(0);
     // Of two reasons to stop the limit comes first.
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let seen = play.seen(1);
-    seen.is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
+    seen.is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
     assert_eq!((play.repo.show("HEAD", "ci.sh").as_str(), announced(&seen)), ("true", "ci.sh"));
 }
 
@@ -582,8 +582,8 @@ fn a_guard_that_writes_or_commits_on_the_base_and_in_iterations_is_no_finding() 
 }
 
 /// A run whose guard is a script of the repository, and whose configuration names no file.
-fn derived(script: &str) -> Play {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 1").guarded_by(&["sh", "check.sh"]));
+fn derived(script: &str) -> RunPlay {
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1").guard_command(&["sh", "check.sh"]));
     play.repo.write("check.sh", script).write("ci/lib.sh", STRICT).commit("Check the work");
     play
 }

@@ -5,18 +5,18 @@ use std::fs;
 use protocol::verify::{AuditReport, AuditRule, Severity};
 
 use crate::audits::{of_two, report};
-use crate::play::{Play, RUN};
+use crate::play::{RunPlay, RUN};
 
 const BRANCH: &str = "refs/heads/runner/play";
 const TREE: &str = ".runner/state/tree.json";
 
 /// Audits the branch of the run in a repository.
 #[track_caller]
-fn audit(play: &Play, folder: &str) -> AuditReport {
+fn audit(play: &RunPlay, folder: &str) -> AuditReport {
     report(&play.home.ctl(&["verify", folder, "--run", RUN, "--json"]))
 }
 
-fn here(play: &Play) -> String {
+fn here(play: &RunPlay) -> String {
     play.repo.path().display().to_string()
 }
 
@@ -25,7 +25,7 @@ fn rules(report: &AuditReport) -> Vec<(Severity, AuditRule)> {
 }
 
 /// Commits a tree with a message of any bytes upon HEAD, and returns the commit.
-fn commit(play: &Play, tree: &str, message: &[u8]) -> String {
+fn commit(play: &RunPlay, tree: &str, message: &[u8]) -> String {
     let file = play.home.path().join("message");
     fs::write(&file, message).expect("a file in the home can be written");
     play.repo.git(&["commit-tree", tree, "-p", "HEAD", "-F", &file.display().to_string()])
@@ -75,7 +75,7 @@ fn a_clone_that_borrows_its_objects_is_whole() {
 }
 
 /// A branch of which a person's commit has put something else in the place of the task tree.
-fn with_tree(play: &Play, (mode, id): (&str, &str)) -> AuditReport {
+fn with_tree(play: &RunPlay, (mode, id): (&str, &str)) -> AuditReport {
     let git = |args: &[&str]| play.repo.git(args);
     let honest = git(&["rev-parse", "HEAD"]);
     git(&["read-tree", "HEAD"]);
@@ -165,7 +165,7 @@ fn a_message_that_ends_for_git_before_its_end_is_no_receipt() {
     let written = ["hash-object", "-w", "--literally", "-t", "commit", &file.display().to_string()];
     play.repo.git(&["update-ref", BRANCH, &play.repo.git(&written)]);
     assert_eq!(rules(&audit(&play, &here(&play))), [(Severity::Violation, AuditRule::Form)]);
-    play.home.has_a_forgery();
+    play.home.expect_forgery();
 }
 
 #[test]
@@ -222,5 +222,5 @@ fn merges_of_people_are_listed_and_the_run_goes_on_upon_them() {
     let merge = play.repo.git(&["commit-tree", "HEAD^{tree}", "-p", "HEAD~1", "-p", "one", "-m", &message]);
     play.repo.git(&["update-ref", BRANCH, &merge]);
     assert_eq!(rules(&audit(&play, &here(&play))), [(Severity::Violation, AuditRule::Chain)]);
-    play.home.has_a_forgery();
+    play.home.expect_forgery();
 }

@@ -5,15 +5,15 @@
 use protocol::words::RunStatus;
 use runner_testkit::Config;
 
-use crate::play::{Play, RUN, Row, Seen};
+use crate::play::{RunPlay, RUN, ExpectedRow, SeenIteration};
 
-const BROKEN: Row = Row { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
-const ACCEPTED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
+const BROKEN: ExpectedRow = ExpectedRow { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
+const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 const RESCUE: &str = "refs/runner/rescue/play/0001";
 
 /// Runs one iteration whose session leaves work, a secret ignored file, and then does `deed`.
-fn rewrites(deed: &str, detail: &str) -> (Play, Seen) {
-    let play = Play::new();
+fn rewrites(deed: &str, detail: &str) -> (RunPlay, SeenIteration) {
+    let play = RunPlay::new();
     play.script().step(1, &format!("echo kept > work\n{deed}\nanswer done 'Done.'"));
     let seen = play.first(4);
     seen.is(&BROKEN).tells("history must not be rewritten").tells(detail);
@@ -39,8 +39,8 @@ fn amend_is_undone() {
 }
 
 /// Runs one iteration whose session leaves work and moves HEAD away from the run's branch, which it leaves alone.
-fn leaves_the_branch(deed: &str) -> Play {
-    let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+fn leaves_the_branch(deed: &str) -> RunPlay {
+    let play = RunPlay::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, &format!("echo kept > work\n{deed}\nanswer done 'Done.'"));
     play.run().exits(6);
     is_held_elsewhere(&play);
@@ -49,9 +49,9 @@ fn leaves_the_branch(deed: &str) -> Play {
 
 /// Asserts that the first iteration charged nobody, and that the run is held with what was there and what goes on.
 #[track_caller]
-fn is_held_elsewhere(play: &Play) {
+fn is_held_elsewhere(play: &RunPlay) {
     let seen = play.seen(1);
-    seen.is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
+    seen.is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
     seen.tells("HEAD was not on the run's branch any more");
     let summary = play.client().run(play.repo.path()).summary;
     let reason = summary.reason.expect("it says why");
@@ -81,11 +81,11 @@ fn detached_head_charges_nobody_and_holds_the_run() {
 
 #[test]
 fn switch_by_a_person_under_a_session_charges_nobody_and_holds_the_run() {
-    let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("working");
     play.script().step(1, "echo kept > work\ngate working\nanswer done 'Done.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     play.repo.git(&["switch", "-q", "main"]);
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Held);
@@ -94,7 +94,7 @@ fn switch_by_a_person_under_a_session_charges_nobody_and_holds_the_run() {
 
 #[test]
 fn guard_that_leaves_the_branch_charges_nobody_and_holds_the_run() {
-    let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, "echo kept > work\nanswer done 'Done.'");
     play.script().guard_step(1, "git checkout -q --detach");
     play.run().exits(6);
@@ -129,14 +129,14 @@ fn run_that_was_merged_into_another_branch_is_put_back_into_the_first_place() {
 
 #[test]
 fn garbage_collection_is_no_rewriting() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "echo 1 > work\ngit gc -q --prune=now\ngit pack-refs --all\nanswer done 'Done.'");
     play.first(4).is(&ACCEPTED);
 }
 
 #[test]
 fn commits_of_the_agent_stay_below_the_receipt() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "echo 1 > work; git add -A; git commit -q -m 'My step'\necho 2 > more\nanswer done 'Done.'");
     let seen = play.first(4);
     seen.is(&ACCEPTED);
@@ -147,7 +147,7 @@ fn commits_of_the_agent_stay_below_the_receipt() {
 
 #[test]
 fn other_refs_are_left_as_the_agent_set_them() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "git tag mine; git branch side\nanswer done 'Done.'");
     play.first(4).is(&ACCEPTED);
     assert_eq!(play.repo.refs("refs/tags"), ["refs/tags/mine"]);
@@ -162,7 +162,7 @@ fn other_refs_are_left_as_the_agent_set_them() {
 
 #[test]
 fn what_the_baseline_changed_without_right_is_named_by_its_commit() {
-    let play = Play::with(&crate::play::sample(), |_| Config::new(&["true"], &["git", "config", "core.pager", "evil"]));
+    let play = RunPlay::with(&crate::play::sample(), |_| Config::new(&["true"], &["git", "config", "core.pager", "evil"]));
     play.run();
     let commits = play.repo.git(&["log", "--format=%s%n%(trailers:key=Runner-Reverted)"]);
     let after_baseline = commits.lines().skip_while(|line| !line.contains("baseline run")).nth(1);
@@ -171,7 +171,7 @@ fn what_the_baseline_changed_without_right_is_named_by_its_commit() {
 
 #[test]
 fn locks_of_dead_processes_are_removed_and_the_work_is_kept() {
-    let play = Play::new();
+    let play = RunPlay::new();
     let locks = "touch .git/index.lock .git/HEAD.lock .git/refs/heads/runner/play.lock .git/packed-refs.lock";
     play.script().step(1, &format!("echo 1 > work\n{locks}\nanswer done 'Done.'"));
     play.first(4).is(&ACCEPTED);
@@ -180,7 +180,7 @@ fn locks_of_dead_processes_are_removed_and_the_work_is_kept() {
 
 #[test]
 fn guard_that_rewrites_history_passes_nothing() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "echo kept > work\nanswer done 'Done.'");
     play.script().guard_step(1, "git add -A; git commit -q --amend -m Mine");
     let seen = play.first(4);
@@ -192,7 +192,7 @@ fn guard_that_rewrites_history_passes_nothing() {
 
 #[test]
 fn folder_of_the_runner_that_was_removed_is_put_back() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "echo 1 > work\nrm -rf .runner\nmkdir -p \"${RUNNER_OUTPUT%/*}\"\nanswer retry 'Swept.'");
     let seen = play.first(4);
     seen.is(&BROKEN).tells("the file is gone");
@@ -203,7 +203,7 @@ fn folder_of_the_runner_that_was_removed_is_put_back() {
 
 #[test]
 fn files_of_the_runner_are_put_back_and_the_next_prompt_names_them() {
-    let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     let deeds = "echo 'max_iterations = 9999' > .runner/state/config.toml\necho x > .runner/state/mine.txt\n\
                  rm .runner/state/schema.json\necho 1 > work\n";
     play.script().step(1, &format!("{deeds}answer done 'Done.'"));
@@ -223,7 +223,7 @@ fn files_of_the_runner_are_put_back_and_the_next_prompt_names_them() {
 
 #[test]
 fn file_under_the_runners_whose_name_is_no_text_is_removed() {
-    let play = Play::new();
+    let play = RunPlay::new();
     let name = ".runner/state/$(printf 'mine\\377')";
     play.script().step(1, &format!("echo x > \"{name}\"; echo 1 > work; answer done 'Done.'"));
     play.run().exits(4);
@@ -236,7 +236,7 @@ fn file_under_the_runners_whose_name_is_no_text_is_removed() {
 
 #[test]
 fn memory_may_grow_and_not_change() {
-    let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     let memory = ".runner/state/assumptions.md";
     play.script().step(1, &format!("echo '- the first' >> {memory}\nanswer done 'One.'"));
     play.script().step(2, &format!("echo '- another' > {memory}\nanswer done 'Two.'"));

@@ -5,21 +5,21 @@ use std::path::PathBuf;
 
 use protocol::hook::{HookEvent, HookName};
 use protocol::words::RunStatus;
-use runner_testkit::{Gate, Home, Repo};
+use runner_testkit::{SessionGate, Home, Repo};
 
 use crate::play::{RUN, sample};
 
 /// A repository whose hook keeps what it is told, arrives at a gate, and then does what a test wants.
-struct Called {
+struct HookFixture {
     home: Home,
     repo: Repo,
-    gate: Gate,
+    gate: SessionGate,
 }
 
-impl Called {
+impl HookFixture {
     fn by(hook: HookName, then: &str) -> Self {
         let home = Home::new();
-        home.contain_at_most("walk");
+        home.limit_containment("walk");
         let repo = home.repo("one");
         let gate = repo.script().gate("hook");
         let folder = repo.script().folder().display().to_string();
@@ -29,8 +29,8 @@ impl Called {
         let argv = format!("[\"sh\", \"{}\"]", home.path().join("hook.sh").display());
         repo.write(".runner/GOAL.md", "# Reach the goal\n");
         let config = repo.config().top("max_iterations = 1").section(&format!("[hooks]\n{hook} = {argv}"));
-        repo.configure(&config);
-        repo.plant(&sample());
+        repo.commit_config(&config);
+        repo.commit_tree(&sample());
         Self { home, repo, gate }
     }
 
@@ -51,11 +51,11 @@ impl Called {
 
 #[test]
 fn a_stop_is_told_with_its_reason_and_its_command() {
-    let called = Called::by(HookName::OnStop, "exit 0");
+    let called = HookFixture::by(HookName::OnStop, "exit 0");
     called.repo.script().step(1, "answer retry 'Not yet.'");
     let _daemon = called.home.daemon();
     called.run(4);
-    called.gate.reached();
+    called.gate.wait_reached();
     let [event] = &called.told()[..] else { panic!("one event") };
     assert_eq!((event.hook, event.state, event.run.as_str()), (HookName::OnStop, RunStatus::Limit, RUN));
     assert_eq!((&event.schema[..], &event.branch[..]), ("runner/hook.v1", "runner/play"));
@@ -66,11 +66,11 @@ fn a_stop_is_told_with_its_reason_and_its_command() {
 
 #[test]
 fn a_question_is_told_when_it_is_committed() {
-    let called = Called::by(HookName::OnQuestion, "exit 0");
+    let called = HookFixture::by(HookName::OnQuestion, "exit 0");
     called.repo.script().step(1, "echo '- Which database?' >> .runner/state/questions.md; answer retry 'Not yet.'");
     let _daemon = called.home.daemon();
     called.run(4);
-    called.gate.reached();
+    called.gate.wait_reached();
     let [event] = &called.told()[..] else { panic!("one event") };
     assert_eq!(event.questions[0].text, "Which database?");
     assert!(called.events().contains("Which database?"));
@@ -78,14 +78,14 @@ fn a_question_is_told_when_it_is_committed() {
 
 #[test]
 fn a_hook_that_fails_is_told_and_harms_nothing() {
-    let called = Called::by(HookName::OnStop, "echo 'no bus'; exit 7");
+    let called = HookFixture::by(HookName::OnStop, "echo 'no bus'; exit 7");
     called.repo.script().always("answer retry 'Not yet.'");
     let _daemon = called.home.daemon();
     called.run(4);
-    called.gate.reached();
+    called.gate.wait_reached();
     // The second stop is told after the first hook has ended; the second hook may have, too.
     called.home.ctl_in(&called.repo, &["resume", "--more", "1", "--wait"]).exits(4);
-    called.gate.reached();
+    called.gate.wait_reached();
     assert!(called.events().contains("on_stop of run play: it ended with exit code 7"), "{}", called.events());
     assert_eq!(called.told().len(), 2);
     let folder = fs::read_dir(called.home.private().join("repos")).expect("a folder").flatten().next().expect("one");
@@ -97,11 +97,11 @@ fn a_hook_that_fails_is_told_and_harms_nothing() {
 
 #[test]
 fn a_hook_that_was_begun_is_not_run_again_after_kill() {
-    let called = Called::by(HookName::OnStop, "sleep 600");
+    let called = HookFixture::by(HookName::OnStop, "sleep 600");
     called.repo.script().step(1, "answer retry 'Not yet.'");
     let daemon = called.home.daemon();
     called.run(4);
-    called.gate.reached();
+    called.gate.wait_reached();
     daemon.kill();
     let _next = called.home.daemon();
     // Answered after the worker has looked at what was left.
@@ -114,13 +114,13 @@ fn a_hook_that_was_begun_is_not_run_again_after_kill() {
 fn a_hook_ends_before_the_daemon_that_has_run_it() {
     // Each new process of it is asked to end as well, but for those that are begun after the second trap.
     let then = r#"trap 'trap "" TERM; sleep 1; : > "$HOME/ended"; exit 0' TERM; arrive; sleep 600 & wait"#;
-    let called = Called::by(HookName::OnStop, then);
+    let called = HookFixture::by(HookName::OnStop, then);
     called.repo.script().step(1, "answer retry 'Not yet.'");
     let daemon = called.home.daemon();
     called.run(4);
-    called.gate.reached();
+    called.gate.wait_reached();
     // Now it has its trap.
-    called.gate.reached();
+    called.gate.wait_reached();
     daemon.stop();
     assert!(called.home.path().join("ended").exists(), "the daemon did not wait for it");
     assert!(called.home.processes().is_empty(), "alive after the daemon");
@@ -128,7 +128,7 @@ fn a_hook_ends_before_the_daemon_that_has_run_it() {
 
 #[test]
 fn a_hook_whose_program_is_not_there_is_refused_before_anything_begins() {
-    let called = Called::by(HookName::OnStop, "exit 0");
+    let called = HookFixture::by(HookName::OnStop, "exit 0");
     let config =
         called.repo.read(".runner/state/config.toml").replace("on_stop = [", "on_stop = [\"no-such-program\", ");
     called.repo.write(".runner/state/config.toml", &config);

@@ -2,14 +2,14 @@
 
 use runner_testkit::Tty;
 
-use crate::play::{Play, RUN};
+use crate::play::{RunPlay, RUN};
 
 const SIZE: (u16, u16) = (100, 30);
 /// An attempt to clear the terminal stands in the middle, and a byte that is no text.
 const SAYS: &str = "printf 'first\\033[2J line\\377\\n'\n";
 
-fn ended() -> Play {
-    let play = Play::new();
+fn ended() -> RunPlay {
+    let play = RunPlay::new();
     play.script().step(1, &format!("{SAYS}answer retry 'Not yet.'"));
     play.run().exits(4);
     play
@@ -17,19 +17,19 @@ fn ended() -> Play {
 
 #[test]
 fn following_before_the_first_iteration_waits_for_it() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "echo 'here it is'; answer retry 'Not yet.'");
     play.home.ctl_in(&play.repo, &["start", "--yes", "--id", RUN, "--queue-only"]).exits(0);
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["log", "-f"]), SIZE);
-    tty.sees("No iteration yet; waiting for the first.");
+    tty.wait_for_text("No iteration yet; waiting for the first.");
     play.home.ctl_in(&play.repo, &["resume", "--wait"]).exits(4);
-    assert_eq!(tty.ended(), 0);
+    assert_eq!(tty.wait_exit(), 0);
     assert!(tty.screen().contains("here it is"), "{}", tty.screen());
 }
 
 #[test]
 fn a_run_that_ended_without_an_iteration_has_nothing_to_follow() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.home.ctl_in(&play.repo, &["start", "--yes", "--id", RUN, "--queue-only"]).exits(0);
     play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
     let output = play.home.ctl_in(&play.repo, &["log", "-f"]);
@@ -43,7 +43,7 @@ fn a_terminal_gets_a_pager_and_a_pipe_does_not() {
     for (args, wanted) in [(["log", "1"].as_slice(), "> 0001  handed over"), (&["log", "1", "--agent"], "> first")] {
         let mut command = play.home.ctl_command(&play.repo, args);
         let mut tty = Tty::start(command.env("PAGER", "sed 's/^/> /'"), SIZE);
-        assert_eq!(tty.ended(), 0);
+        assert_eq!(tty.wait_exit(), 0);
         assert!(tty.screen().contains(wanted), "`{wanted}` is not on\n{}", tty.screen());
     }
     let piped = play.home.ctl_with(&play.repo, &["log", "1", "--agent"], &[("PAGER", "sed 's/^/> /'")]);
@@ -52,7 +52,7 @@ fn a_terminal_gets_a_pager_and_a_pipe_does_not() {
 
 #[test]
 fn a_pager_that_leaves_early_is_no_error_and_one_that_is_not_there_is() {
-    let play = Play::new();
+    let play = RunPlay::new();
     // More than a pipe holds: it is still being written when the pager leaves.
     play.script().step(1, &format!("{SAYS}yes 'one more' | head -c 300000; answer retry 'Not yet.'"));
     play.run().exits(4);
@@ -60,7 +60,7 @@ fn a_pager_that_leaves_early_is_no_error_and_one_that_is_not_there_is() {
         let paged = |pager| {
             let mut command = play.home.ctl_command(&play.repo, &["log", "1", part]);
             let mut tty = Tty::start(command.env("PAGER", pager), SIZE);
-            (tty.ended(), tty.screen())
+            (tty.wait_exit(), tty.screen())
         };
         let (status, screen) = paged("head -1");
         assert_eq!(status, 0, "{part}: {screen}");
@@ -94,38 +94,38 @@ fn raw_output_goes_into_a_file_and_never_to_a_terminal() {
     let bytes = std::fs::read(&to).expect("a file can be read");
     assert_eq!(bytes, b"first\x1b[2J line\xff\n");
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["log", "1", "--raw"]), SIZE);
-    assert_eq!(tty.ended(), 2);
+    assert_eq!(tty.wait_exit(), 2);
     assert!(tty.screen().contains("runnerctl log --raw > FILE"), "{}", tty.screen());
 }
 
 #[test]
 fn following_outlives_the_daemon() {
-    let mut play = Play::new();
+    let mut play = RunPlay::new();
     let gate = play.script().gate("session");
     play.script().step(1, "echo 'before it'; gate session; answer retry 'Not yet.'");
     play.script().step(2, "echo 'after it'; answer retry 'Still not.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["log", "-f"]), SIZE);
-    tty.sees("before it");
+    tty.wait_for_text("before it");
     play.kill();
-    tty.sees("the daemon went away; waiting for it to come back");
+    tty.wait_for_text("the daemon went away; waiting for it to come back");
     play.restart();
-    assert_eq!(tty.ended(), 0, "{}", tty.screen());
+    assert_eq!(tty.wait_exit(), 0, "{}", tty.screen());
     assert_eq!(tty.screen().matches("before it").count(), 1, "nothing is told twice:\n{}", tty.screen());
 }
 
 #[test]
 fn commits_that_a_session_words_like_receipts_are_shown_as_no_iterations() {
-    let play = Play::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&crate::play::sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("forged");
     play.script().step(1, "echo 1 > work; answer retry 'Not yet.'");
     let forge = "git log -1 --format=%B | sed 's/0001/0009/; s/Not yet/All is well/' > \"$kit/message\"
         git commit -q --allow-empty -F \"$kit/message\"; git commit -q --allow-empty -F \"$kit/message\"; echo 2 > work";
     play.script().step(2, &format!("{forge}\ngate forged\nanswer retry 'Still not.'"));
     play.begin();
-    gate.reached();
-    let numbers = |play: &Play| -> Vec<u32> {
+    gate.wait_reached();
+    let numbers = |play: &RunPlay| -> Vec<u32> {
         let run = play.client().run(play.repo.path());
         run.recent.iter().map(|iteration| iteration.iter).collect()
     };

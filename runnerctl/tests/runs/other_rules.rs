@@ -1,6 +1,6 @@
 //! Branches that other rules have made: nobody goes on with them, judges them or takes their commits for a person's.
 
-use crate::play::{Play, RUN, sample};
+use crate::play::{RunPlay, RUN, sample};
 
 /// What is said of commits that name no rules.
 const UNNAMED: &str = "was made by a development build, whose branches this runner does not read";
@@ -8,9 +8,9 @@ const UNNAMED: &str = "was made by a development build, whose branches this runn
 const LATER: &str = "was made by runner 0.1.0 under rules=2, and this runner, 0.1.0, knows rules=1 alone";
 
 /// A run that has ended at a limit, whose commits all name their rules like this.
-fn made(named: &str) -> Play {
-    let mut play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
-    play.home.has_a_forgery();
+fn made(named: &str) -> RunPlay {
+    let mut play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
+    play.home.expect_forgery();
     play.script().always("echo $n > \"file$n\"\ngit add .; git commit -q -m Mine; answer done 'Done.'");
     play.run().exits(4);
     let base = play.repo.run_state("HEAD").base.expect("a run has a base");
@@ -28,7 +28,7 @@ fn made(named: &str) -> Play {
 
 /// Asserts that each of these is refused in words, and changes nothing.
 #[track_caller]
-fn refused(play: &Play, commands: &[&[&str]], told: &str) {
+fn refused(play: &RunPlay, commands: &[&[&str]], told: &str) {
     let (tip, branches) = (play.repo.head(), play.repo.refs("refs/heads/"));
     for command in commands {
         let output = play.home.ctl_in(&play.repo, command);
@@ -100,7 +100,7 @@ fn a_new_run_goes_on_where_one_of_other_rules_has_ended_and_does_not_bring_that_
 
 #[test]
 fn what_a_session_words_like_a_commit_of_other_rules_is_its_own() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     let message = "x\\n\\nRunner-Commit: iteration\\nRunner-Version: 9.9.9 prompt=1 templates=000000000000 rules=9\\n";
     play.script().always(&format!("printf '{message}' | git commit -q --allow-empty -F -\nanswer retry 'Not yet.'"));
     play.run().exits(4);

@@ -1,18 +1,18 @@
 //! What a session does to the runner's own folder as a whole: the receipt puts it right, and `verify` takes the run for what it is.
 
-use crate::play::{Play, Row, sample};
+use crate::play::{RunPlay, ExpectedRow, sample};
 
-const ACCEPTED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
+const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
 /// Plays one session, and returns the modes of what its receipt has under `.runner`.
 fn modes_after(deed: &str) -> Vec<String> {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
     play.script().guard_always("echo green");
     play.script().step(1, &format!("{deed}; echo new > a.txt; answer done 'Done.'"));
     play.first(4).is(&ACCEPTED);
     play.home.ctl_in(&play.repo, &["verify"]).exits(0);
     let listed = play.repo.git(&["ls-tree", "-r", "HEAD", ".runner"]);
-    let mut modes: Vec<String> = listed.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    let mut modes: Vec<String> = listed.lines().map(|line| line.split(' ').next().expect("a mode").to_owned()).collect();
     modes.sort();
     modes.dedup();
     modes

@@ -2,7 +2,7 @@
 
 use runner_testkit::Tty;
 
-use crate::play::{Play, sample};
+use crate::play::{RunPlay, sample};
 
 /// The commands that paint.
 const PAINTING: [&[&str]; 16] = [
@@ -25,8 +25,8 @@ const PAINTING: [&[&str]; 16] = [
 ];
 
 /// A run whose agent printed what a terminal obeys; ended after one iteration.
-fn ended() -> Play {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+fn ended() -> RunPlay {
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
     play.script().step(1, "printf 'first\\033[2J line\\n'; answer retry 'Not yet: \u{1b}[2J'");
     play.run().exits(4);
     play
@@ -44,7 +44,7 @@ fn the_c_locale_gets_ascii_alone() {
     }
     let mut command = play.home.ctl_command(&play.repo, &["tree", "--all"]);
     let mut tty = Tty::start(command.env("LANG", "C").env("PAGER", "cat"), (80, 24));
-    assert_eq!(tty.ended(), 0);
+    assert_eq!(tty.wait_exit(), 0);
     assert!(tty.bytes().is_ascii() && tty.screen().contains("|- [x] a"), "{}", tty.screen());
 }
 
@@ -57,7 +57,7 @@ fn a_plain_reading_has_neither_colours_nor_symbols_nor_a_moving_cursor() {
         for args in PAINTING {
             let mut command = play.home.ctl_command(&play.repo, &[args, option].concat());
             let mut tty = Tty::start(command.env("PAGER", "false").env(name, value), (80, 24));
-            assert!(matches!(tty.ended(), 0 | 1), "{args:?} {}", tty.screen());
+            assert!(matches!(tty.wait_exit(), 0 | 1), "{args:?} {}", tty.screen());
             let bytes = String::from_utf8_lossy(tty.bytes()).into_owned();
             assert!(bytes.is_ascii() && !bytes.contains('\u{1b}'), "{args:?} {name}: {bytes:?}");
             let is_data = args.contains(&"--prompt");
@@ -72,15 +72,15 @@ fn a_plain_reading_has_neither_colours_nor_symbols_nor_a_moving_cursor() {
 
 #[test]
 fn a_plain_reading_of_what_goes_on_is_a_line_after_the_other() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
     play.script().step(1, "answer retry 'Not yet.'");
     let mut command = play.home.ctl_command(&play.repo, &["start", "--yes", "--id", "play", "--wait", "--plain"]);
     let mut tty = Tty::start(command.env("TERM", "xterm"), (80, 24));
-    assert_eq!(tty.ended(), 4);
+    assert_eq!(tty.wait_exit(), 4);
     let bytes = String::from_utf8_lossy(tty.bytes()).into_owned();
     assert!(!bytes.contains('\u{1b}') && bytes.contains("0001 handed over  b"), "{bytes:?}");
     let mut command = play.home.ctl_command(&play.repo, &["watch", "--plain"]);
     let mut tty = Tty::start(command.env("TERM", "xterm"), (80, 24));
-    assert_eq!(tty.ended(), 2);
+    assert_eq!(tty.wait_exit(), 2);
     assert!(tty.screen().contains("runnerctl status --watch"), "{}", tty.screen());
 }

@@ -5,7 +5,7 @@ use std::fs;
 use protocol::meta::IterationMeta;
 use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use protocol::words::Role;
-use runner_testkit::{Client, Clock, Config, Daemon, Gate, Home, Output, Receipt, Repo, Script};
+use runner_testkit::{Client, FakeClock, Config, Daemon, SessionGate, Home, ProgramOutput, ReceiptCommit, Repo, Script};
 
 /// Id of every test's run.
 pub(crate) const RUN: &str = "play";
@@ -50,13 +50,13 @@ pub(crate) fn node<'a>(tree: &'a mut TaskTree, id: &str) -> &'a mut Node {
 }
 
 /// A repository, its script, and the daemon. The daemon ends before the home is looked through.
-pub(crate) struct Play {
+pub(crate) struct RunPlay {
     daemon: Option<Daemon>,
     pub(crate) repo: Repo,
     pub(crate) home: Home,
 }
 
-impl Play {
+impl RunPlay {
     /// The sample tree, one iteration.
     pub(crate) fn new() -> Self {
         Self::with(&sample(), |config| config.top("max_iterations = 1"))
@@ -68,14 +68,14 @@ impl Play {
 
     /// As [`Self::with`], in a home that has its own ways.
     pub(crate) fn at(home: Home, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Self {
-        let repo = home.planted("one", tree, configure);
+        let repo = home.repo_with_tree("one", tree, configure);
         Self { daemon: Some(home.daemon()), repo, home }
     }
 
     /// The sample tree, under clocks that the test sets.
-    pub(crate) fn clocked(configure: impl FnOnce(Config) -> Config) -> (Self, Clock) {
+    pub(crate) fn clocked(configure: impl FnOnce(Config) -> Config) -> (Self, FakeClock) {
         let home = Home::new();
-        let (clock, repo) = (Clock::new(&home), home.planted("one", &sample(), configure));
+        let (clock, repo) = (FakeClock::new(&home), home.repo_with_tree("one", &sample(), configure));
         (Self { daemon: Some(clock.daemon(&home)), repo, home }, clock)
     }
 
@@ -117,19 +117,19 @@ impl Play {
     }
 
     /// Starts the run and waits for its end.
-    pub(crate) fn run(&self) -> Output {
+    pub(crate) fn run(&self) -> ProgramOutput {
         self.home.run(&self.repo, &["--id", RUN])
     }
 
     /// Starts the run, does something meanwhile, and waits for the run's end.
-    pub(crate) fn run_while(&self, meanwhile: impl FnOnce()) -> Output {
+    pub(crate) fn run_while(&self, meanwhile: impl FnOnce()) -> ProgramOutput {
         self.home.run_while(&self.repo, &["--id", RUN], meanwhile)
     }
 
     /// Starts the run, lets the budget pass while something waits at a gate, and waits for the run's end.
-    pub(crate) fn run_over_budget(&self, gate: &Gate, clock: &Clock) -> Output {
+    pub(crate) fn run_over_budget(&self, gate: &SessionGate, clock: &FakeClock) -> ProgramOutput {
         self.run_while(|| {
-            gate.reached();
+            gate.wait_reached();
             clock.set(HOUR, 0);
         })
     }
@@ -141,20 +141,20 @@ impl Play {
     }
 
     /// Starts the run, waits for its end and returns what its first iteration left.
-    pub(crate) fn first(&self, exit: i32) -> Seen {
+    pub(crate) fn first(&self, exit: i32) -> SeenIteration {
         self.run().exits(exit);
         self.seen(1)
     }
 
     /// Returns what an iteration left; the repository must be sound.
-    pub(crate) fn seen(&self, iter: u32) -> Seen {
+    pub(crate) fn seen(&self, iter: u32) -> SeenIteration {
         self.repo.assert_sound();
         let receipts = self.repo.receipts();
         let subject = format!("chore(loop): run {RUN} iter {iter:04} ");
         let receipt = receipts.iter().find(|receipt| receipt.subject.starts_with(&subject));
         let receipt = receipt.unwrap_or_else(|| panic!("no receipt of {iter} in {receipts:#?}")).clone();
         let meta = serde_json::from_str(&self.record(iter, "meta.json")).expect("the record has its facts");
-        let seen = Seen { receipt, meta };
+        let seen = SeenIteration { receipt, meta };
         seen.is_consistent(self, iter);
         seen
     }
@@ -171,7 +171,7 @@ impl Play {
 }
 
 /// What a row of the table says of an iteration.
-pub(crate) struct Row {
+pub(crate) struct ExpectedRow {
     pub(crate) verdict: &'static str,
     pub(crate) status: &'static str,
     pub(crate) guard: &'static str,
@@ -179,15 +179,15 @@ pub(crate) struct Row {
 }
 
 /// An iteration as its commit and its record tell it.
-pub(crate) struct Seen {
-    pub(crate) receipt: Receipt,
+pub(crate) struct SeenIteration {
+    pub(crate) receipt: ReceiptCommit,
     pub(crate) meta: IterationMeta,
 }
 
-impl Seen {
+impl SeenIteration {
     /// Asserts subject and trailers, and that they agree with the record.
     #[track_caller]
-    pub(crate) fn is(&self, row: &Row) -> &Self {
+    pub(crate) fn is(&self, row: &ExpectedRow) -> &Self {
         let trailer = |name| self.receipt.trailer(name).unwrap_or_default();
         assert_eq!(self.receipt.verdict(), row.verdict, "{:#?}", self.receipt);
         let end = format!("node {} status={} guard={}", self.meta.node, row.status, row.guard);
@@ -207,7 +207,7 @@ impl Seen {
     }
 
     /// What holds of every iteration.
-    fn is_consistent(&self, play: &Play, iter: u32) {
+    fn is_consistent(&self, play: &RunPlay, iter: u32) {
         let repo = &play.repo;
         let commit = &self.receipt.commit;
         let from = self.receipt.trailer("Runner-From").expect("a receipt names From");

@@ -3,17 +3,17 @@
 use protocol::tree::Node;
 use protocol::words::RunStatus;
 
-use crate::play::{LEAVE, Play, Row, leaf, node, sample};
+use crate::play::{LEAVE, RunPlay, ExpectedRow, leaf, node, sample};
 
-const BROKEN: Row = Row { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
-const FAULT: Row = Row { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" };
+const BROKEN: ExpectedRow = ExpectedRow { verdict: "Broken", status: "retry", guard: "skipped", attempts: "1/3" };
+const FAULT: ExpectedRow = ExpectedRow { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" };
 const INVALID: &str = "echo '{' > \"$tree\"\n";
 const RESET: &str = "echo kept > work; git add -A; git reset -q --soft HEAD~1\n";
 const STATES: &str = "answer_json '{\"error\":{\"class\":\"CLASS\",\"message\":\"as stated\"}}'\n";
 
 #[test]
 fn fault_goes_before_rewritten_history_which_is_undone() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, &format!("{RESET}exit 3"));
     let seen = play.first(4);
     seen.is(&FAULT).tells("exited with code 3");
@@ -23,7 +23,7 @@ fn fault_goes_before_rewritten_history_which_is_undone() {
 
 #[test]
 fn fault_goes_before_an_invalid_tree_which_is_not_taken() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, &format!("{INVALID}exit 3"));
     let seen = play.first(4);
     seen.is(&FAULT);
@@ -34,7 +34,7 @@ fn fault_goes_before_an_invalid_tree_which_is_not_taken() {
 
 #[test]
 fn fault_takes_a_tree_that_is_legal() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.leaves(|tree| tree.root.children.push(leaf("new", 9)));
     play.script().step(1, &format!("{LEAVE}exit 3"));
     play.first(4).is(&FAULT);
@@ -43,43 +43,43 @@ fn fault_takes_a_tree_that_is_legal() {
 
 #[test]
 fn unavailable_service_goes_before_an_exit_code_and_an_invalid_tree() {
-    let play = Play::with(&sample(), |config| config);
+    let play = RunPlay::with(&sample(), |config| config);
     play.script().step(1, &format!("{INVALID}{}exit 3", STATES.replace("CLASS", "unavailable")));
     play.begin();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
-    let row = Row { verdict: "Unavailable", status: "waiting", ..FAULT };
+    let row = ExpectedRow { verdict: "Unavailable", status: "waiting", ..FAULT };
     play.seen(1).is(&row);
     assert_eq!(play.repo.tree("HEAD"), sample());
 }
 
 #[test]
 fn exceeded_context_goes_before_an_exit_code() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, &format!("{}exit 3", STATES.replace("CLASS", "context_exceeded")));
     play.first(4).is(&BROKEN).tells("as stated");
 }
 
 #[test]
 fn misconfigured_agent_goes_before_rewritten_history() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, &format!("{RESET}{}", STATES.replace("CLASS", "misconfigured")));
     play.run().exits(9);
-    play.seen(1).is(&Row { verdict: "Misconfigured", ..FAULT });
+    play.seen(1).is(&ExpectedRow { verdict: "Misconfigured", ..FAULT });
     assert_eq!(play.repo.refs("refs/runner/rescue"), ["refs/runner/rescue/play/0001"]);
 }
 
 #[test]
 fn budget_that_ran_out_goes_before_a_misconfigured_agent() {
-    let (play, clock) = Play::clocked(|config| config);
+    let (play, clock) = RunPlay::clocked(|config| config);
     let gate = play.script().gate("stated");
     play.script().step(1, &format!("{}gate stated", STATES.replace("CLASS", "misconfigured")));
     play.run_over_budget(&gate, &clock).exits(4);
-    play.seen(1).is(&Row { verdict: "Timeout", status: "timeout", ..FAULT });
+    play.seen(1).is(&ExpectedRow { verdict: "Timeout", status: "timeout", ..FAULT });
 }
 
 #[test]
 fn rewritten_history_goes_before_an_invalid_tree() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, &format!("{RESET}{INVALID}answer done 'Done.'"));
     play.first(4).is(&BROKEN).tells("history must not be rewritten");
     assert_eq!(play.repo.run_state("HEAD").repair, None);
@@ -87,7 +87,7 @@ fn rewritten_history_goes_before_an_invalid_tree() {
 
 #[test]
 fn invalid_tree_goes_before_a_touched_passed_node() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.leaves(|tree| {
         node(tree, "a").goal = "Another".to_owned();
         tree.root.children.push(Node { id: "c1".to_owned(), ..leaf("x", 9) });
@@ -98,7 +98,7 @@ fn invalid_tree_goes_before_a_touched_passed_node() {
 
 #[test]
 fn touched_passed_node_goes_before_a_removed_one() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.leaves(|tree| {
         node(tree, "a").goal = "Another".to_owned();
         node(tree, "c").children.pop();
@@ -109,7 +109,7 @@ fn touched_passed_node_goes_before_a_removed_one() {
 
 #[test]
 fn broken_rule_goes_before_the_guard() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.leaves(|tree| node(tree, "b").goal = "Less".to_owned());
     play.script().step(1, &format!("{LEAVE}answer done 'Done.'")).guard_always("touch \"$kit/asked\"\nexit 1");
     play.first(4).is(&BROKEN);
@@ -118,28 +118,28 @@ fn broken_rule_goes_before_the_guard() {
 
 #[test]
 fn stop_by_the_user_goes_before_everything() {
-    let play = Play::with(&sample(), |config| config);
+    let play = RunPlay::with(&sample(), |config| config);
     let gate = play.script().gate("working");
     play.script().step(1, &format!("{RESET}{INVALID}{}gate working", STATES.replace("CLASS", "misconfigured")));
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Cancelled);
-    play.seen(1).is(&Row { verdict: "Interrupted", status: "interrupted", ..FAULT });
+    play.seen(1).is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", ..FAULT });
     assert_eq!(play.repo.tree("HEAD"), sample());
     assert_eq!(play.repo.show("refs/runner/rescue/play/0001", "work"), "kept");
 }
 
 #[test]
 fn completed_goes_before_a_limit_that_was_reached_with_it() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 3"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 3"));
     play.script().always("echo $n > work\nanswer done \"Step $n.\"");
     play.run().exits(0);
 }
 
 #[test]
 fn stuck_goes_before_a_limit_that_was_reached_with_it() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 3"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 3"));
     play.script().always("answer retry \"Try $n.\"");
     play.run().exits(3);
 }

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::play::{Play, RUN, sample};
+use crate::play::{RunPlay, RUN, sample};
 
 /// A run of two iterations that is over, and its client.
-fn played() -> Play {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+fn played() -> RunPlay {
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, "echo 'look at me'\nanswer retry 'Not yet.'").step(2, "answer retry 'Nor now.'");
     play.run().exits(4);
     play
@@ -31,7 +31,7 @@ fn nobody_else_reads_a_record() {
 
 #[test]
 fn attributes_of_a_session_hide_nothing_from_a_patch() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
     play.script().step(1, "echo '* -diff' > .gitattributes; echo 'look at me' > seen.txt; answer retry 'Not yet.'");
     play.run().exits(4);
     let patch = play.record(1, "diff.patch");
@@ -70,7 +70,7 @@ fn only_records_of_runs_that_are_over_are_removed() {
     let gate = play.script().gate("session");
     play.script().step(3, "gate session; answer retry 'Not yet.'");
     play.home.ctl_in(&play.repo, &["start", "--id", "next", "-m", "More of it", "--yes"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     let kept = gc(&["--keep", "1"]);
     assert_eq!((&kept["removed"], &kept["freed_bytes"]), (&serde_json::json!([]), &0.into()));
     let told = gc(&["--keep", "0", "--dry-run"]);

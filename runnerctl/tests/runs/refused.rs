@@ -3,7 +3,7 @@
 
 use protocol::words::RunStatus;
 
-use crate::play::{Play, RUN, leaf, node, sample};
+use crate::play::{RunPlay, RUN, leaf, node, sample};
 use crate::review_by_person::waiting;
 
 const START: &[&str] = &["start", "--yes"];
@@ -20,7 +20,7 @@ const RETRY: &[&str] = &["retry", "b"];
 
 /// Asserts that each request is refused with a sentence that says this, and changes nothing.
 #[track_caller]
-fn refuses(play: &Play, state: RunStatus, cells: &[(&[&[&str]], &str)]) {
+fn refuses(play: &RunPlay, state: RunStatus, cells: &[(&[&[&str]], &str)]) {
     play.client().wait_for(play.repo.path(), state);
     let head = play.repo.head();
     for (requests, says) in cells {
@@ -38,7 +38,7 @@ fn refuses(play: &Play, state: RunStatus, cells: &[(&[&[&str]], &str)]) {
 fn a_completed_run_is_not_begun_stepped_resumed_stopped_or_changed() {
     let mut tree = sample();
     tree.root.children = vec![leaf("b", 1)];
-    let play = Play::with(&tree, |config| config.top("max_iterations = 3"));
+    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 3"));
     play.script().always("echo done > done.txt; answer done 'It is done.'");
     play.run().exits(0);
     let start: &[&str] = &["start", "--yes", "--id", RUN];
@@ -58,7 +58,7 @@ fn a_completed_run_is_not_begun_stepped_resumed_stopped_or_changed() {
 fn a_stuck_run_is_not_begun_stepped_resumed_or_stopped_until_it_has_attempts() {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 1;
-    let play = Play::with(&tree, |config| config.top("max_iterations = 9"));
+    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 9"));
     play.script().step(1, "answer retry 'Too hard.'");
     play.script().always("echo $n > \"$n.txt\"; answer done 'It is done.'");
     play.run().exits(3);
@@ -85,7 +85,7 @@ fn a_stuck_run_is_not_begun_stepped_resumed_or_stopped_until_it_has_attempts() {
 fn a_retry_lets_the_run_go_on_where_it_is_asked_to() {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 1;
-    let play = Play::with(&tree, |config| config.top("max_iterations = 9"));
+    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 9"));
     play.script().step(1, "answer retry 'Too hard.'");
     play.script().always("echo $n > \"$n.txt\"; answer done 'It is done.'");
     play.run().exits(3);
@@ -95,7 +95,7 @@ fn a_retry_lets_the_run_go_on_where_it_is_asked_to() {
 
 #[test]
 fn a_run_at_its_limit_is_not_begun_stepped_resumed_or_stopped_until_it_is_raised() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().always("answer retry \"Not yet, $n.\"");
     play.run().exits(4);
     refuses(
@@ -122,7 +122,7 @@ fn a_run_at_its_limit_is_not_begun_stepped_resumed_or_stopped_until_it_is_raised
 
 #[test]
 fn a_cancelled_run_is_not_stepped_resumed_stopped_or_reviewed() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.home.ctl_in(&play.repo, &["start", "--yes", "--id", RUN, "--queue-only"]).exits(0);
     play.home.ctl_in(&play.repo, CANCEL).exits(0);
     refuses(
@@ -138,7 +138,7 @@ fn a_cancelled_run_is_not_stepped_resumed_stopped_or_reviewed() {
 
 #[test]
 fn a_failed_run_is_not_stopped() {
-    let play = Play::with(&sample(), |config| config.top("max_consecutive_faults = 1"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_consecutive_faults = 1"));
     play.script().always("exit 3");
     play.run().exits(9);
     refuses(&play, RunStatus::Failed, &[(&[PAUSE, PAUSE_NOW, CANCEL], "has ended already (failed)")]);
@@ -153,11 +153,11 @@ fn a_run_that_waits_for_a_review_is_not_stepped_or_resumed() {
 
 #[test]
 fn a_run_at_work_is_not_stepped_resumed_or_reviewed() {
-    let play = Play::new();
+    let play = RunPlay::new();
     let gate = play.script().gate("session");
     play.script().step(1, "gate session; answer retry 'Not yet.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     refuses(
         &play,
         RunStatus::Running,

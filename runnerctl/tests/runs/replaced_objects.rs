@@ -7,7 +7,7 @@ use protocol::view::RunView;
 use protocol::words::RunStatus;
 
 use crate::audits::{of_two, report};
-use crate::play::{Play, sample};
+use crate::play::{RunPlay, sample};
 
 /// A shell function that puts the object of `$2` in the place of that of `$1`.
 const SWAP: &str = "swap() {\n\
@@ -17,14 +17,14 @@ const SWAP: &str = "swap() {\n\
     }\n";
 
 /// A loose object in whose place another one is.
-struct Replaced {
+struct ReplacedObject {
     id: String,
     place: PathBuf,
     bytes: Vec<u8>,
 }
 
-impl Replaced {
-    fn new(play: &Play, instead_of: &str, other: &str) -> Self {
+impl ReplacedObject {
+    fn new(play: &RunPlay, instead_of: &str, other: &str) -> Self {
         let place = |id: &str| play.repo.path().join(format!(".git/objects/{}/{}", &id[..2], &id[2..]));
         let id = play.repo.git(&["rev-parse", instead_of]);
         let other = place(&play.repo.git(&["rev-parse", other]));
@@ -42,7 +42,7 @@ impl Replaced {
 
 #[test]
 fn an_accepted_definition_that_was_replaced_holds_the_run_and_is_named() {
-    let play = Play::with(&sample(), |config| {
+    let play = RunPlay::with(&sample(), |config| {
         let config = config.top("max_iterations = 1").guard("definition = [\"/ci.sh\"]");
         config.guard("on_change = \"both\"")
     });
@@ -61,29 +61,29 @@ fn an_accepted_definition_that_was_replaced_holds_the_run_and_is_named() {
 #[test]
 fn an_object_of_a_branch_that_was_replaced_is_a_violation_and_is_named() {
     let mut play = of_two();
-    play.home.has_a_forgery();
+    play.home.expect_forgery();
     for (instead_of, other) in [
         ("HEAD^{tree}", "HEAD^^{tree}"),
         ("HEAD:.runner/state/tree.json", "HEAD^:.runner/state/tree.json"),
         ("HEAD:.runner/state/run_state.json", "HEAD^:.runner/state/run_state.json"),
     ] {
-        let replaced = Replaced::new(&play, instead_of, other);
+        let replaced = ReplacedObject::new(&play, instead_of, other);
         let found = report(play.home.ctl_in(&play.repo, &["verify", "--json"]).exits(10)).findings;
         let told = format!("object {} is not what its name says", replaced.id);
         assert!(found.iter().any(|finding| finding.found.contains(&told)), "{instead_of}: {found:#?}");
         replaced.put_back();
     }
-    Replaced::new(&play, "HEAD", "HEAD^");
+    ReplacedObject::new(&play, "HEAD", "HEAD^");
     let output = play.home.ctl_in(&play.repo, &["verify"]);
     assert!(output.code != 0 && output.stderr.contains("is not what its name says"), "{}", output.stderr);
 }
 
 #[test]
 fn a_state_that_was_replaced_is_not_gone_on_from() {
-    let mut play = Play::new();
+    let mut play = RunPlay::new();
     play.script().always("answer retry 'Not yet.'");
     play.run().exits(4);
-    let replaced = Replaced::new(&play, "HEAD:.runner/state/tree.json", "HEAD^:.runner/state/tree.json");
+    let replaced = ReplacedObject::new(&play, "HEAD:.runner/state/tree.json", "HEAD^:.runner/state/tree.json");
     play.stop_and_restart();
     play.home.ctl_in(&play.repo, &["resume", "--more", "1"]);
     let told = format!("object {} in ", replaced.id);
@@ -92,5 +92,5 @@ fn a_state_that_was_replaced_is_not_gone_on_from() {
     replaced.put_back();
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
-    assert_eq!(play.script().sessions(), 2);
+    assert_eq!(play.script().session_count(), 2);
 }

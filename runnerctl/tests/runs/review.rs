@@ -4,13 +4,13 @@ use std::fs;
 
 use protocol::words::{ReviewVerdict, RunStatus};
 
-use crate::play::{HOUR, Play, RUN, Row, node, sample};
+use crate::play::{HOUR, RunPlay, RUN, ExpectedRow, node, sample};
 
-const ACCEPTED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
+const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
 /// A run of `iterations` whose work an agent reviews; the script is the reviewer's too.
-fn play(iterations: u32) -> Play {
-    Play::with(&sample(), |config| {
+fn play(iterations: u32) -> RunPlay {
+    RunPlay::with(&sample(), |config| {
         config
             .top(&format!("max_iterations = {iterations}"))
             .section("[review]\nby = \"agent\"\ncriteria = \"No stubs.\"")
@@ -50,11 +50,11 @@ fn a_rejection_charges_an_attempt_and_its_reasons_are_in_the_next_prompt() {
     play.script().step(3, "echo 2 > result.txt; answer done 'It is done now.'").step(4, "accept 'It is 2.'");
     play.run().exits(4);
     let seen = play.seen(1);
-    seen.is(&Row { verdict: "Rejected", status: "done", guard: "pass", attempts: "1/3" }).tells("is a stub");
+    seen.is(&ExpectedRow { verdict: "Rejected", status: "done", guard: "pass", attempts: "1/3" }).tells("is a stub");
     assert!(seen.receipt.trailer("Runner-Review").unwrap().starts_with("reject prompt="));
     assert!(play.script().prompt(3).contains("result.txt:1 is a stub; wanted: 2"));
     assert!(play.script().prompt(3).contains("the reviewer rejected it"));
-    play.seen(2).is(&Row { attempts: "1/3", ..ACCEPTED });
+    play.seen(2).is(&ExpectedRow { attempts: "1/3", ..ACCEPTED });
     assert_eq!((play.repo.node("b").passes, play.repo.node("b").attempts), (true, 1));
 }
 
@@ -62,8 +62,8 @@ fn a_rejection_charges_an_attempt_and_its_reasons_are_in_the_next_prompt() {
 fn a_red_guard_is_not_reviewed() {
     let play = play(1);
     play.script().guard_step(1, "exit 1");
-    play.first(4).is(&Row { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
-    assert_eq!(play.script().sessions(), 1);
+    play.first(4).is(&ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
+    assert_eq!(play.script().session_count(), 1);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_reviewer_that_fails_is_asked_again_and_three_times_are_a_fault_that_keeps_t
     play.script().step(5, "answer done 'Done before.'").step(6, "exit 3").step(7, "accept 'At last.'");
     play.run().exits(4);
     let seen = play.seen(1);
-    seen.is(&Row { verdict: "Fault", status: "fault", guard: "pass", attempts: "0/3" });
+    seen.is(&ExpectedRow { verdict: "Fault", status: "fault", guard: "pass", attempts: "0/3" });
     seen.tells("reviewer failed: crash: it died of signal 9");
     assert_eq!(seen.receipt.trailer("Runner-Review"), None);
     assert!(seen.receipt.trailer("Runner-Guard").unwrap().starts_with("exit=0 "));
@@ -89,7 +89,7 @@ fn a_reviewer_that_fails_is_asked_again_and_three_times_are_a_fault_that_keeps_t
 }
 
 /// The refs under a prefix, by name.
-fn refs(play: &Play, prefix: &str) -> Vec<String> {
+fn refs(play: &RunPlay, prefix: &str) -> Vec<String> {
     let listed = play.repo.git(&["for-each-ref", "--format=%(refname)", prefix]);
     listed.lines().map(str::to_owned).collect()
 }
@@ -154,7 +154,7 @@ fn a_reviewer_whose_service_is_out_is_waited_for_and_the_work_is_committed() {
     play.begin();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
     let seen = play.seen(1);
-    seen.is(&Row { verdict: "Unavailable", status: "waiting", guard: "pass", attempts: "0/3" });
+    seen.is(&ExpectedRow { verdict: "Unavailable", status: "waiting", guard: "pass", attempts: "0/3" });
     assert_eq!(play.repo.show("HEAD", "result.txt"), "1");
     play.home.ctl_in(&play.repo, &["resume", "--now"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
@@ -168,8 +168,8 @@ exec "$(dirname "$0")/agent-one"
 "#;
 
 /// A run of the kind `codex` that the kind `command` reviews.
-fn play_of_two_kinds(more: &str) -> Play {
-    let play = Play::with(&sample(), |config| {
+fn play_of_two_kinds(more: &str) -> RunPlay {
+    let play = RunPlay::with(&sample(), |config| {
         let review = "[review]\nby = \"agent\"\n[executor.review]\nkind = \"command\"\ncommand = [\"agent-one\"]\n";
         config.kind("codex").top("max_iterations = 2").section(&format!("{review}{more}"))
     });
@@ -190,7 +190,7 @@ fn no_session_is_begun_while_nobody_can_review_it() {
     let run = play.client().run(play.repo.path());
     let out: Vec<&str> = run.outages.iter().map(|outage| outage.agent.as_str()).collect();
     assert_eq!(out, ["command"], "it is the reviewer's service that is out");
-    assert_eq!((play.script().sessions(), run.iteration), (2, 2), "nobody works on what nobody can review");
+    assert_eq!((play.script().session_count(), run.iteration), (2, 2), "nobody works on what nobody can review");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_reviewer_that_is_misconfigured_fails_the_run_with_the_fix_and_keeps_the_wor
     play.script().step(1, "echo 1 > result.txt; answer done 'It is done.'");
     play.script().step(2, r#"answer_json '{"error":{"class":"misconfigured","message":"log in first"}}'"#);
     play.run().exits(9);
-    play.seen(1).is(&Row { verdict: "Misconfigured", status: "fault", guard: "skipped", attempts: "0/3" });
+    play.seen(1).is(&ExpectedRow { verdict: "Misconfigured", status: "fault", guard: "skipped", attempts: "0/3" });
     assert_eq!(play.repo.show("HEAD", "result.txt"), "1");
     let reason = play.client().run(play.repo.path()).summary.reason.expect("it says why");
     assert_eq!(reason.message, "the reviewer: log in first");
@@ -216,7 +216,7 @@ fn a_reviewer_that_is_misconfigured_fails_the_run_with_the_fix_and_keeps_the_wor
 
 #[test]
 fn a_reviewer_has_what_agent_and_guard_have_left_of_the_budget() {
-    let (play, clock) = Play::clocked(|config| config.section("[review]\nby = \"agent\""));
+    let (play, clock) = RunPlay::clocked(|config| config.section("[review]\nby = \"agent\""));
     let gates = ["working", "guarding", "reviewing"].map(|name| play.script().gate(name));
     play.script()
         .step(1, "echo 1 > result.txt; gate working; answer done 'It is done.'")
@@ -225,13 +225,13 @@ fn a_reviewer_has_what_agent_and_guard_have_left_of_the_budget() {
     // Each of the three takes a third of the budget, and less than it may be silent.
     let late = || {
         for (gate, part) in gates.iter().zip(1..) {
-            gate.reached();
+            gate.wait_reached();
             clock.set(part * (HOUR / 6 + 1), 0);
             gate.open();
         }
     };
     play.run_while(late).exits(4);
-    play.seen(1).is(&Row { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("review");
+    play.seen(1).is(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("review");
     assert_eq!(play.repo.show("HEAD", "result.txt"), "1", "what the reviewer wrote is undone all the same");
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::TimedOut);
 }
@@ -244,13 +244,13 @@ fn a_reviewer_that_is_cut_off_leaves_the_node_open_and_nothing_behind() {
         play.script().step(1, "echo 1 > result.txt; answer done 'It is done.'");
         play.script().step(2, "echo 2 > result.txt; gate review; accept 'Fine.'");
         play.begin();
-        gate.reached();
+        gate.wait_reached();
         let phase = play.client().run(play.repo.path()).phase.expect("a phase");
         assert_eq!(phase.name.as_str(), "review");
         let args: &[&str] = if command == "pause" { &["pause", "--now"] } else { &["cancel"] };
         play.home.ctl_in(&play.repo, args).exits(0);
         play.client().wait_for(play.repo.path(), state);
-        play.seen(1).is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
+        play.seen(1).is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
         assert_eq!(play.repo.show("HEAD", "result.txt"), "1");
         assert!(!play.repo.node("b").passes);
     }
@@ -264,11 +264,11 @@ fn a_review_that_died_with_the_daemon_is_given_again_on_what_was_there() {
     play.script().step(2, "echo 2 > result.txt; git add -A; git commit -qm mine; gate review; accept 'Fine.'");
     play.script().step(3, "cat result.txt; accept 'Fine, too.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     play.kill_and_restart();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     play.seen(1).is(&ACCEPTED);
-    assert_eq!(play.script().sessions(), 3, "the session that had ended is not repeated");
+    assert_eq!(play.script().session_count(), 3, "the session that had ended is not repeated");
     assert_eq!(play.record(1, "reviewer.log"), "1\n", "the second one sees what the session has left");
     assert_eq!(play.script().prompt(3), play.script().prompt(2));
     assert_eq!(refs(&play, "refs/runner/rescue").len(), 1);
@@ -280,16 +280,16 @@ fn an_orderly_stop_of_the_daemon_leaves_the_review_to_the_next_one() {
     let gate = play.script().gate("review");
     play.script().step(1, "answer done 'It is done.'").step(2, "gate review; accept 'Fine.'").step(3, "accept 'Fine.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     play.stop_and_restart();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     play.seen(1).is(&ACCEPTED);
-    assert_eq!(play.script().sessions(), 3);
+    assert_eq!(play.script().session_count(), 3);
 }
 
 #[test]
 fn a_secret_that_a_session_has_written_is_not_in_the_record_of_its_review() {
-    let play = Play::with(&sample(), |config| {
+    let play = RunPlay::with(&sample(), |config| {
         config.top("max_iterations = 1").section("[review]\nby = \"agent\"\n[env]\nagent = [\"SERVICE_TOKEN\"]")
     });
     play.script().step(1, "printf %s \"$SERVICE_TOKEN\" > leak.txt; answer done 'It is done.'");
@@ -307,7 +307,7 @@ fn a_secret_that_a_session_has_written_is_not_in_the_record_of_its_review() {
 fn the_root_itself_is_reviewed() {
     let mut tree = sample();
     tree.root.children.clear();
-    let play = Play::with(&tree, |config| config.top("max_iterations = 3").section("[review]\nby = \"agent\""));
+    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 3").section("[review]\nby = \"agent\""));
     play.script().step(1, "echo 1 > result.txt; answer done 'All of it.'").step(2, "accept 'All of it.'");
     play.run().exits(0);
     assert!(play.repo.tree("HEAD").root.passes);

@@ -1,15 +1,15 @@
 //! Reviews by a person: what is finished waits for a word, and the word is an iteration of its own.
 
 use protocol::words::RunStatus;
-use runner_testkit::{Output, Repo};
+use runner_testkit::{ProgramOutput, Repo};
 
-use crate::play::{Play, RUN, Row, Seen, sample};
+use crate::play::{RunPlay, RUN, ExpectedRow, SeenIteration, sample};
 
-const PENDING: Row = Row { verdict: "Pending", status: "done", guard: "pass", attempts: "0/3" };
-const ACCEPTED: Row = Row { verdict: "Accepted", ..PENDING };
+const PENDING: ExpectedRow = ExpectedRow { verdict: "Pending", status: "done", guard: "pass", attempts: "0/3" };
+const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", ..PENDING };
 
-fn play(iterations: u32) -> Play {
-    let play = Play::with(&sample(), |config| {
+fn play(iterations: u32) -> RunPlay {
+    let play = RunPlay::with(&sample(), |config| {
         config.top(&format!("max_iterations = {iterations}")).section("[review]\nby = \"human\"")
     });
     play.script().step(1, "echo 1 > result.txt; answer done 'The result is written.'");
@@ -17,7 +17,7 @@ fn play(iterations: u32) -> Play {
 }
 
 /// A run that waits for a person to review `b`.
-pub(crate) fn waiting(iterations: u32) -> Play {
+pub(crate) fn waiting(iterations: u32) -> RunPlay {
     let play = play(iterations);
     play.begin();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
@@ -26,7 +26,7 @@ pub(crate) fn waiting(iterations: u32) -> Play {
 
 /// Asserts that a command was refused, and what it says.
 #[track_caller]
-pub(crate) fn refused(output: &Output, says: &[&str]) {
+pub(crate) fn refused(output: &ProgramOutput, says: &[&str]) {
     output.exits(6);
     for says in says {
         assert!(output.stderr.contains(says), "`{}` does not say `{says}`", output.stderr);
@@ -35,7 +35,7 @@ pub(crate) fn refused(output: &Output, says: &[&str]) {
 
 /// Asserts that an iteration was a person's word and nothing else.
 #[track_caller]
-fn is_a_persons(repo: &Repo, seen: &Seen, review: &str) {
+fn is_a_persons(repo: &Repo, seen: &SeenIteration, review: &str) {
     let trailer = |name| seen.receipt.trailer(name);
     assert_eq!((trailer("Runner-Role"), trailer("Runner-Review")), (Some("human"), Some(review)));
     for of_a_session in ["Runner-Agent", "Runner-Prompt", "Runner-Output", "Runner-Usage", "Runner-Notes"] {
@@ -68,7 +68,7 @@ fn a_finished_node_waits_for_a_person_and_passes_when_it_is_approved() {
     assert_eq!(seen.receipt.body, "approved by a person");
     assert!(play.record(2, "review.json").contains("accept"));
     assert!(play.repo.show("HEAD", ".runner/state/progress.md").contains("b — Title of b (iteration 0002)"));
-    assert_eq!(play.script().sessions(), 2, "the word needs no session");
+    assert_eq!(play.script().session_count(), 2, "the word needs no session");
     assert_eq!(play.seen(3).meta.node, "c1", "the run goes on");
     refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing awaits your review", "runnerctl status"]);
 }
@@ -80,10 +80,10 @@ fn a_rejection_charges_an_attempt_and_its_reason_is_in_the_next_prompt() {
     play.home.ctl_in(&play.repo, &["reject", "It must be 2, not 1."]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let seen = play.seen(2);
-    seen.is(&Row { verdict: "Rejected", attempts: "1/3", ..PENDING }).tells("It must be 2, not 1.");
+    seen.is(&ExpectedRow { verdict: "Rejected", attempts: "1/3", ..PENDING }).tells("It must be 2, not 1.");
     is_a_persons(&play.repo, &seen, "reject");
     assert!(play.script().prompt(2).contains("It must be 2, not 1."));
-    play.seen(3).is(&Row { attempts: "1/3", ..PENDING });
+    play.seen(3).is(&ExpectedRow { attempts: "1/3", ..PENDING });
     play.home.ctl_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     assert!(play.seen(4).meta.node == "b" && play.repo.node("b").passes, "a word is not kept off by a ceiling");
@@ -98,7 +98,7 @@ fn a_word_needs_something_that_waits_for_it_and_a_rejection_a_reason() {
     output.exits(1);
     assert!(output.stderr.contains("is not registered"), "{}", output.stderr);
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     refused(&play.home.ctl_in(&play.repo, &["approve"]), &["nothing awaits your review: run play is running"]);
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
@@ -112,7 +112,7 @@ fn a_word_needs_something_that_waits_for_it_and_a_rejection_a_reason() {
 #[test]
 fn what_waits_for_a_person_waits_through_restarts_and_requests_that_do_not_decide() {
     let mut play = waiting(2);
-    for restart in [Play::kill_and_restart, Play::stop_and_restart] {
+    for restart in [RunPlay::kill_and_restart, RunPlay::stop_and_restart] {
         restart(&mut play);
         assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Waiting);
     }
@@ -125,7 +125,7 @@ fn what_waits_for_a_person_waits_through_restarts_and_requests_that_do_not_decid
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
-    assert_eq!(play.script().sessions(), 1, "nobody works meanwhile");
+    assert_eq!(play.script().session_count(), 1, "nobody works meanwhile");
     play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
     refused(&play.home.ctl_in(&play.repo, &["approve"]), &["run play is cancelled", "runnerctl start --id play"]);
     play.begin();
@@ -142,7 +142,7 @@ fn a_run_that_was_paused_is_paused_again_after_the_word() {
     play.home.ctl_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
     play.seen(2).is(&ACCEPTED);
-    assert_eq!(play.script().sessions(), 1);
+    assert_eq!(play.script().session_count(), 1);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn an_approval_of_what_the_guard_does_not_pass_any_more_is_red() {
     play.home.ctl_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let seen = play.seen(2);
-    seen.is(&Row { verdict: "RedGuard", guard: "fail", attempts: "1/3", ..PENDING });
+    seen.is(&ExpectedRow { verdict: "RedGuard", guard: "fail", attempts: "1/3", ..PENDING });
     assert!(!play.repo.node("b").passes);
     assert!(play.script().prompt(2).contains("FAIL: half"));
 }
@@ -183,7 +183,7 @@ fn a_word_that_was_acknowledged_survives_kill_and_is_said_once() {
     play.repo.write("more.txt", "more\n");
     play.repo.commit("More");
     play.home.ctl_in(&play.repo, &["approve"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     play.kill_and_restart();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     play.seen(2).is(&ACCEPTED);
@@ -199,7 +199,7 @@ fn a_word_that_was_cut_off_is_said_again_when_the_run_goes_on() {
     play.repo.write("more.txt", "more\n");
     play.repo.commit("More");
     play.home.ctl_in(&play.repo, &["approve"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     play.home.ctl_in(&play.repo, &["pause", "--now"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
     assert!(play.has_record("0002.w1"), "it left no commit");
@@ -216,11 +216,11 @@ fn what_a_guard_has_written_is_committed_where_the_word_is_cut_off() {
     play.repo.write("more.txt", "more\n");
     play.repo.commit("More");
     play.home.ctl_in(&play.repo, &["approve"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     play.home.ctl_in(&play.repo, &["pause", "--now"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
     let seen = play.seen(2);
-    seen.is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", ..PENDING });
+    seen.is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", ..PENDING });
     let told = ["Runner-Role", "Runner-Guard-Wrote", "Runner-Guard"].map(|name| seen.receipt.trailer(name));
     assert_eq!(told, [Some("human"), Some("lock"), None]);
 }

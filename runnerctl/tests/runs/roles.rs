@@ -4,13 +4,13 @@ use protocol::tree::{TREE_VERSION, TaskTree};
 use protocol::words::RunStatus;
 use runner_testkit::Config;
 
-use crate::play::{Play, leaf, node, sample};
+use crate::play::{RunPlay, leaf, node, sample};
 
 const BREAKS: &str = "echo '{\"version\": 1, \"root\": oops' > \"$tree\"\n";
 
 #[test]
 fn an_agent_that_breaks_the_task_tree_again_and_again_ends_stuck() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 9"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 9"));
     play.script().always(&format!("echo \"$n\" >> work; {BREAKS}answer done 'Done.'"));
     play.run().exits(3);
     let roles: Vec<_> =
@@ -27,9 +27,9 @@ fn an_agent_that_breaks_the_task_tree_again_and_again_ends_stuck() {
 }
 
 /// A run that begins with its root alone, planners and workers apart.
-fn strict() -> Play {
+fn strict() -> RunPlay {
     let tree = TaskTree { version: TREE_VERSION, root: leaf("root", 0) };
-    Play::with(&tree, |config: Config| config.top("max_iterations = 2").section("[roles]\nmode = \"strict\""))
+    RunPlay::with(&tree, |config: Config| config.top("max_iterations = 2").section("[roles]\nmode = \"strict\""))
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn what_a_strict_planner_writes_is_kept_and_committed_and_its_plan_is_not_taken(
 fn a_run_that_gets_the_same_answer_again_and_again_is_stuck_with_its_ways_on() {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 9;
-    let play = Play::with(&tree, |config| config.top("max_iterations = 9").top("stall_after = 3"));
+    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 9").top("stall_after = 3"));
     play.script().step(4, "answer retry 'Something else.'").step(5, "answer retry 'And something else.'");
     play.script().step(6, "echo x > work; answer done 'It is done.'").step(7, "exit 1");
     play.script().always("answer retry 'I cannot.'");
@@ -84,7 +84,7 @@ fn a_run_that_gets_the_same_answer_again_and_again_is_stuck_with_its_ways_on() {
 
 #[test]
 fn a_note_that_a_session_of_one_run_has_answered_to_is_not_told_in_the_next() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "answer retry 'Not yet.'").step(2, "answer retry 'Noted.'");
     play.script().always("answer retry \"Nothing: $n.\"");
     play.run().exits(4);

@@ -15,7 +15,7 @@ const GIVEN: &str = "[env]\nagent = [\"ACME_API_KEY\"]\nguard = [\"DB_PASSWORD\"
 fn given(iterations: u32) -> (Home, Repo) {
     let home = Home::new().export("ACME_API_KEY", KEY).export("DB_PASSWORD", PASSWORD);
     let repo = home.repo("one");
-    repo.configure(&repo.config().top(&format!("max_iterations = {iterations}")).section(GIVEN));
+    repo.commit_config(&repo.config().top(&format!("max_iterations = {iterations}")).section(GIVEN));
     (home, repo)
 }
 
@@ -146,7 +146,7 @@ fn what_the_daemon_keeps_is_open_to_its_user_alone() {
     let gate = repo.script().gate("middle");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     let kept = modes(&home.state());
     for (path, mode) in kept.iter().chain(&modes(home.socket().parent().expect("a folder"))) {
         assert_eq!(mode & 0o077 & if path.is_dir() { 0o777 } else { 0o022 }, 0, "{}: {mode:o}", path.display());
@@ -168,7 +168,7 @@ fn answer_of_a_session_that_was_cut_keeps_no_secret() {
     let gate = repo.script().gate("middle");
     let daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it", "--id", "told"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     daemon.kill();
     let _daemon = home.daemon();
     home.client().wait_for(repo.path(), RunStatus::Limit);

@@ -1,19 +1,19 @@
 //! A person's word on the configuration: committed to the branch where a run goes on, written to the work tree else.
 
 use protocol::words::RunStatus;
-use runner_testkit::{Home, Receipt};
+use runner_testkit::{Home, ReceiptCommit};
 
-use crate::play::{Play, RUN, sample};
+use crate::play::{RunPlay, RUN, sample};
 
 const CONFIG: &str = ".runner/state/config.toml";
 
 #[test]
 fn a_key_that_is_set_under_a_session_holds_from_the_next_one_on() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 5  # enough"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 5  # enough"));
     let gate = play.script().gate("session");
     play.script().step(1, "gate session; answer retry 'Not yet.'").always("answer retry \"Still not: $n.\"");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     let set = |args: &[&str]| {
         let output = play.home.ctl_in(&play.repo, &[&["config", "set"][..], args, &["--json"]].concat());
         output.exits(0);
@@ -30,7 +30,7 @@ fn a_key_that_is_set_under_a_session_holds_from_the_next_one_on() {
     assert!(play.client().run(play.repo.path()).changes.is_empty());
     assert!(play.repo.show("HEAD", CONFIG).contains("max_iterations = 2  # enough\n"), "comments stay");
     assert!(play.script().prompt(2).contains("planning and working are apart"));
-    let humans = Receipt::read_all(&play.repo, &["--reverse", "--first-parent", &format!("runner/{RUN}")]).into_iter();
+    let humans = ReceiptCommit::read_all(&play.repo, &["--reverse", "--first-parent", &format!("runner/{RUN}")]).into_iter();
     let humans: Vec<_> = humans.filter(|receipt| receipt.trailer("Runner-Human") == Some("config set")).collect();
     assert_eq!(humans.len(), 2);
     assert_eq!(humans[0].body, "max_iterations is 2");
@@ -39,7 +39,7 @@ fn a_key_that_is_set_under_a_session_holds_from_the_next_one_on() {
 
 #[test]
 fn a_key_that_does_not_exist_or_fit_is_refused_with_what_was_meant() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "answer retry 'Not yet.'");
     play.run().exits(4);
     let head = play.repo.head();
@@ -58,7 +58,7 @@ fn a_key_that_does_not_exist_or_fit_is_refused_with_what_was_meant() {
 
 #[test]
 fn a_guard_that_a_person_has_set_needs_no_second_confirmation() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "answer retry 'Not yet.'").step(2, "echo x > x.txt; answer done 'It is done.'");
     play.run().exits(4);
     play.home.ctl_in(&play.repo, &["config", "set", "guard.command", "[\"sh\", \"-c\", \"exit 7\"]"]).exits(0);
@@ -72,7 +72,7 @@ fn a_guard_that_a_person_has_set_needs_no_second_confirmation() {
 fn without_a_run_the_file_in_the_work_tree_is_written_and_shown_with_its_lines() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     repo.write(CONFIG, &repo.read(CONFIG).replace("[guard]\n", "[guard]\n# what must hold\n"));
     let said = home.ctl_in(&repo, &["config", "set", "guard.baseline", "false"]);
     assert!(said.exits(0).stdout.contains("it becomes part of the next run's branch"), "{}", said.stdout);
@@ -94,7 +94,7 @@ fn without_a_run_the_file_in_the_work_tree_is_written_and_shown_with_its_lines()
 fn an_edit_is_checked_before_anything_is_changed_and_a_rejected_one_is_kept() {
     let home = Home::new();
     let _daemon = home.daemon();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let before = repo.read(CONFIG);
     let edit = |script: &str| home.ctl_with(&repo, &["config", "edit"], &[("VISUAL", script)]);
     assert!(edit("true").exits(0).stderr.contains("Nothing was changed"));
@@ -111,12 +111,12 @@ fn an_edit_is_checked_before_anything_is_changed_and_a_rejected_one_is_kept() {
 
 #[test]
 fn an_edit_while_a_run_goes_on_is_one_commit_of_its_branch() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "answer retry 'Not yet.'");
     play.run().exits(4);
     let visual = [("VISUAL", "sed -i -e '1i stall_after = 9'")];
     play.home.ctl_with(&play.repo, &["config", "edit"], &visual).exits(0);
-    let receipt = Receipt::read(&play.repo, "HEAD");
+    let receipt = ReceiptCommit::read(&play.repo, "HEAD");
     assert_eq!((receipt.trailer("Runner-Human"), receipt.body.as_str()), (Some("config edit"), "stall_after"));
     assert!(play.repo.show("HEAD", CONFIG).starts_with("stall_after = 9\n"));
     play.home.ctl_in(&play.repo, &["resume", "--more", "1", "--wait"]).exits(4);

@@ -2,13 +2,13 @@
 
 use protocol::words::RunStatus;
 
-use crate::play::{Play, sample};
+use crate::play::{RunPlay, sample};
 
 const SAYS: &str = "echo \"$RUNNER_SANDBOX $RUNNER_NETWORK\" >> said.txt; ";
 
 #[test]
 fn a_session_leaves_context_and_artifacts_for_the_one_after_it() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     play.script().step(
         1,
         "mkdir -p .runner/nodes/b/artifacts; echo 'The lock is in src/lock.rs.' > .runner/nodes/b/context.md; \
@@ -26,7 +26,7 @@ fn a_session_leaves_context_and_artifacts_for_the_one_after_it() {
 
 #[test]
 fn a_node_is_allowed_less_and_an_agent_cannot_change_that() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     play.repo.write(".runner/nodes/root/tools.json", "{\"network\": false}\n");
     play.repo.write(".runner/nodes/b/tools.json", "{\"sandbox\": \"read-only\"}\n");
     play.repo.write(".runner/nodes/c/tools.json", "{\"sandbox\": \"danger-full-access\"}\n").commit("Less");
@@ -41,7 +41,7 @@ fn a_node_is_allowed_less_and_an_agent_cannot_change_that() {
 
 #[test]
 fn a_file_that_is_not_understood_holds_the_run_before_a_session() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
     play.repo.write(".runner/nodes/b/tools.json", "{\"deny\": [\"Bash\"]}\n").commit("Wrong");
     play.run().exits(6);
     let reason = play.client().run(play.repo.path()).summary.reason.expect("it says why");
@@ -55,7 +55,7 @@ fn a_file_that_is_not_understood_holds_the_run_before_a_session() {
 
 #[test]
 fn a_template_of_the_repositorys_own_is_read_from_the_commit_and_held_where_it_is_wrong() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 3"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 3"));
     play.repo
         .write(".runner/prompts/worker.md", "# House rules\n\nWork on {{node}} and run `{{guard}}`.\n")
         .commit("Rules");

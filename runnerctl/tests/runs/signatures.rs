@@ -9,18 +9,18 @@ use protocol::verify::{AuditFinding, AuditReport, AuditRule};
 use runner_testkit::{Home, binary};
 
 use crate::audits::report;
-use crate::play::{Play, sample};
+use crate::play::{RunPlay, sample};
 
 const BRANCH: &str = "refs/heads/runner/play";
 
 /// A branch of two signed iterations, and the key that has signed it.
-struct Signed {
-    play: Play,
+struct SignedRun {
+    play: RunPlay,
 }
 
-impl Signed {
+impl SignedRun {
     fn new() -> Self {
-        let play = Play::with(&sample(), |config| config.top("max_iterations = 2").section("[git]\nsign = true\n"));
+        let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2").section("[git]\nsign = true\n"));
         let signed = Self { play };
         signed.key("runner");
         signed.key("other");
@@ -92,7 +92,7 @@ fn signature(raw: &str) -> &str {
 
 #[test]
 fn each_commit_of_the_runner_is_signed_by_a_key_that_was_named() {
-    let signed = Signed::new();
+    let signed = SignedRun::new();
     let found = signed.found_with("runner");
     let told = found.signed.expect("it was asked");
     assert_eq!((told.held, told.commits, &found.findings[..]), (3, 3, &[][..]), "a start and two iterations");
@@ -107,7 +107,7 @@ fn each_commit_of_the_runner_is_signed_by_a_key_that_was_named() {
 
 #[test]
 fn a_key_that_was_not_named_or_not_for_that_date_signs_nothing() {
-    let signed = Signed::new();
+    let signed = SignedRun::new();
     signed.signers("none", "");
     let public = fs::read_to_string(signed.path("runner.pub")).expect("a key");
     signed.signers("past", &format!("runner@example.org valid-before=\"20200101\" {public}"));
@@ -126,7 +126,7 @@ fn a_key_that_was_not_named_or_not_for_that_date_signs_nothing() {
 
 #[test]
 fn a_repository_does_not_choose_the_keys_or_the_programs() {
-    let signed = Signed::new();
+    let signed = SignedRun::new();
     let says = "#!/bin/sh\necho 'Good \"git\" signature for x with ED25519 key SHA256:x'\n";
     signed.play.home.install("liar", says);
     let config = |key: &str, value: &str| signed.play.repo.git(&["config", key, value]);
@@ -138,8 +138,8 @@ fn a_repository_does_not_choose_the_keys_or_the_programs() {
 
 #[test]
 fn a_red_guard_that_is_retold_falls_with_signers_alone() {
-    let mut signed = Signed::new();
-    signed.play.home.has_a_forgery();
+    let mut signed = SignedRun::new();
+    signed.play.home.expect_forgery();
     let raw = signed.play.repo.git(&["cat-file", "commit", BRANCH]) + "\n";
     let unsigned = |raw: &str| raw.replace(signature(raw), "");
     // The log that a guard has left is the runner's word: another digest in its place keeps to every rule.
@@ -191,8 +191,8 @@ fn a_key_of_the_runners_own_signs_and_no_session_sees_it() {
     let (file, signer) = (key["file"].as_str().expect("a path"), key["signer"].as_str().expect("a line"));
     assert_eq!(made.stdout.trim_end(), signer);
 
-    let repo = home.scripted("one");
-    repo.configure(&repo.config().top("max_iterations = 1").section("[git]\nsign = true\n"));
+    let repo = home.scripted_repo("one");
+    repo.commit_config(&repo.config().top("max_iterations = 1").section("[git]\nsign = true\n"));
     // What a person signs with is not the runner's.
     for (name, value) in [("gpg.format", "openpgp"), ("user.signingkey", "nobody"), ("runner.signingKey", file)] {
         repo.git(&["config", "--global", name, value]);
@@ -216,8 +216,8 @@ fn a_key_of_the_runners_own_signs_and_no_session_sees_it() {
 
 #[test]
 fn what_the_runner_commits_for_people_is_signed_and_a_forged_word_of_theirs_is_not() {
-    let mut signed = Signed::new();
-    signed.play.home.has_a_forgery();
+    let mut signed = SignedRun::new();
+    signed.play.home.expect_forgery();
     signed.play.home.ctl_in(&signed.play.repo, &["note", "Take care."]).exits(0);
     let found = signed.found_with("runner");
     assert_eq!((found.signed.map(|signed| signed.held), &found.findings[..]), (Some(4), &[][..]), "and a note");

@@ -8,23 +8,23 @@ use protocol::request::AtRun;
 use protocol::review::RejectParams;
 use protocol::verify::{AuditReport, AuditRule};
 use protocol::words::RunStatus;
-use runner_testkit::Output;
+use runner_testkit::ProgramOutput;
 
 use crate::audits::report;
-use crate::play::{Play, sample};
+use crate::play::{RunPlay, sample};
 use crate::review_by_person::refused;
 
 const BRANCH: &str = "refs/heads/runner/play";
 const KEY: &str = "runner.reviewKey";
 
 /// A run that waits for a signed word on `b`, and the keys of two people.
-struct Waiting {
-    play: Play,
+struct WaitingReview {
+    play: RunPlay,
 }
 
-impl Waiting {
+impl WaitingReview {
     fn new() -> Self {
-        let play = Play::with(&sample(), |config| {
+        let play = RunPlay::with(&sample(), |config| {
             config.top("max_iterations = 3").section("[review]\nby = \"human\"\nsign = true\n")
         });
         play.script().always("echo $n > result.txt; answer done 'The result is written.'");
@@ -62,7 +62,7 @@ impl Waiting {
         self.play.repo.git(&["config", "--global", setting, value]);
     }
 
-    fn ctl(&self, args: &[&str]) -> Output {
+    fn ctl(&self, args: &[&str]) -> ProgramOutput {
         self.play.home.ctl_in(&self.play.repo, args)
     }
 
@@ -104,7 +104,7 @@ impl Waiting {
 
 #[test]
 fn a_word_that_is_signed_is_proven_and_no_other_one_is_taken() {
-    let waiting = Waiting::new();
+    let waiting = WaitingReview::new();
     let no_key = ["a review of this run has to be signed", "git config --global runner.reviewKey ~/.ssh/id_ed25519"];
     refused(&waiting.ctl(&["approve"]), &no_key);
     waiting.signs_with("gpg.format", "openpgp");
@@ -153,7 +153,7 @@ fn a_word_that_is_signed_is_proven_and_no_other_one_is_taken() {
 
 #[test]
 fn what_a_signature_is_of_is_told_so_that_others_can_check_it() {
-    let waiting = Waiting::new();
+    let waiting = WaitingReview::new();
     waiting.signs_with("gpg.format", "ssh");
     waiting.signs_with("user.signingKey", &waiting.path("ann"));
     waiting.ctl(&["reject", "Not yet."]).exits(0);
@@ -176,8 +176,8 @@ fn what_a_signature_is_of_is_told_so_that_others_can_check_it() {
 
 #[test]
 fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
-    let mut waiting = Waiting::new();
-    waiting.play.home.has_a_forgery();
+    let mut waiting = WaitingReview::new();
+    waiting.play.home.expect_forgery();
     waiting.signs_with(KEY, &waiting.path("ann"));
     waiting.ctl(&["reject", "Not yet."]).exits(0);
     waiting.over();
@@ -215,7 +215,7 @@ fn a_word_of_somebody_else_or_on_something_else_does_not_count() {
 
 #[test]
 fn a_word_is_about_the_iteration_though_commits_are_between_and_a_fork_has_it_too() {
-    let waiting = Waiting::new();
+    let waiting = WaitingReview::new();
     let (repo, client) = (&waiting.play.repo, waiting.play.client());
     waiting.signs_with(KEY, &waiting.path("ann"));
     waiting.ctl(&["cancel"]).exits(0);

@@ -4,7 +4,7 @@ use std::fs;
 
 use protocol::words::RunStatus;
 
-use crate::play::Play;
+use crate::play::RunPlay;
 
 /// Stands in for `systemd-inhibit`: says when it begins, runs what stands behind its options, says when that has ended.
 const INHIBIT: &str = r#"#!/bin/sh
@@ -16,20 +16,20 @@ while [ "${1#--}" != "$1" ]; do shift; done
 echo 1<> "$gates/freed.in"
 "#;
 
-fn sleep(play: &Play) -> serde_json::Value {
+fn sleep(play: &RunPlay) -> serde_json::Value {
     play.home.ctl_in(&play.repo, &["daemon", "status", "--json"]).json()["sleep"].clone()
 }
 
 #[test]
 fn machine_is_kept_awake_while_a_run_is_active_and_no_longer() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.home.install("systemd-inhibit", INHIBIT);
     let [held, freed, gate] = ["held", "freed", "working"].map(|name| play.script().gate(name));
     play.script().step(1, "gate working; answer done 'Done.'");
     assert_eq!(sleep(&play)["why"].as_str(), Some("no run is active"));
     play.begin();
-    gate.reached();
-    held.reached();
+    gate.wait_reached();
+    held.wait_reached();
     let seen = sleep(&play);
     assert_eq!(seen["inhibited"].as_bool(), Some(true), "{seen}");
     let arguments =
@@ -37,40 +37,40 @@ fn machine_is_kept_awake_while_a_run_is_active_and_no_longer() {
     assert!(arguments.starts_with("--what=idle:sleep --who=runnerd --why="), "{arguments}");
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
-    freed.reached();
+    freed.wait_reached();
 }
 
 #[test]
 fn machine_may_sleep_when_the_daemon_was_killed() {
-    let mut play = Play::new();
+    let mut play = RunPlay::new();
     play.home.install("systemd-inhibit", INHIBIT);
     let [held, freed, gate] = ["held", "freed", "working"].map(|name| play.script().gate(name));
     play.script().step(1, "gate working");
     play.begin();
-    gate.reached();
-    held.reached();
+    gate.wait_reached();
+    held.wait_reached();
     play.kill();
-    freed.reached();
+    freed.wait_reached();
 }
 
 #[test]
 fn machine_is_kept_awake_through_a_wait() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.home.install("systemd-inhibit", INHIBIT);
     let [held, freed] = ["held", "freed"].map(|name| play.script().gate(name));
     play.script().step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"overloaded\"}}'");
     play.begin();
-    held.reached();
+    held.wait_reached();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);
     let seen = sleep(&play);
     assert_eq!(seen["inhibited"].as_bool(), Some(true), "{seen}");
     play.home.ctl_in(&play.repo, &["pause"]).exits(0);
-    freed.reached();
+    freed.wait_reached();
 }
 
 #[test]
 fn refusal_of_the_system_is_shown_and_stops_nothing() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.home.install(
         "systemd-inhibit",
         "#!/bin/sh\necho 'Failed to inhibit: Access denied' >&2\necho 1<> \"$(dirname \"$0\")/../scripts/one/gates/held.in\"\nexit 1\n",
@@ -78,8 +78,8 @@ fn refusal_of_the_system_is_shown_and_stops_nothing() {
     let [held, gate] = ["held", "working"].map(|name| play.script().gate(name));
     play.script().step(1, "gate working; answer done 'Done.'");
     play.begin();
-    gate.reached();
-    held.reached();
+    gate.wait_reached();
+    held.wait_reached();
     play.home.ctl_in(&play.repo, &["status"]).exits(0);
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Limit);

@@ -5,15 +5,15 @@ mod many;
 use protocol::tree::{Node, TaskTree};
 
 use crate::broken::{BROKEN, breaks};
-use crate::play::{LEAVE, Play, Row, leaf, sample};
+use crate::play::{LEAVE, RunPlay, ExpectedRow, leaf, sample};
 
 #[test]
 fn agent_that_prints_a_gigabyte_is_captured_within_its_cap() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 1").executor("output_limit_bytes = 65536"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1").executor("output_limit_bytes = 65536"));
     let print = "echo first\nhead -c 1073741824 /dev/zero | tr '\\0' x\necho\necho last\n";
     play.script().step(1, &format!("{print}answer done 'Printed.'"));
     let seen = play.first(4);
-    seen.is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    seen.is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     let log = play.record(1, "executor.log");
     assert!(log.starts_with("first\n") && log.ends_with("last\n"), "first and last part are kept");
     assert!(log.len() < 2 * 65536, "{} bytes", log.len());
@@ -32,12 +32,12 @@ fn tree_of_20_000_nodes_is_legal_and_one_more_is_not() {
                 .extend((0..count).map(|at| Node { acceptance: Vec::new(), ..leaf(&format!("n{at}"), 9) }));
         }
     };
-    let play = Play::new();
+    let play = RunPlay::new();
     play.leaves(more(20_000 - 6));
     play.script().step(1, &format!("{LEAVE}answer retry 'Planned wide.'"));
-    play.first(4).is(&Row { verdict: "Retry", ..BROKEN });
+    play.first(4).is(&ExpectedRow { verdict: "Retry", ..BROKEN });
     assert_eq!(play.repo.tree("HEAD").root.children.len(), 20_000 - 3);
-    let play = Play::new();
+    let play = RunPlay::new();
     play.leaves(more(20_000 - 5));
     breaks(&play, &format!("{LEAVE}answer retry 'Planned wide.'"), "more than 20000 nodes");
 }

@@ -6,30 +6,30 @@ use std::process::{Child, ChildStdout, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::words::RunStatus;
-use runner_testkit::{Gate, Tty};
+use runner_testkit::{SessionGate, Tty};
 use serde_json::Value;
 
-use crate::play::{Play, sample};
+use crate::play::{RunPlay, sample};
 
 /// A run in its first session, which goes on once its gate is open; a second one follows.
-fn working() -> (Play, Gate) {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+fn working() -> (RunPlay, SessionGate) {
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("session");
     play.script().step(1, "gate session; answer retry 'Not yet.'");
     play.script().step(2, "answer retry 'Still not.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     (play, gate)
 }
 
 /// A `status --watch` whose output goes into a pipe; it is ended where this is dropped.
-struct Piped {
+struct PipedStatus {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-impl Piped {
-    fn start(play: &Play, args: &[&str]) -> Self {
+impl PipedStatus {
+    fn start(play: &RunPlay, args: &[&str]) -> Self {
         let mut command = play.home.ctl_command(&play.repo, args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the client starts");
         let lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
@@ -55,7 +55,7 @@ impl Piped {
     }
 }
 
-impl Drop for Piped {
+impl Drop for PipedStatus {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -66,36 +66,36 @@ impl Drop for Piped {
 fn on_a_terminal_each_change_is_a_block_and_the_live_view_is_named() {
     let (play, gate) = working();
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), (120, 50));
-    tty.sees_that("the first state, and how to see more", |screen| {
+    tty.wait_until_screen("the first state, and how to see more", |screen| {
         screen.contains("runnerctl watch") && screen.contains("0001 work") && screen.contains("leaves       1/4 passed")
     });
     gate.open();
-    tty.sees_that("a state below the one before", |screen| {
+    tty.wait_until_screen("a state below the one before", |screen| {
         screen.contains("run play limit") && screen.matches("run play ").count() > 1
     });
     tty.keys("\u{3}");
-    assert_eq!(tty.ended(), 130);
-    assert!(tty.is_given_back(), "nothing was taken from it");
+    assert_eq!(tty.wait_exit(), 130);
+    assert!(tty.is_restored(), "nothing was taken from it");
 }
 
 #[test]
 fn a_daemon_that_is_killed_is_waited_for() {
     let (mut play, gate) = working();
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["status", "--watch"]), (120, 50));
-    tty.sees("0001 work");
+    tty.wait_for_text("0001 work");
     play.kill();
-    tty.sees_that("it is said, and what was seen stays", |screen| {
+    tty.wait_until_screen("it is said, and what was seen stays", |screen| {
         screen.contains("the daemon went away; waiting for it to come back") && screen.contains("run play running")
     });
     play.restart();
-    tty.sees("run play limit");
+    tty.wait_for_text("run play limit");
     drop(gate);
 }
 
 #[test]
 fn in_a_pipe_each_change_is_a_block() {
     let (play, gate) = working();
-    let mut piped = Piped::start(&play, &["status", "--watch"]);
+    let mut piped = PipedStatus::start(&play, &["status", "--watch"]);
     let first = piped.until(|line| line.contains("containment"));
     assert_eq!(first[1], "Reach the goal");
     assert!(first[2].starts_with("run play running"), "{first:#?}");
@@ -108,8 +108,8 @@ fn in_a_pipe_each_change_is_a_block() {
 #[test]
 fn each_change_is_an_object_on_a_line_where_json_is_wanted() {
     let (play, gate) = working();
-    let mut one = Piped::start(&play, &["status", "--watch", "--json"]);
-    let mut all = Piped::start(&play, &["status", "--all", "--watch", "--json"]);
+    let mut one = PipedStatus::start(&play, &["status", "--watch", "--json"]);
+    let mut all = PipedStatus::start(&play, &["status", "--all", "--watch", "--json"]);
     gate.open();
     let lines = one.until(|line| line.contains(r#""state":"limit""#));
     let states: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect("each is an object")).collect();
@@ -126,8 +126,8 @@ fn each_change_is_an_object_on_a_line_where_json_is_wanted() {
 
 #[test]
 fn a_run_that_an_invalid_tree_holds_is_told_as_it_was_last_valid() {
-    let mut play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
-    play.home.has_a_forgery();
+    let mut play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
+    play.home.expect_forgery();
     play.script()
         .step(1, "answer retry 'Not yet: this summary is as long as a line of a commit message and still goes on.'");
     play.begin();

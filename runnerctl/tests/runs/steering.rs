@@ -1,22 +1,22 @@
 //! What a person says to a run: committed before the next session, once, whatever happens in between.
 
 use protocol::words::RunStatus;
-use runner_testkit::{Home, Output, Receipt, Repo, Tty};
+use runner_testkit::{Home, ProgramOutput, ReceiptCommit, Repo, Tty};
 use serde_json::Value;
 
-use crate::play::{LEAVE, Play, RUN, leaf, node, sample};
+use crate::play::{LEAVE, RunPlay, RUN, leaf, node, sample};
 
 const NOTES: &str = ".runner/state/notes.md";
 
 /// Returns the messages of the commits that a command of a person's has made, oldest first.
-fn humans(repo: &Repo) -> Vec<Receipt> {
-    let receipts = Receipt::read_all(repo, &["--reverse", "--first-parent", &format!("runner/{RUN}")]).into_iter();
+fn humans(repo: &Repo) -> Vec<ReceiptCommit> {
+    let receipts = ReceiptCommit::read_all(repo, &["--reverse", "--first-parent", &format!("runner/{RUN}")]).into_iter();
     receipts.filter(|receipt| receipt.trailer("Runner-Human").is_some()).collect()
 }
 
 /// Asserts that a command was refused, and why.
 #[track_caller]
-fn refused(output: &Output, code: i32, why: &str) {
+fn refused(output: &ProgramOutput, code: i32, why: &str) {
     output.exits(code);
     assert!(output.stderr.contains(why), "`{}` does not say `{why}`", output.stderr);
 }
@@ -31,12 +31,12 @@ fn told(home: &Home, repo: &Repo, args: &[&str]) -> Value {
 
 #[test]
 fn a_note_is_read_until_one_session_has_answered_to_it() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 3"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 3"));
     let gate = play.script().gate("session");
     play.script().step(1, "gate session; answer retry 'Not yet.'");
     play.script().step(2, "exit 3").step(3, "answer retry 'Still not.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     let reply = told(&play.home, &play.repo, &["note", "Use sqlx,\nnot diesel"]);
     assert_eq!((&reply["id"], &reply["pending"], &reply["commit"]), (&"n1".into(), &true.into(), &Value::Null));
     assert_eq!(reply["waits_for"], "a session is running");
@@ -55,7 +55,7 @@ fn a_note_is_read_until_one_session_has_answered_to_it() {
 
 #[test]
 fn a_note_is_committed_at_once_where_no_session_runs_and_takes_nothing_along() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "answer retry 'Not yet.'");
     play.run().exits(4);
     play.repo.write("draft.txt", "not committed\n");
@@ -73,17 +73,17 @@ fn a_note_is_committed_at_once_where_no_session_runs_and_takes_nothing_along() {
 #[test]
 fn a_note_that_was_acknowledged_survives_kill_and_is_committed_once() {
     let home = Home::new();
-    home.contain_at_most("walk");
+    home.limit_containment("walk");
     let repo = home.repo("one");
     repo.write(".runner/GOAL.md", "# Reach the goal\n");
-    repo.configure(&repo.config().top("max_iterations = 2"));
-    repo.plant(&sample());
+    repo.commit_config(&repo.config().top("max_iterations = 2"));
+    repo.commit_tree(&sample());
     let gate = repo.script().gate("session");
     repo.script().step(1, "gate session; answer retry 'Not yet.'").step(2, "answer retry 'Not yet.'");
     repo.script().step(3, "answer retry 'Not yet.'");
     let daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--id", RUN]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     let reply = told(&home, &repo, &["note", "Mind the gap"]);
     assert_eq!(reply["pending"], true);
     daemon.kill();
@@ -97,7 +97,7 @@ fn a_note_that_was_acknowledged_survives_kill_and_is_committed_once() {
 #[test]
 fn a_note_needs_a_run_that_reads_it() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     repo.script().step(1, "echo done > done.txt; answer done 'It is done.'");
     let _daemon = home.daemon();
     refused(&home.ctl_in(&repo, &["note", "Anybody there?"]), 1, "is not registered");
@@ -107,7 +107,7 @@ fn a_note_needs_a_run_that_reads_it() {
 
 #[test]
 fn a_note_to_a_run_that_waits_in_the_queue_is_in_its_first_prompt() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "answer retry 'Not yet.'");
     play.home.ctl_in(&play.repo, &["start", "--yes", "--id", RUN, "--queue-only"]).exits(0);
     let reply = told(&play.home, &play.repo, &["note", "From the start"]);
@@ -119,7 +119,7 @@ fn a_note_to_a_run_that_waits_in_the_queue_is_in_its_first_prompt() {
 
 #[test]
 fn what_somebody_has_changed_by_hand_is_not_written_over() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "answer retry 'Not yet.'");
     play.run().exits(4);
     play.repo.write(NOTES, "# Notes\n\nBy hand.\n");
@@ -132,10 +132,10 @@ fn what_somebody_has_changed_by_hand_is_not_written_over() {
 }
 
 /// A run that is stuck at `b`, whose attempts are used up.
-fn stuck() -> Play {
+fn stuck() -> RunPlay {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 1;
-    let play = Play::with(&tree, |config| config.top("max_iterations = 5"));
+    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 5"));
     play.script().step(1, "echo '- Which database?' >> .runner/state/questions.md; answer retry 'Too hard.'");
     play.script().always("echo $n > \"$n.txt\"; answer done 'It is done.'");
     play.run().exits(3);
@@ -199,11 +199,11 @@ fn a_stuck_leaf_is_decomposed_by_hand() {
 
 #[test]
 fn a_node_that_is_added_under_a_session_is_there_for_the_next_one() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("session");
     play.script().step(1, "gate session; answer retry 'Not yet.'").step(2, "answer retry 'Not yet.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     let add = ["add", "root", "--title", "First", "--goal", "It comes first", "--order", "0"];
     let reply = told(&play.home, &play.repo, &add);
     assert_eq!((&reply["pending"], &reply["id"]), (&true.into(), &Value::Null));
@@ -213,7 +213,7 @@ fn a_node_that_is_added_under_a_session_is_there_for_the_next_one() {
 }
 
 /// Writes an editor that runs a script on the file, and returns the variable that names it.
-fn editor(play: &Play, script: &str) -> String {
+fn editor(play: &RunPlay, script: &str) -> String {
     let path = play.home.path().join("editor.sh");
     std::fs::write(&path, script).expect("an editor can be written");
     format!("sh {}", path.display())
@@ -258,11 +258,11 @@ fn an_edit_that_is_refused_on_a_terminal_is_mended_in_the_editor_or_kept() {
         let visual = editor(&play, &script);
         let mut command = play.home.ctl_command(&play.repo, &["edit"]);
         let mut tty = Tty::start(command.env("VISUAL", &visual), (120, 30));
-        let screen = tty.sees("Edit it again? [Y/n]");
+        let screen = tty.wait_for_text("Edit it again? [Y/n]");
         assert!(screen.contains("passed node a was changed"), "{screen}");
         tty.keys(keys);
-        tty.sees(if exit == 0 { "edit: changed b" } else { "your edit is kept; to try again: runnerctl edit --file" });
-        assert_eq!((tty.ended(), play.repo.node("b").goal.as_str()), (exit, goal));
+        tty.wait_for_text(if exit == 0 { "edit: changed b" } else { "your edit is kept; to try again: runnerctl edit --file" });
+        assert_eq!((tty.wait_exit(), play.repo.node("b").goal.as_str()), (exit, goal));
         std::fs::remove_file(play.home.path().join("editor.sh.seen")).expect("the editor was used");
     }
     assert_eq!(play.repo.node("a").title, "Title of a");
@@ -281,13 +281,13 @@ fn an_edit_of_a_tree_that_has_changed_since_is_refused() {
 
 #[test]
 fn an_edit_under_a_session_is_done_to_what_the_session_leaves() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("session");
     play.leaves(|left| left.root.children.push(leaf("mine", 9)));
     play.script().step(1, &format!("gate session; {LEAVE}answer retry 'Not yet.'"));
     play.script().step(2, "answer retry 'Not yet.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     let visual = editor(&play, "sed -i 's/Goal of b/A smaller goal/' \"$1\"");
     play.home.ctl_with(&play.repo, &["edit"], &[("VISUAL", &visual)]).exits(0);
     gate.open();
@@ -299,12 +299,12 @@ fn an_edit_under_a_session_is_done_to_what_the_session_leaves() {
 
 #[test]
 fn an_edit_that_contradicts_the_session_is_given_up_and_its_text_is_kept() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
     let gate = play.script().gate("session");
     play.leaves(|left| node(left, "c1").goal = "The session's".to_owned());
     play.script().step(1, &format!("gate session; {LEAVE}answer retry 'Not yet.'"));
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     let visual = editor(&play, "sed -i 's/Goal of c1/The person'\"'\"'s/' \"$1\"");
     play.home.ctl_with(&play.repo, &["edit"], &[("VISUAL", &visual)]).exits(0);
     gate.open();

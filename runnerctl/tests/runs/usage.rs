@@ -4,7 +4,7 @@ use protocol::state::UsageTotal;
 use protocol::words::RunStatus;
 use runner_testkit::Config;
 
-use crate::play::{Play, sample};
+use crate::play::{RunPlay, sample};
 
 /// A session that answers `retry` and says what it consumed.
 fn retry(summary: &str, usage: &str) -> String {
@@ -19,7 +19,7 @@ fn out(usage: &str) -> String {
 
 #[test]
 fn try_that_left_no_commit_is_counted_though_the_daemon_dies_and_goes_into_the_next_commit() {
-    let mut play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let mut play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     play.script()
         .step(1, &out("\"in\":100,\"out\":7,\"cost_micro_usd\":1500"))
         .step(2, &retry("Nearly.", "\"in\":10,\"cached\":5,\"out\":3,\"cost_micro_usd\":500"))
@@ -56,48 +56,48 @@ fn try_that_left_no_commit_is_counted_though_the_daemon_dies_and_goes_into_the_n
 #[test]
 fn ceiling_is_reached_by_a_try_that_left_no_commit() {
     let prices = "[prices.\"command\"]\ninput = 1.0\noutput = 1.0";
-    let play = Play::with(&sample(), |config| config.top("max_cost_usd = 0.01").section(prices));
+    let play = RunPlay::with(&sample(), |config| config.top("max_cost_usd = 0.01").section(prices));
     play.script().always(&out("\"in\":9999,\"out\":1"));
     play.run().exits(4);
-    assert_eq!(play.script().sessions(), 1);
+    assert_eq!(play.script().session_count(), 1);
     assert_eq!(play.repo.receipts(), []);
     let run = play.client().run(play.repo.path());
     assert_eq!(run.usage.cost_micro_usd, Some(10_000));
     assert!(run.summary.reason.expect("it says why").message.contains("max_cost_usd"));
     play.home.ctl_in(&play.repo, &["resume"]).exits(6);
-    assert_eq!(play.script().sessions(), 1, "resuming forgets no cost");
+    assert_eq!(play.script().session_count(), 1, "resuming forgets no cost");
 }
 
 #[test]
 fn tokens_read_from_a_cache_count_towards_their_ceiling() {
-    let play = Play::with(&sample(), |config| config.top("max_tokens = 100"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_tokens = 100"));
     play.script().always(&retry("Again $n.", "\"in\":10,\"cached\":80,\"out\":10"));
     play.run().exits(4);
-    assert_eq!(play.script().sessions(), 1);
+    assert_eq!(play.script().session_count(), 1);
 }
 
 #[test]
 fn ceiling_that_a_commit_has_made_blind_is_refused() {
-    let play = Play::with(&sample(), |config| config);
+    let play = RunPlay::with(&sample(), |config| config);
     play.script().step(1, "answer retry 'Nearly.'");
     let gate = play.script().gate("second");
     play.script().step(2, "gate second; answer retry 'Still.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     play.home.ctl_in(&play.repo, &["pause"]).exits(0);
     gate.open();
     play.client().wait_for(play.repo.path(), RunStatus::Paused);
-    play.repo.configure(&play.repo.config().top("max_cost_usd = 5.0"));
+    play.repo.commit_config(&play.repo.config().top("max_cost_usd = 5.0"));
     play.home.ctl_in(&play.repo, &["step", "--yes"]).exits(1);
-    assert_eq!(play.script().sessions(), 2);
+    assert_eq!(play.script().session_count(), 2);
 }
 
 #[test]
 fn time_of_the_baseline_counts() {
-    let play = Play::with(&sample(), |_| Config::new(&["agent-one"], &["guard-one"]).top("max_run_secs = 1"));
+    let play = RunPlay::with(&sample(), |_| Config::new(&["agent-one"], &["guard-one"]).top("max_run_secs = 1"));
     play.script().guard_step(1, "exec sleep 1.1");
     play.run().exits(4);
-    assert_eq!(play.script().sessions(), 0);
+    assert_eq!(play.script().session_count(), 0);
     let run = play.client().run(play.repo.path());
     assert!(run.elapsed_ms >= 1_000, "{}", run.elapsed_ms);
     assert!(run.summary.reason.expect("it says why").message.contains("max_run_secs"));

@@ -2,21 +2,21 @@
 
 use protocol::words::{RunStatus, VerdictName};
 
-use crate::play::{HOUR, LEAVE, Play, RUN, Row, leaf, node, sample};
+use crate::play::{HOUR, LEAVE, RunPlay, RUN, ExpectedRow, leaf, node, sample};
 
-fn failure_of_b(play: &Play) -> String {
+fn failure_of_b(play: &RunPlay) -> String {
     let feedback = play.repo.feedback("HEAD");
     feedback.nodes["b"].failure.as_ref().expect("the failure is told").text.clone()
 }
 
 #[test]
 fn accepted_leaf_passes_and_is_listed_in_the_progress() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "echo 1 > result.txt\necho working\nanswer done 'The result is written.'");
     let seen = play.first(4);
     assert_eq!(play.record(1, "executor.log"), "working\n");
     assert!(play.record(1, "output.json").contains("The result is written."));
-    seen.is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    seen.is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     assert_eq!(seen.receipt.body, "The result is written.");
     assert_eq!(seen.receipt.headline.as_deref(), Some("Title of b: finished"));
     assert_eq!(seen.receipt.trailer("Runner-Role"), Some("worker"));
@@ -33,11 +33,11 @@ fn accepted_leaf_passes_and_is_listed_in_the_progress() {
 
 #[test]
 fn red_guard_charges_the_attempt_and_tells_what_it_said() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "echo half > result.txt\nanswer done 'It should work.'");
     play.script().guard_step(1, "echo 'FAIL: the result is half'\nexit 1");
     let seen = play.first(4);
-    seen.is(&Row { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
+    seen.is(&ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
     assert!(seen.receipt.trailer("Runner-Guard").unwrap().starts_with("exit=1 "));
     assert!(failure_of_b(&play).contains("FAIL: the result is half"));
     assert!(play.record(1, "guard.log").contains("FAIL: the result is half"));
@@ -47,14 +47,14 @@ fn red_guard_charges_the_attempt_and_tells_what_it_said() {
 
 #[test]
 fn retry_charges_the_attempt_and_passes_the_summary_on() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, "answer retry 'The parser is left.'").step(2, "answer retry 'The lexer is left.'");
     play.run().exits(4);
     let seen = play.seen(1);
-    seen.is(&Row { verdict: "Retry", status: "retry", guard: "skipped", attempts: "1/3" });
+    seen.is(&ExpectedRow { verdict: "Retry", status: "retry", guard: "skipped", attempts: "1/3" });
     assert_eq!(seen.receipt.trailer("Runner-Guard"), None);
     assert_eq!(seen.receipt.trailer("Runner-Mode"), Some("decompose"));
-    play.seen(2).is(&Row { verdict: "Retry", status: "retry", guard: "skipped", attempts: "2/3" });
+    play.seen(2).is(&ExpectedRow { verdict: "Retry", status: "retry", guard: "skipped", attempts: "2/3" });
     assert!(play.script().prompt(2).contains("The parser is left."));
     let history = &play.repo.feedback("HEAD").nodes["b"].history;
     let summaries: Vec<_> = history.iter().map(|attempt| (attempt.iter, attempt.summary.as_deref())).collect();
@@ -65,26 +65,26 @@ fn retry_charges_the_attempt_and_passes_the_summary_on() {
 fn planner_that_makes_the_last_attempt_smaller_is_charged_nothing_once() {
     let mut tree = sample();
     node(&mut tree, "b").attempts = 2;
-    let play = Play::with(&tree, |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 2"));
     play.leaves(|left| node(left, "b").goal = "A smaller goal".to_owned());
     play.script().step(1, &format!("{LEAVE}answer retry 'It is smaller now.'"));
     play.script().step(2, "sed -i 's/A smaller goal/The smallest goal/' \"$tree\"\nanswer retry 'Smaller still.'");
     play.run().exits(3);
     let seen = play.seen(1);
-    seen.is(&Row { verdict: "Narrowed", status: "retry", guard: "skipped", attempts: "2/3" });
+    seen.is(&ExpectedRow { verdict: "Narrowed", status: "retry", guard: "skipped", attempts: "2/3" });
     assert_eq!(seen.receipt.trailer("Runner-Role"), Some("planner"));
     assert_eq!(play.repo.tree(&seen.receipt.commit).root.children[1].goal, "A smaller goal");
     assert_eq!(play.repo.run_state("HEAD").narrowed, ["b"]);
-    play.seen(2).is(&Row { verdict: "Retry", status: "retry", guard: "skipped", attempts: "3/3" });
+    play.seen(2).is(&ExpectedRow { verdict: "Retry", status: "retry", guard: "skipped", attempts: "3/3" });
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Stuck);
 }
 
 #[test]
 fn children_of_the_answer_are_inserted_in_their_order() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "decompose 'Two parts.' first second");
     let seen = play.first(4);
-    seen.is(&Row { verdict: "Decomposed", status: "decomposed", guard: "skipped", attempts: "0/3" });
+    seen.is(&ExpectedRow { verdict: "Decomposed", status: "decomposed", guard: "skipped", attempts: "0/3" });
     let children = play.repo.node("b").children;
     let seen: Vec<_> = children.iter().map(|node| (node.id.as_str(), node.order, node.title.as_str())).collect();
     assert_eq!(seen, [("b.1", 1, "first"), ("b.2", 2, "second")]);
@@ -94,17 +94,17 @@ fn children_of_the_answer_are_inserted_in_their_order() {
 
 #[test]
 fn children_that_were_added_to_the_tree_are_taken() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.leaves(|tree| node(tree, "b").children = vec![leaf("late", 9), leaf("early", -3)]);
     play.script().step(1, &format!("{LEAVE}answer decomposed 'Two parts, in the tree.'"));
-    play.first(4).is(&Row { verdict: "Decomposed", status: "decomposed", guard: "skipped", attempts: "0/3" });
+    play.first(4).is(&ExpectedRow { verdict: "Decomposed", status: "decomposed", guard: "skipped", attempts: "0/3" });
     let ids: Vec<String> = play.repo.node("b").children.into_iter().map(|node| node.id).collect();
     assert_eq!(ids, ["early", "late"]);
 }
 
 #[test]
 fn sessions_without_a_valid_answer_are_faults_that_keep_the_work() {
-    let (play, clock) = Play::clocked(|config| config.top("max_consecutive_faults = 6"));
+    let (play, clock) = RunPlay::clocked(|config| config.top("max_consecutive_faults = 6"));
     let gate = play.script().gate("silent");
     let steps = [
         ("echo 1 > work\nexit 3", "exit code: it exited with code 3"),
@@ -119,13 +119,13 @@ fn sessions_without_a_valid_answer_are_faults_that_keep_the_work() {
     }
     // Longer than it may print nothing, shorter than its budget.
     let silent = || {
-        gate.reached();
+        gate.wait_reached();
         clock.set(HOUR / 3, 0);
     };
     play.run_while(silent).exits(9);
     for (iter, (_, detail)) in (1..).zip(steps) {
         let seen = play.seen(iter);
-        seen.is(&Row { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" }).tells(detail);
+        seen.is(&ExpectedRow { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" }).tells(detail);
         assert_eq!(play.repo.show(&seen.receipt.commit, "work"), iter.to_string());
         assert_eq!(play.repo.run_state(&seen.receipt.commit).consecutive_faults, iter);
     }
@@ -137,7 +137,7 @@ fn sessions_without_a_valid_answer_are_faults_that_keep_the_work() {
 
 #[test]
 fn answer_begins_the_count_of_faults_anew() {
-    let play = Play::with(&sample(), |config| config.top("max_consecutive_faults = 2\nmax_iterations = 3"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_consecutive_faults = 2\nmax_iterations = 3"));
     play.script().step(1, "exit 1").step(2, "answer retry 'Nearly.'").step(3, "exit 1");
     play.run().exits(4);
     let faults = [1, 2, 3].map(|iter| play.repo.run_state(&play.seen(iter).receipt.commit).consecutive_faults);
@@ -146,7 +146,7 @@ fn answer_begins_the_count_of_faults_anew() {
 
 #[test]
 fn unavailable_service_leaves_no_commit_and_the_number_is_used_again() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "answer_json '{\"error\":{\"class\":\"unavailable\",\"message\":\"usage limit reached\"}}'");
     play.begin();
     let client = play.client();
@@ -158,52 +158,52 @@ fn unavailable_service_leaves_no_commit_and_the_number_is_used_again() {
     play.repo.assert_sound();
     play.home.ctl_in(&play.repo, &["resume", "--now"]).exits(0);
     client.wait_for(play.repo.path(), RunStatus::Limit);
-    play.seen(1).is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    play.seen(1).is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
     assert_eq!(play.script().prompt(1), play.script().prompt(2), "the prompt is a function of From");
 }
 
 #[test]
 fn session_over_its_budget_ends_the_run_as_timed_out() {
-    let (play, clock) = Play::clocked(|config| config);
+    let (play, clock) = RunPlay::clocked(|config| config);
     let gate = play.script().gate("working");
     play.script().step(1, "echo half > work\ngate working");
     play.run_over_budget(&gate, &clock).exits(4);
     let seen = play.seen(1);
-    seen.is(&Row { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("during work");
+    seen.is(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("during work");
     assert_eq!(play.repo.show("HEAD", "work"), "half");
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::TimedOut);
 }
 
 #[test]
 fn guard_over_the_budget_ends_the_run_as_timed_out() {
-    let (play, clock) = Play::clocked(|config| config);
+    let (play, clock) = RunPlay::clocked(|config| config);
     let gate = play.script().gate("guarding");
     play.script().guard_step(1, "echo begun\ngate guarding");
     play.run_over_budget(&gate, &clock).exits(4);
     let seen = play.seen(1);
-    seen.is(&Row { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("during guard");
+    seen.is(&ExpectedRow { verdict: "Timeout", status: "timeout", guard: "skipped", attempts: "0/3" }).tells("during guard");
     assert!(!play.repo.node("b").passes);
 }
 
 #[test]
 fn timeouts_are_tried_again_where_that_is_configured() {
-    let (play, clock) = Play::clocked(|config| config.top("on_timeout = \"retry\"\nmax_iterations = 2"));
+    let (play, clock) = RunPlay::clocked(|config| config.top("on_timeout = \"retry\"\nmax_iterations = 2"));
     let [working, guarding] = ["working", "guarding"].map(|name| play.script().gate(name));
     play.script().step(1, "gate working").guard_step(1, "echo slow\ngate guarding");
     let late = || {
-        working.reached();
+        working.wait_reached();
         clock.set(HOUR, 0);
-        guarding.reached();
+        guarding.wait_reached();
         clock.set(2 * HOUR, 0);
     };
     play.run_while(late).exits(4);
-    play.seen(1).is(&Row { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" }).tells("timeout");
-    play.seen(2).is(&Row { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
+    play.seen(1).is(&ExpectedRow { verdict: "Fault", status: "fault", guard: "skipped", attempts: "0/3" }).tells("timeout");
+    play.seen(2).is(&ExpectedRow { verdict: "RedGuard", status: "done", guard: "fail", attempts: "1/3" });
 }
 
 #[test]
 fn misconfigured_agent_that_changed_nothing_leaves_no_commit() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script()
         .step(1, "answer_json '{\"error\":{\"class\":\"misconfigured\",\"message\":\"log in with `agent login`\"}}'");
     play.run().exits(9);
@@ -214,55 +214,55 @@ fn misconfigured_agent_that_changed_nothing_leaves_no_commit() {
     assert!(run.summary.reason.unwrap().message.contains("log in with `agent login`"));
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
-    play.seen(1).is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    play.seen(1).is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
 }
 
 #[test]
 fn guard_whose_program_is_gone_fails_the_run_and_keeps_the_work() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, "echo 1 > work\nrm \"$kit/../../bin/guard-one\"\nanswer done 'Done.'");
     let seen = play.first(9);
-    seen.is(&Row { verdict: "Misconfigured", status: "fault", guard: "skipped", attempts: "0/3" }).tells("guard-one");
+    seen.is(&ExpectedRow { verdict: "Misconfigured", status: "fault", guard: "skipped", attempts: "0/3" }).tells("guard-one");
     assert_eq!(play.repo.show("HEAD", "work"), "1");
 }
 
 #[test]
 fn pause_now_commits_the_work_as_interrupted_and_resume_goes_on() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("working");
     play.script().step(1, "echo half > work\nanswer done 'Said too early.'\ngate working");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     play.home.ctl_in(&play.repo, &["pause", "--now"]).exits(0);
     let client = play.client();
     client.wait_for(play.repo.path(), RunStatus::Paused);
     let seen = play.seen(1);
-    seen.is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
+    seen.is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" });
     seen.tells("pause --now");
     assert_eq!(play.repo.show("HEAD", "work"), "half");
     play.home.ctl_in(&play.repo, &["resume"]).exits(0);
     client.wait_for(play.repo.path(), RunStatus::Limit);
-    play.seen(2).is(&Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
+    play.seen(2).is(&ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" });
 }
 
 #[test]
 fn cancel_ends_the_guard_and_keeps_branch_and_work() {
-    let play = Play::with(&sample(), |config| config);
+    let play = RunPlay::with(&sample(), |config| config);
     let gate = play.script().gate("checking");
     play.script().step(1, "echo 1 > work\nanswer done 'Done.'").guard_step(1, "gate checking");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     play.home.ctl_in(&play.repo, &["cancel"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Cancelled);
     let seen = play.seen(1);
-    seen.is(&Row { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" }).tells("cancel");
+    seen.is(&ExpectedRow { verdict: "Interrupted", status: "interrupted", guard: "skipped", attempts: "0/3" }).tells("cancel");
     assert_eq!(play.repo.git(&["branch", "--show-current"]), format!("runner/{RUN}"));
     assert!(!play.repo.node("b").passes);
 }
 
 #[test]
 fn run_is_completed_when_every_leaf_passes() {
-    let play = Play::with(&sample(), |config| config);
+    let play = RunPlay::with(&sample(), |config| config);
     play.script().always("echo $n > work\nanswer done \"Step $n.\"");
     play.run().exits(0);
     let nodes: Vec<String> = play.repo.receipts().iter().map(|receipt| receipt.subject.clone()).collect();
@@ -276,7 +276,7 @@ fn run_is_completed_when_every_leaf_passes() {
 
 #[test]
 fn leaf_without_attempts_left_stops_the_run_as_stuck() {
-    let play = Play::with(&sample(), |config| config);
+    let play = RunPlay::with(&sample(), |config| config);
     play.script().always("answer retry \"Try $n.\"");
     let output = play.run();
     output.exits(3);
@@ -292,7 +292,7 @@ fn leaf_without_attempts_left_stops_the_run_as_stuck() {
 fn same_answer_again_and_again_is_a_stall() {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 50;
-    let play = Play::with(&tree, |config| config.top("stall_after = 3"));
+    let play = RunPlay::with(&tree, |config| config.top("stall_after = 3"));
     play.script().always("answer retry '  Still   TRYING. '");
     play.script().step(2, "answer retry 'still trying.'");
     play.run().exits(3);
@@ -302,7 +302,7 @@ fn same_answer_again_and_again_is_a_stall() {
 
 #[test]
 fn what_a_session_consumed_is_in_receipt_record_and_run_state() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     let usage = "\"usage\":{\"in\":100,\"cached\":20,\"out\":7,\"cost_micro_usd\":1500}";
     play.script()
         .step(1, &format!("answer_json '{{\"status\":\"retry\",\"summary\":\"a\",\"children\":null,{usage}}}'"));
@@ -322,7 +322,7 @@ fn what_a_session_consumed_is_in_receipt_record_and_run_state() {
 
 #[test]
 fn failure_in_the_middle_of_a_long_log_leads_the_next_prompt() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     play.script().always("answer done 'It should work.'");
     let report = "---- shop::adds stdout ----\n\nthread 'shop::adds' (7) panicked at src/shop.rs:12:9:\nleft is not right\n\n\n\
                   failures:\n    shop::adds\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored\n";
@@ -342,7 +342,7 @@ fn failure_in_the_middle_of_a_long_log_leads_the_next_prompt() {
 }
 
 /// How often the line about a failure is in the guardrails of a revision.
-fn guardrails(play: &Play, revision: &str) -> usize {
+fn guardrails(play: &RunPlay, revision: &str) -> usize {
     play.repo.show(revision, ".runner/state/guardrails.md").matches("has failed twice in the same way").count()
 }
 
@@ -350,7 +350,7 @@ fn guardrails(play: &Play, revision: &str) -> usize {
 fn same_failure_twice_at_one_node_becomes_one_guardrail() {
     let mut tree = sample();
     node(&mut tree, "b").max_attempts = 5;
-    let play = Play::with(&tree, |config| config.top("max_iterations = 5"));
+    let play = RunPlay::with(&tree, |config| config.top("max_iterations = 5"));
     play.script().always("answer done 'It should work.'");
     play.script().step(2, "echo '- never sell on sundays' >> .runner/state/guardrails.md\nanswer done 'Again.'");
     for (run, said) in [(1, "db:5432 after 3s"), (2, "db:9001 after 1.5s"), (3, "cache"), (4, "db:1 after 9s")] {

@@ -4,11 +4,11 @@ use std::sync::LazyLock;
 
 use jsonschema::Validator;
 use protocol::verify::{AuditRule, AuditSince};
-use runner_testkit::Output;
+use runner_testkit::ProgramOutput;
 use serde_json::{Value, json};
 
 use crate::audits::{of_two, report};
-use crate::play::Play;
+use crate::play::RunPlay;
 
 const TREE: &str = ".runner/state/tree.json";
 
@@ -22,7 +22,7 @@ static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
 
 /// Returns the one run of a log, which the schema must accept.
 #[track_caller]
-fn sarif(output: &Output, code: i32) -> Value {
+fn sarif(output: &ProgramOutput, code: i32) -> Value {
     let log: Value = serde_json::from_str(&output.exits(code).stdout).expect("SARIF is JSON");
     let faults: Vec<String> =
         SCHEMA.iter_errors(&log).map(|error| format!("{error} at {}", error.instance_path())).collect();
@@ -31,12 +31,12 @@ fn sarif(output: &Output, code: i32) -> Value {
     log["runs"][0].clone()
 }
 
-fn verify(play: &Play, more: &[&str]) -> Output {
+fn verify(play: &RunPlay, more: &[&str]) -> ProgramOutput {
     play.home.ctl_in(&play.repo, &[&["verify"], more].concat())
 }
 
 /// A branch of two iterations on which somebody has set a leaf to pass.
-fn forged() -> Play {
+fn forged() -> RunPlay {
     let play = of_two();
     play.repo
         .write(TREE, &play.repo.read(TREE).replacen("\"passes\": false", "\"passes\": true", 1))
@@ -47,7 +47,7 @@ fn forged() -> Play {
 #[test]
 fn findings_are_results_with_rule_file_and_commit() {
     let mut play = of_two();
-    play.home.has_a_forgery();
+    play.home.expect_forgery();
     let run = sarif(&verify(&play, &["--format", "sarif"]), 0);
     assert_eq!(run["results"], json!([]));
     let rules = run["tool"]["driver"]["rules"].as_array().expect("rules");

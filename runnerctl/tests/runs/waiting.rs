@@ -3,9 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 use protocol::words::RunStatus;
 
-use crate::play::{Play, Row, sample};
+use crate::play::{RunPlay, ExpectedRow, sample};
 
-const ACCEPTED: Row = Row { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
+const ACCEPTED: ExpectedRow = ExpectedRow { verdict: "Accepted", status: "done", guard: "pass", attempts: "0/3" };
 
 /// A session whose service is out until a time.
 fn out_until(until: Option<Timestamp>) -> String {
@@ -22,7 +22,7 @@ fn hours_ahead(hours: i64) -> Timestamp {
 
 #[test]
 fn wait_lasts_until_a_minute_after_the_stated_time_and_survives_the_death_of_the_daemon() {
-    let mut play = Play::new();
+    let mut play = RunPlay::new();
     let stated = hours_ahead(3);
     play.script().step(1, &out_until(Some(stated)));
     play.begin();
@@ -32,7 +32,7 @@ fn wait_lasts_until_a_minute_after_the_stated_time_and_survives_the_death_of_the
     let after = play.client().run(play.repo.path());
     assert_eq!((after.summary.state, after.wait_until), (RunStatus::Waiting, waits.wait_until));
     assert_eq!(after.summary.reason, waits.summary.reason);
-    assert_eq!(play.script().sessions(), 1, "nobody is asked before");
+    assert_eq!(play.script().session_count(), 1, "nobody is asked before");
     assert_eq!(play.repo.receipts(), []);
     let shown = play.home.ctl_in(&play.repo, &["status"]).stdout;
     assert!(shown.contains("usage limit reached") && shown.contains("runnerctl resume --now"), "{shown}");
@@ -44,7 +44,7 @@ fn wait_lasts_until_a_minute_after_the_stated_time_and_survives_the_death_of_the
 
 #[test]
 fn time_that_is_too_far_away_is_named_and_not_waited_for() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().step(1, &out_until(Some(hours_ahead(24 * 300))));
     let before = Timestamp::now();
     play.begin();
@@ -56,13 +56,13 @@ fn time_that_is_too_far_away_is_named_and_not_waited_for() {
 
 #[test]
 fn service_that_stays_out_is_asked_after_longer_and_longer_times() {
-    let play = Play::new();
+    let play = RunPlay::new();
     play.script().always(&out_until(None));
     play.begin();
     let client = play.client();
     for (session, minutes) in [(1, 1), (2, 5), (3, 15)] {
         let asked = |run: &protocol::view::RunView| {
-            run.summary.state == RunStatus::Waiting && play.script().sessions() == session
+            run.summary.state == RunStatus::Waiting && play.script().session_count() == session
         };
         let run = client.wait_until(play.repo.path(), asked);
         let wait = Timestamp::now().duration_until(run.wait_until.expect("it says until when"));
@@ -71,21 +71,21 @@ fn service_that_stays_out_is_asked_after_longer_and_longer_times() {
         play.home.ctl_in(&play.repo, &["pause"]).exits(0);
         play.home.ctl_in(&play.repo, &["resume"]).exits(0);
         client.wait_for(play.repo.path(), RunStatus::Waiting);
-        assert_eq!(play.script().sessions(), session, "to pause is not to ask again");
+        assert_eq!(play.script().session_count(), session, "to pause is not to ask again");
         play.home.ctl_in(&play.repo, &["resume", "--now"]).exits(0);
     }
 }
 
 #[test]
 fn work_that_a_session_left_before_its_limit_is_committed() {
-    let play = Play::with(&sample(), |config| config);
+    let play = RunPlay::with(&sample(), |config| config);
     let stated = hours_ahead(2);
     play.script().step(1, &format!("echo half > work\n{}", out_until(Some(stated))));
     play.begin();
     let run = play.client().wait_for(play.repo.path(), RunStatus::Waiting);
     assert_eq!(run.wait_until, Some(stated + SignedDuration::from_secs(60)));
     let seen = play.seen(1);
-    seen.is(&Row { verdict: "Unavailable", status: "waiting", guard: "skipped", attempts: "0/3" });
+    seen.is(&ExpectedRow { verdict: "Unavailable", status: "waiting", guard: "skipped", attempts: "0/3" });
     seen.tells("usage limit reached");
     assert_eq!(play.repo.show("HEAD", "work"), "half");
     assert!(play.repo.feedback("HEAD").nodes.is_empty());
@@ -93,7 +93,7 @@ fn work_that_a_session_left_before_its_limit_is_committed() {
 
 #[test]
 fn step_of_a_run_that_waits_asks_at_once() {
-    let play = Play::with(&sample(), |config| config);
+    let play = RunPlay::with(&sample(), |config| config);
     play.script().step(1, &out_until(Some(hours_ahead(2))));
     play.begin();
     play.client().wait_for(play.repo.path(), RunStatus::Waiting);

@@ -2,27 +2,27 @@
 
 use nix::sys::signal::Signal;
 use protocol::words::RunStatus;
-use runner_testkit::{Gate, Tty};
+use runner_testkit::{SessionGate, Tty};
 
-use crate::play::{Play, sample};
+use crate::play::{RunPlay, sample};
 
 const SMALL: (u16, u16) = (80, 24);
 const SIZES: [(u16, u16); 3] = [SMALL, (120, 40), (200, 50)];
 /// What the agent prints: an attempt to name the terminal's window stands in the middle.
 const SAYS: &str = "printf 'reading src/main.rs\\033]0;HACKED\\007 now\\n'\n";
 
-fn watch(play: &Play, size: (u16, u16), env: &[(&str, &str)]) -> Tty {
+fn watch(play: &RunPlay, size: (u16, u16), env: &[(&str, &str)]) -> Tty {
     let mut command = play.home.ctl_command(&play.repo, &["watch"]);
     Tty::start(command.envs(env.iter().copied()), size)
 }
 
 /// What a person or the system does.
-enum Act {
+enum WatchAction {
     Keys(&'static str),
     Signal(Signal),
 }
 
-impl Act {
+impl WatchAction {
     fn on(&self, tty: &mut Tty) {
         match self {
             Self::Keys(keys) => drop(tty.keys(keys).screen()),
@@ -32,14 +32,14 @@ impl Act {
 }
 
 /// A run in the middle of its first session, which goes on once its gate is open; the second one answers at once.
-fn working() -> (Play, Gate) {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+fn working() -> (RunPlay, SessionGate) {
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     let gate = play.script().gate("session");
     play.script().step(1, &format!("{SAYS}gate session; answer retry 'Not yet.'"));
     play.script().step(2, "answer retry 'Still not.'");
     play.script().guard_always("echo 'all 7 tests pass'; exit 0");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     (play, gate)
 }
 
@@ -50,45 +50,45 @@ fn a_run_is_seen_live_at_three_sizes() {
         let mut tty = watch(&play, size, &[]);
         for text in ["reading src/main.rs", "work on b", "✔ a", "running", "1/4 leaves", "✔ open", "● work", "30m 00s"]
         {
-            tty.sees(text);
+            tty.wait_for_text(text);
         }
         for text in ["Title of b", "worker on b", "p:pause"] {
-            tty.sees(text);
+            tty.wait_for_text(text);
         }
         tty.keys("q");
-        assert_eq!(tty.ended(), 0);
-        assert!(tty.is_given_back());
+        assert_eq!(tty.wait_exit(), 0);
+        assert!(tty.is_restored());
     }
     gate.open();
     let mut tty = watch(&play, SIZES[2], &[]);
-    tty.sees("limit: ");
-    tty.sees("to continue: runnerctl resume --more");
+    tty.wait_for_text("limit: ");
+    tty.wait_for_text("to continue: runnerctl resume --more");
 }
 
 #[test]
 fn what_happens_is_seen_as_it_happens() {
     let (play, gate) = working();
     let mut tty = watch(&play, SIZES[1], &[]);
-    tty.sees("reading src/main.rs");
+    tty.wait_for_text("reading src/main.rs");
     gate.open();
-    tty.sees("handed over b");
-    tty.sees("limit: ");
-    tty.sees("Agent 0002");
+    tty.wait_for_text("handed over b");
+    tty.wait_for_text("limit: ");
+    tty.wait_for_text("Agent 0002");
 }
 
 #[test]
 fn keys_pause_tell_and_resume() {
     let (play, gate) = working();
     let mut tty = watch(&play, SMALL, &[]);
-    tty.sees("running: root/b");
-    tty.keys("n").sees("Note to the next session");
-    tty.keys("Use sqlx, quickly\r").sees("note n1: the next session that answers reads it");
-    tty.keys("p").sees("pauses after this iteration");
+    tty.wait_for_text("running: root/b");
+    tty.keys("n").wait_for_text("Note to the next session");
+    tty.keys("Use sqlx, quickly\r").wait_for_text("note n1: the next session that answers reads it");
+    tty.keys("p").wait_for_text("pauses after this iteration");
     gate.open();
-    tty.sees("paused: ");
+    tty.wait_for_text("paused: ");
     assert_eq!(play.client().run(play.repo.path()).summary.state, RunStatus::Paused);
-    tty.sees("to continue: runnerctl resume");
-    tty.keys("r").sees("limit: ");
+    tty.wait_for_text("to continue: runnerctl resume");
+    tty.keys("r").wait_for_text("limit: ");
     assert!(play.script().prompt(2).contains("Use sqlx, quickly"));
 }
 
@@ -96,14 +96,14 @@ fn keys_pause_tell_and_resume() {
 fn a_run_is_stepped_and_cancelled_after_a_yes() {
     let (play, gate) = working();
     let mut tty = watch(&play, SMALL, &[]);
-    tty.sees("running: root/b");
-    tty.keys("p").sees("pauses after this iteration");
+    tty.wait_for_text("running: root/b");
+    tty.keys("p").wait_for_text("pauses after this iteration");
     gate.open();
-    tty.sees("to continue: runnerctl resume");
+    tty.wait_for_text("to continue: runnerctl resume");
     // The reply is told until the state of the run is another; what the iteration came to stays.
-    tty.keys("s").sees("0002 handed over b");
-    tty.keys("c").sees("Cancel run play?");
-    tty.keys("n").sees_no("Cancel run play?");
+    tty.keys("s").wait_for_text("0002 handed over b");
+    tty.keys("c").wait_for_text("Cancel run play?");
+    tty.keys("n").wait_for_absence("Cancel run play?");
     assert_ne!(play.client().run(play.repo.path()).summary.state, RunStatus::Cancelled);
 }
 
@@ -111,56 +111,56 @@ fn a_run_is_stepped_and_cancelled_after_a_yes() {
 fn the_daemon_is_killed_and_comes_back_under_the_view() {
     let (mut play, gate) = working();
     let mut tty = watch(&play, SMALL, &[]);
-    tty.sees("● b");
+    tty.wait_for_text("● b");
     play.kill();
-    tty.sees_that("what was seen stays", |screen| {
+    tty.wait_until_screen("what was seen stays", |screen| {
         screen.contains("reconnecting; as of ") && screen.contains("Title of b")
     });
     play.script().step(2, "printf 'here again\\n'; gate session; answer retry 'Still not.'");
     play.restart();
-    tty.sees("here again");
-    tty.sees_no("reconnecting");
-    gate.reached();
+    tty.wait_for_text("here again");
+    tty.wait_for_absence("reconnecting");
+    gate.wait_reached();
     gate.open();
-    tty.sees("limit: ");
+    tty.wait_for_text("limit: ");
 }
 
 #[test]
 fn the_log_is_read_and_searched_on_the_whole_screen() {
     let (play, gate) = working();
     let mut tty = watch(&play, SMALL, &[]);
-    tty.sees("reading src/main.rs");
-    tty.keys("l").sees("1-1 of 1");
-    tty.keys("3").sees("# What binds you");
+    tty.wait_for_text("reading src/main.rs");
+    tty.keys("l").wait_for_text("1-1 of 1");
+    tty.keys("3").wait_for_text("# What binds you");
     assert!(!tty.screen().contains("Goal of b"));
-    tty.keys("/goal of b\r").sees("Goal of b");
-    tty.keys("/nobody's goal\r").sees("not found: nobody's goal");
-    tty.keys("q").sees("Tree 1/4");
+    tty.keys("/goal of b\r").wait_for_text("Goal of b");
+    tty.keys("/nobody's goal\r").wait_for_text("not found: nobody's goal");
+    tty.keys("q").wait_for_text("Tree 1/4");
     gate.open();
-    tty.sees("limit: ");
-    tty.keys("l2").sees("has no guard.log");
-    tty.keys("[").sees("0001  handed over  b");
+    tty.wait_for_text("limit: ");
+    tty.keys("l2").wait_for_text("has no guard.log");
+    tty.keys("[").wait_for_text("0001  handed over  b");
 }
 
 #[test]
 fn another_size_is_another_layout() {
     let (play, _gate) = working();
     let mut tty = watch(&play, SMALL, &[]);
-    assert!(!tty.sees("running: root/b").contains("Repositories"));
+    assert!(!tty.wait_for_text("running: root/b").contains("Repositories"));
     tty.resize((120, 40));
-    tty.sees("Repositories");
+    tty.wait_for_text("Repositories");
     tty.resize((40, 10));
-    tty.sees("watch needs 60x16");
+    tty.wait_for_text("watch needs 60x16");
     tty.resize(SMALL);
-    tty.sees("running: root/b");
+    tty.wait_for_text("running: root/b");
 }
 
 #[test]
 fn nothing_that_an_agent_prints_is_obeyed() {
     let (play, _gate) = working();
     let mut tty = watch(&play, SMALL, &[]);
-    tty.sees("reading src/main.rs");
-    tty.keys("l").sees("1-1 of 1");
+    tty.wait_for_text("reading src/main.rs");
+    tty.keys("l").wait_for_text("1-1 of 1");
     assert!(!tty.bytes().windows(4).any(|window| window == b"\x1b]0;"), "the window has another name");
 }
 
@@ -168,13 +168,13 @@ fn nothing_that_an_agent_prints_is_obeyed() {
 fn neither_colours_nor_characters_are_drawn_that_are_not_wanted() {
     let (play, _gate) = working();
     let mut tty = watch(&play, SMALL, &[("NO_COLOR", "1"), ("LANG", "C")]);
-    tty.sees("> running");
-    tty.sees("[>] b");
+    tty.wait_for_text("> running");
+    tty.wait_for_text("[>] b");
     assert!(tty.bytes().is_ascii());
     let has_color = |window: &[u8]| window.starts_with(b"\x1b[3") && window[3].is_ascii_digit();
     assert!(!tty.bytes().windows(4).any(|window| has_color(window) && window != b"\x1b[39"));
     let mut tty = watch(&play, SMALL, &[]);
-    tty.sees("● running");
+    tty.wait_for_text("● running");
     assert!(tty.bytes().windows(4).any(has_color), "where they are wanted there are some");
 }
 
@@ -182,18 +182,18 @@ fn neither_colours_nor_characters_are_drawn_that_are_not_wanted() {
 fn the_terminal_is_given_back_whatever_ends_the_view() {
     let (play, _gate) = working();
     let ways = [
-        (Act::Keys("q"), 0),
-        (Act::Keys("\u{3}"), 0),
-        (Act::Signal(Signal::SIGTERM), 130),
-        (Act::Signal(Signal::SIGINT), 130),
+        (WatchAction::Keys("q"), 0),
+        (WatchAction::Keys("\u{3}"), 0),
+        (WatchAction::Signal(Signal::SIGTERM), 130),
+        (WatchAction::Signal(Signal::SIGINT), 130),
     ];
     for (way, code) in ways {
         let mut tty = watch(&play, SMALL, &[]);
-        tty.sees("running: root/b");
-        assert!(!tty.is_given_back());
+        tty.wait_for_text("running: root/b");
+        assert!(!tty.is_restored());
         way.on(&mut tty);
-        assert_eq!(tty.ended(), code);
-        assert!(tty.is_given_back());
+        assert_eq!(tty.wait_exit(), code);
+        assert!(tty.is_restored());
     }
 }
 
@@ -201,22 +201,22 @@ fn the_terminal_is_given_back_whatever_ends_the_view() {
 fn the_view_stops_as_a_shell_wants_it_and_goes_on() {
     let (play, gate) = working();
     let mut tty = watch(&play, SMALL, &[]);
-    for way in [Act::Keys("\u{1a}"), Act::Signal(Signal::SIGTSTP)] {
-        tty.sees("running: root/b");
+    for way in [WatchAction::Keys("\u{1a}"), WatchAction::Signal(Signal::SIGTSTP)] {
+        tty.wait_for_text("running: root/b");
         way.on(&mut tty);
-        tty.stopped();
-        assert!(tty.is_given_back());
+        tty.wait_stopped();
+        assert!(tty.is_restored());
         tty.signal(Signal::SIGCONT);
-        tty.sees("running: root/b");
-        assert!(!tty.is_given_back());
+        tty.wait_for_text("running: root/b");
+        assert!(!tty.is_restored());
     }
     gate.open();
-    tty.sees("limit: ");
+    tty.wait_for_text("limit: ");
 }
 
 #[test]
 fn without_a_terminal_another_command_is_named() {
-    let play = Play::new();
+    let play = RunPlay::new();
     for args in [["watch"].as_slice(), &["watch", "--json"]] {
         let output = play.home.ctl_in(&play.repo, args);
         output.exits(2);
@@ -224,101 +224,101 @@ fn without_a_terminal_another_command_is_named() {
     }
     let mut command = play.home.ctl_command(&play.repo, &["watch", "/nowhere"]);
     let mut tty = Tty::start(&command, SMALL);
-    assert_eq!(tty.ended(), 1, "{}", tty.screen());
-    assert!(tty.is_given_back() && tty.screen().contains("/nowhere"));
+    assert_eq!(tty.wait_exit(), 1, "{}", tty.screen());
+    assert!(tty.is_restored() && tty.screen().contains("/nowhere"));
     let mut tty = Tty::start(command.env("TERM", "dumb"), SMALL);
-    assert_eq!(tty.ended(), 2, "{}", tty.screen());
+    assert_eq!(tty.wait_exit(), 2, "{}", tty.screen());
 }
 
 #[test]
 fn a_repository_that_is_registered_while_the_view_is_open_appears() {
-    let play = Play::new();
+    let play = RunPlay::new();
     let mut tty = Tty::start(&play.home.ctl_command(&play.repo, &["watch"]), SIZES[1]);
-    tty.sees("no repositories yet");
+    tty.wait_for_text("no repositories yet");
     let gate = play.script().gate("session");
     play.script().step(1, "gate session; answer retry 'Not yet.'");
     play.begin();
-    gate.reached();
-    tty.sees("● running");
-    tty.sees("running: root/b");
+    gate.wait_reached();
+    tty.wait_for_text("● running");
+    tty.wait_for_text("running: root/b");
 }
 
 #[test]
 fn a_question_is_chosen_and_answered_with_keys_at_three_sizes() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 1"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 1"));
     let asks = "printf '%s\\n' '- Which port?' '- Which host?' '- Which user?' >> .runner/state/questions.md\n";
     play.script().step(1, &format!("{asks}answer retry 'I must ask.'"));
     play.run().exits(4);
     let mut asked: Vec<&str> = vec!["Which port?", "Which host?", "Which user?"];
     for size in SIZES {
         let mut tty = watch(&play, size, &[]);
-        tty.sees("to continue: runnerctl resume");
+        tty.wait_for_text("to continue: runnerctl resume");
         let is_listed = |screen: &str| screen.contains("Questions: Enter") && !screen.contains("reading the questions");
-        tty.keys("a").sees_that("the questions are listed", is_listed);
+        tty.keys("a").wait_until_screen("the questions are listed", is_listed);
         for question in &asked {
-            tty.sees(question);
+            tty.wait_for_text(question);
         }
         let question = asked.pop().expect("there are as many as sizes");
-        tty.keys("jjjj\r").sees("Your answer: Enter sends");
-        tty.sees(question);
-        tty.keys("What I say\r").sees("is answered");
+        tty.keys("jjjj\r").wait_for_text("Your answer: Enter sends");
+        tty.wait_for_text(question);
+        tty.keys("What I say\r").wait_for_text("is answered");
         assert_eq!(play.client().run(play.repo.path()).questions, u32::try_from(asked.len()).expect("there are few"));
         let text = play.repo.show("HEAD", ".runner/state/questions.md");
         assert!(text.contains("What I say") && text.contains(question), "{text}");
     }
     let mut tty = watch(&play, SMALL, &[]);
-    tty.sees("to continue: runnerctl resume");
-    tty.keys("a").sees("no question is open");
+    tty.wait_for_text("to continue: runnerctl resume");
+    tty.keys("a").wait_for_text("no question is open");
 }
 
 #[test]
 fn what_waits_for_a_review_is_rejected_and_approved_with_keys() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 6").section("[review]\nby = \"human\""));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 6").section("[review]\nby = \"human\""));
     play.script().step(1, "echo 1 > result.txt; answer done 'The result is written.'");
     play.script().step(2, "gate second; echo 2 > result.txt; answer done 'Now with a test.'");
     play.script().step(3, "gate third; answer retry 'Not yet.'");
     let [second, third] = ["second", "third"].map(|name| play.script().gate(name));
     play.begin();
     let mut tty = watch(&play, SMALL, &[]);
-    tty.sees("y approves, x rejects");
-    tty.keys("x").sees("Why it is rejected");
+    tty.wait_for_text("y approves, x rejects");
+    tty.keys("x").wait_for_text("Why it is rejected");
     tty.keys("No test\r");
-    second.reached();
+    second.wait_reached();
     assert!(play.script().prompt(2).contains("No test"));
-    tty.sees_no("y approves, x rejects");
+    tty.wait_for_absence("y approves, x rejects");
     second.open();
-    tty.sees("y approves, x rejects");
-    tty.keys("y").sees("Approve node b of run play?");
+    tty.wait_for_text("y approves, x rejects");
+    tty.keys("y").wait_for_text("Approve node b of run play?");
     tty.keys("y");
-    third.reached();
-    tty.sees("2/4 leaves");
+    third.wait_reached();
+    tty.wait_for_text("2/4 leaves");
     // The events tell it before the state of the run is read anew.
-    tty.sees("running: root/c");
+    tty.wait_for_text("running: root/c");
     assert!(play.repo.node("b").passes);
-    tty.keys("y").sees("nothing in this run awaits your review");
+    tty.keys("y").wait_for_text("nothing in this run awaits your review");
 }
 
 #[test]
 fn the_guard_on_the_base_is_seen_with_what_it_prints() {
-    let play = Play::new();
+    let play = RunPlay::new();
     let text = play.repo.read(".runner/state/config.toml").replace("baseline = false", "baseline = true");
     play.repo.write(".runner/state/config.toml", &text).commit("With a baseline");
     let gate = play.script().gate("guard");
     play.script().guard_step(1, "echo 'compiling the base'; gate guard; exit 0");
     play.script().step(1, "answer retry 'Not yet.'");
     play.begin();
-    gate.reached();
+    gate.wait_reached();
     for size in SIZES {
         let mut tty = watch(&play, size, &[]);
-        tty.sees("● the guard on the base, before the first iteration");
-        tty.sees("compiling the base");
-        let screen = tty.sees("Guard on the base");
+        tty.wait_for_text("● the guard on the base, before the first iteration");
+        tty.wait_for_text("compiling the base");
+        let screen = tty.wait_for_text("Guard on the base");
         assert!(!screen.contains("0001"), "there is no iteration yet:\n{screen}");
     }
     let mut follower = Tty::start(&play.home.ctl_command(&play.repo, &["log", "--baseline", "-f"]), SMALL);
-    follower.sees("compiling the base");
+    follower.wait_for_text("compiling the base");
     gate.open();
-    assert_eq!(follower.ended(), 0);
+    assert_eq!(follower.wait_exit(), 0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
     let log = play.home.ctl_in(&play.repo, &["log", "--baseline"]);
     assert_eq!(log.exits(0).stdout, "compiling the base\n");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use runner_testkit::{Home, Output, Repo};
+use runner_testkit::{Home, ProgramOutput, Repo};
 
 use crate::play::{RUN, sample};
 
@@ -11,12 +11,12 @@ const LIMITED: i32 = 4;
 const FAILED: i32 = 9;
 
 /// A repository whose runs have a workspace, and a program that makes that ready.
-struct Scene {
+struct WorkspaceScene {
     repo: Repo,
     home: Home,
 }
 
-impl Scene {
+impl WorkspaceScene {
     fn new(setup: &str, more: &str) -> Self {
         let home = Home::new();
         let repo = home.repo("one");
@@ -25,15 +25,15 @@ impl Scene {
         repo.write(".gitignore", "deps/\n.env\n");
         repo.write(".runner/GOAL.md", "# Reach the goal\n");
         let config = repo.config().top("max_iterations = 1").section(&format!("[workspace]\n{argv}\n{more}"));
-        repo.configure(&config);
+        repo.commit_config(&config);
         let text = repo.read(".runner/state/config.toml").replace("baseline = false", "baseline = true");
         repo.write(".runner/state/config.toml", &text);
-        repo.plant(&sample());
+        repo.commit_tree(&sample());
         repo.script().step(1, "cat deps/tool .env > seen.txt\nanswer retry 'Not yet.'");
         Self { repo, home }
     }
 
-    fn start(&self) -> Output {
+    fn start(&self) -> ProgramOutput {
         self.home.run(&self.repo, &["--isolated", "--id", RUN])
     }
 
@@ -50,7 +50,7 @@ impl Scene {
 
 #[test]
 fn setup_and_copies_are_there_before_the_guard_and_the_session() {
-    let scene = Scene::new("echo installing; mkdir deps; echo tool > deps/tool", "copy = [\".env\"]");
+    let scene = WorkspaceScene::new("echo installing; mkdir deps; echo tool > deps/tool", "copy = [\".env\"]");
     scene.repo.write(".env", "KEY=1\n");
     scene.repo.script().guard_step(1, "test -f deps/tool && test -f .env");
     let _daemon = scene.home.daemon();
@@ -64,7 +64,7 @@ fn setup_and_copies_are_there_before_the_guard_and_the_session() {
 #[test]
 fn setup_that_fails_ends_the_run_before_any_session_and_is_run_again_by_resume() {
     let scene =
-        Scene::new("echo no registry >&2; test -f \"$0.fixed\" || exit 3; mkdir deps; touch deps/tool .env", "");
+        WorkspaceScene::new("echo no registry >&2; test -f \"$0.fixed\" || exit 3; mkdir deps; touch deps/tool .env", "");
     let _daemon = scene.home.daemon();
     let ended = scene.start();
     ended.exits(FAILED);
@@ -72,15 +72,15 @@ fn setup_that_fails_ends_the_run_before_any_session_and_is_run_again_by_resume()
     for part in ["exit code 3", "no registry", "setup.log", "runnerctl resume"] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    assert_eq!(scene.repo.script().sessions(), 0);
+    assert_eq!(scene.repo.script().session_count(), 0);
     fs::write(scene.home.path().join("setup.sh.fixed"), "").expect("a file can be written");
     scene.home.ctl_in(&scene.repo, &["resume", "--run", RUN, "--wait"]).exits(LIMITED);
-    assert_eq!(scene.repo.script().sessions(), 1);
+    assert_eq!(scene.repo.script().session_count(), 1);
 }
 
 #[test]
 fn setup_that_hangs_is_ended_with_all_that_it_has_started() {
-    let scene = Scene::new("sleep 1000 & sleep 1000", "setup_timeout_secs = 1");
+    let scene = WorkspaceScene::new("sleep 1000 & sleep 1000", "setup_timeout_secs = 1");
     let _daemon = scene.home.daemon();
     let ended = scene.start();
     ended.exits(FAILED);
@@ -90,7 +90,7 @@ fn setup_that_hangs_is_ended_with_all_that_it_has_started() {
 
 #[test]
 fn setup_that_floods_leaves_a_log_that_is_bounded() {
-    let scene = Scene::new("yes flood | head -c 50000000; mkdir deps; touch deps/tool .env", "");
+    let scene = WorkspaceScene::new("yes flood | head -c 50000000; mkdir deps; touch deps/tool .env", "");
     let _daemon = scene.home.daemon();
     scene.start().exits(LIMITED);
     assert!(scene.log().len() < 2 << 20, "{} bytes", scene.log().len());
@@ -98,7 +98,7 @@ fn setup_that_floods_leaves_a_log_that_is_bounded() {
 
 #[test]
 fn setup_that_cannot_be_started_is_named() {
-    let scene = Scene::new("", "");
+    let scene = WorkspaceScene::new("", "");
     let config = scene.repo.read(".runner/state/config.toml").replace("\"sh\"", "\"no-such-program\"");
     scene.repo.write(".runner/state/config.toml", &config);
     scene.repo.commit("Another program");

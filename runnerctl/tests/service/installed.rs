@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::{assert_consistent, splitting, verdicts};
-use runner_testkit::{Home, Output, binary};
+use runner_testkit::witness::{assert_consistent, splitting_repo, list_verdicts};
+use runner_testkit::{Home, ProgramOutput, binary};
 
 /// Notes what it is asked, starts the program that the unit names, and ends it.
 const SYSTEMCTL: &str = r#"#!/bin/sh
@@ -29,11 +29,11 @@ esac
 const NO_BUS: &str = "#!/bin/sh\necho 'Failed to connect to bus: No medium found' >&2\nexit 1\n";
 
 /// A home with programs of its own, which can be replaced.
-struct Installed {
+struct InstalledService {
     home: Home,
 }
 
-impl Installed {
+impl InstalledService {
     fn with(systemctl: &str) -> Self {
         let home = Home::new();
         home.install("systemctl", systemctl);
@@ -56,7 +56,7 @@ impl Installed {
         fs::rename(&new, self.program(name)).expect("a program can be replaced");
     }
 
-    fn ctl(&self, args: &[&str]) -> Output {
+    fn ctl(&self, args: &[&str]) -> ProgramOutput {
         self.home.run_program(&self.program("runnerctl"), &[&["--no-spawn"], args].concat())
     }
 
@@ -79,7 +79,7 @@ impl Installed {
 
 #[test]
 fn install_writes_the_units_and_starts_the_daemon_that_they_name() {
-    let installed = Installed::with(SYSTEMCTL);
+    let installed = InstalledService::with(SYSTEMCTL);
     let said = installed.ctl(&["service", "install", "--json"]).exits(0).json();
     assert_eq!(said["schema"], "runner/service.v1");
     assert_eq!(said["changed"].as_array().map(Vec::len), Some(2), "{said}");
@@ -97,7 +97,7 @@ fn install_writes_the_units_and_starts_the_daemon_that_they_name() {
 
 #[test]
 fn install_again_leaves_units_and_daemon_as_they_are() {
-    let installed = Installed::with(SYSTEMCTL);
+    let installed = InstalledService::with(SYSTEMCTL);
     installed.ctl(&["service", "install"]).exits(0);
     let before = installed.pid();
     let said = installed.ctl(&["service", "install", "--json"]).exits(0).json();
@@ -108,7 +108,7 @@ fn install_again_leaves_units_and_daemon_as_they_are() {
 
 #[test]
 fn a_unit_that_a_person_has_changed_is_neither_overwritten_nor_removed() {
-    let installed = Installed::with(SYSTEMCTL);
+    let installed = InstalledService::with(SYSTEMCTL);
     installed.ctl(&["service", "install", "--no-start"]).exits(0);
     let unit = installed.unit("runnerd.service");
     let mine = fs::read_to_string(&unit).expect("a unit").replace("WatchdogSec=60", "WatchdogSec=600");
@@ -122,7 +122,7 @@ fn a_unit_that_a_person_has_changed_is_neither_overwritten_nor_removed() {
 
 #[test]
 fn uninstall_ends_the_daemon_and_leaves_its_state() {
-    let installed = Installed::with(SYSTEMCTL);
+    let installed = InstalledService::with(SYSTEMCTL);
     let drop_in = installed.unit("runnerd.service.d/mine.conf");
     fs::create_dir_all(drop_in.parent().unwrap_or(Path::new("/"))).expect("a folder can be made");
     fs::write(&drop_in, "[Service]\nWatchdogSec=600\n").expect("a drop-in can be written");
@@ -139,7 +139,7 @@ fn uninstall_ends_the_daemon_and_leaves_its_state() {
 
 #[test]
 fn without_a_service_manager_nothing_is_written_and_the_way_without_is_named() {
-    let installed = Installed::with(NO_BUS);
+    let installed = InstalledService::with(NO_BUS);
     let said = installed.ctl(&["service", "install"]).exits(1).stderr.clone();
     assert!(said.contains("Failed to connect to bus") && said.contains("hint: runnerctl daemon run"), "{said}");
     assert!(!installed.unit("runnerd.service").exists());
@@ -149,7 +149,7 @@ fn without_a_service_manager_nothing_is_written_and_the_way_without_is_named() {
 
 #[test]
 fn a_client_has_the_service_manager_start_the_daemon_where_the_service_is_installed() {
-    let installed = Installed::with(SYSTEMCTL);
+    let installed = InstalledService::with(SYSTEMCTL);
     installed.ctl(&["service", "install"]).exits(0);
     installed.ctl(&["daemon", "stop"]).exits(0);
     installed.asked();
@@ -159,21 +159,21 @@ fn a_client_has_the_service_manager_start_the_daemon_where_the_service_is_instal
 
 #[test]
 fn an_upgrade_in_the_middle_of_a_run_loses_no_iteration() {
-    let installed = Installed::with(SYSTEMCTL);
+    let installed = InstalledService::with(SYSTEMCTL);
     let home = &installed.home;
-    let repo = splitting(home, "one");
+    let repo = splitting_repo(home, "one");
     let gate = repo.script().gate("session");
     repo.script().step(1, "gate session; decompose 'Split.' first second");
     installed.ctl(&["service", "install"]).exits(0);
     let before = installed.pid();
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     installed.replace("runnerd");
     let status = installed.ctl(&["daemon", "status", "--json"]).exits(0).json();
     assert_eq!(status["outdated"], true, "{status}");
     std::thread::scope(|scope| {
         let install = || scope.spawn(|| installed.ctl(&["service", "install"]));
-        let install = home.client().told_to_end_by(install);
+        let install = home.client().act_until_stopping(install);
         gate.open();
         install.join().expect("it ends").exits(0);
     });
@@ -181,6 +181,6 @@ fn an_upgrade_in_the_middle_of_a_run_loses_no_iteration() {
     home.client().wait_for(repo.path(), RunStatus::Completed);
     let status = installed.ctl(&["daemon", "status", "--json"]).exits(0).json();
     assert_eq!(status["outdated"], false, "{status}");
-    assert!(verdicts(&repo).iter().all(|verdict| verdict != "Interrupted"), "{:?}", verdicts(&repo));
+    assert!(list_verdicts(&repo).iter().all(|verdict| verdict != "Interrupted"), "{:?}", list_verdicts(&repo));
     assert_consistent(&repo);
 }

@@ -47,9 +47,9 @@ fn systemd_finds_nothing_wrong_with_the_units() {
 }
 
 /// `systemd-socket-activate`, which becomes the daemon when somebody connects.
-struct Activated(Child);
+struct ActivatedDaemon(Child);
 
-impl Drop for Activated {
+impl Drop for ActivatedDaemon {
     fn drop(&mut self) {
         let pid = Pid::from_raw(i32::try_from(self.0.id()).expect("BUG: a process id is an i32"));
         let _ = kill(pid, Signal::SIGTERM);
@@ -68,7 +68,7 @@ fn a_daemon_that_systemd_starts_for_a_connection_answers_it() {
     }
     command.arg("-l").arg(home.socket()).arg(binary("runnerd"));
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let mut activated = Activated(child.expect("it can be run"));
+    let mut activated = ActivatedDaemon(child.expect("it can be run"));
     let mut words = BufReader::new(activated.0.stderr.take().expect("BUG: standard error is a pipe"));
     let mut line = String::new();
     words.read_line(&mut line).expect("it says that it listens");

@@ -31,103 +31,103 @@ use protocol::state::Feedback;
 use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditReview, AuditRule};
 use protocol::words::VerdictName;
 
-use self::cut::Absent;
-pub use self::cut::{End, Unread};
-use self::findings::Findings;
-use self::guarded::{Accepted, Announced, Ground};
-use self::iteration::Iteration;
-pub use self::link::{FileFault, Goal, Head, Link, PathChange, Readers, Settings, Stored, is_read};
-use self::milestone::Step;
+use self::cut::MissingFiles;
+pub use self::cut::{BranchEnd, UnreadableObject};
+use self::findings::AuditFindings;
+use self::guarded::{SessionDefinition, AnnouncedChanges, DefinitionTracker};
+use self::iteration::IterationAudit;
+pub use self::link::{FileFault, GoalFile, CommitHeader, CommitDiff, PathChange, FileReaders, AuditSettings, PathEntry, is_content_read};
+use self::milestone::MarkerAudit;
 use self::net_diff::NetDiff;
-use self::owned::Kind;
-use self::plan::Part;
-pub use self::plan::{Plan, WatchAt, Whose};
-use self::prompts::Rebuilt;
-pub use self::reviews::reviewed;
-pub use self::signatures::{Signature, signed, to_be_signed};
-pub use self::state::Reading;
-use self::state::{State, passed};
-pub use self::tips::Tips;
-use crate::fsck::{self, Against, Found};
+use self::owned::CommitKind;
+use self::plan::PlannedCommit;
+pub use self::plan::{AuditPlan, WatchPoint, CommitOwner};
+use self::prompts::PromptCheck;
+pub use self::reviews::report_reviews;
+pub use self::signatures::{SignatureStatus, report_signatures, commits_to_sign};
+pub use self::state::ParsedFiles;
+use self::state::{RunnerFiles, passed_leaves};
+pub use self::tips::TipSearch;
+use crate::fsck::{self, FaultTarget, PathFault};
 use crate::message::{Receipt, RunnerCommit};
-use crate::watched::Watched;
+use crate::watched::WatchedFiles;
 
 /// An audit under way: it is given the commits of a plan, oldest first.
 #[derive(Debug)]
-pub struct Audit {
-    plan: Arc<Plan>,
-    readers: Readers,
-    at: usize,
-    state: State,
+pub struct BranchAudit {
+    plan: Arc<AuditPlan>,
+    readers: FileReaders,
+    position: usize,
+    state: RunnerFiles,
     /// The state after the runner's last commit.
-    last: Option<State>,
+    last_runner_state: Option<RunnerFiles>,
     /// The number of the last iteration.
     last_iter: Option<u32>,
     /// What people changed since.
-    people: NetDiff,
+    people_changes: NetDiff,
     /// The session that is being passed.
     session: Option<SessionCommits>,
     /// What differs from the base; none as long as no start was seen.
     since_base: Option<NetDiff>,
     /// What stands outside of `.runner/`.
-    ground: Ground,
+    definition_tracker: DefinitionTracker,
     /// What people changed since the last iteration.
     since_iteration: NetDiff,
     /// The mode of what a commit has put in the place of the runner's folder.
     in_place_of_folder: Option<u32>,
-    findings: Findings,
+    findings: AuditFindings,
     /// Whether a commit could not be read.
-    is_cut: bool,
-    absent: Absent,
+    is_truncated: bool,
+    missing_files: MissingFiles,
     report: AuditReport,
 }
 
 /// What is given of a commit.
 #[derive(Debug, Clone, Copy)]
-struct Given<'a> {
-    link: &'a Link,
-    reading: &'a Reading,
+struct CommitInput<'a> {
+    diff: &'a CommitDiff,
+    parsed: &'a ParsedFiles,
 }
 
 /// The commits of a session, before its receipt.
 #[derive(Debug)]
 struct SessionCommits {
-    from: State,
+    from: RunnerFiles,
     /// What a person has accepted of the guard's definition, as far as the branch tells.
-    accepted: Option<Accepted>,
-    net: NetDiff,
+    accepted: Option<SessionDefinition>,
+    net_diff: NetDiff,
     /// How many of its commits changed a path outside `.runner/`.
-    of_code: u32,
+    code_commits: u32,
 }
 
-impl Audit {
+impl BranchAudit {
     /// Begins with the files of the commit before the first one of the plan: every path under `.runner/`, as if that
     /// commit had added it, and every other one where the plan begins at an iteration.
-    pub fn new(plan: Plan, readers: Readers, before: &[PathChange]) -> Self {
-        let mut state = State::empty(&readers);
-        state.apply(before, &Reading::of(before, &readers));
-        let mut ground = Ground::default();
+    pub fn new(plan: AuditPlan, readers: FileReaders, before: &[PathChange]) -> Self {
+        let mut state = RunnerFiles::empty(&readers);
+        state.apply_changes(before, &ParsedFiles::parse(before, &readers));
+        let mut tracker = DefinitionTracker::default();
         if plan.begins_at_iteration() {
-            ground.stand(before);
+            tracker.load_files(before);
         }
-        let runners = plan.runners_before();
+        let runners = plan.runner_commit_before();
         let last = runners.map(|_| state.clone());
-        let last_iter = runners.and_then(number);
-        let mut findings = Findings::default();
-        if plan.lacks_start() {
-            findings.turn_to(plan.heads().first().or(plan.before()).map_or("", |head| head.id.as_str()), None);
+        let last_iter = runners.and_then(iteration_number);
+        let mut findings = AuditFindings::default();
+        if plan.is_start_missing() {
+            findings.begin_commit(plan.commits().first().or(plan.preceding_commit()).map_or("", |head| head.id.as_str()), None);
             let expected = format!("the start of run {} among the commits of its branch", plan.run_at(0));
-            findings.violation(AuditRule::Chain, "Runner-Commit: start", (&expected, "none, and nothing is cut off"));
+            findings.add_violation(AuditRule::Chain, "Runner-Commit: start", (&expected, "none, and nothing is cut off"));
         }
         let report = AuditReport {
             run: plan.run().to_owned(),
-            base: plan.before().map(|head| head.id.clone()),
-            tip: plan.heads().last().or(plan.before()).map(|head| head.id.clone()).unwrap_or_default(),
+            base: plan.preceding_commit().map(|head| head.id.clone()),
+            tip: plan.commits().last().or(plan.preceding_commit()).map(|head| head.id.clone()).unwrap_or_default(),
             findings: Vec::new(),
             people: Vec::new(),
             passes: Vec::new(),
-            brought: state.tree().map(passed).unwrap_or_default(),
-            unseen: plan.cut().into_iter().collect(),
+            brought: state.tree().map(passed_leaves).unwrap_or_default(),
+            unseen: plan.describe_truncation().into_iter().collect(),
             counts: AuditCounts::default(),
             since: None,
             signed: None,
@@ -137,110 +137,110 @@ impl Audit {
         Self {
             plan: Arc::new(plan),
             readers,
-            at: 0,
+            position: 0,
             state,
-            last,
+            last_runner_state: last,
             last_iter,
-            people: NetDiff::default(),
+            people_changes: NetDiff::default(),
             session: None,
             since_base: None,
-            ground,
+            definition_tracker: tracker,
             since_iteration: NetDiff::default(),
             in_place_of_folder: None,
             findings,
-            is_cut: false,
-            absent: Absent::default(),
+            is_truncated: false,
+            missing_files: MissingFiles::default(),
             report,
         }
     }
 
     /// Returns the commits that are to be given, oldest first.
-    pub fn heads(&self) -> &[Head] {
-        self.plan.heads()
+    pub fn commits(&self) -> &[CommitHeader] {
+        self.plan.commits()
     }
 
     /// Returns the blob that the receipt of the commit at this place names as the tree that was not taken.
-    pub fn raw(&self, at: usize) -> Option<&str> {
-        if let RunnerCommit::Iteration(receipt) = self.plan.part(at)?.commit()? { receipt.raw.as_deref() } else { None }
+    pub fn raw_tree_id(&self, at: usize) -> Option<&str> {
+        if let RunnerCommit::Iteration(receipt) = self.plan.planned_commit(at)?.commit()? { receipt.raw.as_deref() } else { None }
     }
 
     /// Returns whether it asks what is watched for the guard, with the commit at this place: with a start at that commit, and
     /// else at the one before it, where a session begins.
-    pub fn watch_at(&self, at: usize) -> Option<WatchAt> {
-        self.plan.watch_at(at)
+    pub fn watch_point(&self, at: usize) -> Option<WatchPoint> {
+        self.plan.watch_point(at)
     }
 
     /// Returns the commit from which the reviewer of the commit at this place saw the changes, where one decided and that
     /// commit is of the branch.
-    pub fn reviewed_from(&self, at: usize) -> Option<&str> {
-        let Part::Runner { commit, has_from: true } = self.plan.part(at)? else { return None };
+    pub fn review_base(&self, at: usize) -> Option<&str> {
+        let PlannedCommit::Runner { commit, has_from: true } = self.plan.planned_commit(at)? else { return None };
         let RunnerCommit::Iteration(receipt) = &**commit else { return None };
         receipt.review.as_ref()?.prompt.as_ref().map(|_| receipt.from.as_str())
     }
 
     /// Takes the next commit, and what it changed among the files that decisions are made from.
-    pub fn take(&mut self, link: &Link, reading: &Reading) {
-        let at = self.at;
-        self.at += 1;
+    pub fn push_commit(&mut self, diff: &CommitDiff, parsed: &ParsedFiles) {
+        let at = self.position;
+        self.position += 1;
         self.report.counts.commits += 1;
         let plan = Arc::clone(&self.plan);
-        let (Some(part), Some(head)) = (plan.part(at), plan.heads().get(at)) else { return };
-        self.findings.turn_to(&head.id, None);
-        self.ground.add_checks(&link.checks);
-        self.absent.add(&head.id, &link.missing);
+        let (Some(part), Some(header)) = (plan.planned_commit(at), plan.commits().get(at)) else { return };
+        self.findings.begin_commit(&header.id, None);
+        self.definition_tracker.add_checks(&diff.checks);
+        self.missing_files.add(&header.id, &diff.missing);
         if let Some(since_base) = &mut self.since_base {
-            since_base.add(link.changes.iter().filter(|change| is_code(change)));
+            since_base.add(diff.changes.iter().filter(|change| is_code_change(change)));
         }
-        self.trees(&link.trees, matches!(part, Part::Runner { .. }));
-        if let Some(change) = link.changes.iter().find(|change| change.path == b".runner") {
+        self.report_tree_faults(&diff.trees, matches!(part, PlannedCommit::Runner { .. }));
+        if let Some(change) = diff.changes.iter().find(|change| change.path == b".runner") {
             self.in_place_of_folder = change.new.as_ref().map(|found| found.mode);
         }
         // The receipt of a session puts right what the session has committed there.
-        if !matches!(part, Part::Agent { .. })
+        if !matches!(part, PlannedCommit::Agent { .. })
             && let Some(mode) = self.in_place_of_folder.take()
         {
             let found = format!("something else, with the mode {mode:o}");
-            self.findings.violation(AuditRule::Valid, ".runner", ("a folder", &found));
+            self.findings.add_violation(AuditRule::Valid, ".runner", ("a folder", &found));
         }
-        let given = Given { link, reading };
+        let input = CommitInput { diff, parsed };
         match part {
-            Part::Person => self.persons(head, given),
-            Part::Malformed(error) => {
+            PlannedCommit::Person => self.audit_person_commit(header, input),
+            PlannedCommit::Malformed(error) => {
                 let found = error.to_string();
-                self.findings.violation(AuditRule::Form, "message", ("a message that the runner writes", &found));
-                self.persons(head, given);
+                self.findings.add_violation(AuditRule::Form, "message", ("a message that the runner writes", &found));
+                self.audit_person_commit(header, input);
             }
-            Part::Agent { poses } => {
+            PlannedCommit::Agent { imitates_runner: poses } => {
                 if *poses {
                     let found = "a message like one of the runner's";
-                    self.findings.warning(AuditRule::Form, "message", ("a commit of the session's own", found));
+                    self.findings.add_warning(AuditRule::Form, "message", ("a commit of the session's own", found));
                 }
-                self.sessions(given, 1);
+                self.audit_session_commit(input, 1);
             }
-            Part::Runner { commit, .. } if commit.is_transparent() => self.driven(head, commit, given),
-            Part::Runner { commit, has_from } => self.runners(head, (commit, *has_from), given),
+            PlannedCommit::Runner { commit, .. } if commit.is_transparent() => self.audit_driver_commit(header, commit, input),
+            PlannedCommit::Runner { commit, has_from } => self.audit_runner_commit(header, (commit, *has_from), input),
         }
     }
 
     /// Ends with a commit that cannot be read, though its trees may tell why. Only a partial clone may lack what it is
     /// made of.
-    pub fn unread(&mut self, commit: &str, (trees, unread): (&[Found], &Unread), is_partial: bool) {
-        let why = unread.sentence(is_partial);
-        self.is_cut = true;
+    pub fn push_unreadable(&mut self, commit: &str, (trees, unread): (&[PathFault], &UnreadableObject), is_partial: bool) {
+        let why = unread.describe(is_partial);
+        self.is_truncated = true;
         self.report.unseen.push(format!("the files of commit {commit}, and what was made of them since: {why}"));
-        self.findings.turn_to(commit, None);
-        self.trees(trees, false);
+        self.findings.begin_commit(commit, None);
+        self.report_tree_faults(trees, false);
         if !unread.is_promised(is_partial) {
-            self.findings.violation(AuditRule::Valid, "tree", ("objects that can be read", &why));
+            self.findings.add_violation(AuditRule::Valid, "tree", ("objects that can be read", &why));
         }
     }
 
     /// Trees that git's check refuses hold more than one thing, or none; what it only warns of the runner does not write.
-    fn trees(&mut self, found: &[Found], is_runners: bool) {
-        for Found { path, fault } in found {
-            if is_runners || fault.against() == Against::Anyone {
+    fn report_tree_faults(&mut self, found: &[PathFault], is_runners: bool) {
+        for PathFault { path, fault } in found {
+            if is_runners || fault.blames() == FaultTarget::Anyone {
                 let path = format!("/{}", String::from_utf8_lossy(path));
-                self.findings.violation(
+                self.findings.add_violation(
                     AuditRule::Valid,
                     &path,
                     ("a tree that git's check accepts", &fault.to_string()),
@@ -252,16 +252,16 @@ impl Audit {
     /// Ends it; what follows the runner's last commit is a person's, unless a session is at work.
     pub fn finish(mut self, is_live: bool) -> AuditReport {
         // Whose the last commits are is not known where they were not read.
-        if !is_live && !self.is_cut && self.session.is_none() {
+        if !is_live && !self.is_truncated && self.session.is_none() {
             self.end_people_commits();
         }
-        self.report.unseen.extend(self.absent.sentence());
-        self.findings.turn_to(&self.report.tip, None);
-        let is_told = |part: &Part| part.commit().is_some_and(|commit| !commit.is_transparent());
-        let is_told = self.at.checked_sub(1).and_then(|at| self.plan.part(at)).is_some_and(is_told);
-        let is_all = self.at >= self.plan.heads().len();
-        if let Some((path, fault)) = self.state.known().err().filter(|_| is_all && !is_told) {
-            self.findings.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
+        self.report.unseen.extend(self.missing_files.describe());
+        self.findings.begin_commit(&self.report.tip, None);
+        let is_told = |part: &PlannedCommit| part.commit().is_some_and(|commit| !commit.is_transparent());
+        let is_told = self.position.checked_sub(1).and_then(|at| self.plan.planned_commit(at)).is_some_and(is_told);
+        let is_all = self.position >= self.plan.commits().len();
+        if let Some((path, fault)) = self.state.committed_state().err().filter(|_| is_all && !is_told) {
+            self.findings.add_violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
         }
         let counts = &mut self.report.counts;
         (counts.leaves_passed, counts.leaves_total) =
@@ -269,131 +269,131 @@ impl Audit {
         AuditReport { findings: self.findings.into_findings(), ..self.report }
     }
 
-    fn persons(&mut self, head: &Head, Given { link, reading }: Given<'_>) {
-        let (changes, before) = (&link.changes, self.state.clone());
-        self.apply(changes, reading);
-        if let Some(run) = commands::check(head, (&before, &self.state), changes, &mut self.findings) {
-            self.form(head, &run);
+    fn audit_person_commit(&mut self, header: &CommitHeader, CommitInput { diff, parsed }: CommitInput<'_>) {
+        let (changes, before) = (&diff.changes, self.state.clone());
+        self.apply_changes(changes, parsed);
+        if let Some(run) = commands::check(header, (&before, &self.state), changes, &mut self.findings) {
+            self.check_commit_form(header, &run);
         }
-        self.people.add(changes);
-        self.since_iteration.add(changes.iter().filter(|change| is_code(change)));
-        self.report.people.push(people_commits::describe(head, changes));
+        self.people_changes.add(changes);
+        self.since_iteration.add(changes.iter().filter(|change| is_code_change(change)));
+        self.report.people.push(people_commits::describe_commit(header, changes));
     }
 
     /// Adds a commit to the session that it is of; the first ends people's commits before it.
-    fn sessions(&mut self, Given { link, reading }: Given<'_>, agents: u32) {
+    fn audit_session_commit(&mut self, CommitInput { diff, parsed }: CommitInput<'_>, agents: u32) {
         let mut session = match self.session.take() {
             Some(session) => session,
-            None => self.begin_session(link.watched.as_ref()),
+            None => self.begin_session(diff.watched.as_ref()),
         };
-        session.net.add(&link.changes);
-        session.of_code += if link.changes.iter().any(is_code) { agents } else { 0 };
+        session.net_diff.add(&diff.changes);
+        session.code_commits += if diff.changes.iter().any(is_code_change) { agents } else { 0 };
         self.session = Some(session);
         self.report.counts.agents_commits += agents;
-        self.apply(&link.changes, reading);
+        self.apply_changes(&diff.changes, parsed);
     }
 
-    fn begin_session(&mut self, watched: Option<&Watched>) -> SessionCommits {
-        let accepted = watched.and_then(|watched| self.ground.watch(watched, &self.readers));
+    fn begin_session(&mut self, watched: Option<&WatchedFiles>) -> SessionCommits {
+        let accepted = watched.and_then(|watched| self.definition_tracker.apply_watched(watched, &self.readers));
         self.end_people_commits();
-        SessionCommits { from: self.state.clone(), accepted, net: NetDiff::default(), of_code: 0 }
+        SessionCommits { from: self.state.clone(), accepted, net_diff: NetDiff::default(), code_commits: 0 }
     }
 
-    fn apply(&mut self, changes: &[PathChange], reading: &Reading) {
-        self.state.apply(changes, reading);
-        self.ground.apply(changes, &self.readers, &mut self.findings);
+    fn apply_changes(&mut self, changes: &[PathChange], parsed: &ParsedFiles) {
+        self.state.apply_changes(changes, parsed);
+        self.definition_tracker.apply(changes, &self.readers, &mut self.findings);
     }
 
     /// Looks at a claim or a release: it changes no file. One that does counts as a person's commit besides.
-    fn driven(&mut self, head: &Head, commit: &RunnerCommit, Given { link, reading }: Given<'_>) {
-        self.form(head, commit.run());
-        let sides = (&self.state, &NetDiff::of(&link.changes));
-        owned::check((Kind::Driver, &[]), sides, &mut self.findings);
-        self.apply(&link.changes, reading);
-        self.people.add(&link.changes);
-        self.since_iteration.add(link.changes.iter().filter(|change| is_code(change)));
+    fn audit_driver_commit(&mut self, header: &CommitHeader, commit: &RunnerCommit, CommitInput { diff, parsed }: CommitInput<'_>) {
+        self.check_commit_form(header, commit.run());
+        let sides = (&self.state, &NetDiff::from_changes(&diff.changes));
+        owned::check((CommitKind::Driver, &[]), sides, &mut self.findings);
+        self.apply_changes(&diff.changes, parsed);
+        self.people_changes.add(&diff.changes);
+        self.since_iteration.add(diff.changes.iter().filter(|change| is_code_change(change)));
     }
 
-    fn runners(&mut self, head: &Head, (commit, has_from): (&RunnerCommit, bool), given: Given<'_>) {
-        let iter = number(commit);
-        self.findings.turn_to(&head.id, iter);
-        self.sessions(given, 0);
-        self.findings.turn_to(&head.id, iter);
-        self.form(head, commit.run());
+    fn audit_runner_commit(&mut self, header: &CommitHeader, (commit, has_from): (&RunnerCommit, bool), given: CommitInput<'_>) {
+        let iter = iteration_number(commit);
+        self.findings.begin_commit(&header.id, iter);
+        self.audit_session_commit(given, 0);
+        self.findings.begin_commit(&header.id, iter);
+        self.check_commit_form(header, commit.run());
         if !has_from {
             let found = commit.from().unwrap_or("none");
-            self.findings.violation(AuditRule::Chain, "Runner-From", ("a commit before this one", found));
+            self.findings.add_violation(AuditRule::Chain, "Runner-From", ("a commit before this one", found));
         }
         if let (Some(last), Some(iter)) = (self.last_iter, iter)
             && last.checked_add(1) != Some(iter)
         {
             let expected = format!("the one after {last}");
-            self.findings.violation(AuditRule::Number, "iter", (&expected, &iter.to_string()));
+            self.findings.add_violation(AuditRule::Number, "iter", (&expected, &iter.to_string()));
         }
         self.last_iter = iter.or(self.last_iter);
         if let Some(session) = self.session.take() {
             match commit {
-                RunnerCommit::Iteration(receipt) => self.iteration(&session, receipt, given.link),
+                RunnerCommit::Iteration(receipt) => self.audit_iteration(&session, receipt, given.diff),
                 RunnerCommit::Start(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => {
-                    self.milestone(&session, (head, commit), given.link.begun.as_ref());
+                    self.audit_marker(&session, (header, commit), given.diff.start_watched.as_ref());
                 }
                 RunnerCommit::Claim(_) | RunnerCommit::Release(_) => {}
             }
         }
-        self.last = Some(self.state.clone());
+        self.last_runner_state = Some(self.state.clone());
     }
 
     /// What every commit of the runner's has: the run, one parent, and the headers that it writes.
-    fn form(&mut self, head: &Head, told: &str) {
-        let run = self.plan.run_at(self.place());
-        if told != run {
-            self.findings.violation(AuditRule::Number, "run", (run, told));
+    fn check_commit_form(&mut self, header: &CommitHeader, named_run: &str) {
+        let run = self.plan.run_at(self.last_position());
+        if named_run != run {
+            self.findings.add_violation(AuditRule::Number, "run", (run, named_run));
         }
-        if head.parents.len() != 1 {
-            let found = format!("{} parents", head.parents.len());
-            self.findings.violation(AuditRule::Chain, "parents", ("one parent", &found));
+        if header.parents.len() != 1 {
+            let found = format!("{} parents", header.parents.len());
+            self.findings.add_violation(AuditRule::Chain, "parents", ("one parent", &found));
         }
-        if let Some(fault) = fsck::receipt_fault(&head.header) {
+        if let Some(fault) = fsck::find_header_fault(&header.headers) {
             let expected = "the headers that the runner writes";
-            self.findings.violation(AuditRule::Form, "header", (expected, &fault.to_string()));
+            self.findings.add_violation(AuditRule::Form, "header", (expected, &fault.to_string()));
         }
     }
 
-    fn iteration(&mut self, session: &SessionCommits, receipt: &Receipt, link: &Link) {
+    fn audit_iteration(&mut self, session: &SessionCommits, receipt: &Receipt, diff: &CommitDiff) {
         let counts = &mut self.report.counts;
         counts.iterations += 1;
-        let sides = session.from.known().and_then(|from| Ok((from, self.state.known()?)));
+        let sides = session.from.committed_state().and_then(|from| Ok((from, self.state.committed_state()?)));
         let (from, to) = match sides {
             Ok(sides) => sides,
             Err((path, fault)) => {
-                return self.findings.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
+                return self.findings.add_violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
             }
         };
-        let rebuilt = Iteration {
+        let rebuilt = IterationAudit {
             receipt,
             from: &from,
             to: &to,
-            net: &session.net,
-            of_code: session.of_code,
+            net: &session.net_diff,
+            code_commits: session.code_commits,
             accepted: session.accepted.as_ref(),
-            changed_between: self.since_iteration.code().next().is_some(),
-            asks_baseline: self.last.as_ref().is_some_and(State::asks_baseline),
-            differs_from_base: self.since_base.as_ref().is_none_or(|since| since.code().next().is_some()),
-            link,
+            changed_between: self.since_iteration.code_paths().next().is_some(),
+            asks_baseline: self.last_runner_state.as_ref().is_some_and(RunnerFiles::asks_baseline),
+            differs_from_base: self.since_base.as_ref().is_none_or(|since| since.code_paths().next().is_some()),
+            diff,
         }
         .check(&mut self.findings);
         if let Some(accepted) = &session.accepted {
-            self.ground.check(Announced { accepted, receipt }, &self.readers, &mut self.findings);
-            accepted.check_put_back(&to.run_state.reverted, &self.readers, &mut self.findings);
+            self.definition_tracker.check(AnnouncedChanges { accepted, receipt }, &self.readers, &mut self.findings);
+            accepted.check_restored(&to.run_state.reverted, &self.readers, &mut self.findings);
         }
         self.since_iteration = NetDiff::default();
         let counts = &mut self.report.counts;
-        counts.prompts += u32::from(rebuilt == Rebuilt::Same);
-        counts.said += u32::from(rebuilt == Rebuilt::NotSent);
-        counts.prompts_unknown += u32::from(rebuilt == Rebuilt::Unknown);
-        self.report.reviews.extend(self.review(receipt, to.feedback));
+        counts.prompts += u32::from(rebuilt == PromptCheck::Same);
+        counts.said += u32::from(rebuilt == PromptCheck::NotSent);
+        counts.prompts_unknown += u32::from(rebuilt == PromptCheck::Unknown);
+        self.report.reviews.extend(self.describe_review(receipt, to.feedback));
         if receipt.verdict.name == VerdictName::Accepted {
-            let pass = AuditPass { node: receipt.node.clone(), iter: receipt.iter, commit: self.commit() };
+            let pass = AuditPass { node: receipt.node.clone(), iter: receipt.iter, commit: self.last_commit_id() };
             self.report.passes.push(pass);
         }
         let counts = &mut self.report.counts;
@@ -401,78 +401,78 @@ impl Audit {
     }
 
     /// Tells what a person has said, where the receipt of this commit has their word.
-    fn review(&self, receipt: &Receipt, after: &Feedback) -> Option<AuditReview> {
+    fn describe_review(&self, receipt: &Receipt, after: &Feedback) -> Option<AuditReview> {
         let iteration = receipt.iter.checked_sub(1)?;
-        let commit = self.plan.commit_of(iteration, self.place()).unwrap_or_default().to_owned();
+        let commit = self.plan.iteration_commit(iteration, self.last_position()).unwrap_or_default().to_owned();
         let on = PendingReview { run: receipt.run.clone(), node: receipt.node.clone(), iteration, commit };
-        reviews::review((receipt, self.commit()), &on, after)
+        reviews::read_review((receipt, self.last_commit_id()), &on, after)
     }
 
-    fn milestone(&mut self, session: &SessionCommits, (head, commit): (&Head, &RunnerCommit), begun: Option<&Watched>) {
-        let to = match self.state.known() {
+    fn audit_marker(&mut self, session: &SessionCommits, (header, commit): (&CommitHeader, &RunnerCommit), start_watched: Option<&WatchedFiles>) {
+        let to = match self.state.committed_state() {
             Ok(to) => to,
             Err((path, fault)) => {
-                return self.findings.violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
+                return self.findings.add_violation(AuditRule::Valid, path, ("a valid file", &fault.to_string()));
             }
         };
-        let parent = head.parents.first().map_or("none", String::as_str);
-        let (before, net) = (&session.from, &session.net);
+        let parent = header.parents.first().map_or("none", String::as_str);
+        let (before, net) = (&session.from, &session.net_diff);
         let accepted = session.accepted.as_ref();
-        let upon = self.plan.iteration_before(self.place());
+        let parent_receipt = self.plan.receipt_before(self.last_position());
         let readers = &self.readers;
-        let step = |milestone| Step { milestone, parent, before, to: &to, net, accepted, begun, upon, readers };
+        let step = |milestone| MarkerAudit { marker: milestone, parent, before, to: &to, net, accepted, watched: start_watched, parent_receipt, readers };
         match commit {
             RunnerCommit::Start(milestone) => {
-                let is_fork = step(milestone).start(&mut self.findings);
-                if !self.plan.begins(self.place()) {
+                let is_fork = step(milestone).check_start(&mut self.findings);
+                if !self.plan.is_run_start(self.last_position()) {
                     let found = "another one, after it";
-                    self.findings.violation(AuditRule::Milestone, "Runner-Commit", ("one start of a run", found));
+                    self.findings.add_violation(AuditRule::Milestone, "Runner-Commit", ("one start of a run", found));
                 }
                 if self.since_base.is_none() {
-                    self.report.brought = passed(to.tree);
+                    self.report.brought = passed_leaves(to.tree);
                 }
                 if !is_fork {
-                    self.ground.begin(&to.run_state.guard_definition);
+                    self.definition_tracker.begin_run(&to.run_state.guard_definition);
                 }
                 (self.since_base, self.last_iter) = (Some(NetDiff::default()), None);
             }
-            RunnerCommit::Baseline(milestone, guard) => step(milestone).baseline(*guard, &mut self.findings),
-            RunnerCommit::Resume(milestone) => step(milestone).resume(&mut self.findings),
+            RunnerCommit::Baseline(milestone, guard) => step(milestone).check_baseline(*guard, &mut self.findings),
+            RunnerCommit::Resume(milestone) => step(milestone).check_resume(&mut self.findings),
             RunnerCommit::Iteration(_) | RunnerCommit::Claim(_) | RunnerCommit::Release(_) => {}
         }
     }
 
     /// Judges what people did since the runner's last commit.
     fn end_people_commits(&mut self) {
-        let net = std::mem::take(&mut self.people);
-        if let Some(last) = &self.last {
+        let net = std::mem::take(&mut self.people_changes);
+        if let Some(last) = &self.last_runner_state {
             people_commits::check(last, &self.state, &net, &mut self.findings);
         }
     }
 
     /// The place of the commit that was taken last.
-    fn place(&self) -> usize {
-        self.at.saturating_sub(1)
+    fn last_position(&self) -> usize {
+        self.position.saturating_sub(1)
     }
 
-    fn commit(&self) -> String {
-        self.plan.heads().get(self.place()).map(|head| head.id.clone()).unwrap_or_default()
+    fn last_commit_id(&self) -> String {
+        self.plan.commits().get(self.last_position()).map(|head| head.id.clone()).unwrap_or_default()
     }
 }
 
-fn is_code(change: &PathChange) -> bool {
+fn is_code_change(change: &PathChange) -> bool {
     !change.path.starts_with(b".runner/")
 }
 
-fn number(commit: &RunnerCommit) -> Option<u32> {
+fn iteration_number(commit: &RunnerCommit) -> Option<u32> {
     if let RunnerCommit::Iteration(receipt) = commit { Some(receipt.iter) } else { None }
 }
 
 /// Audits commits that are all at hand: those of a plan, oldest first.
-pub fn audit(plan: Plan, readers: Readers, before: &[PathChange], links: &[Link]) -> AuditReport {
-    let mut audit = Audit::new(plan, readers, before);
-    for link in links {
-        audit.take(link, &Reading::of(&link.changes, &readers));
+pub fn audit_commits(plan: AuditPlan, readers: FileReaders, before: &[PathChange], diffs: &[CommitDiff]) -> AuditReport {
+    let mut audit = BranchAudit::new(plan, readers, before);
+    for diff in diffs {
+        audit.push_commit(diff, &ParsedFiles::parse(&diff.changes, &readers));
     }
     audit.finish(false)
 }

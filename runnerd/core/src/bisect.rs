@@ -7,44 +7,44 @@ use std::collections::BTreeMap;
 
 use protocol::bisect::{BisectPoint, PointKind};
 
-use crate::audit::{Plan, Whose};
+use crate::audit::{AuditPlan, CommitOwner};
 use crate::message::{GuardRun, ProcessEnd, Receipt, RunnerCommit};
 
 /// A commit that ends a state of the branch.
 #[derive(Debug)]
-pub struct Candidate<'a> {
+pub struct BisectCandidate<'a> {
     /// Its id.
     pub commit: &'a str,
     /// Whose it is.
-    pub whose: Whose<'a>,
+    pub owner: CommitOwner<'a>,
     message: &'a [u8],
 }
 
 /// Returns the commits that may be states, from the start of the run on; none where that is not here.
-pub fn candidates(plan: &Plan) -> Option<Vec<Candidate<'_>>> {
+pub fn list_candidates(plan: &AuditPlan) -> Option<Vec<BisectCandidate<'_>>> {
     let is_start = |at: usize| {
-        let commit = plan.whose(at).and_then(Whose::runners);
+        let commit = plan.owner(at).and_then(CommitOwner::runner_commit);
         matches!(commit, Some(RunnerCommit::Start(start)) if start.run == plan.run())
     };
-    let heads = plan.all();
-    let start = (0..heads.len()).find(|at| is_start(*at))?;
-    let of = |(at, whose): (usize, Whose<'_>)| (whose != Whose::Agent).then_some(at);
-    let found = (start..heads.len()).filter_map(|at| of((at, plan.whose(at)?)));
+    let commits = plan.all_commits();
+    let start = (0..commits.len()).find(|at| is_start(*at))?;
+    let of = |(at, whose): (usize, CommitOwner<'_>)| (whose != CommitOwner::Agent).then_some(at);
+    let found = (start..commits.len()).filter_map(|at| of((at, plan.owner(at)?)));
     let candidate =
-        |at: usize| Some(Candidate { commit: &heads[at].id, whose: plan.whose(at)?, message: &heads[at].message });
+        |at: usize| Some(BisectCandidate { commit: &commits[at].id, owner: plan.owner(at)?, message: &commits[at].message });
     Some(found.filter_map(candidate).collect())
 }
 
-impl Candidate<'_> {
+impl BisectCandidate<'_> {
     /// Returns the commit whose configuration named the guard, and the exit code that the guard had with the files of this
     /// commit, as far as they are in it: no more and no other ones.
-    pub fn told(&self) -> Option<(&str, i32)> {
-        match self.whose.runners()? {
-            RunnerCommit::Iteration(receipt) if has_all(receipt) => {
-                Some((&receipt.from, exit(receipt.guard_run.as_ref()?)?))
+    pub fn guard_result(&self) -> Option<(&str, i32)> {
+        match self.owner.runner_commit()? {
+            RunnerCommit::Iteration(receipt) if is_complete(receipt) => {
+                Some((&receipt.from, exit_code(receipt.guard_run.as_ref()?)?))
             }
             RunnerCommit::Baseline(baseline, _) if baseline.reverted.is_empty() => {
-                Some((baseline.from.as_deref()?, exit(baseline.guard_run.as_ref()?)?))
+                Some((baseline.from.as_deref()?, exit_code(baseline.guard_run.as_ref()?)?))
             }
             RunnerCommit::Iteration(_)
             | RunnerCommit::Baseline(..)
@@ -56,15 +56,15 @@ impl Candidate<'_> {
     }
 
     /// Returns it as a state; `known` is what was told of the command that is asked about.
-    pub fn point(&self, files: String, known: Option<i32>) -> BisectPoint {
-        let receipt = match self.whose.runners() {
+    pub fn to_point(&self, files: String, known: Option<i32>) -> BisectPoint {
+        let receipt = match self.owner.runner_commit() {
             Some(RunnerCommit::Iteration(receipt)) => Some(receipt),
             _ => None,
         };
-        let kind = match (receipt, self.whose) {
+        let kind = match (receipt, self.owner) {
             (Some(_), _) => PointKind::Iteration,
-            (None, Whose::Runner(_)) => PointKind::Start,
-            (None, Whose::Person | Whose::Agent) => PointKind::Person,
+            (None, CommitOwner::Runner(_)) => PointKind::Start,
+            (None, CommitOwner::Person | CommitOwner::Agent) => PointKind::Person,
         };
         let subject = String::from_utf8_lossy(self.message).lines().next().unwrap_or_default().to_owned();
         BisectPoint {
@@ -82,7 +82,7 @@ impl Candidate<'_> {
 }
 
 /// Whether the guard found what is in the commit: it wrote nothing, and nothing was left out or put back.
-fn has_all(receipt: &Receipt) -> bool {
+fn is_complete(receipt: &Receipt) -> bool {
     let apart = [
         &receipt.guard_wrote,
         &receipt.guard_changed,
@@ -93,7 +93,7 @@ fn has_all(receipt: &Receipt) -> bool {
     apart.iter().all(|names| names.is_empty())
 }
 
-fn exit(run: &GuardRun) -> Option<i32> {
+fn exit_code(run: &GuardRun) -> Option<i32> {
     match run.end {
         ProcessEnd::Exit(code) => Some(code),
         ProcessEnd::Signal(_) => None,
@@ -102,13 +102,13 @@ fn exit(run: &GuardRun) -> Option<i32> {
 
 /// Leaves out what changed no file, and says of each state what receipts say of its files, wherever they say it; nothing
 /// where they do not agree.
-pub fn states(points: Vec<BisectPoint>) -> Vec<BisectPoint> {
-    let mut told: BTreeMap<String, Vec<i32>> = BTreeMap::new();
+pub fn merge_states(points: Vec<BisectPoint>) -> Vec<BisectPoint> {
+    let mut results: BTreeMap<String, Vec<i32>> = BTreeMap::new();
     for point in &points {
-        told.entry(point.files.clone()).or_default().extend(point.known);
+        results.entry(point.files.clone()).or_default().extend(point.known);
     }
     let agreed = |files: &str| {
-        let (first, others) = told.get(files)?.split_first()?;
+        let (first, others) = results.get(files)?.split_first()?;
         others.iter().all(|exit| exit == first).then_some(*first)
     };
     let mut states: Vec<BisectPoint> = Vec::with_capacity(points.len());
@@ -140,12 +140,12 @@ mod tests {
             point("3", "x", None),
         ];
         let expected = [point("start", "x", Some(0)), point("1", "y", Some(1)), point("3", "x", Some(0))];
-        assert_eq!(states(points), expected);
+        assert_eq!(merge_states(points), expected);
     }
 
     #[test]
     fn receipts_that_do_not_agree_tell_nothing() {
         let exits = [0, 1, 0].map(|exit| point("1", "x", Some(exit)));
-        assert_eq!(states(exits.to_vec()), [point("1", "x", None)]);
+        assert_eq!(merge_states(exits.to_vec()), [point("1", "x", None)]);
     }
 }

@@ -10,11 +10,11 @@ use jiff::SignedDuration;
 
 use protocol::branch::BranchState;
 
-use crate::message::{Malformed, RunnerCommit};
-use crate::tree::select::Selection;
+use crate::message::{MalformedValue, RunnerCommit};
+use crate::tree::select::LeafSelection;
 
 /// The longest word of a driver, in bytes.
-const LONGEST_WORD: usize = 200;
+const MAX_WORD_BYTES: usize = 200;
 /// What a tip must have stood still for beyond the longest iteration, before another driver goes on.
 const GRACE: SignedDuration = SignedDuration::from_mins(5);
 
@@ -37,7 +37,7 @@ impl Driver {
     /// Returns a driver with words that can be written: what a word cannot hold becomes `-`.
     pub fn new(engine: &str, (job, attempt): (&str, u32), host: &str, nonce: &str) -> Self {
         let word = |text: &str| {
-            let clean = text.chars().map(|c| if is_of_word(c) { c } else { '-' }).take(LONGEST_WORD);
+            let clean = text.chars().map(|c| if is_word_char(c) { c } else { '-' }).take(MAX_WORD_BYTES);
             let clean: String = clean.collect();
             if clean.is_empty() { "unknown".to_owned() } else { clean }
         };
@@ -50,7 +50,7 @@ impl Driver {
     }
 
     /// Returns who it is and where, for people.
-    pub fn place(&self) -> String {
+    pub fn location(&self) -> String {
         let Self { engine, job, attempt, host, nonce: _ } = self;
         format!("{engine}/{job}.{attempt}@{host}")
     }
@@ -62,15 +62,15 @@ impl Driver {
 
 impl fmt::Display for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} nonce={}", self.place(), self.nonce)
+        write!(f, "{} nonce={}", self.location(), self.nonce)
     }
 }
 
 impl FromStr for Driver {
-    type Err = Malformed;
+    type Err = MalformedValue;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        const FORM: Malformed = Malformed::of("`<engine>/<job>.<attempt>@<host> nonce=<hexadecimal>`");
+    fn from_str(text: &str) -> Result<Self, MalformedValue> {
+        const FORM: MalformedValue = MalformedValue::new("`<engine>/<job>.<attempt>@<host> nonce=<hexadecimal>`");
         let (place, nonce) = text.split_once(" nonce=").ok_or(FORM)?;
         let (engine, rest) = place.split_once('/').ok_or(FORM)?;
         let (rest, host) = rest.split_once('@').ok_or(FORM)?;
@@ -87,35 +87,35 @@ impl FromStr for Driver {
 }
 
 fn is_word(text: &str) -> bool {
-    (1..=LONGEST_WORD).contains(&text.len()) && text.chars().all(is_of_word)
+    (1..=MAX_WORD_BYTES).contains(&text.len()) && text.chars().all(is_word_char)
 }
 
-fn is_of_word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
 /// Who has claimed a run, as its branch tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claimed {
+pub enum ClaimState {
     /// Nobody, or whoever had it has released it.
-    Free,
+    Unclaimed,
     /// This driver, which has not said that it has ended.
     By(Driver),
 }
 
-impl Claimed {
+impl ClaimState {
     /// Reads it from the messages of a branch, newest first. What people have committed since changes nothing.
-    pub fn of<'m>(messages: impl IntoIterator<Item = &'m [u8]>) -> Self {
-        let mut told = messages.into_iter().filter_map(|message| RunnerCommit::parse_bytes(message).ok());
-        told.find_map(Self::told).unwrap_or(Self::Free)
+    pub fn from_messages<'m>(messages: impl IntoIterator<Item = &'m [u8]>) -> Self {
+        let mut commits = messages.into_iter().filter_map(|message| RunnerCommit::parse_bytes(message).ok());
+        commits.find_map(Self::from_commit).unwrap_or(Self::Unclaimed)
     }
 
     /// Returns what one commit says of it; none where older ones say it.
-    pub fn told(commit: RunnerCommit) -> Option<Self> {
+    pub fn from_commit(commit: RunnerCommit) -> Option<Self> {
         match commit {
-            RunnerCommit::Release(_) => Some(Self::Free),
+            RunnerCommit::Release(_) => Some(Self::Unclaimed),
             RunnerCommit::Claim(milestone) | RunnerCommit::Start(milestone) => {
-                Some(milestone.driver.map_or(Self::Free, Self::By))
+                Some(milestone.driver.map_or(Self::Unclaimed, Self::By))
             }
             RunnerCommit::Iteration(_) | RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) => None,
         }
@@ -124,32 +124,32 @@ impl Claimed {
 
 /// Returns how far a run is, by the tree at the tip of its branch and what the commits say of its driver; they may say
 /// nothing, as where no driver has ever had it, or the commits are not all there.
-pub fn branch_state(next: &Selection<'_>, claimed: Option<&Claimed>) -> BranchState {
+pub fn branch_state(next: &LeafSelection<'_>, claimed: Option<&ClaimState>) -> BranchState {
     match (next, claimed) {
-        (Selection::Complete, _) => BranchState::Completed,
-        (_, Some(Claimed::By(_))) => BranchState::Claimed,
-        (Selection::Exhausted(_), _) => BranchState::Stuck,
-        (Selection::Open(_), Some(Claimed::Free)) => BranchState::Released,
-        (Selection::Open(_), None) => BranchState::Open,
+        (LeafSelection::Complete, _) => BranchState::Completed,
+        (_, Some(ClaimState::By(_))) => BranchState::Claimed,
+        (LeafSelection::Exhausted(_), _) => BranchState::Stuck,
+        (LeafSelection::Open(_), Some(ClaimState::Unclaimed)) => BranchState::Released,
+        (LeafSelection::Open(_), None) => BranchState::Open,
     }
 }
 
 /// What a driver wants to know before it claims a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Taking<'a> {
+pub struct TakeoverRequest<'a> {
     /// Who wants to go on.
     pub taker: &'a Driver,
     /// How long the tip has not moved, by the taker's own monotonic clock.
-    pub unmoved: SignedDuration,
+    pub idle_for: SignedDuration,
     /// The longest iteration of the run.
-    pub iteration: SignedDuration,
+    pub longest_iteration: SignedDuration,
     /// Whether a person has said that nobody drives it any more.
-    pub is_asked: bool,
+    pub is_forced: bool,
 }
 
 /// Whether a run may be taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TakeOver {
+pub enum TakeoverDecision {
     /// Now.
     Now,
     /// When the tip has not moved for so much longer.
@@ -159,16 +159,16 @@ pub enum TakeOver {
 }
 
 /// Decides whether a run may be taken over.
-pub fn take_over(claimed: &Claimed, taking: &Taking<'_>) -> TakeOver {
-    let Claimed::By(holder) = claimed else { return TakeOver::Now };
+pub fn decide_takeover(claimed: &ClaimState, taking: &TakeoverRequest<'_>) -> TakeoverDecision {
+    let ClaimState::By(holder) = claimed else { return TakeoverDecision::Now };
     if holder.is_same_job(taking.taker) && holder.attempt > taking.taker.attempt {
-        return TakeOver::Superseded;
+        return TakeoverDecision::Superseded;
     }
-    if taking.is_asked || holder.is_same_job(taking.taker) && holder.attempt < taking.taker.attempt {
-        return TakeOver::Now;
+    if taking.is_forced || holder.is_same_job(taking.taker) && holder.attempt < taking.taker.attempt {
+        return TakeoverDecision::Now;
     }
-    let left = taking.iteration.saturating_add(GRACE).saturating_sub(taking.unmoved);
-    if left.is_positive() { TakeOver::After(left) } else { TakeOver::Now }
+    let left = taking.longest_iteration.saturating_add(GRACE).saturating_sub(taking.idle_for);
+    if left.is_positive() { TakeoverDecision::After(left) } else { TakeoverDecision::Now }
 }
 
 #[cfg(test)]
@@ -179,9 +179,9 @@ mod tests {
         Driver::new("slurm", (job, attempt), "n1", "0a1b")
     }
 
-    fn taking(taker: &Driver, minutes: i64) -> Taking<'_> {
+    fn request(taker: &Driver, minutes: i64) -> TakeoverRequest<'_> {
         let unmoved = SignedDuration::from_mins(minutes);
-        Taking { taker, unmoved, iteration: SignedDuration::from_mins(30), is_asked: false }
+        TakeoverRequest { taker, idle_for: unmoved, longest_iteration: SignedDuration::from_mins(30), is_forced: false }
     }
 
     #[test]
@@ -200,23 +200,23 @@ mod tests {
     #[test]
     fn a_run_is_taken_over_at_once_by_the_next_attempt_after_a_release_or_when_asked() {
         let (first, second, other) = (driver("1", 0), driver("1", 1), driver("2", 0));
-        let held = Claimed::By(first.clone());
-        assert_eq!(take_over(&Claimed::Free, &taking(&other, 0)), TakeOver::Now);
-        assert_eq!(take_over(&held, &taking(&second, 0)), TakeOver::Now);
-        assert_eq!(take_over(&held, &Taking { is_asked: true, ..taking(&other, 0) }), TakeOver::Now);
-        assert_eq!(take_over(&Claimed::By(second), &taking(&first, 99)), TakeOver::Superseded);
+        let held = ClaimState::By(first.clone());
+        assert_eq!(decide_takeover(&ClaimState::Unclaimed, &request(&other, 0)), TakeoverDecision::Now);
+        assert_eq!(decide_takeover(&held, &request(&second, 0)), TakeoverDecision::Now);
+        assert_eq!(decide_takeover(&held, &TakeoverRequest { is_forced: true, ..request(&other, 0) }), TakeoverDecision::Now);
+        assert_eq!(decide_takeover(&ClaimState::By(second), &request(&first, 99)), TakeoverDecision::Superseded);
     }
 
     #[test]
     fn others_wait_until_the_tip_has_stood_still_longer_than_an_iteration() {
         let (first, other) = (driver("1", 0), driver("2", 7));
         for (taker, minutes, expected) in [
-            (&other, 0, TakeOver::After(SignedDuration::from_mins(35))),
-            (&other, 34, TakeOver::After(SignedDuration::from_mins(1))),
-            (&other, 35, TakeOver::Now),
-            (&first, 1, TakeOver::After(SignedDuration::from_mins(34))),
+            (&other, 0, TakeoverDecision::After(SignedDuration::from_mins(35))),
+            (&other, 34, TakeoverDecision::After(SignedDuration::from_mins(1))),
+            (&other, 35, TakeoverDecision::Now),
+            (&first, 1, TakeoverDecision::After(SignedDuration::from_mins(34))),
         ] {
-            assert_eq!(take_over(&Claimed::By(first.clone()), &taking(taker, minutes)), expected, "{minutes}");
+            assert_eq!(decide_takeover(&ClaimState::By(first.clone()), &request(taker, minutes)), expected, "{minutes}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Which of the caller's variables a program is given: an allow-list, and what a pattern cannot add to it.
 
 /// What every program gets.
-const ALWAYS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE"];
+const ALWAYS_PASSED: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE"];
 /// What hands a program something that is not its own: a bus, an ssh agent, a display, the folder of their sockets.
-const REACHING: [&str; 12] = [
+const SESSION_HANDLES: [&str; 12] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "DBUS_SYSTEM_BUS_ADDRESS",
     "DISPLAY",
@@ -18,7 +18,7 @@ const REACHING: [&str; 12] = [
     "XDG_SESSION_ID",
 ];
 /// What has shells, loaders, interpreters or build tools run code or read files that nobody named on their command line.
-const LOADING: [&str; 14] = [
+const CODE_LOADING: [&str; 14] = [
     "BASH_ENV",
     "CDPATH",
     "ENV",
@@ -35,22 +35,22 @@ const LOADING: [&str; 14] = [
     "ZDOTDIR",
 ];
 /// Families of such variables.
-const LOADING_FAMILIES: [&str; 6] = ["BASH_FUNC_", "DYLD_", "GIT_", "LD_", "LISTEN_", "SYSTEMD_"];
+const CODE_LOADING_PREFIXES: [&str; 6] = ["BASH_FUNC_", "DYLD_", "GIT_", "LD_", "LISTEN_", "SYSTEMD_"];
 
 /// Returns whether every program gets a variable.
 pub fn is_always_passed(name: &str) -> bool {
-    ALWAYS.contains(&name) || name.starts_with("LC_")
+    ALWAYS_PASSED.contains(&name) || name.starts_with("LC_")
 }
 
 /// Returns whether a variable is the runner's own: it is given by the runner or not at all.
-pub fn is_runners(name: &str) -> bool {
+pub fn is_runner_variable(name: &str) -> bool {
     name.starts_with("RUNNER_") || name.starts_with("RUNNERD_")
 }
 
 /// Returns whether a pattern such as `*` may stand for a variable; another one must be named in full.
-pub fn may_be_matched(name: &str) -> bool {
-    let is_loading = LOADING.contains(&name) || LOADING_FAMILIES.iter().any(|family| name.starts_with(family));
-    !is_loading && !REACHING.contains(&name) && !is_runners(name)
+pub fn may_match_pattern(name: &str) -> bool {
+    let is_loading = CODE_LOADING.contains(&name) || CODE_LOADING_PREFIXES.iter().any(|family| name.starts_with(family));
+    !is_loading && !SESSION_HANDLES.contains(&name) && !is_runner_variable(name)
 }
 
 #[cfg(test)]
@@ -79,10 +79,10 @@ mod tests {
             "XDG_RUNTIME_DIR",
             "RUNNER_OUTPUT",
         ] {
-            assert!(!may_be_matched(name), "{name}");
+            assert!(!may_match_pattern(name), "{name}");
         }
         for name in ["ACME_API_KEY", "HTTPS_PROXY", "CARGO_HOME", "ENVIRONMENT", "XDG_CONFIG_HOME"] {
-            assert!(may_be_matched(name), "{name}");
+            assert!(may_match_pattern(name), "{name}");
         }
     }
 }

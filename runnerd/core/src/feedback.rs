@@ -17,16 +17,16 @@ mod shortlist;
 mod sort;
 mod words;
 
-use crate::clip::Cut;
+use crate::clip::ClipOptions;
 use crate::fence;
-pub use essence::{Essence, essence};
-pub use reported::reported;
-use sort::Sorter;
+pub use essence::{FailureFingerprint, fingerprint_failure};
+pub use reported::list_failures;
+use sort::OutputClassifier;
 
 /// What every text with failures in front begins with.
 const HEADING: &str = "[failures: ";
 /// What stands between the failures and the rest.
-const REST: &str = "[the output without them]\n";
+const REST_HEADING: &str = "[the output without them]\n";
 
 /// Returns what a reader needs of the output, as clean text of at most `limit_bytes`.
 ///
@@ -34,31 +34,31 @@ const REST: &str = "[the output without them]\n";
 /// the same are folded. Over the limit head, errors and tail are kept, and the gaps are marked. A text that this
 /// function made stays as it is.
 pub fn reduce(output: &[u8], limit_bytes: usize) -> String {
-    if let Some(text) = reduced_before(output, limit_bytes) {
+    if let Some(text) = shorten_reduced(output, limit_bytes) {
         return text;
     }
     let output = String::from_utf8_lossy(output);
-    let sorter = Sorter::of(lines::of(&output), limit_bytes);
+    let sorter = OutputClassifier::from_lines(lines::terminal_lines(&output), limit_bytes);
     let failures = &sorter.failures;
     if failures.is_empty() {
-        return clip(&sorter.rest.finish(limit_bytes), limit_bytes);
+        return clip_output(&sorter.rest.finish(limit_bytes), limit_bytes);
     }
     let told = failures.render(limit_bytes / 8 * 5);
-    let text = format!("{HEADING}{}]\n{told}{REST}", failures.heading());
+    let text = format!("{HEADING}{}]\n{told}{REST_HEADING}", failures.render_heading());
     let rest = sorter.rest.finish(limit_bytes.saturating_sub(text.len()));
-    clip(&(text + &rest), limit_bytes)
+    clip_output(&(text + &rest), limit_bytes)
 }
 
 /// Returns a text that was reduced before, to the same limit or a smaller one.
-fn reduced_before(output: &[u8], limit: usize) -> Option<String> {
+fn shorten_reduced(output: &[u8], limit: usize) -> Option<String> {
     let is_reduced = output.len() <= limit && output.starts_with(HEADING.as_bytes());
     let text = is_reduced.then(|| fence::clean(&String::from_utf8_lossy(output)))?;
-    Some(clip(&text, limit))
+    Some(clip_output(&text, limit))
 }
 
 /// Returns the text within `limit_bytes`: head and tail kept, the cut marked, characters whole.
-pub fn clip(text: &str, limit_bytes: usize) -> String {
-    Cut { limit: limit_bytes, head_eighths: 5, before: 0, hint: "" }.apply(text).text
+pub fn clip_output(text: &str, limit_bytes: usize) -> String {
+    ClipOptions { limit: limit_bytes, head_eighths: 5, omitted_bytes: 0, hint: "" }.apply(text).text
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn clipped_text_keeps_head_and_tail() {
         let text: String = (0..100).flat_map(|n| ["step ".to_owned(), n.to_string(), "\n".to_owned()]).collect();
-        let clipped = clip(&text, 120);
+        let clipped = clip_output(&text, 120);
         assert!(clipped.starts_with("step 0\n") && clipped.ends_with("step 99\n"), "{clipped}");
     }
 

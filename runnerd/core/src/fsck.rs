@@ -9,24 +9,24 @@ mod tree;
 
 use std::collections::BTreeSet;
 
-pub use commit::{HeaderFault, Parts, encoding, is_utf8, receipt_fault};
+pub use commit::{HeaderFault, RawCommit, message_encoding, is_utf8_encoding, find_header_fault};
 pub use name::{is_dot_git, is_dot_gitmodules, is_like_dot_runner};
-pub use tree::{Against, RawEntry, TreeFault, TreeId};
+pub use tree::{FaultTarget, RawEntry, GitTreeFault, TreeId};
 
 /// Git itself goes no deeper (`core.maxTreeDepth`).
 const MAX_DEPTH: usize = 2048;
 
 /// What is wrong at a path of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct PathFault {
     /// The path from the root: of an entry, or of a folder; empty for the root.
     pub path: Vec<u8>,
     /// What is wrong there.
-    pub fault: TreeFault,
+    pub fault: GitTreeFault,
 }
 
 /// A folder that one commit has and the commit before it has not.
-struct Folder {
+struct TreePair {
     path: Vec<u8>,
     depth: usize,
     before: Option<TreeId>,
@@ -35,34 +35,34 @@ struct Folder {
 
 /// Looks at every tree below `new` that does not stand at the same path below `old`, and tells what is wrong with them.
 /// What was wrong with a name before is not told again; `read` returns the bytes of a tree, none where it is not here.
-pub fn added<E>(
+pub fn check_added_trees<E>(
     (old, new): (Option<TreeId>, TreeId),
     mut read: impl FnMut(&TreeId) -> Result<Option<Vec<u8>>, E>,
-) -> Result<Vec<Found>, E> {
+) -> Result<Vec<PathFault>, E> {
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
-    let mut folders = vec![Folder { path: Vec::new(), depth: 0, before: old, id: new }];
+    let mut folders = vec![TreePair { path: Vec::new(), depth: 0, before: old, id: new }];
     while let Some(folder) = folders.pop() {
         let pair = (folder.before.clone(), folder.id.clone());
         if folder.before.as_ref() == Some(&folder.id) || !seen.insert(pair) {
             continue;
         }
         if folder.depth > MAX_DEPTH {
-            found.push(Found { path: folder.path, fault: TreeFault::Deep });
+            found.push(PathFault { path: folder.path, fault: GitTreeFault::TooDeep });
             continue;
         }
         let Some(bytes) = read(&folder.id)? else { continue };
         let before = folder.before.as_ref().map(&mut read).transpose()?.flatten().unwrap_or_default();
-        let (before, _) = tree::entries(&before, folder.id.len());
-        found.extend(tree::faults(&before, (&bytes, folder.id.len())).map(|(name, fault)| {
-            let path = if name.is_empty() { folder.path.clone() } else { joined(&folder.path, &name) };
-            Found { path, fault }
+        let (before, _) = tree::parse_entries(&before, folder.id.len());
+        found.extend(tree::find_tree_faults(&before, (&bytes, folder.id.len())).map(|(name, fault)| {
+            let path = if name.is_empty() { folder.path.clone() } else { join_path(&folder.path, &name) };
+            PathFault { path, fault }
         }));
-        let (entries, _) = tree::entries(&bytes, folder.id.len());
+        let (entries, _) = tree::parse_entries(&bytes, folder.id.len());
         let known: Vec<&RawEntry<'_>> = before.iter().filter(|entry| entry.is_folder()).collect();
         for entry in entries.iter().filter(|entry| entry.is_folder()) {
             let stood = known.iter().find(|known| known.name == entry.name);
-            folders.push(Folder {
-                path: joined(&folder.path, entry.name),
+            folders.push(TreePair {
+                path: join_path(&folder.path, entry.name),
                 depth: folder.depth + 1,
                 before: stood.map(|stood| stood.id.to_vec()),
                 id: entry.id.to_vec(),
@@ -73,6 +73,6 @@ pub fn added<E>(
     Ok(found)
 }
 
-fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
+fn join_path(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }

@@ -10,14 +10,14 @@ use protocol::doctor::OLDEST_GIT;
     OLDEST_GIT[0],
     OLDEST_GIT[1]
 )]
-pub struct TooOld {
+pub struct UnsupportedGit {
     /// Its version, as it says it.
     version: String,
 }
 
 /// Refuses a git that no run may be driven with.
-pub fn refuse_too_old(version: &str) -> Result<(), TooOld> {
-    if is_older(version, OLDEST_GIT) { Err(TooOld { version: version.to_owned() }) } else { Ok(()) }
+pub fn refuse_too_old(version: &str) -> Result<(), UnsupportedGit> {
+    if is_older(version, OLDEST_GIT) { Err(UnsupportedGit { version: version.to_owned() }) } else { Ok(()) }
 }
 
 /// Tells whether a version such as `2.47.3` or `2.39.5 (Apple Git-154)` is older than another one. One that says no number is

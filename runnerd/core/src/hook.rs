@@ -4,7 +4,7 @@ use protocol::hook::HookName;
 use protocol::words::RunStatus;
 
 /// Returns the hook of a run that has come to this state; none while it goes on by itself, or was paused.
-pub fn of_state(state: RunStatus) -> Option<HookName> {
+pub fn hook_for_state(state: RunStatus) -> Option<HookName> {
     match state {
         RunStatus::Completed => Some(HookName::OnComplete),
         RunStatus::Stuck => Some(HookName::OnStuck),
@@ -23,7 +23,7 @@ mod tests {
     fn every_terminal_state_and_every_hold_calls_one_hook() {
         for &state in RunStatus::ALL {
             let stops = state.is_terminal() || state == RunStatus::Held;
-            assert_eq!(of_state(state).is_some(), stops, "{state}");
+            assert_eq!(hook_for_state(state).is_some(), stops, "{state}");
         }
     }
 }

@@ -14,13 +14,13 @@ mod worked;
 use protocol::words::{Containment, GuardOutcome, Mode, PhaseName};
 use serde::{Deserialize, Serialize};
 
-pub use self::ends::{GuardEnd, GuardHow, ReviewEnd, ReviewHow, discarded};
-use self::review::Reviewed;
-pub use self::worked::{By, Worked};
-use crate::obstacle::Obstruction;
-use crate::policy::{Policy, ReviewBy};
+pub use self::ends::{GuardEnd, GuardEndKind, ReviewEnd, ReviewEndKind, describe_discarded};
+use self::review::ReviewedWork;
+pub use self::worked::{WorkSource, WorkResult};
+use crate::obstacle::Blocker;
+use crate::policy::{Policy, ReviewPolicy};
 use crate::verdict::{
-    Breach, Case, FaultKind, Finding, Judgement, SessionEnd, StopCause, Task, TreeFinding, Verdict, judge, timeout,
+    RuleBreach, JudgeInput, FaultKind, SessionFinding, SessionJudgement, SessionEnd, StopCause, SessionTask, TreeFinding, Verdict, judge, timeout_verdict,
 };
 
 /// Where an iteration stands, with all that its effect needs.
@@ -31,19 +31,19 @@ pub enum Phase {
     /// Write the context and the prompt.
     Brief {
         /// What was selected.
-        task: Task,
+        task: SessionTask,
     },
     /// The agent's session.
     Work {
         /// What it is asked.
-        task: Task,
+        task: SessionTask,
         /// Who wants it to end.
         stop: Option<StopCause>,
     },
     /// Look at what the session left.
     Inspect {
         /// What it was asked.
-        task: Task,
+        task: SessionTask,
         /// How it ended.
         session: SessionEnd,
         /// Who ended it.
@@ -52,7 +52,7 @@ pub enum Phase {
     /// The project's own checks.
     Guard {
         /// What was worked on.
-        work: Worked,
+        work: WorkResult,
         /// The run before this one, which was green with another definition than the accepted one.
         green: Option<Box<GuardEnd>>,
         /// The run before this one, whose supervisor was lost.
@@ -63,7 +63,7 @@ pub enum Phase {
     /// The reviewer's session.
     Review {
         /// What was worked on.
-        work: Worked,
+        work: WorkResult,
         /// The guard that was green.
         guard: GuardEnd,
         /// The reviewers before this one, who failed.
@@ -74,20 +74,20 @@ pub enum Phase {
     /// Write and commit.
     Settle {
         /// What is settled.
-        outcome: Box<Outcome>,
+        outcome: Box<IterationOutcome>,
     },
     /// The iteration has ended.
     Over {
         /// How.
-        end: Over,
+        end: IterationEnd,
     },
 }
 
 /// All that the last phase needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct IterationOutcome {
     /// The session and what it left, or a person's decision.
-    pub work: Worked,
+    pub work: WorkResult,
     /// The guard, where one was asked.
     pub guard: Option<GuardEnd>,
     /// The review, where a reviewer was asked.
@@ -96,11 +96,11 @@ pub struct Outcome {
     pub verdict: Verdict,
 }
 
-impl Outcome {
+impl IterationOutcome {
     /// Returns `guard=`: what the row fixes, else as it ran.
     pub fn guard_outcome(&self) -> GuardOutcome {
         let ran = self.guard.as_ref().map_or(GuardOutcome::Skipped, GuardEnd::outcome);
-        crate::verdict::row(self.verdict.name()).guard.unwrap_or(ran)
+        crate::verdict::verdict_row(self.verdict.name()).guard.unwrap_or(ran)
     }
 
     /// Returns how tightly the processes were held: as the one that was held least. None could have been held loosely where
@@ -113,19 +113,19 @@ impl Outcome {
     }
 
     /// Returns the part of the budget that was used up, in milliseconds.
-    pub fn spent_ms(&self) -> u64 {
-        self.work.spent_ms(self.guard.as_ref(), self.review.as_ref())
+    pub fn elapsed_ms(&self) -> u64 {
+        self.work.elapsed_ms(self.guard.as_ref(), self.review.as_ref())
     }
 
     /// Returns whether a path outside `.runner/` differs from From: the session, the guard or the runner, which puts the
     /// guard's definition back, has changed it.
     pub fn mode(&self) -> Mode {
         let session_changed_code = self.work.finding().is_some_and(|finding| finding.changed_code);
-        if session_changed_code || self.guard_changed_code() { Mode::Execute } else { Mode::Decompose }
+        if session_changed_code || self.has_guard_changed_code() { Mode::Execute } else { Mode::Decompose }
     }
 
     /// Whether the guard, or putting back what the guard is defined by, has changed a path outside `.runner/`.
-    fn guard_changed_code(&self) -> bool {
+    fn has_guard_changed_code(&self) -> bool {
         let is_code = |path: &String| !path.starts_with(".runner/");
         self.guard.as_ref().is_some_and(|guard| !guard.wrote.is_empty() || guard.reverted.iter().any(is_code))
     }
@@ -137,13 +137,13 @@ impl Outcome {
         let unsaid =
             matches!(self.verdict, Verdict::Interrupted { .. } | Verdict::Timeout { .. } | Verdict::Fault { .. });
         let idle = idle || unsaid && self.work.decision().is_some();
-        !idle || self.work.finding().is_some_and(|finding| finding.changed) || self.guard_changed_code()
+        !idle || self.work.finding().is_some_and(|finding| finding.changed) || self.has_guard_changed_code()
     }
 }
 
 /// How an iteration ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Over {
+pub enum IterationEnd {
     /// Nothing was begun: nothing is left to do, or it must not be done.
     Untouched,
     /// It was settled.
@@ -158,9 +158,9 @@ pub enum Over {
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Event {
+pub enum IterationEvent {
     /// Open found a leaf to work on.
-    Opened(Task),
+    Opened(SessionTask),
     /// Open found that there is nothing to begin; the run's state says why.
     Declined,
     /// Context and prompt are written.
@@ -168,7 +168,7 @@ pub enum Event {
     /// The session has ended and all its processes are gone.
     SessionEnded(SessionEnd),
     /// What the session left is known, and what it must not have changed is put back.
-    Inspected(Finding),
+    Inspected(SessionFinding),
     /// The guard has ended and all its processes are gone.
     GuardEnded(GuardEnd),
     /// The review has ended.
@@ -179,7 +179,7 @@ pub enum Event {
         commit: Option<String>,
     },
     /// The effect could not be done for now: a full disk, a lock, a failing spawn.
-    Obstructed(Obstruction),
+    Obstructed(Blocker),
     /// Somebody wants the iteration to end now.
     Stop(StopCause),
     /// The daemon was started anew and has read the journal.
@@ -188,7 +188,7 @@ pub enum Event {
 
 /// The effect that is in flight while a phase lasts; what it needs is in the phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Effect {
+pub enum IterationEffect {
     /// Check, load, validate, select.
     Open,
     /// Write the context and the prompt.
@@ -216,7 +216,7 @@ pub enum Effect {
 /// An event that cannot happen in a phase: a bug, and the repository is held.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event {event} is not possible in phase {phase}")]
-pub struct IllegalEvent {
+pub struct IllegalIterationEvent {
     /// The phase.
     pub phase: PhaseName,
     /// Name of the event.
@@ -239,25 +239,25 @@ impl Phase {
     }
 
     /// Returns the effect that is in flight while the phase lasts.
-    pub fn effect(&self) -> Option<Effect> {
+    pub fn effect(&self) -> Option<IterationEffect> {
         match self {
-            Self::Open => Some(Effect::Open),
-            Self::Brief { .. } => Some(Effect::Brief),
-            Self::Work { stop: None, .. } => Some(Effect::RunSession),
-            Self::Work { stop: Some(_), .. } => Some(Effect::EndSession),
-            Self::Inspect { .. } => Some(Effect::Inspect),
-            Self::Guard { green: None, stop: None, .. } => Some(Effect::RunGuard),
-            Self::Guard { green: Some(_), stop: None, .. } => Some(Effect::RunAccepted),
-            Self::Guard { stop: Some(_), .. } => Some(Effect::EndGuard),
-            Self::Review { stop: None, .. } => Some(Effect::RunReview),
-            Self::Review { stop: Some(_), .. } => Some(Effect::EndReview),
-            Self::Settle { .. } => Some(Effect::Settle),
+            Self::Open => Some(IterationEffect::Open),
+            Self::Brief { .. } => Some(IterationEffect::Brief),
+            Self::Work { stop: None, .. } => Some(IterationEffect::RunSession),
+            Self::Work { stop: Some(_), .. } => Some(IterationEffect::EndSession),
+            Self::Inspect { .. } => Some(IterationEffect::Inspect),
+            Self::Guard { green: None, stop: None, .. } => Some(IterationEffect::RunGuard),
+            Self::Guard { green: Some(_), stop: None, .. } => Some(IterationEffect::RunAccepted),
+            Self::Guard { stop: Some(_), .. } => Some(IterationEffect::EndGuard),
+            Self::Review { stop: None, .. } => Some(IterationEffect::RunReview),
+            Self::Review { stop: Some(_), .. } => Some(IterationEffect::EndReview),
+            Self::Settle { .. } => Some(IterationEffect::Settle),
             Self::Over { .. } => None,
         }
     }
 
     /// Returns what is worked on, once it is known.
-    pub fn task(&self) -> Option<&Task> {
+    pub fn task(&self) -> Option<&SessionTask> {
         match self {
             Self::Brief { task } | Self::Work { task, .. } | Self::Inspect { task, .. } => Some(task),
             Self::Guard { work, .. } | Self::Review { work, .. } => Some(&work.task),
@@ -267,18 +267,18 @@ impl Phase {
     }
 
     /// Returns the part of the budget that is used up, in milliseconds.
-    pub fn spent_ms(&self) -> u64 {
+    pub fn elapsed_ms(&self) -> u64 {
         match self {
             Self::Open | Self::Brief { .. } | Self::Work { .. } | Self::Over { .. } => 0,
             Self::Inspect { session, .. } => session.elapsed_ms,
-            Self::Guard { work, green, lost, .. } => work.spent_ms(green.as_deref().into_iter().chain(lost), None),
-            Self::Review { work, guard, failed, .. } => work.spent_ms([guard], failed.as_deref()),
-            Self::Settle { outcome } => outcome.spent_ms(),
+            Self::Guard { work, green, lost, .. } => work.elapsed_ms(green.as_deref().into_iter().chain(lost), None),
+            Self::Review { work, guard, failed, .. } => work.elapsed_ms([guard], failed.as_deref()),
+            Self::Settle { outcome } => outcome.elapsed_ms(),
         }
     }
 }
 
-impl Event {
+impl IterationEvent {
     /// Returns the event's name.
     pub fn name(&self) -> &'static str {
         match self {
@@ -298,59 +298,59 @@ impl Event {
 }
 
 /// Returns the phase that follows.
-pub fn decide(policy: &Policy, phase: Phase, event: Event) -> Result<Phase, IllegalEvent> {
+pub fn decide(policy: &Policy, phase: Phase, event: IterationEvent) -> Result<Phase, IllegalIterationEvent> {
     let next = match (phase, event) {
         // Before Work a stop leaves no trace, and nothing that was prepared is worth keeping.
-        (Phase::Open, Event::Opened(task)) => Phase::Brief { task },
-        (Phase::Open, Event::Declined) => over(Over::Untouched),
-        (Phase::Brief { task }, Event::Briefed) => review::after_brief(task),
-        (Phase::Open | Phase::Brief { .. }, Event::Stop(_)) => over(Over::Untouched),
-        (Phase::Open | Phase::Brief { .. }, Event::Restarted) => Phase::Open,
+        (Phase::Open, IterationEvent::Opened(task)) => Phase::Brief { task },
+        (Phase::Open, IterationEvent::Declined) => end_phase(IterationEnd::Untouched),
+        (Phase::Brief { task }, IterationEvent::Briefed) => review::phase_after_brief(task),
+        (Phase::Open | Phase::Brief { .. }, IterationEvent::Stop(_)) => end_phase(IterationEnd::Untouched),
+        (Phase::Open | Phase::Brief { .. }, IterationEvent::Restarted) => Phase::Open,
 
         // From Work on every path goes through Inspect; what a dead daemon left counts as interrupted.
-        (Phase::Work { task, stop }, Event::SessionEnded(session)) => Phase::Inspect { task, session, stop },
-        (Phase::Work { task, stop }, Event::Stop(cause)) => Phase::Work { task, stop: stop.or(Some(cause)) },
-        (Phase::Work { task, stop }, Event::Restarted) => Phase::Work { task, stop: stop.or(Some(StopCause::Death)) },
+        (Phase::Work { task, stop }, IterationEvent::SessionEnded(session)) => Phase::Inspect { task, session, stop },
+        (Phase::Work { task, stop }, IterationEvent::Stop(cause)) => Phase::Work { task, stop: stop.or(Some(cause)) },
+        (Phase::Work { task, stop }, IterationEvent::Restarted) => Phase::Work { task, stop: stop.or(Some(StopCause::Death)) },
 
         // A claim goes to the guard, everything else is settled. Only a person's stop is remembered: the
         // daemon's own leaves a phase whose effect is done again at the next start.
-        (Phase::Inspect { task, session, stop }, Event::Inspected(finding)) => {
-            after_inspect(policy, (task, session, finding), stop)
+        (Phase::Inspect { task, session, stop }, IterationEvent::Inspected(finding)) => {
+            phase_after_inspect(policy, (task, session, finding), stop)
         }
-        (Phase::Inspect { task, session, stop }, Event::Stop(cause)) => {
-            Phase::Inspect { task, session, stop: asked(stop, cause) }
+        (Phase::Inspect { task, session, stop }, IterationEvent::Stop(cause)) => {
+            Phase::Inspect { task, session, stop: first_stop(stop, cause) }
         }
 
         // The guard is asked once; cut off, it says nothing. Where its supervisor is lost, it is asked once more. Green
         // with a definition that no person has accepted, it is asked with the accepted one too.
         (
             Phase::Guard { work, green, lost: None, stop: None },
-            Event::GuardEnded(guard @ GuardEnd { how: GuardHow::Lost, history: None, elsewhere: None, .. }),
+            IterationEvent::GuardEnded(guard @ GuardEnd { how: GuardEndKind::Lost, history: None, elsewhere: None, .. }),
         ) => Phase::Guard { work, green, lost: Some(guard), stop: None },
-        (Phase::Guard { work, green: None, lost, stop }, Event::GuardEnded(guard)) => {
-            after_guard(policy, work, guard.after(lost), stop)
+        (Phase::Guard { work, green: None, lost, stop }, IterationEvent::GuardEnded(guard)) => {
+            phase_after_guard(policy, work, guard.with_earlier_run(lost), stop)
         }
-        (Phase::Guard { work, green, lost, stop }, Event::GuardEnded(guard)) => {
+        (Phase::Guard { work, green, lost, stop }, IterationEvent::GuardEnded(guard)) => {
             let guard = GuardEnd { with_accepted: true, ..guard };
-            after_guard(policy, work, guard.after(lost).after(green.map(|green| *green)), stop)
+            phase_after_guard(policy, work, guard.with_earlier_run(lost).with_earlier_run(green.map(|green| *green)), stop)
         }
-        (Phase::Guard { work, green, lost, stop }, Event::Stop(cause)) => {
-            Phase::Guard { work, green, lost, stop: asked(stop, cause) }
+        (Phase::Guard { work, green, lost, stop }, IterationEvent::Stop(cause)) => {
+            Phase::Guard { work, green, lost, stop: first_stop(stop, cause) }
         }
 
         // The reviewer is asked after a green guard only, and again where it gives no valid answer.
-        (Phase::Review { work, guard, failed, stop }, Event::ReviewEnded(review)) => {
-            review::after(policy, Reviewed { work, guard, review: review.after(failed.map(|failed| *failed)) }, stop)
+        (Phase::Review { work, guard, failed, stop }, IterationEvent::ReviewEnded(review)) => {
+            review::phase_after_review(policy, ReviewedWork { work, guard, review: review.with_earlier_reviews(failed.map(|failed| *failed)) }, stop)
         }
-        (Phase::Review { work, guard, failed, stop }, Event::Stop(cause)) => {
-            Phase::Review { work, guard, failed, stop: asked(stop, cause) }
+        (Phase::Review { work, guard, failed, stop }, IterationEvent::Stop(cause)) => {
+            Phase::Review { work, guard, failed, stop: first_stop(stop, cause) }
         }
 
         // Settling is not stopped: it is short, and it is what keeps the work. What is over stays over.
-        (Phase::Settle { outcome }, Event::Settled { commit }) => {
-            over(Over::Settled { verdict: outcome.verdict, commit })
+        (Phase::Settle { outcome }, IterationEvent::Settled { commit }) => {
+            end_phase(IterationEnd::Settled { verdict: outcome.verdict, commit })
         }
-        (phase @ (Phase::Settle { .. } | Phase::Over { .. }), Event::Stop(_)) => phase,
+        (phase @ (Phase::Settle { .. } | Phase::Over { .. }), IterationEvent::Stop(_)) => phase,
 
         // An effect that was not done is done again; all of them are idempotent.
         (
@@ -359,7 +359,7 @@ pub fn decide(policy: &Policy, phase: Phase, event: Event) -> Result<Phase, Ille
             | Phase::Review { .. }
             | Phase::Settle { .. }
             | Phase::Over { .. }),
-            Event::Restarted,
+            IterationEvent::Restarted,
         ) => phase,
         (
             phase @ (Phase::Open
@@ -369,75 +369,75 @@ pub fn decide(policy: &Policy, phase: Phase, event: Event) -> Result<Phase, Ille
             | Phase::Guard { .. }
             | Phase::Review { .. }
             | Phase::Settle { .. }),
-            Event::Obstructed(_),
+            IterationEvent::Obstructed(_),
         ) => phase,
 
-        (phase, event) => return Err(IllegalEvent { phase: phase.name(), event: event.name() }),
+        (phase, event) => return Err(IllegalIterationEvent { phase: phase.name(), event: event.name() }),
     };
     Ok(next)
 }
 
-fn over(end: Over) -> Phase {
+fn end_phase(end: IterationEnd) -> Phase {
     Phase::Over { end }
 }
 
-fn settle(work: Worked, guard: Option<GuardEnd>, verdict: Verdict) -> Phase {
-    Phase::Settle { outcome: Box::new(Outcome { work, guard, review: None, verdict }) }
+fn settle_phase(work: WorkResult, guard: Option<GuardEnd>, verdict: Verdict) -> Phase {
+    Phase::Settle { outcome: Box::new(IterationOutcome { work, guard, review: None, verdict }) }
 }
 
 /// Remembers the first stop that a person asked for.
-fn asked(stop: Option<StopCause>, cause: StopCause) -> Option<StopCause> {
+fn first_stop(stop: Option<StopCause>, cause: StopCause) -> Option<StopCause> {
     match cause {
         StopCause::Pause | StopCause::Cancel => stop.or(Some(cause)),
         StopCause::Shutdown | StopCause::Death | StopCause::Elsewhere => stop,
     }
 }
 
-fn after_inspect(policy: &Policy, left: (Task, SessionEnd, Finding), stop: Option<StopCause>) -> Phase {
+fn phase_after_inspect(policy: &Policy, left: (SessionTask, SessionEnd, SessionFinding), stop: Option<StopCause>) -> Phase {
     let (task, end, finding) = left;
-    let judgement = judge(Case { policy, task: &task, stop, session: &end, finding: &finding });
-    let work = Worked { task, by: By::Session { end, finding } };
+    let judgement = judge(JudgeInput { policy, task: &task, stop, session: &end, finding: &finding });
+    let work = WorkResult { task, by: WorkSource::Session { end, finding } };
     match judgement {
-        Judgement::Claimed => Phase::Guard { work, green: None, lost: None, stop: None },
-        Judgement::Final(verdict) => settle(work, None, verdict),
+        SessionJudgement::Claimed => Phase::Guard { work, green: None, lost: None, stop: None },
+        SessionJudgement::Final(verdict) => settle_phase(work, None, verdict),
     }
 }
 
-fn after_guard(policy: &Policy, work: Worked, guard: GuardEnd, stop: Option<StopCause>) -> Phase {
+fn phase_after_guard(policy: &Policy, work: WorkResult, guard: GuardEnd, stop: Option<StopCause>) -> Phase {
     let verdict = match (&guard.how, stop) {
         (_, Some(by)) => Some(Verdict::Interrupted { by }),
         _ if guard.elsewhere.is_some() => Some(Verdict::Interrupted { by: StopCause::Elsewhere }),
-        (GuardHow::TimedOut, None) => Some(timeout(policy, PhaseName::Guard)),
-        (GuardHow::Missing { what }, None) => Some(Verdict::Misconfigured { what: what.clone() }),
-        (GuardHow::Cut, None) => Some(Verdict::Interrupted { by: StopCause::Death }),
-        (GuardHow::Lost, None) => rewritten(&work.task, &guard).or(Some(guard_lost())),
-        (GuardHow::Exited(_) | GuardHow::Signaled(_), None) => rewritten(&work.task, &guard).or(red(&guard)),
+        (GuardEndKind::TimedOut, None) => Some(timeout_verdict(policy, PhaseName::Guard)),
+        (GuardEndKind::Missing { what }, None) => Some(Verdict::Misconfigured { what: what.clone() }),
+        (GuardEndKind::Cut, None) => Some(Verdict::Interrupted { by: StopCause::Death }),
+        (GuardEndKind::Lost, None) => history_verdict(&work.task, &guard).or(Some(lost_guard_verdict())),
+        (GuardEndKind::Exited(_) | GuardEndKind::Signaled(_), None) => history_verdict(&work.task, &guard).or(red_guard_verdict(&guard)),
     };
-    match (verdict, review::by(policy, &work)) {
-        (Some(verdict), _) => settle(work, Some(guard), verdict),
-        (None, _) if guard.needs_accepted(policy) => {
+    match (verdict, review::reviewer_for(policy, &work)) {
+        (Some(verdict), _) => settle_phase(work, Some(guard), verdict),
+        (None, _) if guard.needs_accepted_run(policy) => {
             Phase::Guard { work, green: Some(Box::new(guard)), lost: None, stop: None }
         }
-        (None, ReviewBy::Off) => settle(work, Some(guard), Verdict::Accepted),
-        (None, ReviewBy::Human) => settle(work, Some(guard), Verdict::Pending),
-        (None, ReviewBy::Agent) => Phase::Review { work, guard, failed: None, stop: None },
+        (None, ReviewPolicy::Off) => settle_phase(work, Some(guard), Verdict::Accepted),
+        (None, ReviewPolicy::Human) => settle_phase(work, Some(guard), Verdict::Pending),
+        (None, ReviewPolicy::Agent) => Phase::Review { work, guard, failed: None, stop: None },
     }
 }
 
-fn rewritten(task: &Task, guard: &GuardEnd) -> Option<Verdict> {
-    guard.history.as_ref().map(|seen| Verdict::Broken(Breach::of_guard(&task.node, seen)))
+fn history_verdict(task: &SessionTask, guard: &GuardEnd) -> Option<Verdict> {
+    guard.history.as_ref().map(|seen| Verdict::Broken(RuleBreach::for_guard(&task.node, seen)))
 }
 
-fn red(guard: &GuardEnd) -> Option<Verdict> {
+fn red_guard_verdict(guard: &GuardEnd) -> Option<Verdict> {
     (guard.outcome() != GuardOutcome::Pass).then_some(Verdict::RedGuard)
 }
 
 /// Nobody knows what the guard would have said: no attempt is charged, and it ends the run if it goes on.
-fn guard_lost() -> Verdict {
+fn lost_guard_verdict() -> Verdict {
     Verdict::Fault { kind: FaultKind::Guard, what: "the guard's supervisor was killed twice".to_owned() }
 }
 
-impl Finding {
+impl SessionFinding {
     /// Returns whether the tree that was left can be taken.
     pub fn is_legal(&self) -> bool {
         self.history.is_none() && self.elsewhere.is_none() && matches!(self.tree, TreeFinding::Legal { .. })

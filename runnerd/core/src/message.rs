@@ -15,19 +15,19 @@ mod value;
 
 use protocol::words::{GuardOutcome, VerdictName};
 
-pub use claim::{claims, has_subject};
-pub use headline::headline;
-pub use list::{NameList, NotAList};
-pub use receipt::{Receipt, Subject};
+pub use claim::{claims_receipt, has_runner_subject};
+pub use headline::compose_headline;
+pub use list::{NameList, InvalidNameList};
+pub use receipt::{Receipt, ReceiptSubject};
 pub use rules::RulesError;
 pub use summary::first_line;
-pub(crate) use summary::safe as safe_summary;
+pub(crate) use summary::sanitize_summary as safe_summary;
 pub use value::{
-    AgentStamp, Attempts, GuardRun, Malformed, ProcessEnd, ReviewRun, RunnerVersion, UsageLine, VerdictLine,
-    WordSignature,
+    AgentStamp, AttemptCount, GuardRun, MalformedValue, ProcessEnd, ReviewRun, RunnerVersion, UsageLine, VerdictLine,
+    ReviewSignature,
 };
 
-use self::trailers::Trailers;
+use self::trailers::TrailerReader;
 use crate::driver::Driver;
 
 /// What the subjects of all commits of the runner begin with.
@@ -83,20 +83,20 @@ pub enum RunnerCommit {
     /// The end of an iteration.
     Iteration(Box<Receipt>),
     /// The beginning of a run.
-    Start(Milestone),
+    Start(MarkerCommit),
     /// The result of the guard on the base.
-    Baseline(Milestone, GuardOutcome),
+    Baseline(MarkerCommit, GuardOutcome),
     /// Counters reset or an allowance raised, at the request of a person.
-    Resume(Milestone),
+    Resume(MarkerCommit),
     /// A driver goes on with the run from here.
-    Claim(Milestone),
+    Claim(MarkerCommit),
     /// A driver has ended, and anybody may go on.
-    Release(Milestone),
+    Release(MarkerCommit),
 }
 
 /// What the commits of a run between its iterations have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Milestone {
+pub struct MarkerCommit {
     /// Id of the run.
     pub run: String,
     /// What there is to say; may be empty.
@@ -158,7 +158,7 @@ impl RunnerCommit {
     }
 
     /// Returns the receipt of an iteration whose leaf passed.
-    pub fn accepted(&self) -> Option<&Receipt> {
+    pub fn accepted_receipt(&self) -> Option<&Receipt> {
         match self {
             Self::Iteration(receipt) if receipt.verdict.name == VerdictName::Accepted => Some(receipt),
             Self::Iteration(_)
@@ -177,79 +177,79 @@ impl RunnerCommit {
     }
 
     /// Tells whether it says who drives from there on, or that nobody does.
-    pub fn tells_who_drives(&self) -> bool {
+    pub fn names_driver(&self) -> bool {
         matches!(self, Self::Claim(_) | Self::Release(_) | Self::Start(_))
     }
 
     /// Reads a message that [`RunnerCommit::compose`] has written; a newline at its end may be missing.
     pub fn parse(message: &str) -> Result<Self, MessageError> {
-        let parts = &Parts::of(message);
+        let parts = &MessageParts::split_message(message);
         rules::check(parts.trailers)?;
-        let mut trailers = Trailers::parse(parts.trailers)?;
-        let kind: String = trailers.optional(KIND)?.ok_or(MessageError::NotRunner)?;
+        let mut trailers = TrailerReader::parse(parts.trailers)?;
+        let kind: String = trailers.take_optional(KIND)?.ok_or(MessageError::NotRunner)?;
         let commit = match kind.as_str() {
-            "iteration" => Self::Iteration(Box::new(Receipt::read(parts, &mut trailers)?)),
-            "start" => Self::Start(Milestone::read_start(parts, &mut trailers)?),
-            "resume" => Self::Resume(Milestone::read(parts, &mut trailers, parts.run_between("resume run ", ""))?),
-            "claim" => Self::Claim(Milestone::read_driven(parts, &mut trailers, "claim run ")?),
-            "release" => Self::Release(Milestone::read_driven(parts, &mut trailers, "release run ")?),
+            "iteration" => Self::Iteration(Box::new(Receipt::parse_trailers(parts, &mut trailers)?)),
+            "start" => Self::Start(MarkerCommit::parse_start(parts, &mut trailers)?),
+            "resume" => Self::Resume(MarkerCommit::parse_trailers(parts, &mut trailers, parts.run_in_subject("resume run ", ""))?),
+            "claim" => Self::Claim(MarkerCommit::parse_driver_marker(parts, &mut trailers, "claim run ")?),
+            "release" => Self::Release(MarkerCommit::parse_driver_marker(parts, &mut trailers, "release run ")?),
             "baseline" => {
-                let (run, guard) = parts.baseline().ok_or_else(|| parts.bad_subject())?;
-                Self::Baseline(Milestone::read(parts, &mut trailers, Some(run))?, guard)
+                let (run, guard) = parts.parse_baseline().ok_or_else(|| parts.subject_error())?;
+                Self::Baseline(MarkerCommit::parse_trailers(parts, &mut trailers, Some(run))?, guard)
             }
             _ => return Err(MessageError::Value { name: KIND, reason: format!("unknown kind `{kind}`") }),
         };
         trailers.finish()?;
-        same_form(message, &commit.compose())?;
+        check_form(message, &commit.compose())?;
         Ok(commit)
     }
 }
 
-impl Milestone {
+impl MarkerCommit {
     fn compose(&self, kind: &str, subject: &str) -> String {
         let mut trailers = vec![(KIND, kind.to_owned()), (VERSION, self.version.to_string())];
         trailers.extend(self.from.clone().map(|from| (FROM, from)));
         trailers.extend(self.guard_run.as_ref().map(|run| (GUARD, run.to_string())));
         trailers.extend((!self.reverted.is_empty()).then(|| (REVERTED, self.reverted.to_string())));
         trailers.extend(self.driver.as_ref().map(|driver| (DRIVER, driver.to_string())));
-        assemble(subject, &self.summary, &trailers)
+        join_message(subject, &self.summary, &trailers)
     }
 
-    fn read(parts: &Parts<'_>, trailers: &mut Trailers<'_>, run: Option<&str>) -> Result<Self, MessageError> {
+    fn parse_trailers(parts: &MessageParts<'_>, trailers: &mut TrailerReader<'_>, run: Option<&str>) -> Result<Self, MessageError> {
         Ok(Self {
-            run: run.ok_or_else(|| parts.bad_subject())?.to_owned(),
+            run: run.ok_or_else(|| parts.subject_error())?.to_owned(),
             summary: parts.summary.to_owned(),
-            version: trailers.required(VERSION)?,
-            from: trailers.object_id(FROM)?,
-            guard_run: trailers.optional(GUARD)?,
-            reverted: trailers.optional(REVERTED)?.unwrap_or_default(),
+            version: trailers.take_required(VERSION)?,
+            from: trailers.take_object_id(FROM)?,
+            guard_run: trailers.take_optional(GUARD)?,
+            reverted: trailers.take_optional(REVERTED)?.unwrap_or_default(),
             driver: None,
         })
     }
 
-    fn read_start(parts: &Parts<'_>, trailers: &mut Trailers<'_>) -> Result<Self, MessageError> {
-        let driver = trailers.optional(DRIVER)?;
-        Ok(Self { driver, ..Self::read(parts, trailers, parts.run_between("start run ", ""))? })
+    fn parse_start(parts: &MessageParts<'_>, trailers: &mut TrailerReader<'_>) -> Result<Self, MessageError> {
+        let driver = trailers.take_optional(DRIVER)?;
+        Ok(Self { driver, ..Self::parse_trailers(parts, trailers, parts.run_in_subject("start run ", ""))? })
     }
 
     /// Reads a commit that says who drives the run, and nothing but that.
-    fn read_driven(parts: &Parts<'_>, trailers: &mut Trailers<'_>, before: &str) -> Result<Self, MessageError> {
+    fn parse_driver_marker(parts: &MessageParts<'_>, trailers: &mut TrailerReader<'_>, before: &str) -> Result<Self, MessageError> {
         Ok(Self {
-            run: parts.run_between(before, "").ok_or_else(|| parts.bad_subject())?.to_owned(),
+            run: parts.run_in_subject(before, "").ok_or_else(|| parts.subject_error())?.to_owned(),
             summary: parts.summary.to_owned(),
-            version: trailers.required(VERSION)?,
+            version: trailers.take_required(VERSION)?,
             from: None,
             guard_run: None,
             reverted: NameList::default(),
-            driver: Some(trailers.required(DRIVER)?),
+            driver: Some(trailers.take_required(DRIVER)?),
         })
     }
 }
 
 /// Returns the message of a commit that `runnerctl` makes for a person: `Runner-Human: <command>` and no receipt.
 pub fn compose_human(run: &str, command: &str, summary: &str) -> String {
-    let command = summary::value(command, 100);
-    assemble(&format!("{command} run {run}"), summary, &[(HUMAN, command)])
+    let command = summary::trailer_value(command, 100);
+    join_message(&format!("{command} run {run}"), summary, &[(HUMAN, command)])
 }
 
 /// A commit that `runnerctl` makes for a person.
@@ -263,33 +263,33 @@ pub struct HumanCommit {
 
 impl HumanCommit {
     /// Reads a message as it is stored; none where git finds no `Runner-Human` in it.
-    pub fn read(message: &[u8]) -> Option<Result<Self, MessageError>> {
+    pub fn parse_bytes(message: &[u8]) -> Option<Result<Self, MessageError>> {
         let read = || Self::parse(str::from_utf8(message).map_err(|_| MessageError::Encoding)?);
-        claim::names(message, HUMAN).then(read)
+        claim::has_trailer(message, HUMAN).then(read)
     }
 
     /// Reads a message that [`compose_human`] has written; a newline at its end may be missing.
     fn parse(message: &str) -> Result<Self, MessageError> {
-        let parts = Parts::of(message);
-        let mut trailers = Trailers::parse(parts.trailers)?;
-        let command: String = trailers.required(HUMAN)?;
+        let parts = MessageParts::split_message(message);
+        let mut trailers = TrailerReader::parse(parts.trailers)?;
+        let command: String = trailers.take_required(HUMAN)?;
         trailers.finish()?;
-        let run = parts.run_between(&format!("{command} run "), "").ok_or_else(|| parts.bad_subject())?.to_owned();
-        same_form(message, &compose_human(&run, &command, parts.summary))?;
+        let run = parts.run_in_subject(&format!("{command} run "), "").ok_or_else(|| parts.subject_error())?.to_owned();
+        check_form(message, &compose_human(&run, &command, parts.summary))?;
         Ok(Self { run, command })
     }
 }
 
 /// The paragraphs of a message.
-struct Parts<'a> {
+struct MessageParts<'a> {
     subject: &'a str,
     summary: &'a str,
     /// The last paragraph, where it is not the subject.
     trailers: &'a str,
 }
 
-impl<'a> Parts<'a> {
-    fn of(message: &'a str) -> Self {
+impl<'a> MessageParts<'a> {
+    fn split_message(message: &'a str) -> Self {
         let message = message.trim_end_matches('\n');
         let (head, trailers) = message.rsplit_once("\n\n").unwrap_or((message, ""));
         let (subject, summary) = head.split_once('\n').unwrap_or((head, ""));
@@ -302,25 +302,25 @@ impl<'a> Parts<'a> {
     }
 
     /// What stands in the subject between the two.
-    fn run_between(&self, before: &str, after: &str) -> Option<&'a str> {
+    fn run_in_subject(&self, before: &str, after: &str) -> Option<&'a str> {
         self.scoped_subject()?.strip_prefix(before)?.strip_suffix(after)
     }
 
     /// Run and guard of a subject `baseline run <run> guard=<guard>`.
-    fn baseline(&self) -> Option<(&'a str, GuardOutcome)> {
+    fn parse_baseline(&self) -> Option<(&'a str, GuardOutcome)> {
         GuardOutcome::ALL
             .iter()
-            .find_map(|&guard| Some((self.run_between("baseline run ", &format!(" guard={guard}"))?, guard)))
+            .find_map(|&guard| Some((self.run_in_subject("baseline run ", &format!(" guard={guard}"))?, guard)))
     }
 
-    fn bad_subject(&self) -> MessageError {
+    fn subject_error(&self) -> MessageError {
         MessageError::Subject(self.subject.to_owned())
     }
 }
 
-fn assemble(subject: &str, summary: &str, trailers: &[(&str, String)]) -> String {
+fn join_message(subject: &str, summary: &str, trailers: &[(&str, String)]) -> String {
     let mut message = format!("{SCOPE}{subject}\n\n");
-    let summary = summary::safe(summary);
+    let summary = summary::sanitize_summary(summary);
     if !summary.is_empty() {
         message.push_str(&summary);
         message.push_str("\n\n");
@@ -330,7 +330,7 @@ fn assemble(subject: &str, summary: &str, trailers: &[(&str, String)]) -> String
 }
 
 /// Compares a message with the one that its own contents compose to.
-fn same_form(message: &str, composed: &str) -> Result<(), MessageError> {
+fn check_form(message: &str, composed: &str) -> Result<(), MessageError> {
     if message.trim_end_matches('\n') == composed.trim_end_matches('\n') {
         return Ok(());
     }

@@ -19,13 +19,13 @@ pub struct Policy {
     /// Equal answers in a row that end a run, at least 1.
     pub stall_after: u32,
     /// What a budget that ran out means.
-    pub on_timeout: OnTimeout,
+    pub on_timeout: TimeoutPolicy,
     /// Whether planners and workers are kept apart.
     pub roles: RolesMode,
     /// What follows where the guard's definition is not the accepted one.
-    pub on_change: OnChange,
+    pub on_change: ChangePolicy,
     /// Who reviews a finished node.
-    pub review: ReviewBy,
+    pub review: ReviewPolicy,
     /// Whether a person's review counts only with a signature.
     pub review_signed: bool,
     /// Ceiling of cost, in millionths of a US dollar.
@@ -35,12 +35,12 @@ pub struct Policy {
     /// Ceiling of time spent in iterations, in milliseconds.
     pub max_run_ms: Option<u64>,
     /// The kinds of agents that sessions are asked of.
-    pub kinds: Kinds,
+    pub kinds: AgentKinds,
 }
 
 /// The kinds of agents that sessions of each role are asked of: the one that is configured, then its fallbacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kinds {
+pub struct AgentKinds {
     /// For sessions that work.
     pub work: Vec<String>,
     /// For sessions that plan.
@@ -49,9 +49,9 @@ pub struct Kinds {
     pub review: Vec<String>,
 }
 
-impl Kinds {
+impl AgentKinds {
     /// Returns those for a role, best first.
-    pub fn of(&self, role: Role) -> &[String] {
+    pub fn for_role(&self, role: Role) -> &[String] {
         match role {
             Role::Worker | Role::Repair => &self.work,
             Role::Planner => &self.plan,
@@ -64,7 +64,7 @@ impl Kinds {
 /// What a budget that ran out means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnTimeout {
+pub enum TimeoutPolicy {
     /// The run ends as timed out.
     Stop,
     /// A session counts as a fault, a guard as red.
@@ -84,7 +84,7 @@ pub enum RolesMode {
 /// What follows where the guard's definition is not the one that a person has accepted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnChange {
+pub enum ChangePolicy {
     /// The guard is run with both, and both must be green.
     #[default]
     Both,
@@ -97,7 +97,7 @@ pub enum OnChange {
 /// Who reviews a finished node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReviewBy {
+pub enum ReviewPolicy {
     /// Nobody.
     Off,
     /// A reviewer's session.
@@ -115,15 +115,15 @@ impl Default for Policy {
             max_attempts_default: 3,
             max_consecutive_faults: 3,
             stall_after: 5,
-            on_timeout: OnTimeout::Stop,
+            on_timeout: TimeoutPolicy::Stop,
             roles: RolesMode::Auto,
-            on_change: OnChange::Both,
-            review: ReviewBy::Off,
+            on_change: ChangePolicy::Both,
+            review: ReviewPolicy::Off,
             review_signed: false,
             max_cost_micro_usd: None,
             max_tokens: None,
             max_run_ms: None,
-            kinds: Kinds::default(),
+            kinds: AgentKinds::default(),
         }
     }
 }

@@ -16,12 +16,12 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
 use protocol::words::Role;
 
-use crate::clip::Cut;
-pub use crate::notes::Note;
+use crate::clip::ClipOptions;
+pub use crate::notes::PersonNote;
 pub use crate::template::{TemplateFault, check_override, templates_digest};
 use crate::tree;
 pub use context::{ContextFiles, context_files};
-use section::{Section, fit, join};
+use section::{PromptSection, fit_sections, join_rendered};
 
 /// Number of the prompt format that [`build`] writes.
 pub const PROMPT_FORMAT: u32 = 1;
@@ -51,7 +51,7 @@ pub struct PromptInput<'a> {
     /// What is remembered of earlier sessions.
     pub feedback: &'a Feedback,
     /// A person's notes that no session has answered to, oldest first.
-    pub notes: &'a [Note],
+    pub notes: &'a [PersonNote],
     /// What is to be said of the guard's definition.
     pub guard_notice: Option<&'a str>,
     /// The guard's command.
@@ -59,20 +59,20 @@ pub struct PromptInput<'a> {
     /// The text of `progress.md`.
     pub progress: &'a str,
     /// The files that agents append to.
-    pub memory: Memory<'a>,
+    pub memory: MemoryFiles<'a>,
     /// The text of `nodes/<id>/context.md`.
     pub node_context: Option<&'a str>,
     /// The text of `.runner/prompts/<role>.md`, by role.
     pub overrides: &'a BTreeMap<Role, String>,
     /// What is under review; for the reviewer only.
-    pub review: Option<Review<'a>>,
+    pub review: Option<ReviewMaterial<'a>>,
     /// The most bytes of the prompt; 32 KiB or more is always enough for what is never cut.
     pub budget_bytes: usize,
 }
 
 /// The files that agents append to.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Memory<'a> {
+pub struct MemoryFiles<'a> {
     /// `guardrails.md`.
     pub guardrails: &'a str,
     /// `assumptions.md`.
@@ -83,7 +83,7 @@ pub struct Memory<'a> {
 
 /// What a reviewer looks at.
 #[derive(Debug, Clone, Copy)]
-pub struct Review<'a> {
+pub struct ReviewMaterial<'a> {
     /// The commit at which the session under review began, in hexadecimal.
     pub from: &'a str,
     /// The criteria of the configuration; may be empty.
@@ -115,42 +115,42 @@ pub struct SectionSize {
 }
 
 /// Builds the prompt.
-pub fn build(input: &PromptInput<'_>) -> Prompt {
-    let (sections, notes) = if input.role == Role::Reviewer { reviewers(input) } else { workers(input) };
-    let (text, sizes) = join(&fit(&sections, input.budget_bytes));
-    let text = Cut { limit: input.budget_bytes, head_eighths: 5, before: 0, hint: "" }.apply(&text).text;
+pub fn build_prompt(input: &PromptInput<'_>) -> Prompt {
+    let (sections, notes) = if input.role == Role::Reviewer { review_sections(input) } else { work_sections(input) };
+    let (text, sizes) = join_rendered(&fit_sections(&sections, input.budget_bytes));
+    let text = ClipOptions { limit: input.budget_bytes, head_eighths: 5, omitted_bytes: 0, hint: "" }.apply(&text).text;
     Prompt { text, sections: sizes, notes }
 }
 
 /// The sections of a session that works, plans or repairs, and the notes among them.
-fn workers<'a>(input: &PromptInput<'a>) -> (Vec<Section<'a>>, Vec<String>) {
-    let (role, node, answer) = (fixed::role(input), fixed::node(input), fixed::answer(input));
-    let room = room_beside([&role, &node, &answer]);
-    let checks = fixed::checks(input, LIST_LIMIT.min(room / 2));
-    let left = room - checks.as_ref().map_or(0, |checks| checks.words.len());
-    let (notes, shown) = fixed::notes(input, LIST_LIMIT.min(left));
-    let sections = [Some(role), Some(node), foreign::goal(input), checks, notes, foreign::history(input)].into_iter();
-    let sections = sections.chain(foreign::failure(input)).chain([foreign::progress(input), foreign::outline(input)]);
-    let sections = sections.chain(foreign::memory(input)).chain([Some(answer)]);
+fn work_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<String>) {
+    let (role, node, answer) = (fixed::role_section(input), fixed::node_section(input), fixed::answer_section(input));
+    let room = remaining_room([&role, &node, &answer]);
+    let checks = fixed::checks_section(input, LIST_LIMIT.min(room / 2));
+    let left = room - checks.as_ref().map_or(0, |checks| checks.intro.len());
+    let (notes, shown) = fixed::notes_section(input, LIST_LIMIT.min(left));
+    let sections = [Some(role), Some(node), foreign::goal_section(input), checks, notes, foreign::history_section(input)].into_iter();
+    let sections = sections.chain(foreign::failure_sections(input)).chain([foreign::progress_section(input), foreign::outline_section(input)]);
+    let sections = sections.chain(foreign::memory_sections(input)).chain([Some(answer)]);
     (sections.flatten().collect(), shown)
 }
 
 /// The sections of a session that reviews.
-fn reviewers<'a>(input: &PromptInput<'a>) -> (Vec<Section<'a>>, Vec<String>) {
-    let (role, node, answer) = (fixed::role(input), fixed::node(input), fixed::answer(input));
-    let room = room_beside([&role, &node, &answer]);
-    let checks = fixed::checks(input, LIST_LIMIT.min(room / 2));
-    let left = room - checks.as_ref().map_or(0, |checks| checks.words.len());
-    let criteria = fixed::criteria(input, LIST_LIMIT.min(left));
-    let diff = foreign::diff(input);
-    let sections = [Some(role), Some(node), foreign::goal(input), checks, criteria, Some(diff), Some(answer)];
+fn review_sections<'a>(input: &PromptInput<'a>) -> (Vec<PromptSection<'a>>, Vec<String>) {
+    let (role, node, answer) = (fixed::role_section(input), fixed::node_section(input), fixed::answer_section(input));
+    let room = remaining_room([&role, &node, &answer]);
+    let checks = fixed::checks_section(input, LIST_LIMIT.min(room / 2));
+    let left = room - checks.as_ref().map_or(0, |checks| checks.intro.len());
+    let criteria = fixed::criteria_section(input, LIST_LIMIT.min(left));
+    let diff = foreign::diff_section(input);
+    let sections = [Some(role), Some(node), foreign::goal_section(input), checks, criteria, Some(diff), Some(answer)];
     (sections.into_iter().flatten().collect(), Vec::new())
 }
 
 /// What the sections leave to the others that are never cut.
-fn room_beside(sections: [&Section<'_>; 3]) -> usize {
+fn remaining_room(sections: [&PromptSection<'_>; 3]) -> usize {
     const JOINTS: usize = 16;
-    UNCUT_LIMIT.saturating_sub(sections.iter().map(|section| section.words.len()).sum::<usize>() + JOINTS)
+    UNCUT_LIMIT.saturating_sub(sections.iter().map(|section| section.intro.len()).sum::<usize>() + JOINTS)
 }
 
 /// The selected node and its ancestors, root first; the root alone where there is no such node.
@@ -164,7 +164,7 @@ fn lineage<'a>(input: &PromptInput<'a>) -> Vec<&'a Node> {
 }
 
 /// The selected node, or the root.
-fn selected<'a>(input: &PromptInput<'a>) -> &'a Node {
+fn selected_node<'a>(input: &PromptInput<'a>) -> &'a Node {
     tree::find(input.tree, input.node).unwrap_or(&input.tree.root)
 }
 

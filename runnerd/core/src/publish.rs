@@ -7,16 +7,16 @@ mod anew;
 
 use protocol::view::StopReason;
 
-pub use self::anew::{Anew, Left, Lost, Start, anew, gone};
+pub use self::anew::{WorkspaceSource, WorkspaceRemains, WorkspaceLoss, StartBase, choose_source, missing_workspace};
 
 use crate::shell::quoted;
 
 /// Digits of a commit's id that people are told.
-const SHORT: usize = 12;
+const SHORT_ID_LEN: usize = 12;
 
 /// How a reference of the source stands to the tip of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum RefRelation {
     /// There is no such reference.
     Missing,
     /// It names a commit that the tip has come from.
@@ -29,7 +29,7 @@ pub enum Standing {
 
 /// Whether the source has all that the tip is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whole {
+pub enum ObjectCompleteness {
     /// Nobody has looked since something was sent.
     Unknown,
     /// It has.
@@ -43,17 +43,17 @@ pub enum Whole {
 /// What was read of workspace and source.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct PublishInput {
     /// The reference that keeps the run's objects in the source.
-    pub at: Standing,
+    pub keep_ref: RefRelation,
     /// The run's branch in the source.
-    pub branch: Standing,
+    pub branch: RefRelation,
     /// Whether what is kept of the run beside its branch is kept in the source too.
     pub has_extras: bool,
     /// Whether what is new was sent since it was looked for the first time.
     pub is_sent: bool,
     /// Whether the source has all objects.
-    pub whole: Whole,
+    pub objects: ObjectCompleteness,
     /// Whether the branch was published before.
     pub was_published: bool,
     /// Whether a branch of another name leaves no room for this one.
@@ -64,17 +64,17 @@ pub struct Seen {
     pub is_reserved_for_another: bool,
 }
 
-impl Seen {
+impl PublishInput {
     /// Returns what is known of the source once objects were sent: all is there where each of them was seen to be, and they
     /// were sent upon a branch that was looked at when it was moved.
-    pub fn when_sent(&self, is_each_seen: bool, is_upon_branch: bool) -> Whole {
-        if is_each_seen && is_upon_branch && self.branch == Standing::Behind { Whole::Yes } else { Whole::Unknown }
+    pub fn objects_after_send(&self, is_each_seen: bool, is_upon_branch: bool) -> ObjectCompleteness {
+        if is_each_seen && is_upon_branch && self.branch == RefRelation::Behind { ObjectCompleteness::Yes } else { ObjectCompleteness::Unknown }
     }
 }
 
 /// What is done next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum PublishStep {
     /// Nothing: the run has no commit yet.
     NotBegun,
     /// Nothing: the source has what the workspace has.
@@ -84,24 +84,24 @@ pub enum Step {
     /// Send everything, as something was taken away in between.
     SendAll,
     /// Look whether all is there.
-    Check,
+    CheckObjects,
     /// Keep what was sent by references, and look again: somebody may have collected it just before.
-    Keep,
+    KeepRefs,
     /// Move the branch.
-    Move,
+    MoveBranch,
     /// Nothing for now: the branch is in use, and is moved later.
     Skip,
     /// Nothing: a person has to look first.
-    Hold(Hold),
+    Hold(PublishHold),
 }
 
 /// Why a person has to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub enum PublishHold {
     /// The branch has a commit that the run did not make.
     ForeignBranch,
     /// The reference that keeps the objects has one.
-    ForeignKeeper,
+    ForeignKeepRef,
     /// The branch is gone.
     BranchGone,
     /// Another branch leaves no room for the run's.
@@ -113,33 +113,33 @@ pub enum Hold {
 }
 
 /// Decides what is done next; nothing was seen of a run without a commit.
-pub fn next(seen: Option<&Seen>) -> Step {
-    let Some(seen) = seen else { return Step::NotBegun };
+pub fn next_step(seen: Option<&PublishInput>) -> PublishStep {
+    let Some(seen) = seen else { return PublishStep::NotBegun };
     match seen {
         // What the run did not make is never written over, and nothing is sent before a person has looked.
-        Seen { branch: Standing::Foreign, .. } => Step::Hold(Hold::ForeignBranch),
-        Seen { at: Standing::Foreign, .. } => Step::Hold(Hold::ForeignKeeper),
-        Seen { is_reserved_for_another: true, .. } => Step::Hold(Hold::ReservedForAnother),
-        Seen { branch: Standing::Missing, was_published: true, .. } => Step::Hold(Hold::BranchGone),
-        Seen { branch: Standing::Missing, is_in_the_way: true, .. } => Step::Hold(Hold::InTheWay),
+        PublishInput { branch: RefRelation::Foreign, .. } => PublishStep::Hold(PublishHold::ForeignBranch),
+        PublishInput { keep_ref: RefRelation::Foreign, .. } => PublishStep::Hold(PublishHold::ForeignKeepRef),
+        PublishInput { is_reserved_for_another: true, .. } => PublishStep::Hold(PublishHold::ReservedForAnother),
+        PublishInput { branch: RefRelation::Missing, was_published: true, .. } => PublishStep::Hold(PublishHold::BranchGone),
+        PublishInput { branch: RefRelation::Missing, is_in_the_way: true, .. } => PublishStep::Hold(PublishHold::InTheWay),
 
         // Objects come before what names them, and are all there before it does: nothing names what is in part.
-        Seen { at: Standing::Missing | Standing::Behind, is_sent: false, .. }
-        | Seen { has_extras: false, is_sent: false, .. } => Step::Send,
-        Seen { whole: Whole::Lacking, .. } => Step::SendAll,
-        Seen { whole: Whole::LackingAll, .. } => Step::Hold(Hold::Incomplete),
-        Seen { whole: Whole::Unknown, .. } => Step::Check,
-        Seen { at: Standing::Missing | Standing::Behind, .. } | Seen { has_extras: false, .. } => Step::Keep,
+        PublishInput { keep_ref: RefRelation::Missing | RefRelation::Behind, is_sent: false, .. }
+        | PublishInput { has_extras: false, is_sent: false, .. } => PublishStep::Send,
+        PublishInput { objects: ObjectCompleteness::Lacking, .. } => PublishStep::SendAll,
+        PublishInput { objects: ObjectCompleteness::LackingAll, .. } => PublishStep::Hold(PublishHold::Incomplete),
+        PublishInput { objects: ObjectCompleteness::Unknown, .. } => PublishStep::CheckObjects,
+        PublishInput { keep_ref: RefRelation::Missing | RefRelation::Behind, .. } | PublishInput { has_extras: false, .. } => PublishStep::KeepRefs,
 
-        Seen { branch: Standing::Same, .. } => Step::UpToDate,
-        Seen { is_in_use: true, .. } => Step::Skip,
-        Seen { branch: Standing::Missing | Standing::Behind, .. } => Step::Move,
+        PublishInput { branch: RefRelation::Same, .. } => PublishStep::UpToDate,
+        PublishInput { is_in_use: true, .. } => PublishStep::Skip,
+        PublishInput { branch: RefRelation::Missing | RefRelation::Behind, .. } => PublishStep::MoveBranch,
     }
 }
 
 /// What a person is told of a hold.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
+pub struct HoldContext<'a> {
     /// Id of the run.
     pub run: &'a str,
     /// The source, as git is pointed to it.
@@ -152,13 +152,13 @@ pub struct Told<'a> {
     pub kept: Option<&'a str>,
 }
 
-impl Hold {
+impl PublishHold {
     /// Returns why the run is held, and what can be typed to go on: nothing of it loses a commit.
-    pub fn reason(self, told: &Told<'_>) -> StopReason {
-        let Told { run, source, workspace, found, kept } = *told;
+    pub fn stop_reason(self, context: &HoldContext<'_>) -> StopReason {
+        let HoldContext { run, source, workspace, found, kept } = *context;
         let branch = format!("runner/{run}");
         let is_id = found.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let short = found.get(..SHORT).filter(|_| is_id).unwrap_or(found);
+        let short = found.get(..SHORT_ID_LEN).filter(|_| is_id).unwrap_or(found);
         let git = format!("git -C {}", quoted(source));
         let resume = format!("runnerctl resume {} --run {run}", quoted(source));
         let aside = format!("{run}-by-hand");
@@ -171,8 +171,8 @@ impl Hold {
                     format!("{git} branch -m {branch} {aside}{back} && {resume}"),
                 )
             }
-            Self::ForeignKeeper => {
-                let keeper = keeper(run);
+            Self::ForeignKeepRef => {
+                let keeper = keep_ref(run);
                 StopReason::new(
                     format!("{keeper} has {short}, which the run did not make"),
                     format!("{git} branch {aside} {keeper} && {git} update-ref -d {keeper} {found} && {resume}"),
@@ -184,10 +184,10 @@ impl Hold {
             }
             Self::InTheWay => StopReason::new(
                 format!("branch {found} of {source} leaves no room for {branch}"),
-                format!("{git} branch -m {} {} && {resume}", quoted(found), quoted(&renamed(found))),
+                format!("{git} branch -m {} {} && {resume}", quoted(found), quoted(&alternative_branch(found))),
             ),
             Self::ReservedForAnother => {
-                let reservation = reservation(run);
+                let reservation = reservation_ref(run);
                 StopReason::new(
                     format!("{run} is reserved for another run in {source}, and would be mixed up with it"),
                     format!("{git} update-ref -d {reservation} {found} && {resume}"),
@@ -202,33 +202,33 @@ impl Hold {
 }
 
 /// Returns the name of the reference that keeps a run's objects in its source.
-pub fn keeper(run: &str) -> String {
+pub fn keep_ref(run: &str) -> String {
     format!("refs/runner/at/{run}")
 }
 
 /// Returns the name of the reference that takes a run's id in its source.
-pub fn reservation(run: &str) -> String {
+pub fn reservation_ref(run: &str) -> String {
     format!("refs/runner/reserved/{run}")
 }
 
 /// Returns the name of the reference that keeps what the last guard was given. It is not published: the next commit has it.
-pub fn guarded(run: &str) -> String {
+pub fn guard_ref(run: &str) -> String {
     format!("refs/runner/guard/{run}")
 }
 
 /// Returns the folders of the references that keep what a run has beside its branch.
-pub fn extras(run: &str) -> [String; 4] {
+pub fn extra_ref_dirs(run: &str) -> [String; 4] {
     ["raw", "rescue", "moved", "review"].map(|kind| format!("refs/runner/{kind}/{run}"))
 }
 
 /// Returns another name for a branch that is in the way.
-fn renamed(branch: &str) -> String {
+fn alternative_branch(branch: &str) -> String {
     format!("{}-old", branch.replace('/', "-"))
 }
 
 /// How a branch is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum BranchUse {
     /// A work tree has it checked out, or comes back to it.
     InWorkTree,
     /// So does one whose folder is not there, and that is locked.
@@ -238,16 +238,16 @@ pub enum Use {
 }
 
 /// Returns why a branch is not moved for now, and what lets it move or says more.
-pub fn skipped(run: &str, how: Use, [source, work_tree]: [&str; 2]) -> StopReason {
+pub fn skip_reason(run: &str, how: BranchUse, [source, work_tree]: [&str; 2]) -> StopReason {
     let place = quoted(work_tree);
     match how {
-        Use::InWorkTree => {
+        BranchUse::InWorkTree => {
             StopReason::new(format!("runner/{run} is in use in {work_tree}"), format!("git -C {place} switch --detach"))
         }
-        Use::InLostWorkTree => StopReason::new(
+        BranchUse::InLostWorkTree => StopReason::new(
             format!("runner/{run} is in use in {work_tree}, which is not there"),
             format!("git -C {0} worktree unlock {place} && git -C {0} worktree prune", quoted(source)),
         ),
-        Use::GitAtWork => StopReason::new(format!("git is at work in {work_tree}"), format!("git -C {place} status")),
+        BranchUse::GitAtWork => StopReason::new(format!("git is at work in {work_tree}"), format!("git -C {place} status")),
     }
 }

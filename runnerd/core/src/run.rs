@@ -17,48 +17,48 @@ pub mod usage;
 pub mod wait;
 
 use jiff::Timestamp;
-use protocol::command::{Command, Ways};
+use protocol::command::{Command, NextSteps};
 use protocol::view::StopReason;
 
 pub use self::next::{
-    Next, Standing, ends_again, is_to_be_packed, next, on_resume, reason_after_change, resumed, role, role_reason,
+    NextStep, RunInputs, would_end_again, needs_packing, decide_next, state_on_resume, reason_after_change, reset_counters, session_role, role_reason,
 };
-pub use self::queue::{Turn, Wanted, current, free_id, put, turn};
-pub use self::record::{Asked, Beginning, End, Preparation, ResumeOrder, RunRecord, Settled, State, Uncommitted};
-pub use self::refusal::Refusal;
-pub use self::request::{Request, Situation, Start, Work, ask, begin, may_begin_again};
-use crate::obstacle::{Nature, Obstruction};
+pub use self::queue::{QueueTurn, QueueInput, current_run, free_id, put_record, choose_turn};
+pub use self::record::{StopRequest, StartSpec, RunEnd, RunPreparation, ResumeOrder, RunRecord, SettledIteration, RecordState, RunScratch};
+pub use self::refusal::RequestRefusal;
+pub use self::request::{RunRequest, RequestContext, StartRequest, RunActivity, handle_request, create_run, check_restart};
+use crate::obstacle::{Transience, Blocker};
 use crate::verdict::StopCause;
 
 /// What happens to a run that has its turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum RunEvent {
     /// It has its turn.
     Turn {
         /// For one iteration, which a person has asked for.
         step: bool,
     },
     /// Its start is committed.
-    Begun,
+    Started,
     /// It is known upon which commit it goes on.
-    TakenUp {
+    ResumeAnchored {
         /// The commit.
         from: String,
     },
     /// What it goes on with is committed.
     Resumed,
     /// Nothing is under way: what was asked takes effect.
-    Between,
+    BetweenIterations,
     /// Nothing was begun, and what is next.
-    Declined(Next),
+    Declined(NextStep),
     /// An iteration was settled, and what is next.
-    Followed(Next),
+    IterationSettled(NextStep),
     /// What no commit holds has changed.
-    Learned(Uncommitted),
+    ScratchChanged(RunScratch),
     /// It needs the attention of a person first.
     Hold(StopReason),
     /// Something is in the way that has ended the turn.
-    Obstructed(Obstruction),
+    Blocked(Blocker),
     /// The daemon was started anew, and has found the journal of an iteration.
     Restarted {
         /// Whether it leads to the iteration's end.
@@ -68,11 +68,11 @@ pub enum Event {
 
 /// What is to be done once the record is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
+pub enum RunAction {
     /// Tell that the run stands where it stands, though that may be where it stood.
-    Tell,
+    NotifyState,
     /// Let the others in the queue go first; done with the record.
-    GoLast,
+    MoveToBack,
     /// End what is under way.
     Stop(StopCause),
     /// Answer once one iteration is done.
@@ -80,32 +80,32 @@ pub enum Effect {
     /// Answer those who wait for an iteration.
     AnswerSteps,
     /// Look at the repository again, and ask once more.
-    LookAgain,
+    RecheckRepository,
     /// Try again after a pause.
-    WaitOut(Obstruction),
+    RetryLater(Blocker),
     /// Go through the journal when the run has its turn.
-    KeepJournal,
+    ReplayJournal,
     /// Remove the journal.
     RemoveJournal,
 }
 
 /// What a run comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct RunTransition {
     /// Its record.
     pub record: RunRecord,
     /// What is done beside it.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<RunAction>,
 }
 
-impl From<RunRecord> for Step {
+impl From<RunRecord> for RunTransition {
     fn from(record: RunRecord) -> Self {
         Self { record, effects: Vec::new() }
     }
 }
 
-impl Step {
-    fn with(self, effect: Effect) -> Self {
+impl RunTransition {
+    fn with_effect(self, effect: RunAction) -> Self {
         let mut effects = self.effects;
         effects.push(effect);
         Self { effects, ..self }
@@ -115,156 +115,156 @@ impl Step {
 /// An event that cannot happen to a run in its state: a bug, and the run is held.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event {event} is not possible for a run that is {state}")]
-pub struct IllegalEvent {
+pub struct IllegalRunEvent {
     /// The state.
     pub state: protocol::words::RunStatus,
     /// Name of the event.
     pub event: &'static str,
 }
 
-impl Event {
+impl RunEvent {
     /// Returns the event's name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Turn { .. } => "Turn",
-            Self::Begun => "Begun",
-            Self::TakenUp { .. } => "TakenUp",
+            Self::Started => "Begun",
+            Self::ResumeAnchored { .. } => "TakenUp",
             Self::Resumed => "Resumed",
-            Self::Between => "Between",
+            Self::BetweenIterations => "Between",
             Self::Declined(_) => "Declined",
-            Self::Followed(_) => "Followed",
-            Self::Learned(_) => "Learned",
+            Self::IterationSettled(_) => "Followed",
+            Self::ScratchChanged(_) => "Learned",
             Self::Hold(_) => "Hold",
-            Self::Obstructed(_) => "Obstructed",
+            Self::Blocked(_) => "Obstructed",
             Self::Restarted { .. } => "Restarted",
         }
     }
 }
 
 /// Returns what an event makes of a run.
-pub fn decide(run: &RunRecord, event: Event, now: Timestamp) -> Result<Step, IllegalEvent> {
+pub fn decide(run: &RunRecord, event: RunEvent, now: Timestamp) -> Result<RunTransition, IllegalRunEvent> {
     let run = run.clone();
     let step = match (run.state, event) {
         // What has its turn runs; who asks for a step does not want to wait for a service.
-        (State::Queued | State::Running | State::WaitsForService(_), Event::Turn { step: false }) => {
-            running(run).into()
+        (RecordState::Queued | RecordState::Running | RecordState::WaitsForService(_), RunEvent::Turn { step: false }) => {
+            set_running(run).into()
         }
-        (State::Over { end: End::Completed | End::Cancelled, .. }, event @ Event::Turn { .. }) => {
-            return Err(illegal(&run, &event));
+        (RecordState::Over { end: RunEnd::Completed | RunEnd::Cancelled, .. }, event @ RunEvent::Turn { .. }) => {
+            return Err(illegal_event(&run, &event));
         }
-        (_, Event::Turn { step: true }) => running(stepped(run, now)).into(),
+        (_, RunEvent::Turn { step: true }) => set_running(prepare_step(run, now)).into(),
 
         // Each step of a beginning is written down before the next.
-        (State::Running, Event::Begun) => RunRecord { beginning: None, ..run }.into(),
-        (State::Running, Event::TakenUp { from }) => {
+        (RecordState::Running, RunEvent::Started) => RunRecord { beginning: None, ..run }.into(),
+        (RecordState::Running, RunEvent::ResumeAnchored { from }) => {
             let resume = run.resume.map(|order| ResumeOrder { from: Some(from), ..order });
             RunRecord { resume, ..run }.into()
         }
-        (State::Running, Event::Resumed) => {
-            let resume = run.resume.as_ref().and_then(ResumeOrder::rest);
+        (RecordState::Running, RunEvent::Resumed) => {
+            let resume = run.resume.as_ref().and_then(ResumeOrder::remaining);
             RunRecord { resume, ..run }.into()
         }
 
         // A stop takes effect between two iterations, and goes before a wait, be it for a person.
-        (State::Running, Event::Between) => between(run, now).into(),
+        (RecordState::Running, RunEvent::BetweenIterations) => apply_stop_request(run, now).into(),
         (
-            State::Running,
-            Event::Declined(next @ (Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_) | Next::Hold(_)))
-            | Event::Followed(next @ (Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_) | Next::Hold(_))),
-        ) => match between(run.clone(), now) {
-            stopped if stopped.state != State::Running => stopped.into(),
-            _ => follow(run, next, now).into(),
+            RecordState::Running,
+            RunEvent::Declined(next @ (NextStep::Wait(..) | NextStep::WaitForPerson(_) | NextStep::Pause(_) | NextStep::Hold(_)))
+            | RunEvent::IterationSettled(next @ (NextStep::Wait(..) | NextStep::WaitForPerson(_) | NextStep::Pause(_) | NextStep::Hold(_))),
+        ) => match apply_stop_request(run.clone(), now) {
+            stopped if stopped.state != RecordState::Running => stopped.into(),
+            _ => apply_next_step(run, next, now).into(),
         },
-        (State::Running, Event::Declined(next) | Event::Followed(next)) => follow(run, next, now).into(),
-        (State::Running, Event::Learned(uncommitted)) => RunRecord { uncommitted, ..run }.into(),
+        (RecordState::Running, RunEvent::Declined(next) | RunEvent::IterationSettled(next)) => apply_next_step(run, next, now).into(),
+        (RecordState::Running, RunEvent::ScratchChanged(uncommitted)) => RunRecord { uncommitted, ..run }.into(),
         // Nobody has to look at what a person has cancelled.
-        (State::Running, Event::Hold(why)) => match run.asked {
-            Some(Asked::Cancel) => between(run, now).into(),
-            Some(Asked::Pause | Asked::Step) | None => hold(run, why).into(),
+        (RecordState::Running, RunEvent::Hold(why)) => match run.asked {
+            Some(StopRequest::Cancel) => apply_stop_request(run, now).into(),
+            Some(StopRequest::Pause | StopRequest::Step) | None => hold_run(run, why).into(),
         },
-        (State::Running, Event::Obstructed(obstruction)) => obstructed(run, obstruction, now),
+        (RecordState::Running, RunEvent::Blocked(obstruction)) => apply_blocker(run, obstruction, now),
 
         // A run that was being driven goes on; what followed from the iteration of another is written down.
-        (State::Running, Event::Restarted { .. }) => Step::from(run).with(Effect::KeepJournal),
-        (State::Over { .. }, Event::Restarted { .. }) | (_, Event::Restarted { is_over: true }) => {
-            Step::from(run).with(Effect::RemoveJournal)
+        (RecordState::Running, RunEvent::Restarted { .. }) => RunTransition::from(run).with_effect(RunAction::ReplayJournal),
+        (RecordState::Over { .. }, RunEvent::Restarted { .. }) | (_, RunEvent::Restarted { is_over: true }) => {
+            RunTransition::from(run).with_effect(RunAction::RemoveJournal)
         }
-        (_, Event::Restarted { is_over: false }) => Step::from(run).with(Effect::KeepJournal),
+        (_, RunEvent::Restarted { is_over: false }) => RunTransition::from(run).with_effect(RunAction::ReplayJournal),
 
-        (_, event) => return Err(illegal(&run, &event)),
+        (_, event) => return Err(illegal_event(&run, &event)),
     };
     Ok(step)
 }
 
-fn illegal(run: &RunRecord, event: &Event) -> IllegalEvent {
-    IllegalEvent { state: run.state.status(), event: event.name() }
+fn illegal_event(run: &RunRecord, event: &RunEvent) -> IllegalRunEvent {
+    IllegalRunEvent { state: run.state.status(), event: event.name() }
 }
 
-fn running(run: RunRecord) -> RunRecord {
-    RunRecord { state: State::Running, reason: None, ..run }
+fn set_running(run: RunRecord) -> RunRecord {
+    RunRecord { state: RecordState::Running, reason: None, ..run }
 }
 
-fn stepped(mut run: RunRecord, now: Timestamp) -> RunRecord {
-    run.uncommitted.ask_at_once(now);
+fn prepare_step(mut run: RunRecord, now: Timestamp) -> RunRecord {
+    run.uncommitted.retry_services_now(now);
     let reset = run.state.is_over();
-    let resume = run.resume.or(Some(ResumeOrder::upon(None, 0, reset)));
-    RunRecord { asked: Some(Asked::Step), resume, ..run }
+    let resume = run.resume.or(Some(ResumeOrder::merged_with(None, 0, reset)));
+    RunRecord { asked: Some(StopRequest::Step), resume, ..run }
 }
 
-fn between(run: RunRecord, now: Timestamp) -> RunRecord {
+fn apply_stop_request(run: RunRecord, now: Timestamp) -> RunRecord {
     match run.asked {
-        Some(Asked::Cancel) => {
+        Some(StopRequest::Cancel) => {
             let why = StopReason::new("cancelled by the user", Command::start_again(&run.id));
-            end(run, End::Cancelled, why, now)
+            end_run(run, RunEnd::Cancelled, why, now)
         }
-        Some(Asked::Pause) => paused(run, StopReason::new("paused by the user", "runnerctl resume")),
-        Some(Asked::Step) | None => run,
+        Some(StopRequest::Pause) => pause_run(run, StopReason::new("paused by the user", "runnerctl resume")),
+        Some(StopRequest::Step) | None => run,
     }
 }
 
-fn follow(run: RunRecord, next: Next, now: Timestamp) -> RunRecord {
+fn apply_next_step(run: RunRecord, next: NextStep, now: Timestamp) -> RunRecord {
     match next {
-        Next::GoOn(_) => run,
-        Next::Wait(wait, why) => RunRecord { state: State::WaitsForService(wait), reason: Some(why), ..run },
-        Next::WaitForPerson(why) => RunRecord { state: State::WaitsForPerson, reason: Some(why), ..run },
-        Next::Pause(why) => paused(run, why),
-        Next::Hold(why) => hold(run, why),
-        Next::End { end: how, reason } => end(run, how, reason, now),
+        NextStep::Continue(_) => run,
+        NextStep::Wait(wait, why) => RunRecord { state: RecordState::WaitsForService(wait), reason: Some(why), ..run },
+        NextStep::WaitForPerson(why) => RunRecord { state: RecordState::WaitsForPerson, reason: Some(why), ..run },
+        NextStep::Pause(why) => pause_run(run, why),
+        NextStep::Hold(why) => hold_run(run, why),
+        NextStep::End { end: how, reason } => end_run(run, how, reason, now),
     }
 }
 
 /// What passes by itself is waited for, however long; a run that a person has cancelled ends without what could not be
 /// done, and says so.
-fn obstructed(run: RunRecord, obstruction: Obstruction, now: Timestamp) -> Step {
-    match (obstruction.nature, run.asked) {
-        (_, Some(Asked::Cancel)) => {
-            let why = unfinished(&run, &obstruction);
-            Step::from(end(run, End::Cancelled, why, now)).with(Effect::RemoveJournal)
+fn apply_blocker(run: RunRecord, blocker: Blocker, now: Timestamp) -> RunTransition {
+    match (blocker.nature, run.asked) {
+        (_, Some(StopRequest::Cancel)) => {
+            let why = cancelled_reason(&run, &blocker);
+            RunTransition::from(end_run(run, RunEnd::Cancelled, why, now)).with_effect(RunAction::RemoveJournal)
         }
-        (Nature::Passing, _) => Step::from(run).with(Effect::WaitOut(obstruction)),
-        (Nature::Lasting | Nature::Lost, _) => hold(run, obstruction.holding()).into(),
+        (Transience::Passing, _) => RunTransition::from(run).with_effect(RunAction::RetryLater(blocker)),
+        (Transience::Lasting | Transience::Lost, _) => hold_run(run, blocker.hold_reason()).into(),
     }
 }
 
 /// Says what a cancelled run has left as it was.
-fn unfinished(run: &RunRecord, Obstruction { what, remedy, .. }: &Obstruction) -> StopReason {
+fn cancelled_reason(run: &RunRecord, Blocker { what, remedy, .. }: &Blocker) -> StopReason {
     let message = format!(
         "cancelled by the user, and its last iteration could not be brought to its end: {what}; what is not committed \
          stays as it is in {}",
         run.path
     );
-    StopReason::new(message, Ways::from(remedy).then(Command::start_again(&run.id)))
+    StopReason::new(message, NextSteps::from(remedy).then(Command::start_again(&run.id)))
 }
 
-fn hold(run: RunRecord, why: StopReason) -> RunRecord {
-    RunRecord { state: State::Held, reason: Some(why), ..run }
+fn hold_run(run: RunRecord, why: StopReason) -> RunRecord {
+    RunRecord { state: RecordState::Held, reason: Some(why), ..run }
 }
 
-fn paused(run: RunRecord, why: StopReason) -> RunRecord {
-    RunRecord { state: State::Paused, reason: Some(why), asked: None, ..run }
+fn pause_run(run: RunRecord, why: StopReason) -> RunRecord {
+    RunRecord { state: RecordState::Paused, reason: Some(why), asked: None, ..run }
 }
 
-fn end(mut run: RunRecord, end: End, why: StopReason, now: Timestamp) -> RunRecord {
+fn end_run(mut run: RunRecord, end: RunEnd, why: StopReason, now: Timestamp) -> RunRecord {
     run.uncommitted.outages.clear();
-    RunRecord { state: State::Over { end, at: now }, reason: Some(why), asked: None, ..run }
+    RunRecord { state: RecordState::Over { end, at: now }, reason: Some(why), asked: None, ..run }
 }

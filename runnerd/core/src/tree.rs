@@ -26,7 +26,7 @@ pub const MAX_DEPTH: usize = 64;
 
 /// A node and where it stands.
 #[derive(Debug, Clone, Copy)]
-pub struct Placed<'a> {
+pub struct PlacedNode<'a> {
     /// The node.
     pub node: &'a Node,
     /// Its parent; none for the root.
@@ -36,7 +36,7 @@ pub struct Placed<'a> {
 }
 
 /// Returns the tree of a new run: a root that has not been worked on.
-pub fn fresh(max_attempts: u32) -> TaskTree {
+pub fn new_tree(max_attempts: u32) -> TaskTree {
     let root = Node {
         id: "root".to_owned(),
         order: 0,
@@ -52,19 +52,19 @@ pub fn fresh(max_attempts: u32) -> TaskTree {
 }
 
 /// Returns every node, parents before children, siblings in the order they stand in.
-pub fn walk(tree: &TaskTree) -> Vec<Placed<'_>> {
-    let mut stack = vec![Placed { node: &tree.root, parent: None, depth: 1 }];
+pub fn walk(tree: &TaskTree) -> Vec<PlacedNode<'_>> {
+    let mut stack = vec![PlacedNode { node: &tree.root, parent: None, depth: 1 }];
     let mut nodes = Vec::new();
     while let Some(placed) = stack.pop() {
         nodes.push(placed);
         let children = placed.node.children.iter().rev();
-        stack.extend(children.map(|node| Placed { node, parent: Some(placed.node), depth: placed.depth + 1 }));
+        stack.extend(children.map(|node| PlacedNode { node, parent: Some(placed.node), depth: placed.depth + 1 }));
     }
     nodes
 }
 
 /// Returns every node by id, with its place.
-pub fn index(tree: &TaskTree) -> BTreeMap<&str, Placed<'_>> {
+pub fn index(tree: &TaskTree) -> BTreeMap<&str, PlacedNode<'_>> {
     walk(tree).into_iter().map(|placed| (placed.node.id.as_str(), placed)).collect()
 }
 
@@ -86,7 +86,7 @@ pub fn find_mut<'a>(tree: &'a mut TaskTree, id: &str) -> Option<&'a mut Node> {
 }
 
 /// Returns the ids from the root to the node, both included; empty if there is no such node.
-pub fn path(tree: &TaskTree, id: &str) -> Vec<String> {
+pub fn path_to(tree: &TaskTree, id: &str) -> Vec<String> {
     let nodes = index(tree);
     let mut ids = Vec::new();
     let mut at = nodes.get(id).copied();
@@ -100,11 +100,11 @@ pub fn path(tree: &TaskTree, id: &str) -> Vec<String> {
 
 /// Sorts siblings by `(order, id)`, everywhere.
 pub fn sort(tree: &mut TaskTree) {
-    for_each_mut(tree, |node| node.children.sort_by(|a, b| place(a).cmp(&place(b))));
+    for_each_node_mut(tree, |node| node.children.sort_by(|a, b| sibling_key(a).cmp(&sibling_key(b))));
 }
 
 /// What a node is sorted by among its siblings.
-fn place(node: &Node) -> (i64, &str) {
+fn sibling_key(node: &Node) -> (i64, &str) {
     (node.order, &node.id)
 }
 
@@ -122,16 +122,16 @@ pub fn derive_passes(tree: &mut TaskTree) {
 
 /// Renders the tree canonically, siblings sorted.
 pub fn canonical(tree: &TaskTree) -> String {
-    json::canonical(sorted(tree).as_ref())
+    json::to_canonical_json(to_sorted(tree).as_ref())
 }
 
 /// Tells whether this is the tree rendered canonically.
 pub fn is_canonical(tree: &TaskTree, text: &[u8]) -> bool {
-    json::is_canonical(sorted(tree).as_ref(), text)
+    json::is_canonical(to_sorted(tree).as_ref(), text)
 }
 
-fn sorted(tree: &TaskTree) -> Cow<'_, TaskTree> {
-    if walk(tree).iter().all(|placed| placed.node.children.is_sorted_by(|a, b| place(a) <= place(b))) {
+fn to_sorted(tree: &TaskTree) -> Cow<'_, TaskTree> {
+    if walk(tree).iter().all(|placed| placed.node.children.is_sorted_by(|a, b| sibling_key(a) <= sibling_key(b))) {
         return Cow::Borrowed(tree);
     }
     let mut sorted = tree.clone();
@@ -144,7 +144,7 @@ fn sorted(tree: &TaskTree) -> Cow<'_, TaskTree> {
 /// The caller has checked that the parent exists and is a leaf; limits are checked on the result.
 pub fn insert_children(tree: &mut TaskTree, parent: &str, children: &[ChildSpec], max_attempts: u32) {
     let nodes = (1_i64..).zip(children).zip(free_child_ids(tree, parent));
-    let nodes: Vec<Node> = nodes.map(|((order, child), id)| open_node(id, order, child, max_attempts)).collect();
+    let nodes: Vec<Node> = nodes.map(|((order, child), id)| new_open_node(id, order, child, max_attempts)).collect();
     if let Some(parent) = find_mut(tree, parent) {
         parent.children.extend(nodes);
     }
@@ -164,7 +164,7 @@ fn free_child_ids(tree: &TaskTree, parent: &str) -> impl Iterator<Item = String>
         .filter(move |id| !taken.contains(&id.to_ascii_lowercase()))
 }
 
-fn open_node(id: String, order: i64, child: &ChildSpec, max_attempts: u32) -> Node {
+fn new_open_node(id: String, order: i64, child: &ChildSpec, max_attempts: u32) -> Node {
     Node {
         id,
         order,
@@ -179,7 +179,7 @@ fn open_node(id: String, order: i64, child: &ChildSpec, max_attempts: u32) -> No
 }
 
 /// Calls `change` on every node, parents before children.
-pub fn for_each_mut(tree: &mut TaskTree, mut change: impl FnMut(&mut Node)) {
+pub fn for_each_node_mut(tree: &mut TaskTree, mut change: impl FnMut(&mut Node)) {
     let mut stack = vec![&mut tree.root];
     while let Some(node) = stack.pop() {
         change(node);

@@ -15,19 +15,19 @@ use protocol::meta::{SecretSeen, SessionFailure};
 use protocol::words::{Containment, PhaseName, Role, VerdictName};
 use serde::{Deserialize, Serialize};
 
-use crate::message::WordSignature;
-use crate::policy::{OnTimeout, Policy, RolesMode};
+use crate::message::ReviewSignature;
+use crate::policy::{TimeoutPolicy, Policy, RolesMode};
 use crate::validate::TreeFault;
 
-pub use self::decision::{Decision, MAX_REASONS_BYTES, WrongReasons};
-use self::detail::Children;
-pub use self::row::{FeedbackEffect, Row, RunEffect, TreeTaken, row};
-pub use self::rule::{Breach, Rule};
+pub use self::decision::{Decision, MAX_REASONS_BYTES, InvalidReasons};
+use self::detail::ChildCounts;
+pub use self::row::{FeedbackEffect, VerdictRow, RunEffect, TreeSource, verdict_row};
+pub use self::rule::{RuleBreach, SessionRule};
 pub use self::stop::StopCause;
 
 /// The leaf that an iteration is about, and how its session is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Task {
+pub struct SessionTask {
     /// Id of the run.
     pub run: String,
     /// Number of the iteration.
@@ -53,7 +53,7 @@ pub struct Task {
     /// A person's word that stands for a session.
     pub decision: Option<Decision>,
     /// That person's signature, where they have signed.
-    pub signature: Option<WordSignature>,
+    pub signature: Option<ReviewSignature>,
     /// Whether the guard is asked again before an approval counts: what it has passed is not what stands there.
     pub recheck: bool,
 }
@@ -62,7 +62,7 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionEnd<A = AgentAnswer> {
     /// The class of its end.
-    pub how: SessionHow<A>,
+    pub how: SessionEndKind<A>,
     /// Exit of the agent: a code, or a negative signal number.
     pub exit: Option<i32>,
     /// Kind and version of the agent.
@@ -93,7 +93,7 @@ pub struct SessionEnd<A = AgentAnswer> {
 
 impl<A> SessionEnd<A> {
     /// Returns the end of a session of which nothing else is known.
-    pub fn new(how: SessionHow<A>) -> Self {
+    pub fn new(how: SessionEndKind<A>) -> Self {
         Self {
             how,
             exit: None,
@@ -116,14 +116,14 @@ impl<A> SessionEnd<A> {
 impl SessionEnd {
     /// Returns the answer, where it gave one.
     pub fn answer(&self) -> Option<&AgentAnswer> {
-        if let SessionHow::Answered(answer) = &self.how { Some(answer) } else { None }
+        if let SessionEndKind::Answered(answer) = &self.how { Some(answer) } else { None }
     }
 }
 
 /// The class of a session's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SessionHow<A = AgentAnswer> {
+pub enum SessionEndKind<A = AgentAnswer> {
     /// It gave an answer of the right shape.
     Answered(A),
     /// The model's service was not available.
@@ -208,7 +208,7 @@ impl FaultKind {
 
 /// What Inspect saw after a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct SessionFinding {
     /// How history was rewritten, where it was; it has been rescued and put back.
     pub history: Option<String>,
     /// Where HEAD was, while the run's branch still contained From; it has been rescued and put back.
@@ -231,7 +231,7 @@ pub struct Finding {
     pub dirty_submodules: Vec<String>,
 }
 
-impl Finding {
+impl SessionFinding {
     /// Returns what is found where nothing differs but the task tree, if that.
     pub fn new(tree: TreeFinding) -> Self {
         Self {
@@ -270,7 +270,7 @@ pub enum TreeFinding {
         blob: Option<String>,
     },
     /// It is valid and breaks a rule of who may change what.
-    Illegal(Breach),
+    Illegal(RuleBreach),
 }
 
 impl TreeFinding {
@@ -300,7 +300,7 @@ pub enum Verdict {
     /// The selected node gained children.
     Decomposed,
     /// A rule was broken.
-    Broken(Breach),
+    Broken(RuleBreach),
     /// The session gave no valid answer.
     Fault {
         /// Which way.
@@ -355,7 +355,7 @@ impl Verdict {
 
 /// What a session's end amounts to before the guard has been asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judgement {
+pub enum SessionJudgement {
     /// `done`, and no rule is broken: the guard is asked.
     Claimed,
     /// There is nothing to ask.
@@ -364,103 +364,103 @@ pub enum Judgement {
 
 /// What is judged.
 #[derive(Debug, Clone, Copy)]
-pub struct Case<'a> {
+pub struct JudgeInput<'a> {
     /// The numbers and choices in force.
     pub policy: &'a Policy,
     /// What the session was asked.
-    pub task: &'a Task,
+    pub task: &'a SessionTask,
     /// Who ended the session before its time, where somebody did.
     pub stop: Option<StopCause>,
     /// How it ended.
     pub session: &'a SessionEnd,
     /// What it left.
-    pub finding: &'a Finding,
+    pub finding: &'a SessionFinding,
 }
 
 /// Takes the first rule that applies.
-pub fn judge(case: Case<'_>) -> Judgement {
-    match stopped(&case).or_else(|| unanswered(&case)).or_else(|| broken(&case).map(Verdict::Broken)) {
-        Some(verdict) => Judgement::Final(verdict),
-        None => by_status(&case),
+pub fn judge(case: JudgeInput<'_>) -> SessionJudgement {
+    match stop_verdict(&case).or_else(|| no_answer_verdict(&case)).or_else(|| find_breach(&case).map(Verdict::Broken)) {
+        Some(verdict) => SessionJudgement::Final(verdict),
+        None => judge_by_status(&case),
     }
 }
 
-fn stopped(case: &Case<'_>) -> Option<Verdict> {
+fn stop_verdict(case: &JudgeInput<'_>) -> Option<Verdict> {
     let elsewhere = || case.finding.elsewhere.as_ref().map(|_| StopCause::Elsewhere);
     case.stop.or_else(elsewhere).map(|by| Verdict::Interrupted { by })
 }
 
-fn unanswered(case: &Case<'_>) -> Option<Verdict> {
+fn no_answer_verdict(case: &JudgeInput<'_>) -> Option<Verdict> {
     match &case.session.how {
-        SessionHow::Answered(_) => None,
-        SessionHow::Unavailable { why, until } => Some(Verdict::Unavailable { why: why.clone(), until: *until }),
-        SessionHow::TimedOut => Some(timeout(case.policy, PhaseName::Work)),
-        SessionHow::Misconfigured { what } => Some(Verdict::Misconfigured { what: what.clone() }),
-        SessionHow::ContextExceeded { what } => {
-            Some(Verdict::Broken(Breach { rule: Rule::Context, at: case.task.node.clone(), seen: what.clone() }))
+        SessionEndKind::Answered(_) => None,
+        SessionEndKind::Unavailable { why, until } => Some(Verdict::Unavailable { why: why.clone(), until: *until }),
+        SessionEndKind::TimedOut => Some(timeout_verdict(case.policy, PhaseName::Work)),
+        SessionEndKind::Misconfigured { what } => Some(Verdict::Misconfigured { what: what.clone() }),
+        SessionEndKind::ContextExceeded { what } => {
+            Some(Verdict::Broken(RuleBreach { rule: SessionRule::Context, at: case.task.node.clone(), seen: what.clone() }))
         }
-        SessionHow::Faulty { kind, what } => Some(Verdict::Fault { kind: *kind, what: what.clone() }),
-        SessionHow::Cut => Some(Verdict::Interrupted { by: StopCause::Death }),
+        SessionEndKind::Faulty { kind, what } => Some(Verdict::Fault { kind: *kind, what: what.clone() }),
+        SessionEndKind::Cut => Some(Verdict::Interrupted { by: StopCause::Death }),
     }
 }
 
 /// Returns the verdict of a budget that ran out in `during`.
-pub fn timeout(policy: &Policy, during: PhaseName) -> Verdict {
+pub fn timeout_verdict(policy: &Policy, during: PhaseName) -> Verdict {
     match (policy.on_timeout, during) {
-        (OnTimeout::Stop, _) => Verdict::Timeout { during },
-        (OnTimeout::Retry, PhaseName::Guard) => Verdict::RedGuard,
-        (OnTimeout::Retry, _) => {
+        (TimeoutPolicy::Stop, _) => Verdict::Timeout { during },
+        (TimeoutPolicy::Retry, PhaseName::Guard) => Verdict::RedGuard,
+        (TimeoutPolicy::Retry, _) => {
             Verdict::Fault { kind: FaultKind::Timeout, what: format!("the budget ran out during {during}") }
         }
     }
 }
 
-fn broken(case: &Case<'_>) -> Option<Breach> {
+fn find_breach(case: &JudgeInput<'_>) -> Option<RuleBreach> {
     let node = &case.task.node;
-    let breach = |rule: Rule, seen: &str| Some(Breach { rule, at: node.clone(), seen: seen.to_owned() });
+    let breach = |rule: SessionRule, seen: &str| Some(RuleBreach { rule, at: node.clone(), seen: seen.to_owned() });
     if let Some(what) = &case.finding.history {
-        return breach(Rule::History, what);
+        return breach(SessionRule::History, what);
     }
     let (gained, reworded) = match &case.finding.tree {
         TreeFinding::Legal { gained, reworded } => (*gained, *reworded),
         TreeFinding::Illegal(found) => return Some(found.clone()),
         TreeFinding::Invalid { faults, .. } => {
             let first = faults.first().map_or_else(|| "it cannot be read".to_owned(), ToString::to_string);
-            return Some(Breach { rule: Rule::ValidTree, at: ".runner/state/tree.json".to_owned(), seen: first });
+            return Some(RuleBreach { rule: SessionRule::ValidTree, at: ".runner/state/tree.json".to_owned(), seen: first });
         }
     };
     let answer = case.session.answer()?;
-    let brought = answer.children.as_ref().map_or(0, Vec::len);
+    let answered = answer.children.as_ref().map_or(0, Vec::len);
     let strict = case.policy.roles == RolesMode::Strict;
     match answer.status {
-        AnswerStatus::Done if reworded => breach(Rule::KeepGoal, "goal or acceptance differ"),
-        AnswerStatus::Decomposed if brought == 0 && gained == 0 => {
-            breach(Rule::DecomposedNeedsChildren, "the answer brings none and the tree has none")
+        AnswerStatus::Done if reworded => breach(SessionRule::KeepGoal, "goal or acceptance differ"),
+        AnswerStatus::Decomposed if answered == 0 && gained == 0 => {
+            breach(SessionRule::DecomposedNeedsChildren, "the answer brings none and the tree has none")
         }
-        AnswerStatus::Decomposed if brought > 0 && gained > 0 => {
-            Some(Breach::of_children(Rule::ChildrenOneWay, node, Children { brought, gained }))
+        AnswerStatus::Decomposed if answered > 0 && gained > 0 => {
+            Some(RuleBreach::for_children(SessionRule::ChildrenOneWay, node, ChildCounts { answered, gained }))
         }
-        AnswerStatus::Done | AnswerStatus::Retry if brought > 0 || gained > 0 => {
-            Some(Breach::of_children(Rule::ChildrenOnlyWithDecomposed, node, Children { brought, gained }))
+        AnswerStatus::Done | AnswerStatus::Retry if answered > 0 || gained > 0 => {
+            Some(RuleBreach::for_children(SessionRule::ChildrenOnlyWithDecomposed, node, ChildCounts { answered, gained }))
         }
-        AnswerStatus::Done if is_idle_root(case) => breach(Rule::RootNeedsChange, &idle(case.finding)),
+        AnswerStatus::Done if is_idle_root(case) => breach(SessionRule::RootNeedsChange, &describe_idle(case.finding)),
         AnswerStatus::Decomposed if strict && case.task.role == Role::Worker => {
-            breach(Rule::WorkerNoChildren, "the worker answered `decomposed`")
+            breach(SessionRule::WorkerNoChildren, "the worker answered `decomposed`")
         }
         _ if strict && case.task.role == Role::Planner && case.finding.changed_code => {
-            breach(Rule::PlannerNoCode, "files outside .runner/ differ")
+            breach(SessionRule::PlannerNoCode, "files outside .runner/ differ")
         }
         AnswerStatus::Done | AnswerStatus::Retry | AnswerStatus::Decomposed => None,
     }
 }
 
 /// Whether the root itself is claimed to be done although the run has changed nothing.
-fn is_idle_root(case: &Case<'_>) -> bool {
+fn is_idle_root(case: &JudgeInput<'_>) -> bool {
     case.task.path.len() == 1 && !case.finding.changed_since_base
 }
 
 /// Says why there is nothing in the branch, for who has to do something about it.
-fn idle(finding: &Finding) -> String {
+fn describe_idle(finding: &SessionFinding) -> String {
     let dirty = finding.dirty_submodules.join(", ");
     if dirty.is_empty() {
         return "nothing differs from the base".to_owned();
@@ -468,15 +468,15 @@ fn idle(finding: &Finding) -> String {
     format!("all that was changed lies uncommitted inside of a submodule: commit it there ({dirty})")
 }
 
-fn by_status(case: &Case<'_>) -> Judgement {
+fn judge_by_status(case: &JudgeInput<'_>) -> SessionJudgement {
     let Some(answer) = case.session.answer() else {
-        return Judgement::Final(Verdict::Interrupted { by: StopCause::Death });
+        return SessionJudgement::Final(Verdict::Interrupted { by: StopCause::Death });
     };
     let reworded = matches!(case.finding.tree, TreeFinding::Legal { reworded: true, .. });
     match answer.status {
-        AnswerStatus::Done => Judgement::Claimed,
-        AnswerStatus::Decomposed => Judgement::Final(Verdict::Decomposed),
-        AnswerStatus::Retry if case.task.narrowing && reworded => Judgement::Final(Verdict::Narrowed),
-        AnswerStatus::Retry => Judgement::Final(Verdict::Retry),
+        AnswerStatus::Done => SessionJudgement::Claimed,
+        AnswerStatus::Decomposed => SessionJudgement::Final(Verdict::Decomposed),
+        AnswerStatus::Retry if case.task.narrowing && reworded => SessionJudgement::Final(Verdict::Narrowed),
+        AnswerStatus::Retry => SessionJudgement::Final(Verdict::Retry),
     }
 }

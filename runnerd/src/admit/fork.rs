@@ -1,17 +1,17 @@
 //! What must hold before a fork is put into the queue: an iteration that left a commit, and an id that nobody has.
 
-use protocol::command::{Command, Ways};
+use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::ForkParams;
 use runner_core::ids::check_id;
-use runner_core::run::{Beginning, Start};
+use runner_core::run::{StartSpec, StartRequest};
 
 use super::{
-    Commands, Ground, Passed, check_config, git_error, invalid_config, refuse_no_room_for, refuse_operation,
-    refuse_other_case, refuse_paths, refuse_pipes, refuse_protected, taken_ids,
+    StartCommands, StartPreconditions, ProgramInputs, check_config, git_error, invalid_config_error, refuse_ref_conflict_for, refuse_operation,
+    refuse_other_case, refuse_paths, refuse_pipes, refuse_protected, used_run_ids,
 };
-use crate::git::{Change, Id, Repository};
+use crate::git::{WorktreeChange, Id, Repository};
 use crate::worker::{self, IdChoice, StartOrder};
 
 /// Most commits looked through for the iteration.
@@ -20,46 +20,46 @@ const MAX_COMMITS: usize = 100_000;
 /// Checks everything that a fork of `run` needs of the repository.
 ///
 /// While a run is at work in the work tree, its state says nothing; it is checked when the fork has its turn.
-pub fn fork(
+pub fn check_fork(
     repository: &Repository,
     run: &str,
     params: &ForkParams,
-    ground: Ground<'_>,
-) -> Result<(StartOrder, Commands), ErrorData> {
-    let from = commit_of(repository, run, params.iter)?;
+    ground: StartPreconditions<'_>,
+) -> Result<(StartOrder, StartCommands), ErrorData> {
+    let from = find_iteration_commit(repository, run, params.iter)?;
     if !ground.is_at_work {
         refuse_pipes(repository)?;
         refuse_operation(repository)?;
-        refuse_changes(repository)?;
+        refuse_uncommitted(repository)?;
     }
-    let id = choose_id(repository, params.id.as_deref(), from)?;
-    refuse_no_room_for(repository, &id)?;
-    let config = worker::load_config(repository, from).map_err(|error| invalid_config(&error))?;
+    let id = choose_fork_id(repository, params.id.as_deref(), from)?;
+    refuse_ref_conflict_for(repository, &id)?;
+    let config = worker::load_config(repository, from).map_err(|error| invalid_config_error(&error))?;
     if let IdChoice::Given(id) = &id {
         refuse_protected(&config, id)?;
     }
-    let commands = check_config(repository, &config, Passed { env: &params.env.0, offer: ground.offer })?;
-    let beginning = Beginning { base: Some(from.to_string()), goal: None, keep_tree: true, fork: true };
+    let commands = check_config(repository, &config, ProgramInputs { env: &params.env.0, offer: ground.offer })?;
+    let beginning = StartSpec { base: Some(from.to_string()), goal: None, keep_tree: true, fork: true };
     let path = WirePath::from(repository.work_dir());
     // The same goal as at the commit; where that cannot be read, the run says so when it begins.
-    let goal = worker::load(repository, from).ok().and_then(|loaded| loaded.goal.headline());
-    let start = Start { path, goal, beginning, queue_only: params.queue_only, is_begun: false };
+    let goal = worker::load_state(repository, from).ok().and_then(|loaded| loaded.goal.headline());
+    let start = StartRequest { path, goal, start_spec: beginning, queue_only: params.queue_only, is_begun: false };
     Ok((StartOrder { id, start, refusal: None }, commands))
 }
 
 /// Finds the commit that an iteration ended in.
-fn commit_of(repository: &Repository, run: &str, iter: u32) -> Result<Id, ErrorData> {
+fn find_iteration_commit(repository: &Repository, run: &str, iter: u32) -> Result<Id, ErrorData> {
     let branch = format!("runner/{run}");
-    let not_found = |message: String, ways: Ways| ErrorData::new(ErrorKind::NotFound, message).hint(ways);
-    let tip = repository.branch(&branch).map_err(|error| git_error(&error))?;
+    let not_found = |message: String, ways: NextSteps| ErrorData::new(ErrorKind::NotFound, message).hint(ways);
+    let tip = repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?;
     let tip = tip.ok_or_else(|| {
         let message = format!("run {run} has no iterations: there is no branch {branch}");
-        let ways = Ways::from(format!("runnerctl fork --from RUN/{iter}"))
+        let ways = NextSteps::from(format!("runnerctl fork --from RUN/{iter}"))
             .join(", with a run of: ", "runnerctl queue --ended");
         not_found(message, ways)
     })?;
-    let iterations = worker::iterations(repository, run, tip, MAX_COMMITS)
-        .map_err(|error| error.told(Command::list_iterations(run)))?;
+    let iterations = worker::list_iterations(repository, run, tip, MAX_COMMITS)
+        .map_err(|error| error.to_error_data(Command::list_iterations(run)))?;
     let found = iterations.iter().find(|view| view.iter == iter).and_then(|view| view.commit.as_ref()?.parse().ok());
     found.ok_or_else(|| {
         let message = format!("no commit of branch {branch} is that of iteration {iter:04} of run {run}");
@@ -68,14 +68,14 @@ fn commit_of(repository: &Repository, run: &str, iter: u32) -> Result<Id, ErrorD
 }
 
 /// Refuses everything that is not committed: a fork is exactly what stands in the commit.
-fn refuse_changes(repository: &Repository) -> Result<(), ErrorData> {
-    let changes = repository.changes().map_err(|error| git_error(&error))?;
-    let paths: Vec<String> = changes.iter().map(Change::display_path).collect();
+fn refuse_uncommitted(repository: &Repository) -> Result<(), ErrorData> {
+    let changes = repository.list_changes().map_err(|error| git_error(&error))?;
+    let paths: Vec<String> = changes.iter().map(WorktreeChange::display_path).collect();
     refuse_paths(repository, &paths)
 }
 
-fn choose_id(repository: &Repository, wanted: Option<&str>, from: Id) -> Result<IdChoice, ErrorData> {
-    let taken = taken_ids(repository)?;
+fn choose_fork_id(repository: &Repository, wanted: Option<&str>, from: Id) -> Result<IdChoice, ErrorData> {
+    let taken = used_run_ids(repository)?;
     let Some(id) = wanted else { return Ok(IdChoice::Derived { stem: format!("run-{}", from.short(8)), taken }) };
     let refused = |kind, message: String| Err(ErrorData::new(kind, message).hint("choose another id with --id"));
     if let Err(error) = check_id(id) {
@@ -83,7 +83,7 @@ fn choose_id(repository: &Repository, wanted: Option<&str>, from: Id) -> Result<
     }
     refuse_other_case(repository, id)?;
     let branch = format!("runner/{id}");
-    let there = [repository.branch(&branch), repository.remote_branch("origin", &branch)];
+    let there = [repository.find_branch_tip(&branch), repository.find_remote_branch("origin", &branch)];
     let [here, elsewhere] = there.map(|tip| tip.map_err(|error| git_error(&error)));
     if here?.is_some() || elsewhere?.is_some() {
         return refused(ErrorKind::WrongState, format!("run {id} already exists, and a fork is a new run"));

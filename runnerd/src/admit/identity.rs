@@ -1,94 +1,94 @@
 //! Which run a start is about: one that goes on, or a new one with an id of its own. Whether it may begin is asked of the
 //! rules; nothing is changed here.
 
-use protocol::command::{Command, Ways};
+use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::StartParams;
 use runner_core::ids::check_id;
-use runner_core::run::{Refusal, Uncommitted, may_begin_again};
-use runner_core::select::{Selection, select};
+use runner_core::run::{RequestRefusal, RunScratch, check_restart};
+use runner_core::select::{LeafSelection, select};
 
-use super::{git_error, goal_of_work_tree, head_commit, taken_ids};
+use super::{git_error, read_goal, find_head_commit, used_run_ids};
 use crate::git::{GitError, Id, Repository};
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
-use crate::worker::{self, IdChoice, LoadError, Loaded};
+use crate::worker::{self, IdChoice, LoadError, CommittedState};
 
 /// Most commits looked through for the goal that a completed run was given.
 const MAX_COMMITS: usize = 1_000;
 
 /// The run that a start is about.
-pub(super) struct Meant {
+pub(super) struct StartTarget {
     /// Its id.
     pub id: IdChoice,
     /// Whether it has a branch.
     pub begun: bool,
     /// Why it would end again at once, as far as what is committed tells.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<RequestRefusal>,
 }
 
 /// Chooses the run that is meant.
 ///
 /// It is the one that was named, or that the goal names: unless that one has reached its goal, and this is another.
-pub(super) fn choose_id(
+pub(super) fn choose_run(
     repository: &Repository,
     layout: &Layout,
     params: &StartParams,
     new_goal: Option<&Goal>,
-) -> Result<Meant, ErrorData> {
-    let here = if new_goal.is_none() { goal_of_work_tree(layout)? } else { None };
+) -> Result<StartTarget, ErrorData> {
+    let here = if new_goal.is_none() { read_goal(layout)? } else { None };
     let in_file = new_goal.or(here.as_ref()).and_then(Goal::id).map(str::to_owned);
-    let Some(id) = params.id.clone().or(in_file) else { return derived(repository) };
+    let Some(id) = params.id.clone().or(in_file) else { return derive_id(repository) };
     refuse_other_case(repository, &id)?;
     check_id(&id).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
     })?;
-    let tip = tip_of(repository, &id).map_err(|error| git_error(&error))?;
-    let begun = tip.map_or(Ok(false), |tip| begun(repository, (&id, tip), new_goal.is_some()))?;
-    let at = if begun { tip } else { Some(head_commit(repository)?) };
-    let loaded = at.and_then(|at| worker::load(repository, at).ok()).filter(|loaded| is_of(loaded, &id));
+    let tip = find_run_tip(repository, &id).map_err(|error| git_error(&error))?;
+    let begun = tip.map_or(Ok(false), |tip| has_begun(repository, (&id, tip), new_goal.is_some()))?;
+    let at = if begun { tip } else { Some(find_head_commit(repository)?) };
+    let loaded = at.and_then(|at| worker::load_state(repository, at).ok()).filter(|loaded| belongs_to_run(loaded, &id));
     let Some(loaded) = loaded.filter(|_| begun || params.id.is_none()) else {
-        return Ok(Meant { id: IdChoice::Given(id), begun, refusal: None });
+        return Ok(StartTarget { id: IdChoice::Given(id), begun, refusal: None });
     };
-    if select(&loaded.tree) == Selection::Complete {
-        let is_new = params.id.is_none() && is_another(repository, &loaded, here.as_ref())?;
-        return if is_new { derived(repository) } else { Err(Refusal::IsCompleted.told(&id)) };
+    if select(&loaded.tree) == LeafSelection::Complete {
+        let is_new = params.id.is_none() && is_other_goal(repository, &loaded, here.as_ref())?;
+        return if is_new { derive_id(repository) } else { Err(RequestRefusal::IsCompleted.to_error_data(&id)) };
     }
-    let refusal = may_begin_again(&loaded.standing(&Uncommitted::default())).err().filter(|_| begun);
-    Ok(Meant { id: IdChoice::Given(id), begun, refusal })
+    let refusal = check_restart(&loaded.run_inputs(&RunScratch::default())).err().filter(|_| begun);
+    Ok(StartTarget { id: IdChoice::Given(id), begun, refusal })
 }
 
 /// Has the id made from the commit that is checked out.
-fn derived(repository: &Repository) -> Result<Meant, ErrorData> {
-    let taken = taken_ids(repository)?;
-    let id = IdChoice::Derived { stem: format!("run-{}", head_commit(repository)?.short(8)), taken };
-    Ok(Meant { id, begun: false, refusal: None })
+fn derive_id(repository: &Repository) -> Result<StartTarget, ErrorData> {
+    let taken = used_run_ids(repository)?;
+    let id = IdChoice::Derived { stem: format!("run-{}", find_head_commit(repository)?.short(8)), taken };
+    Ok(StartTarget { id, begun: false, refusal: None })
 }
 
 /// Returns the tip of a run's branch, here or as it was last fetched.
-fn tip_of(repository: &Repository, id: &str) -> Result<Option<Id>, GitError> {
+fn find_run_tip(repository: &Repository, id: &str) -> Result<Option<Id>, GitError> {
     let branch = format!("runner/{id}");
-    match repository.branch(&branch)? {
+    match repository.find_branch_tip(&branch)? {
         Some(tip) => Ok(Some(tip)),
-        None => repository.remote_branch("origin", &branch),
+        None => repository.find_remote_branch("origin", &branch),
     }
 }
 
-fn is_of(loaded: &Loaded, id: &str) -> bool {
+fn belongs_to_run(loaded: &CommittedState, id: &str) -> bool {
     loaded.run_state.run_id.as_deref() == Some(id)
 }
 
 /// Whether the goal in the work tree is another than the one that a run has reached of which this is committed.
 ///
 /// That one stands in the commit with which its tree became complete: who has written another may have committed it since.
-fn is_another(repository: &Repository, end: &Loaded, here: Option<&Goal>) -> Result<bool, ErrorData> {
+fn is_other_goal(repository: &Repository, end: &CommittedState, here: Option<&Goal>) -> Result<bool, ErrorData> {
     let Some(here) = here else { return Ok(false) };
     let mut reached = end.goal.body().trim().to_owned();
     let commits = repository.first_parents(&end.commit, MAX_COMMITS).map_err(|error| git_error(&error))?;
     for commit in commits {
-        let before = worker::load(repository, commit.id).ok();
-        let is_end = |loaded: &Loaded| {
-            loaded.run_state.run_id == end.run_state.run_id && select(&loaded.tree) == Selection::Complete
+        let before = worker::load_state(repository, commit.id).ok();
+        let is_end = |loaded: &CommittedState| {
+            loaded.run_state.run_id == end.run_state.run_id && select(&loaded.tree) == LeafSelection::Complete
         };
         let Some(loaded) = before.filter(is_end) else { break };
         loaded.goal.body().trim().clone_into(&mut reached);
@@ -98,23 +98,23 @@ fn is_another(repository: &Repository, end: &Loaded, here: Option<&Goal>) -> Res
 
 /// Refuses an id that differs from another run's only in case: ids are unique without it.
 pub(super) fn refuse_other_case(repository: &Repository, id: &str) -> Result<(), ErrorData> {
-    let branches = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
+    let branches = repository.list_branches("runner/").map_err(|error| git_error(&error))?;
     let mut ids = branches.iter().filter_map(|(name, _)| name.strip_prefix("runner/"));
     match ids.find(|other| *other != id && other.eq_ignore_ascii_case(id)) {
         Some(other) => {
             Err(ErrorData::new(ErrorKind::InvalidRequest, format!("id {id} differs from run {other} only in case"))
-                .hint(Ways::from(Command::start_again(other)).join(", or ", "choose another id with --id")))
+                .hint(NextSteps::from(Command::start_again(other)).join(", or ", "choose another id with --id")))
         }
         None => Ok(()),
     }
 }
 
 /// Whether the run has begun at the tip of its branch; a branch of that name that is another's is refused.
-fn begun(repository: &Repository, (id, tip): (&str, Id), has_goal: bool) -> Result<bool, ErrorData> {
+fn has_begun(repository: &Repository, (id, tip): (&str, Id), has_goal: bool) -> Result<bool, ErrorData> {
     let branch = format!("runner/{id}");
-    let loaded = match worker::load(repository, tip) {
+    let loaded = match worker::load_state(repository, tip) {
         Ok(loaded) => loaded,
-        Err(error @ LoadError::Rules { .. }) => return Err(error.told("runnerctl validate")),
+        Err(error @ LoadError::Rules { .. }) => return Err(error.to_error_data("runnerctl validate")),
         // What is wrong with it is said when the run has its turn.
         Err(_) => return Ok(true),
     };
@@ -124,7 +124,7 @@ fn begun(repository: &Repository, (id, tip): (&str, Id), has_goal: bool) -> Resu
             let found = found.unwrap_or("none");
             let message = format!("branch {branch} is there, but {file} on it names run {found}");
             return Err(ErrorData::new(ErrorKind::IdentityMismatch, message)
-                .hint(Ways::from(Command::start_again(found)).join(", or ", "choose another id with --id")));
+                .hint(NextSteps::from(Command::start_again(found)).join(", or ", "choose another id with --id")));
         }
     }
     if has_goal && loaded.run_state.run_id.is_some() {

@@ -10,84 +10,84 @@ use protocol::request::StartParams;
 use runner_core::ids::check_id;
 
 use super::{
-    Commands, Ground, Passed, base_named, check_config, git_error, goal, head_commit, invalid_config, refuse_no_room,
-    refuse_old_git, refuse_pipes, refuse_protected, refuse_template_faults, unwritten,
+    StartCommands, StartPreconditions, ProgramInputs, resolve_base, check_config, git_error, parse_goal, find_head_commit, invalid_config_error, refuse_ref_conflict,
+    refuse_old_git, refuse_pipes, refuse_protected, refuse_template_faults, missing_goal_error,
 };
 use crate::config::{self, RepoConfig};
-use crate::git::{Change, Id, Repository};
+use crate::git::{WorktreeChange, Id, Repository};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
 use crate::repo::layout::Layout;
 use crate::repo::prompts;
 
 /// A file that is taken from the work tree: its path, and its bytes; none if it is gone there.
-pub type Taken = (String, Option<Vec<u8>>);
+pub type CarriedFile = (String, Option<Vec<u8>>);
 
 /// What an isolated run begins with.
 #[derive(Debug)]
-pub struct Isolated {
+pub struct IsolatedStart {
     /// The commit that it begins from.
     pub base: Id,
     /// What its id begins with.
     pub stem: String,
     /// Files that differ from HEAD and come along.
-    pub taken: Vec<Taken>,
+    pub taken: Vec<CarriedFile>,
     /// Paths that are not committed and do not come along.
     pub not_taken: Vec<String>,
 }
 
 /// Reads what the run begins with: from the work tree where it comes along, else from the base.
-struct Reader<'a> {
+struct BaseReader<'a> {
     repository: &'a Repository,
     base: Id,
-    taken: &'a [Taken],
+    taken: &'a [CarriedFile],
 }
 
 /// Checks everything that an isolated start needs of its source. `live` are the runs whose branches grow.
-pub fn isolated(
+pub fn check_isolated(
     repository: &Repository,
     params: &StartParams,
-    (ground, live): (Ground<'_>, &BTreeSet<String>),
-) -> Result<(Isolated, Commands), ErrorData> {
+    (ground, live): (StartPreconditions<'_>, &BTreeSet<String>),
+) -> Result<(IsolatedStart, StartCommands), ErrorData> {
     refuse_old_git(repository)?;
     if !ground.is_at_work {
         refuse_pipes(repository)?;
     }
-    let base = base(repository, params, live)?;
-    let taken = if ground.is_at_work { Vec::new() } else { taken(repository)? };
-    let reader = Reader { repository, base, taken: &taken };
+    let base = choose_isolated_base(repository, params, live)?;
+    let taken = if ground.is_at_work { Vec::new() } else { find_carried_files(repository)? };
+    let reader = BaseReader { repository, base, taken: &taken };
     let layout = Layout::new(repository.work_dir());
     let config = reader.config(&layout)?;
-    let new_goal = params.goal.as_deref().map(|text| goal(text.as_bytes(), &layout)).transpose()?;
+    let new_goal = params.goal.as_deref().map(|text| parse_goal(text.as_bytes(), &layout)).transpose()?;
     let meant = match new_goal {
         Some(goal) => Some(goal),
-        None => reader.read(Layout::GOAL)?.map(|bytes| goal(&bytes, &layout)).transpose()?,
+        None => reader.read(Layout::GOAL)?.map(|bytes| parse_goal(&bytes, &layout)).transpose()?,
     };
-    if meant.as_ref().is_none_or(Goal::is_unwritten) {
-        return Err(unwritten("no goal is written in .runner/GOAL.md: there is nothing to reach"));
+    if meant.as_ref().is_none_or(Goal::is_template) {
+        return Err(missing_goal_error("no goal is written in .runner/GOAL.md: there is nothing to reach"));
     }
-    let stem = stem(repository, params, meant.as_ref())?;
+    let stem = choose_stem(repository, params, meant.as_ref())?;
     refuse_protected(&config, &stem)?;
-    refuse_no_room(repository, &stem)?;
-    let passed = Passed { env: &params.env.0, offer: ground.offer };
+    refuse_ref_conflict(repository, &stem)?;
+    let passed = ProgramInputs { env: &params.env.0, offer: ground.offer };
     let commands = check_config(repository, &config, passed)?;
-    let written_here = commands.written_here && !ground.is_at_work && reader.is_of_head(Layout::CONFIG)?;
-    refuse_template_faults(&prompts::faults(|path| reader.read(path)))?;
-    let not_taken = if ground.is_at_work { Vec::new() } else { not_taken(repository, &taken)? };
-    Ok((Isolated { base, stem, taken, not_taken }, Commands { written_here, ..commands }))
+    let written_here = commands.written_here && !ground.is_at_work && reader.matches_head(Layout::CONFIG)?;
+    refuse_template_faults(&prompts::find_template_faults(|path| reader.read(path)))?;
+    let not_taken = if ground.is_at_work { Vec::new() } else { find_not_carried(repository, &taken)? };
+    Ok((IsolatedStart { base, stem, taken, not_taken }, StartCommands { written_here, ..commands }))
 }
 
 /// Returns what comes along for a run that was admitted before, and its configuration.
-pub fn comes_along(repository: &Repository, base: Id, is_at_work: bool) -> Result<(Vec<Taken>, RepoConfig), ErrorData> {
-    let taken = if is_at_work { Vec::new() } else { taken(repository)? };
-    let config = Reader { repository, base, taken: &taken }.config(&Layout::new(repository.work_dir()))?;
+pub fn read_carried_files(repository: &Repository, base: Id, is_at_work: bool) -> Result<(Vec<CarriedFile>, RepoConfig), ErrorData> {
+    let taken = if is_at_work { Vec::new() } else { find_carried_files(repository)? };
+    let config = BaseReader { repository, base, taken: &taken }.config(&Layout::new(repository.work_dir()))?;
     Ok((taken, config))
 }
 
 /// Returns the commit that was named, else HEAD as committed, unless that is on the branch of a run that goes on.
-fn base(repository: &Repository, params: &StartParams, live: &BTreeSet<String>) -> Result<Id, ErrorData> {
+fn choose_isolated_base(repository: &Repository, params: &StartParams, live: &BTreeSet<String>) -> Result<Id, ErrorData> {
     if let Some(revision) = &params.base {
-        return base_named(repository, revision);
+        return resolve_base(repository, revision);
     }
     let head = repository.head().map_err(|error| git_error(&error))?;
     let run = head.branch().and_then(|branch| branch.strip_prefix("runner/"));
@@ -96,60 +96,60 @@ fn base(repository: &Repository, params: &StartParams, live: &BTreeSet<String>) 
         let hint = format!("name it: runnerctl start --isolated --base runner/{run}, or another branch");
         return Err(ErrorData::new(ErrorKind::WrongState, message).hint(hint));
     }
-    head_commit(repository)
+    find_head_commit(repository)
 }
 
 /// Returns the files of the configuration, the prompts and the goal that are not as HEAD has them.
-fn taken(repository: &Repository) -> Result<Vec<Taken>, ErrorData> {
-    let head = head_commit(repository)?;
-    let prompts = prompts::OVERRIDES.map(|(_, path)| path);
+fn find_carried_files(repository: &Repository) -> Result<Vec<CarriedFile>, ErrorData> {
+    let head = find_head_commit(repository)?;
+    let prompts = prompts::OVERRIDE_TEMPLATES.map(|(_, path)| path);
     let mut taken = Vec::new();
     for path in [Layout::GOAL, Layout::CONFIG].into_iter().chain(prompts) {
         let here = durable::read(&repository.work_dir().join(path))
             .map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))?;
-        if here != repository.read(&head, path).map_err(|error| git_error(&error))? {
+        if here != repository.read_file(&head, path).map_err(|error| git_error(&error))? {
             taken.push((path.to_owned(), here));
         }
     }
     Ok(taken)
 }
 
-fn not_taken(repository: &Repository, taken: &[Taken]) -> Result<Vec<String>, ErrorData> {
-    let changes = repository.changes().map_err(|error| git_error(&error))?;
-    let paths = changes.iter().map(Change::display_path);
+fn find_not_carried(repository: &Repository, taken: &[CarriedFile]) -> Result<Vec<String>, ErrorData> {
+    let changes = repository.list_changes().map_err(|error| git_error(&error))?;
+    let paths = changes.iter().map(WorktreeChange::display_path);
     Ok(paths.filter(|path| taken.iter().all(|(taken, _)| taken != path)).collect())
 }
 
 /// Returns what the id begins with: as named, as the goal says, or made from the commit that is checked out.
-fn stem(repository: &Repository, params: &StartParams, goal: Option<&Goal>) -> Result<String, ErrorData> {
+fn choose_stem(repository: &Repository, params: &StartParams, goal: Option<&Goal>) -> Result<String, ErrorData> {
     let named = params.id.clone().or_else(|| goal.and_then(Goal::id).map(str::to_owned));
-    let Some(id) = named else { return Ok(format!("run-{}", head_commit(repository)?.short(8))) };
+    let Some(id) = named else { return Ok(format!("run-{}", find_head_commit(repository)?.short(8))) };
     check_id(&id).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("choose another id with --id")
     })?;
     Ok(id)
 }
 
-impl Reader<'_> {
+impl BaseReader<'_> {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, ErrorData> {
         match self.taken.iter().find(|(taken, _)| taken == path) {
             Some((_, bytes)) => Ok(bytes.clone()),
-            None => self.repository.read(&self.base, path).map_err(|error| git_error(&error)),
+            None => self.repository.read_file(&self.base, path).map_err(|error| git_error(&error)),
         }
     }
 
     fn config(&self, layout: &Layout) -> Result<RepoConfig, ErrorData> {
         let (text, path) = (self.read(Layout::CONFIG)?.unwrap_or_default(), layout.config());
-        let config = config::text(&text, &path).and_then(|text| config::parse(text, &path));
-        config.map_err(|error| invalid_config(&error))
+        let config = config::decode_text(&text, &path).and_then(|text| config::parse(text, &path));
+        config.map_err(|error| invalid_config_error(&error))
     }
 
     /// Whether a file is the one that HEAD or the work tree has: what is known of that counts for it.
-    fn is_of_head(&self, path: &str) -> Result<bool, ErrorData> {
+    fn matches_head(&self, path: &str) -> Result<bool, ErrorData> {
         if self.taken.iter().any(|(taken, _)| taken == path) {
             return Ok(true);
         }
-        let at = |commit: &Id| self.repository.read(commit, path).map_err(|error| git_error(&error));
-        Ok(at(&head_commit(self.repository)?)? == at(&self.base)?)
+        let at = |commit: &Id| self.repository.read_file(commit, path).map_err(|error| git_error(&error));
+        Ok(at(&find_head_commit(self.repository)?)? == at(&self.base)?)
     }
 }

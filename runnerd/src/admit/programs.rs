@@ -10,7 +10,7 @@ use crate::config::RepoConfig;
 use crate::git::Repository;
 
 /// A program that a run starts.
-struct Wanted<'a> {
+struct RequiredProgram<'a> {
     name: &'a str,
     /// The setting that names it.
     key: String,
@@ -20,23 +20,23 @@ struct Wanted<'a> {
 
 /// Finds the programs of agents, guard and hooks with the caller's `PATH`; the error names the first that is missing.
 pub fn find(repository: &Repository, config: &RepoConfig, env: &BTreeMap<String, String>) -> Result<(), ErrorData> {
-    let executors = agent::executors(config);
+    let executors = agent::list_executors(config);
     let agents = executors.iter().map(|(section, executor)| {
-        let program = agent::program(executor);
-        Wanted { name: program.name, key: format!("{section}.{}", program.key), install: program.install }
+        let program = agent::session_program(executor);
+        RequiredProgram { name: program.name, key: format!("{section}.{}", program.key), install: program.install }
     });
     let guard = config.guard.command.first().map_or("", String::as_str);
-    let guard = Wanted { name: guard, key: "guard.command".to_owned(), install: None };
+    let guard = RequiredProgram { name: guard, key: "guard.command".to_owned(), install: None };
     let hooks = config
         .hooks
-        .named()
+        .by_key()
         .into_iter()
-        .filter_map(|(key, argv)| Some(Wanted { name: argv.first()?, key: key.to_owned(), install: None }));
-    agents.chain([guard]).chain(hooks).try_for_each(|wanted| find_one(repository.work_dir(), &wanted, env))
+        .filter_map(|(key, argv)| Some(RequiredProgram { name: argv.first()?, key: key.to_owned(), install: None }));
+    agents.chain([guard]).chain(hooks).try_for_each(|wanted| find_program(repository.work_dir(), &wanted, env))
 }
 
-fn find_one(work_tree: &Path, wanted: &Wanted<'_>, env: &BTreeMap<String, String>) -> Result<(), ErrorData> {
-    let Wanted { name, key, .. } = wanted;
+fn find_program(work_tree: &Path, wanted: &RequiredProgram<'_>, env: &BTreeMap<String, String>) -> Result<(), ErrorData> {
+    let RequiredProgram { name, key, .. } = wanted;
     let path = work_tree.join(name);
     let is_path = name.contains('/');
     let is_found = if is_path {
@@ -55,11 +55,11 @@ fn find_one(work_tree: &Path, wanted: &Wanted<'_>, env: &BTreeMap<String, String
         return Err(ErrorData::new(ErrorKind::MissingCommand, message).hint(hint));
     }
     let message = format!("{key}: cannot find the program `{name}`");
-    Err(ErrorData::new(ErrorKind::MissingCommand, message).hint(remedy(wanted)))
+    Err(ErrorData::new(ErrorKind::MissingCommand, message).hint(install_hint(wanted)))
 }
 
-fn remedy(wanted: &Wanted<'_>) -> String {
-    let Wanted { name, key, install } = wanted;
+fn install_hint(wanted: &RequiredProgram<'_>) -> String {
+    let RequiredProgram { name, key, install } = wanted;
     match (install, *name) {
         (Some(install), _) => format!("{install}; or change {key} in .runner/state/config.toml"),
         (None, "just") => {

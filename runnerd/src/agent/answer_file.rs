@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use protocol::answer::{AgentAnswer, AgentError, AgentErrorClass, ReviewAnswer, SessionUsage};
-use runner_core::answer::{self, Answer, Form, MAX_OUTPUT_BYTES, Refused};
+use runner_core::answer::{self, SessionAnswer, AnswerForm, MAX_OUTPUT_BYTES, RejectedAnswer};
 use runner_core::digest::Digest;
 use runner_core::redact::Secrets;
 
@@ -61,54 +61,54 @@ impl<A> AnswerFile<A> {
 }
 
 /// Returns how long ago the file was written; none where there is none, or nobody can tell.
-pub(super) fn age(path: &Path, now: Timestamp) -> Option<Duration> {
-    let written = std::fs::symlink_metadata(path).ok()?.modified().ok()?;
-    now.duration_since(Timestamp::try_from(written).ok()?).try_into().ok()
+pub(super) fn file_age(path: &Path, now: Timestamp) -> Option<Duration> {
+    let modified = std::fs::symlink_metadata(path).ok()?.modified().ok()?;
+    now.duration_since(Timestamp::try_from(modified).ok()?).try_into().ok()
 }
 
 /// Reads the file, without the secrets in it.
-pub(super) fn read<A: Answer>(path: &Path, secrets: &Secrets) -> AnswerFile<A> {
+pub(super) fn read_answer<A: SessionAnswer>(path: &Path, secrets: &Secrets) -> AnswerFile<A> {
     match read_bounded(path) {
-        Ok(Some(bytes)) => of(&bytes, secrets),
+        Ok(Some(bytes)) => parse_answer(&bytes, secrets),
         Ok(None) => AnswerFile::Absent,
         Err(error) => AnswerFile::Invalid { what: error.to_string(), digest: None },
     }
 }
 
 /// Reads an answer, without the secrets in it; no bytes are none.
-pub(super) fn of<A: Answer>(bytes: &[u8], secrets: &Secrets) -> AnswerFile<A> {
+pub(super) fn parse_answer<A: SessionAnswer>(bytes: &[u8], secrets: &Secrets) -> AnswerFile<A> {
     if bytes.is_empty() {
         return AnswerFile::Absent;
     }
-    let digest = Digest::of(&secrets.redact_bytes(bytes)).to_string();
-    match answer::read(bytes, secrets) {
+    let digest = Digest::compute(&secrets.redact_bytes(bytes)).to_string();
+    match answer::read_answer(bytes, secrets) {
         Ok(output) => AnswerFile::Given { content: output.content, usage: output.usage, digest },
-        Err(Refused(what)) => AnswerFile::Invalid { what, digest: Some(digest) },
+        Err(RejectedAnswer(what)) => AnswerFile::Invalid { what, digest: Some(digest) },
     }
 }
 
 /// Returns whether the file holds what was asked for, or an error that the agent states of itself.
-pub(super) fn is_given(path: &Path, form: Form) -> bool {
-    fn given<A: Answer>(path: &Path) -> bool {
-        matches!(read::<A>(path, &Secrets::default()), AnswerFile::Given { .. })
+pub(super) fn holds_answer(path: &Path, form: AnswerForm) -> bool {
+    fn parses<A: SessionAnswer>(path: &Path) -> bool {
+        matches!(read_answer::<A>(path, &Secrets::default()), AnswerFile::Given { .. })
     }
     match form {
-        Form::Answer => given::<AgentAnswer>(path),
-        Form::Review => given::<ReviewAnswer>(path),
+        AnswerForm::Answer => parses::<AgentAnswer>(path),
+        AnswerForm::Review => parses::<ReviewAnswer>(path),
     }
 }
 
 /// Takes the secrets out of the file, which stays in the record.
-pub(super) fn redact(path: &Path, secrets: &Secrets) -> io::Result<()> {
+pub(super) fn redact_file(path: &Path, secrets: &Secrets) -> io::Result<()> {
     let Ok(Some(bytes)) = read_bounded(path) else { return Ok(()) };
     match secrets.redact_bytes(&bytes) {
         Cow::Borrowed(_) => Ok(()),
-        Cow::Owned(redacted) => replace(path, &redacted),
+        Cow::Owned(redacted) => replace_file(path, &redacted),
     }
 }
 
 /// Makes the file anew: the agent may hold the old one by another name.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -118,6 +118,6 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Reads the file up to one byte more than an answer may have.
 fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    regular::read(path, MAX_OUTPUT_BYTES as u64 + 1)
+    regular::read_regular(path, MAX_OUTPUT_BYTES as u64 + 1)
         .map_err(|error| io::Error::new(error.kind(), format!("$RUNNER_OUTPUT cannot be read: {error}")))
 }

@@ -12,17 +12,17 @@ use std::path::Path;
 
 use nix::unistd::geteuid;
 use protocol::answer::{AgentAnswer, ReviewAnswer};
-use runner_core::answer::Form;
+use runner_core::answer::AnswerForm;
 use runner_core::schema;
 
 use self::reader::ClaudeReader;
-use super::backend::{About, Backend, Launch, Order, Reader};
-use super::unfit::Unfit;
+use super::backend::{AgentInfo, AgentBackend, LaunchPlan, LaunchRequest, OutputReader};
+use super::unfit::AgentUnavailable;
 use crate::config::{Executor, Sandbox};
-use crate::process::{self, Farewell};
+use crate::process::{self, StopPolicy};
 
 /// What every session has in common.
-const PINNED: [&str; 9] = [
+const FIXED_ARGS: [&str; 9] = [
     "-p",
     "--output-format",
     "stream-json",
@@ -37,7 +37,7 @@ const PINNED: [&str; 9] = [
 
 /// No traffic but the model's, no update under a session, nothing that goes on after the answer, nothing kept from one
 /// session for the next, and no compaction.
-const SWITCHES: [&str; 7] = [
+const FIXED_SWITCHES: [&str; 7] = [
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
@@ -49,27 +49,27 @@ const SWITCHES: [&str; 7] = [
 
 /// How long the program itself copes with its service, unless the caller's own values are passed on: a blip costs no
 /// session, and a service that is out or silent is noticed long before `idle_timeout_secs`.
-const PATIENCE: [(&str, &str); 2] = [("API_TIMEOUT_MS", "300000"), ("CLAUDE_CODE_MAX_RETRIES", "5")];
+const RETRY_LIMITS: [(&str, &str); 2] = [("API_TIMEOUT_MS", "300000"), ("CLAUDE_CODE_MAX_RETRIES", "5")];
 
 /// Says to the program that root may leave out its questions.
 const ROOT_VARIABLE: &str = "IS_SANDBOX";
 
-const READING: &str = "Read,Glob,Grep";
-const WRITING: &str = "Read,Glob,Grep,Bash,Edit,Write,NotebookEdit";
-const BROWSING: &str = ",WebFetch,WebSearch";
+const READ_TOOLS: &str = "Read,Glob,Grep";
+const WRITE_TOOLS: &str = "Read,Glob,Grep,Bash,Edit,Write,NotebookEdit";
+const BROWSE_TOOLS: &str = ",WebFetch,WebSearch";
 
 /// The program's own sandbox around the commands that it runs: they write in the work tree and in a temporary folder,
 /// and reach no network. It does not start where it cannot have that.
-const OFFLINE: &str = r#"{"sandbox":{"enabled":true,"failIfUnavailable":true,"allowUnsandboxedCommands":false,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":[],"deniedDomains":["*"]}}}"#;
+const OFFLINE_SETTINGS: &str = r#"{"sandbox":{"enabled":true,"failIfUnavailable":true,"allowUnsandboxedCommands":false,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":[],"deniedDomains":["*"]}}}"#;
 
 /// What that sandbox is made of, where it is not a part of the system.
 const SANDBOX_TOOLS: [&str; 2] = ["bwrap", "socat"];
 
 /// What is known of the program.
-const ABOUT: About = About {
+const INFO: AgentInfo = AgentInfo {
     program: "claude",
     install: "npm install -g @anthropic-ai/claude-code@latest",
-    oldest: [2, 1, 197],
+    min_version: [2, 1, 197],
     // What a session around the caller has set for itself is not among them.
     variables: &[
         "ANTHROPIC_*",
@@ -88,75 +88,75 @@ const ABOUT: About = About {
 };
 
 /// The backend.
-pub(super) struct Claude;
+pub(super) struct ClaudeBackend;
 
-impl Backend for Claude {
-    fn about(&self) -> Option<&'static About> {
-        Some(&ABOUT)
+impl AgentBackend for ClaudeBackend {
+    fn info(&self) -> Option<&'static AgentInfo> {
+        Some(&INFO)
     }
 
-    fn preflight(&self, executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), Unfit> {
+    fn preflight(&self, executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), AgentUnavailable> {
         let is_missing = |tool: &&str| process::find_program(tool.as_ref(), Path::new("/"), env).is_err();
         let needs_tools = is_offline(executor) && executor.wrapper.is_empty() && cfg!(target_os = "linux");
         match SANDBOX_TOOLS.iter().find(|tool| needs_tools && is_missing(tool)) {
             None => Ok(()),
-            Some(tool) => Err(Unfit::new(
+            Some(tool) => Err(AgentUnavailable::new(
                 format!("claude keeps its commands from the network with bwrap and socat, and there is no {tool}"),
                 "install bubblewrap and socat; or set network = true in .runner/state/config.toml",
             )),
         }
     }
 
-    fn launch(&self, order: &Order<'_>) -> Launch {
-        let env = switches(order).into_iter().map(|(name, value)| (name.into(), value.into()));
-        Launch {
-            argv: argv(order),
+    fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
+        let env = session_switches(order).into_iter().map(|(name, value)| (name.into(), value.into()));
+        LaunchPlan {
+            argv: claude_argv(order),
             env: env.collect(),
             files: Vec::new(),
             is_structured: true,
-            farewell: Farewell::Interrupt,
+            stop_policy: StopPolicy::Interrupt,
         }
     }
 
-    fn reader(&self, _order: &Order<'_>) -> Box<dyn Reader> {
+    fn output_reader(&self, _order: &LaunchRequest<'_>) -> Box<dyn OutputReader> {
         Box::new(ClaudeReader::default())
     }
 
-    fn onlooker(&self) -> Option<Box<dyn Reader>> {
+    fn replay_reader(&self) -> Option<Box<dyn OutputReader>> {
         Some(Box::new(ClaudeReader::default()))
     }
 }
 
-fn argv(order: &Order<'_>) -> Vec<OsString> {
+fn claude_argv(order: &LaunchRequest<'_>) -> Vec<OsString> {
     let executor = order.executor;
     let mut words = vec!["claude".to_owned()];
-    words.extend(PINNED.map(str::to_owned));
+    words.extend(FIXED_ARGS.map(str::to_owned));
     words.extend(["--json-schema".to_owned(), answer_schema(order.form)]);
     words.extend(executor.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
-    words.extend(permission(executor).map(str::to_owned));
+    words.extend(permission_args(executor).map(str::to_owned));
     // A list that is given twice is the sum of both.
     let is_chosen = |word: &String| word == "--tools" || word.starts_with("--tools=");
     if !executor.extra_args.iter().any(is_chosen) {
-        words.extend(["--tools".to_owned(), tools(executor)]);
+        words.extend(["--tools".to_owned(), allowed_tools(executor)]);
     }
     words.extend(executor.extra_args.iter().cloned());
     words.into_iter().map(OsString::from).collect()
 }
 
 /// The schema of an answer; the program knows no draft by its address, and refuses a schema that names one.
-fn answer_schema(form: Form) -> String {
+fn answer_schema(form: AnswerForm) -> String {
     let mut schema = match form {
-        Form::Answer => schema::of::<AgentAnswer>(),
-        Form::Review => schema::of::<ReviewAnswer>(),
+        AnswerForm::Answer => schema::schema_for::<AgentAnswer>(),
+        AnswerForm::Review => schema::schema_for::<ReviewAnswer>(),
     };
     schema.remove("$schema");
     schema.as_value().to_string()
 }
 
 /// Nobody can be asked, so whatever would be asked is allowed or not: by mode, or by the sandbox where it is on.
-fn permission(executor: &Executor) -> impl Iterator<Item = &'static str> {
+fn permission_args(executor: &Executor) -> impl Iterator<Item = &'static str> {
     let words: &[&str] = if is_offline(executor) {
-        &["--permission-mode", "acceptEdits", "--settings", OFFLINE]
+        &["--permission-mode", "acceptEdits", "--settings", OFFLINE_SETTINGS]
     } else {
         &["--permission-mode", "bypassPermissions"]
     };
@@ -164,9 +164,9 @@ fn permission(executor: &Executor) -> impl Iterator<Item = &'static str> {
 }
 
 /// Tools that were seen to work unattended; no others, since later versions bring new ones.
-fn tools(executor: &Executor) -> String {
-    let tools = if executor.sandbox == Sandbox::ReadOnly { READING } else { WRITING };
-    let browsing = if executor.network || executor.sandbox == Sandbox::DangerFullAccess { BROWSING } else { "" };
+fn allowed_tools(executor: &Executor) -> String {
+    let tools = if executor.sandbox == Sandbox::ReadOnly { READ_TOOLS } else { WRITE_TOOLS };
+    let browsing = if executor.network || executor.sandbox == Sandbox::DangerFullAccess { BROWSE_TOOLS } else { "" };
     format!("{tools}{browsing}")
 }
 
@@ -175,10 +175,10 @@ fn is_offline(executor: &Executor) -> bool {
     executor.sandbox == Sandbox::WorkspaceWrite && !executor.network
 }
 
-fn switches(order: &Order<'_>) -> Vec<(&'static str, &'static str)> {
-    let is_given = |name: &str| order.env.iter().any(|(given, _)| given == name);
-    let mut env: Vec<_> = SWITCHES.iter().map(|name| (*name, "1")).collect();
-    env.extend(PATIENCE.iter().filter(|(name, _)| !is_given(name)));
+fn session_switches(order: &LaunchRequest<'_>) -> Vec<(&'static str, &'static str)> {
+    let is_passed = |name: &str| order.env.iter().any(|(given, _)| given == name);
+    let mut env: Vec<_> = FIXED_SWITCHES.iter().map(|name| (*name, "1")).collect();
+    env.extend(RETRY_LIMITS.iter().filter(|(name, _)| !is_passed(name)));
     if geteuid().is_root() && !is_offline(order.executor) {
         env.push((ROOT_VARIABLE, "1"));
     }

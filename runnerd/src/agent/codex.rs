@@ -11,23 +11,23 @@ mod rollout;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use runner_core::answer::Form;
+use runner_core::answer::AnswerForm;
 
-use self::reader::{CodexReader, Places};
-use super::backend::{About, Backend, Launch, Order, Reader};
-use super::unfit::Unfit;
+use self::reader::{CodexReader, CodexPaths};
+use super::backend::{AgentInfo, AgentBackend, LaunchPlan, LaunchRequest, OutputReader};
+use super::unfit::AgentUnavailable;
 use crate::config::{Executor, Sandbox};
-use crate::process::Farewell;
+use crate::process::StopPolicy;
 
 /// What an answer must look like, in the part of JSON Schema that the service enforces to the letter.
 const ANSWER_SCHEMA: &str = include_str!("codex/answer.schema.json");
 const REVIEW_SCHEMA: &str = include_str!("codex/review.schema.json");
 
 /// Names the file that says that the context was full.
-const MARK_VARIABLE: &str = "RUNNER_CONTEXT_FULL";
+const MARKER_VARIABLE: &str = "RUNNER_CONTEXT_FULL";
 
 /// What every session has in common.
-const PINNED: [&str; 9] = [
+const FIXED_ARGS: [&str; 9] = [
     "exec",
     "--json",
     "--color",
@@ -41,7 +41,7 @@ const PINNED: [&str; 9] = [
 ];
 
 /// No telemetry, no network but the model's, no keys for the commands that are run, and no compaction.
-const SETTINGS: [&str; 7] = [
+const FIXED_SETTINGS: [&str; 7] = [
     "analytics.enabled=false",
     "feedback.enabled=false",
     "check_for_update_on_startup=false",
@@ -52,99 +52,99 @@ const SETTINGS: [&str; 7] = [
 ];
 
 /// What would work beside the session, ask others, or try for ever.
-const DISABLED: [&str; 6] =
+const DISABLED_FEATURES: [&str; 6] =
     ["plugins", "apps", "multi_agent", "goals", "shell_snapshot", "unbounded_connection_retries"];
 
-const ABOUT: About = About {
+const INFO: AgentInfo = AgentInfo {
     program: "codex",
     install: "npm install -g @openai/codex@latest",
-    oldest: [0, 150, 0],
+    min_version: [0, 150, 0],
     variables: &["CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_HOME", "OPENAI_BASE_URL"],
 };
 
 /// The backend.
-pub(super) struct Codex;
+pub(super) struct CodexBackend;
 
-impl Backend for Codex {
-    fn about(&self) -> Option<&'static About> {
-        Some(&ABOUT)
+impl AgentBackend for CodexBackend {
+    fn info(&self) -> Option<&'static AgentInfo> {
+        Some(&INFO)
     }
 
-    fn preflight(&self, executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), Unfit> {
-        preflight::check(executor, env)
+    fn preflight(&self, executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), AgentUnavailable> {
+        preflight::check_setup(executor, env)
     }
 
     fn has_login(&self, executor: &Executor, env: &[(OsString, OsString)]) -> Option<bool> {
         preflight::has_login(executor, env)
     }
 
-    fn launch(&self, order: &Order<'_>) -> Launch {
-        let files = Files::of(order);
-        Launch {
-            argv: argv(order, &files),
-            env: vec![(MARK_VARIABLE.into(), files.mark.into())],
-            files: vec![(files.schema, schema(order.form).into())],
+    fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
+        let files = CodexFiles::in_record(order);
+        LaunchPlan {
+            argv: codex_argv(order, &files),
+            env: vec![(MARKER_VARIABLE.into(), files.full_marker.into())],
+            files: vec![(files.schema, answer_schema(order.form).into())],
             is_structured: true,
-            farewell: Farewell::Interrupt,
+            stop_policy: StopPolicy::Interrupt,
         }
     }
 
-    fn reader(&self, order: &Order<'_>) -> Box<dyn Reader> {
-        let Files { schema, last, mark } = Files::of(order);
-        Box::new(CodexReader::new(Places { home: home(order.env), schema, last, mark }))
+    fn output_reader(&self, order: &LaunchRequest<'_>) -> Box<dyn OutputReader> {
+        let CodexFiles { schema, last_message, full_marker } = CodexFiles::in_record(order);
+        Box::new(CodexReader::new(CodexPaths { home: codex_home(order.env), schema, last_message, full_marker }))
     }
 
-    fn onlooker(&self) -> Option<Box<dyn Reader>> {
-        Some(Box::new(CodexReader::new(Places::default())))
+    fn replay_reader(&self) -> Option<Box<dyn OutputReader>> {
+        Some(Box::new(CodexReader::new(CodexPaths::default())))
     }
 }
 
-fn schema(form: Form) -> &'static str {
+fn answer_schema(form: AnswerForm) -> &'static str {
     match form {
-        Form::Answer => ANSWER_SCHEMA,
-        Form::Review => REVIEW_SCHEMA,
+        AnswerForm::Answer => ANSWER_SCHEMA,
+        AnswerForm::Review => REVIEW_SCHEMA,
     }
 }
 
 /// The session's own files in its record; none of them is left there.
-struct Files {
+struct CodexFiles {
     schema: PathBuf,
-    last: PathBuf,
-    mark: PathBuf,
+    last_message: PathBuf,
+    full_marker: PathBuf,
 }
 
-impl Files {
-    fn of(order: &Order<'_>) -> Self {
+impl CodexFiles {
+    fn in_record(order: &LaunchRequest<'_>) -> Self {
         let at = |name: &str| order.record.join(name);
-        Self { schema: at("codex_schema.json"), last: at("codex_last.json"), mark: at("codex_full") }
+        Self { schema: at("codex_schema.json"), last_message: at("codex_last.json"), full_marker: at("codex_full") }
     }
 }
 
 /// Returns the folder in which the program keeps its own.
-fn home(env: &[(OsString, OsString)]) -> Option<PathBuf> {
+fn codex_home(env: &[(OsString, OsString)]) -> Option<PathBuf> {
     let value = |name: &str| env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value);
-    let named = value("CODEX_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    named.or_else(|| value("HOME").map(|home| PathBuf::from(home).join(".codex")))
+    let configured = value("CODEX_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    configured.or_else(|| value("HOME").map(|home| PathBuf::from(home).join(".codex")))
 }
 
-fn argv(order: &Order<'_>, files: &Files) -> Vec<OsString> {
-    let mut argv: Vec<OsString> = vec![ABOUT.program.into()];
-    argv.extend(PINNED.map(OsString::from));
-    argv.extend(SETTINGS.iter().flat_map(|setting| ["-c", setting]).map(OsString::from));
-    argv.extend(DISABLED.iter().flat_map(|feature| ["--disable", feature]).map(OsString::from));
+fn codex_argv(order: &LaunchRequest<'_>, files: &CodexFiles) -> Vec<OsString> {
+    let mut argv: Vec<OsString> = vec![INFO.program.into()];
+    argv.extend(FIXED_ARGS.map(OsString::from));
+    argv.extend(FIXED_SETTINGS.iter().flat_map(|setting| ["-c", setting]).map(OsString::from));
+    argv.extend(DISABLED_FEATURES.iter().flat_map(|feature| ["--disable", feature]).map(OsString::from));
     let option = |name: &str, value: &OsStr| [OsString::from(name), value.to_owned()];
     argv.extend(option("-C", order.folder.as_os_str()));
     argv.extend(order.executor.model.iter().flat_map(|model| option("-m", model.as_ref())));
     argv.extend(option("--output-schema", files.schema.as_os_str()));
-    argv.extend(option("-o", files.last.as_os_str()));
-    argv.extend(sandbox(order.executor, order.git_folder.as_os_str()));
+    argv.extend(option("-o", files.last_message.as_os_str()));
+    argv.extend(sandbox_args(order.executor, order.git_folder.as_os_str()));
     argv.extend(order.executor.extra_args.iter().map(OsString::from));
     argv.push("-".into());
     argv
 }
 
 /// Git's folder is read-only in its sandbox unless it is named, and the agent is to commit.
-fn sandbox(executor: &Executor, git_folder: &OsStr) -> Vec<OsString> {
+fn sandbox_args(executor: &Executor, git_folder: &OsStr) -> Vec<OsString> {
     match executor.sandbox {
         Sandbox::DangerFullAccess => vec!["--dangerously-bypass-approvals-and-sandbox".into()],
         Sandbox::ReadOnly => vec!["-s".into(), "read-only".into()],

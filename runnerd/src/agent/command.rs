@@ -4,16 +4,16 @@ use std::ffi::OsString;
 
 use protocol::event::Activity;
 
-use super::backend::{Backend, Heard, Launch, Order, Reader, Rest};
-use crate::process::Farewell;
+use super::backend::{AgentBackend, SessionOutput, LaunchPlan, LaunchRequest, OutputReader, SessionRest};
+use crate::process::StopPolicy;
 
 /// The backend.
-pub(super) struct Command;
+pub(super) struct CommandBackend;
 
-impl Backend for Command {
-    fn launch(&self, order: &Order<'_>) -> Launch {
+impl AgentBackend for CommandBackend {
+    fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
         let words = order.executor.command.iter().chain(&order.executor.extra_args);
-        Launch {
+        LaunchPlan {
             argv: words.map(OsString::from).collect(),
             env: vec![
                 ("RUNNER_SANDBOX".into(), order.executor.sandbox.as_str().into()),
@@ -21,20 +21,20 @@ impl Backend for Command {
             ],
             files: Vec::new(),
             is_structured: false,
-            farewell: Farewell::Terminate,
+            stop_policy: StopPolicy::Terminate,
         }
     }
 
-    fn reader(&self, _order: &Order<'_>) -> Box<dyn Reader> {
-        Box::new(Silent)
+    fn output_reader(&self, _order: &LaunchRequest<'_>) -> Box<dyn OutputReader> {
+        Box::new(SilentReader)
     }
 }
 
 /// Hears nothing: all that such a program says stands in its file.
-struct Silent;
+struct SilentReader;
 
-impl Reader for Silent {
-    fn line(&mut self, _line: &[u8]) -> Option<Activity> {
+impl OutputReader for SilentReader {
+    fn read_line(&mut self, _line: &[u8]) -> Option<Activity> {
         None
     }
 
@@ -42,7 +42,7 @@ impl Reader for Silent {
         false
     }
 
-    fn finish(self: Box<Self>, _rest: &Rest<'_>) -> Heard {
-        Heard::default()
+    fn finish_output(self: Box<Self>, _rest: &SessionRest<'_>) -> SessionOutput {
+        SessionOutput::default()
     }
 }

@@ -9,7 +9,7 @@ use super::kinds;
 use crate::config::{Executor, ExecutorKind, Patterns, RepoConfig};
 
 /// How a program that speaks to a service gets through a proxy, and whom it trusts.
-const NETWORK: [&str; 11] = [
+const NETWORK_VARIABLES: [&str; 11] = [
     "ALL_PROXY",
     "HTTPS_PROXY",
     "HTTP_PROXY",
@@ -24,32 +24,32 @@ const NETWORK: [&str; 11] = [
 ];
 
 /// Returns the environment of a session: what every program gets, what its kind needs, and what `named` adds.
-pub fn environment(
+pub fn session_environment(
     executor: &Executor,
-    named: &Patterns,
-    given: &BTreeMap<String, String>,
+    extra_patterns: &Patterns,
+    caller_env: &BTreeMap<String, String>,
 ) -> Vec<(OsString, OsString)> {
-    let needed = Patterns::new(variables(executor.kind));
-    let passed = given.iter().filter(|(name, _)| named.passes(name) || needed.passes(name));
+    let needed = Patterns::new(kind_variables(executor.kind));
+    let passed = caller_env.iter().filter(|(name, _)| extra_patterns.passes_variable(name) || needed.passes_variable(name));
     passed.map(|(name, value)| (name.into(), value.into())).collect()
 }
 
 /// Returns the names and globs of what a caller is to send for the runs of a repository: those of its agents, of the
 /// kinds that may take their place, and of its guard.
-pub fn wanted_of_caller(config: &RepoConfig) -> Vec<String> {
+pub fn caller_variables(config: &RepoConfig) -> Vec<String> {
     let kinds = config
         .executor
         .by_section()
         .into_iter()
         .flat_map(|(_, executor)| std::iter::once(executor.kind).chain(executor.fallback.iter().copied()));
-    let needed = kinds.collect::<BTreeSet<_>>().into_iter().flat_map(variables).map(str::to_owned);
+    let needed = kinds.collect::<BTreeSet<_>>().into_iter().flat_map(kind_variables).map(str::to_owned);
     let named = config.env.agent.as_slice().iter().chain(config.env.guard.as_slice()).cloned();
     named.chain(needed).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-fn variables(kind: ExecutorKind) -> impl Iterator<Item = &'static str> {
-    let about = kinds::of(kind).about();
-    about.into_iter().flat_map(|about| NETWORK.iter().chain(about.variables).copied())
+fn kind_variables(kind: ExecutorKind) -> impl Iterator<Item = &'static str> {
+    let about = kinds::backend_for(kind).info();
+    about.into_iter().flat_map(|about| NETWORK_VARIABLES.iter().chain(about.variables).copied())
 }
 
 #[cfg(test)]
@@ -59,14 +59,14 @@ mod tests {
     use super::*;
     use crate::config;
 
-    fn config(text: &str) -> RepoConfig {
+    fn parse_text(text: &str) -> RepoConfig {
         config::parse(text, Path::new("config.toml")).unwrap()
     }
 
-    fn names(text: &str, given: &[&str]) -> Vec<String> {
-        let config = config(text);
+    fn passed_names(text: &str, given: &[&str]) -> Vec<String> {
+        let config = parse_text(text);
         let given = given.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect();
-        let passed = environment(&config.executor.work, &config.env.agent, &given);
+        let passed = session_environment(&config.executor.work, &config.env.agent, &given);
         passed.into_iter().map(|(name, _)| name.into_string().unwrap()).collect()
     }
 
@@ -74,17 +74,17 @@ mod tests {
 
     #[test]
     fn agent_gets_what_its_kind_needs_and_no_other_key() {
-        assert_eq!(names("", &SHELL), ["CODEX_API_KEY", "CODEX_HOME", "HTTPS_PROXY", "PATH"]);
-        assert_eq!(names("[executor]\nkind = \"command\"\ncommand = [\"a\"]\n", &SHELL), ["PATH"]);
+        assert_eq!(passed_names("", &SHELL), ["CODEX_API_KEY", "CODEX_HOME", "HTTPS_PROXY", "PATH"]);
+        assert_eq!(passed_names("[executor]\nkind = \"command\"\ncommand = [\"a\"]\n", &SHELL), ["PATH"]);
         assert_eq!(
-            names("[env]\nagent = [\"MINE\"]\n[executor]\nkind = \"command\"\ncommand = [\"a\"]\n", &SHELL),
+            passed_names("[env]\nagent = [\"MINE\"]\n[executor]\nkind = \"command\"\ncommand = [\"a\"]\n", &SHELL),
             ["MINE", "PATH"]
         );
     }
 
     #[test]
     fn caller_is_asked_for_what_agents_their_stand_ins_and_the_guard_need() {
-        let wanted = wanted_of_caller(&config(
+        let wanted = caller_variables(&parse_text(
             "[executor]\nkind = \"command\"\ncommand = [\"a\"]\n[executor.review]\nfallback = [\"codex\"]\n[env]\nguard = [\"CI\"]\n",
         ));
         assert!(
@@ -92,6 +92,6 @@ mod tests {
             "{wanted:?}"
         );
         let command = "[executor]\nkind = \"command\"\ncommand = [\"a\"]\n";
-        assert!(wanted_of_caller(&config(command)).is_empty());
+        assert!(caller_variables(&parse_text(command)).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! What a session's end can be classed by, as the program has said it.
 
 use jiff::Timestamp;
-use runner_core::feedback::clip;
+use runner_core::feedback::clip_output;
 use runner_core::redact::Secrets;
 
 /// Most signals that a record shows.
@@ -11,33 +11,33 @@ const MAX_SHOWN_BYTES: usize = 2_000;
 
 /// Everything that a session has said of its end, what is machine-readable first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Evidence {
+pub(super) struct EndEvidence {
     /// Signals, the most telling first.
-    pub(super) signals: Vec<Signal>,
+    pub(super) signals: Vec<EndSignal>,
     /// When a limit ends, where the program gives a point in time.
     pub(super) resets_at: Option<Timestamp>,
 }
 
 /// One thing that was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Signal {
+pub(super) struct EndSignal {
     /// The field that it stands in, by the backend's own name; `message` and `stderr` are text for people.
     pub(super) field: &'static str,
     /// What stands there.
     pub(super) value: String,
 }
 
-impl Evidence {
+impl EndEvidence {
     /// Adds a signal, unless there is nothing in it.
     pub(super) fn add(&mut self, field: &'static str, value: impl Into<String>) {
         let value = value.into();
         if !value.trim().is_empty() {
-            self.signals.push(Signal { field, value });
+            self.signals.push(EndSignal { field, value });
         }
     }
 
     /// Returns it without secrets.
-    pub(super) fn redacted(mut self, secrets: &Secrets) -> Self {
+    pub(super) fn redact_signals(mut self, secrets: &Secrets) -> Self {
         for signal in &mut self.signals {
             signal.value = secrets.redact(&signal.value).into_owned();
         }
@@ -45,19 +45,19 @@ impl Evidence {
     }
 
     /// Returns it as a record shows it.
-    pub(super) fn shown(&self) -> Vec<String> {
+    pub(super) fn record_lines(&self) -> Vec<String> {
         let shown = self.signals.iter().take(MAX_SHOWN);
-        shown.map(|signal| format!("{}: {}", signal.field, clip(signal.value.trim(), MAX_SHOWN_BYTES))).collect()
+        shown.map(|signal| format!("{}: {}", signal.field, clip_output(signal.value.trim(), MAX_SHOWN_BYTES))).collect()
     }
 
     /// Returns what stands in a field.
-    pub(super) fn of(&self, field: &str) -> impl Iterator<Item = &str> {
+    pub(super) fn field_values(&self, field: &str) -> impl Iterator<Item = &str> {
         self.signals.iter().filter(move |signal| signal.field == field).map(|signal| signal.value.as_str())
     }
 
     /// Returns the first text for people.
-    pub(super) fn message(&self) -> Option<&str> {
-        let of = |field: &str| self.signals.iter().find(|signal| signal.field == field);
-        of("message").or_else(|| of("stderr")).map(|signal| signal.value.trim())
+    pub(super) fn first_message(&self) -> Option<&str> {
+        let find_signal = |field: &str| self.signals.iter().find(|signal| signal.field == field);
+        find_signal("message").or_else(|| find_signal("stderr")).map(|signal| signal.value.trim())
     }
 }

@@ -8,22 +8,22 @@ mod reader;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use runner_core::answer::Form;
+use runner_core::answer::AnswerForm;
 
 use self::reader::GeminiReader;
-use super::backend::{About, Backend, Launch, Order, Reader};
-use super::unfit::Unfit;
+use super::backend::{AgentInfo, AgentBackend, LaunchPlan, LaunchRequest, OutputReader};
+use super::unfit::AgentUnavailable;
 use crate::config::{Executor, Sandbox};
-use crate::process::Farewell;
+use crate::process::StopPolicy;
 
 /// What every session has in common. An empty prompt is put behind what comes on standard input.
-const PINNED: [&str; 6] = ["gemini", "-p", "", "-o", "stream-json", "--skip-trust"];
+const FIXED_ARGS: [&str; 6] = ["gemini", "-p", "", "-o", "stream-json", "--skip-trust"];
 
 /// What is known of the program.
-const ABOUT: About = About {
+const INFO: AgentInfo = AgentInfo {
     program: "gemini",
     install: "npm install -g @google/gemini-cli@latest",
-    oldest: [0, 40, 0],
+    min_version: [0, 40, 0],
     variables: &[
         "GEMINI_API_KEY",
         "GEMINI_CLI_HOME",
@@ -41,46 +41,46 @@ const ABOUT: About = About {
 };
 
 /// The backend.
-pub(super) struct Gemini;
+pub(super) struct GeminiBackend;
 
-impl Backend for Gemini {
-    fn about(&self) -> Option<&'static About> {
-        Some(&ABOUT)
+impl AgentBackend for GeminiBackend {
+    fn info(&self) -> Option<&'static AgentInfo> {
+        Some(&INFO)
     }
 
-    fn preflight(&self, executor: &Executor, _env: &[(OsString, OsString)]) -> Result<(), Unfit> {
+    fn preflight(&self, executor: &Executor, _env: &[(OsString, OsString)]) -> Result<(), AgentUnavailable> {
         if executor.network || executor.sandbox == Sandbox::DangerFullAccess {
             return Ok(());
         }
         let fix = "set network = true in .runner/state/config.toml, or take it out of the node's tools.json; a wrapper may let it \
                    reach its service alone";
-        Err(Unfit::new("gemini has no way to keep its commands from the network", fix))
+        Err(AgentUnavailable::new("gemini has no way to keep its commands from the network", fix))
     }
 
-    fn launch(&self, order: &Order<'_>) -> Launch {
-        Launch {
-            argv: argv(order.executor),
+    fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
+        LaunchPlan {
+            argv: gemini_argv(order.executor),
             env: vec![("GEMINI_TELEMETRY_ENABLED".into(), "false".into())],
             files: Vec::new(),
             is_structured: true,
             // It says nothing more when it is interrupted, and what it has started stays.
-            farewell: Farewell::Terminate,
+            stop_policy: StopPolicy::Terminate,
         }
     }
 
-    fn reader(&self, order: &Order<'_>) -> Box<dyn Reader> {
+    fn output_reader(&self, order: &LaunchRequest<'_>) -> Box<dyn OutputReader> {
         Box::new(GeminiReader::new(order.output.to_owned(), order.form))
     }
 
-    fn onlooker(&self) -> Option<Box<dyn Reader>> {
-        Some(Box::new(GeminiReader::new(PathBuf::new(), Form::Answer)))
+    fn replay_reader(&self) -> Option<Box<dyn OutputReader>> {
+        Some(Box::new(GeminiReader::new(PathBuf::new(), AnswerForm::Answer)))
     }
 }
 
-fn argv(executor: &Executor) -> Vec<OsString> {
+fn gemini_argv(executor: &Executor) -> Vec<OsString> {
     // Its own sandbox is a container that it fetches; it has no other.
     let mode = if executor.sandbox == Sandbox::ReadOnly { "plan" } else { "yolo" };
-    let words = PINNED.into_iter().chain(["--approval-mode", mode]);
+    let words = FIXED_ARGS.into_iter().chain(["--approval-mode", mode]);
     let model = executor.model.iter().flat_map(|model| ["-m", model]);
     words.chain(model).chain(executor.extra_args.iter().map(String::as_str)).map(OsString::from).collect()
 }

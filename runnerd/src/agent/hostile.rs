@@ -6,11 +6,11 @@ use std::path::Path;
 
 use protocol::event::Activity;
 
-use runner_core::answer::Form;
+use runner_core::answer::AnswerForm;
 
-use super::backend::{Heard, Order, Rest};
-use super::kinds::of;
-use super::stream::Lines;
+use super::backend::{SessionOutput, LaunchRequest, SessionRest};
+use super::kinds::backend_for;
+use super::stream::LineSplitter;
 use crate::config::{self, ExecutorKind};
 
 /// Kinds whose standard output is read.
@@ -30,33 +30,33 @@ pub fn stream(input: &[u8]) {
     let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let (kind, stream) = (&input[..end], input.get(end + 1..).unwrap_or_default());
     let Some((name, kind)) = KINDS.into_iter().find(|(name, _)| name.as_bytes() == kind) else { return };
-    let (whole, steps) = hear(name, kind, stream, stream.len());
+    let (whole, steps) = read_stream(name, kind, stream, stream.len());
     for piece in [1, 7, 4096] {
-        let (pieces, steps_in_pieces) = hear(name, kind, stream, piece);
+        let (pieces, steps_in_pieces) = read_stream(name, kind, stream, piece);
         assert_eq!((&whole.answer, &whole.session_id), (&pieces.answer, &pieces.session_id), "in pieces of {piece}");
         assert_eq!((whole.usage, &steps), (pieces.usage, &steps_in_pieces), "in pieces of {piece}");
     }
 }
 
-fn hear(name: &str, kind: ExecutorKind, stream: &[u8], piece: usize) -> (Heard, Vec<Activity>) {
+fn read_stream(name: &str, kind: ExecutorKind, stream: &[u8], piece: usize) -> (SessionOutput, Vec<Activity>) {
     let text = format!("[executor]\nkind = {name:?}\n");
     let config = config::parse(&text, Path::new("config.toml")).expect("BUG: a kind makes a configuration");
     let nowhere = Path::new("/nonexistent");
-    let order = Order {
+    let order = LaunchRequest {
         executor: &config.executor.work,
         folder: nowhere,
         git_folder: nowhere,
         env: &[],
         record: nowhere,
         output: nowhere,
-        form: Form::Answer,
+        form: AnswerForm::Answer,
     };
-    let (mut reader, mut lines, mut steps) = (of(kind).reader(&order), Lines::default(), Vec::new());
+    let (mut reader, mut lines, mut steps) = (backend_for(kind).output_reader(&order), LineSplitter::default(), Vec::new());
     for part in stream.chunks(piece.max(1)) {
-        lines.push(part, |line| steps.extend(reader.line(line)));
+        lines.push(part, |line| steps.extend(reader.read_line(line)));
     }
-    lines.finish(|line| steps.extend(reader.line(line)));
-    (reader.finish(&Rest { errors: stream }), steps)
+    lines.finish(|line| steps.extend(reader.read_line(line)));
+    (reader.finish_output(&SessionRest { errors: stream }), steps)
 }
 
 #[cfg(test)]

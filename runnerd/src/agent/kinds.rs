@@ -1,16 +1,16 @@
 //! Which backend there is for each kind of agent.
 
-use super::backend::Backend;
+use super::backend::AgentBackend;
 use super::{claude, codex, command, gemini, opencode};
 use crate::config::ExecutorKind;
 
 /// Returns the backend for a kind.
-pub(super) fn of(kind: ExecutorKind) -> &'static dyn Backend {
+pub(super) fn backend_for(kind: ExecutorKind) -> &'static dyn AgentBackend {
     match kind {
-        ExecutorKind::Command => &command::Command,
-        ExecutorKind::Codex => &codex::Codex,
-        ExecutorKind::Claude => &claude::Claude,
-        ExecutorKind::Gemini => &gemini::Gemini,
-        ExecutorKind::Opencode => &opencode::Opencode,
+        ExecutorKind::Command => &command::CommandBackend,
+        ExecutorKind::Codex => &codex::CodexBackend,
+        ExecutorKind::Claude => &claude::ClaudeBackend,
+        ExecutorKind::Gemini => &gemini::GeminiBackend,
+        ExecutorKind::Opencode => &opencode::OpencodeBackend,
     }
 }

@@ -31,13 +31,13 @@ mod zone;
 use std::path::Path;
 
 use runner_core::redact::Secrets;
-use runner_core::verdict::{SessionEnd, SessionHow};
+use runner_core::verdict::{SessionEnd, SessionEndKind};
 
-pub use self::environment::{environment, wanted_of_caller};
-pub use self::fitness::{Candidates, Fitness, check, examine, executors};
-pub use self::session::{Session, run};
-pub use self::steps::{bounded, steps};
-pub use self::unfit::Unfit;
+pub use self::environment::{session_environment, caller_variables};
+pub use self::fitness::{AgentCandidates, AgentReadiness, check_agents, examine_agent, list_executors};
+pub use self::session::{AgentSession, run_session};
+pub use self::steps::{bound_step, parse_steps};
+pub use self::unfit::AgentUnavailable;
 use crate::config::Executor;
 use crate::process::Launcher;
 
@@ -46,7 +46,7 @@ pub const OUTPUT_VARIABLE: &str = "RUNNER_OUTPUT";
 
 /// A program that a session of an executor starts first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Program<'a> {
+pub struct SessionProgram<'a> {
     /// Name or path; empty where the configuration names none.
     pub name: &'a str,
     /// The command that installs it, for an agent that is known.
@@ -56,38 +56,38 @@ pub struct Program<'a> {
 }
 
 /// Returns the program that a session starts first.
-pub fn program(executor: &Executor) -> Program<'_> {
-    let about = kinds::of(executor.kind).about();
+pub fn session_program(executor: &Executor) -> SessionProgram<'_> {
+    let about = kinds::backend_for(executor.kind).info();
     match (executor.wrapper.first(), about) {
-        (Some(wrapper), _) => Program { name: wrapper, install: None, key: "wrapper" },
-        (None, Some(about)) => Program { name: about.program, install: Some(about.install), key: "kind" },
+        (Some(wrapper), _) => SessionProgram { name: wrapper, install: None, key: "wrapper" },
+        (None, Some(about)) => SessionProgram { name: about.program, install: Some(about.install), key: "kind" },
         (None, None) => {
-            Program { name: executor.command.first().map_or("", String::as_str), install: None, key: "command" }
+            SessionProgram { name: executor.command.first().map_or("", String::as_str), install: None, key: "command" }
         }
     }
 }
 
 /// Takes the secrets out of an answer's file, where it is one.
 pub fn redact_answer(file: &Path, secrets: &Secrets) {
-    if let Err(error) = answer_file::redact(file, secrets) {
+    if let Err(error) = answer_file::redact_file(file, secrets) {
         tracing::warn!(path = %file.display(), %error, "the answer may hold a secret");
     }
 }
 
 /// Returns the end of a session that a dead daemon has left; it was held as this daemon would have held it.
-pub fn interrupted<A>(executor: &Executor, survivors: u32, launcher: &Launcher) -> SessionEnd<A> {
-    SessionEnd { survivors, ..blank(executor, launcher) }
+pub fn interrupted_end<A>(executor: &Executor, survivors: u32, launcher: &Launcher) -> SessionEnd<A> {
+    SessionEnd { survivors, ..blank_end(executor, launcher) }
 }
 
-fn blank<A>(executor: &Executor, launcher: &Launcher) -> SessionEnd<A> {
+fn blank_end<A>(executor: &Executor, launcher: &Launcher) -> SessionEnd<A> {
     SessionEnd {
         agent: executor.kind.to_string(),
-        containment: launcher.offer().level_for(keeps_privileges_out(executor)),
-        ..SessionEnd::new(SessionHow::Cut)
+        containment: launcher.capabilities().level_for(denies_privileges(executor)),
+        ..SessionEnd::new(SessionEndKind::Cut)
     }
 }
 
 /// What a wrapper starts may need its set-user-id programs, as rootless `podman` does.
-fn keeps_privileges_out(executor: &Executor) -> bool {
+fn denies_privileges(executor: &Executor) -> bool {
     executor.wrapper.is_empty()
 }

@@ -8,17 +8,17 @@ mod reader;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use runner_core::answer::Form;
+use runner_core::answer::AnswerForm;
 use serde_json::{Value, json};
 
 use self::reader::OpencodeReader;
-use super::backend::{About, Backend, Launch, Order, Reader};
-use super::unfit::Unfit;
+use super::backend::{AgentInfo, AgentBackend, LaunchPlan, LaunchRequest, OutputReader};
+use super::unfit::AgentUnavailable;
 use crate::config::{Executor, Sandbox};
-use crate::process::Farewell;
+use crate::process::StopPolicy;
 
 /// No traffic but the model's, nothing fetched or updated under a session, and no compaction.
-const SWITCHES: [&str; 6] = [
+const FIXED_SWITCHES: [&str; 6] = [
     "OPENCODE_DISABLE_AUTOCOMPACT",
     "OPENCODE_DISABLE_AUTOUPDATE",
     "OPENCODE_DISABLE_DEFAULT_PLUGINS",
@@ -28,10 +28,10 @@ const SWITCHES: [&str; 6] = [
 ];
 
 /// What is known of the program.
-const ABOUT: About = About {
+const INFO: AgentInfo = AgentInfo {
     program: "opencode",
     install: "npm install -g opencode-ai@latest",
-    oldest: [1, 18, 0],
+    min_version: [1, 18, 0],
     variables: &[
         "ANTHROPIC_API_KEY",
         "GEMINI_API_KEY",
@@ -50,45 +50,45 @@ const ABOUT: About = About {
 };
 
 /// The backend.
-pub(super) struct Opencode;
+pub(super) struct OpencodeBackend;
 
-impl Backend for Opencode {
-    fn about(&self) -> Option<&'static About> {
-        Some(&ABOUT)
+impl AgentBackend for OpencodeBackend {
+    fn info(&self) -> Option<&'static AgentInfo> {
+        Some(&INFO)
     }
 
-    fn preflight(&self, executor: &Executor, _env: &[(OsString, OsString)]) -> Result<(), Unfit> {
+    fn preflight(&self, executor: &Executor, _env: &[(OsString, OsString)]) -> Result<(), AgentUnavailable> {
         if executor.network || executor.sandbox != Sandbox::WorkspaceWrite {
             return Ok(());
         }
         let fix = "set network = true in .runner/state/config.toml, or take it out of the node's tools.json; a wrapper may let it \
                    reach its service alone";
-        Err(Unfit::new("opencode has no way to keep its commands from the network", fix))
+        Err(AgentUnavailable::new("opencode has no way to keep its commands from the network", fix))
     }
 
-    fn launch(&self, order: &Order<'_>) -> Launch {
-        let switches = SWITCHES.map(|name| (name.into(), "1".into()));
-        let settings = ("OPENCODE_CONFIG_CONTENT".into(), settings(order.executor).to_string().into());
-        Launch {
-            argv: argv(order),
+    fn plan_launch(&self, order: &LaunchRequest<'_>) -> LaunchPlan {
+        let switches = FIXED_SWITCHES.map(|name| (name.into(), "1".into()));
+        let settings = ("OPENCODE_CONFIG_CONTENT".into(), session_settings(order.executor).to_string().into());
+        LaunchPlan {
+            argv: opencode_argv(order),
             env: switches.into_iter().chain([settings]).collect(),
             files: Vec::new(),
             is_structured: true,
-            farewell: Farewell::Terminate,
+            stop_policy: StopPolicy::Terminate,
         }
     }
 
-    fn reader(&self, order: &Order<'_>) -> Box<dyn Reader> {
+    fn output_reader(&self, order: &LaunchRequest<'_>) -> Box<dyn OutputReader> {
         Box::new(OpencodeReader::new(order.output.to_owned(), order.form))
     }
 
-    fn onlooker(&self) -> Option<Box<dyn Reader>> {
-        Some(Box::new(OpencodeReader::new(PathBuf::new(), Form::Answer)))
+    fn replay_reader(&self) -> Option<Box<dyn OutputReader>> {
+        Some(Box::new(OpencodeReader::new(PathBuf::new(), AnswerForm::Answer)))
     }
 }
 
-fn argv(order: &Order<'_>) -> Vec<OsString> {
-    let words = [ABOUT.program, "run", "--format", "json"].map(OsString::from);
+fn opencode_argv(order: &LaunchRequest<'_>) -> Vec<OsString> {
+    let words = [INFO.program, "run", "--format", "json"].map(OsString::from);
     let folder = ["--dir".into(), order.folder.as_os_str().to_owned()];
     let model = order.executor.model.iter().flat_map(|model| ["-m", model]).map(OsString::from);
     let extra = order.executor.extra_args.iter().map(OsString::from);
@@ -96,7 +96,7 @@ fn argv(order: &Order<'_>) -> Vec<OsString> {
 }
 
 /// Nobody can be asked. It has no sandbox: what is not allowed are its tools.
-fn settings(executor: &Executor) -> Value {
+fn session_settings(executor: &Executor) -> Value {
     let allow = |is_allowed: bool| if is_allowed { "allow" } else { "deny" };
     let may_write = executor.sandbox != Sandbox::ReadOnly;
     let may_browse = executor.network || executor.sandbox == Sandbox::DangerFullAccess;

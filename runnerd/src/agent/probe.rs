@@ -7,37 +7,37 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use runner_core::feedback::clip;
+use runner_core::feedback::clip_output;
 use runner_core::redact::Secrets;
 use runner_core::verdict::FaultKind;
 use tokio_util::sync::CancellationToken;
 
-use super::backend::About;
-use super::keeps_privileges_out;
-use super::unfit::Unfit;
-use super::version::Version;
+use super::backend::AgentInfo;
+use super::denies_privileges;
+use super::unfit::AgentUnavailable;
+use super::version::AgentVersion;
 use crate::config::Executor;
 use crate::process::{
-    self, Ended, Farewell, Follower, Launcher, Limits, LogFile, Mark, Report, SpawnError, Spec, Stream,
+    self, ProgramEnd, StopPolicy, OutputFollower, Launcher, TimeLimits, LogFile, Mark, ProgramReport, SpawnError, ProgramSpec, OutputStream,
 };
 
 /// Time that a program has to say its version, on a machine that is busy.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Bytes of each stream that are looked at.
-const MAX_SAID: usize = 4096;
+const MAX_OUTPUT_BYTES: usize = 4096;
 /// Bytes of what a program said instead of a version that are shown.
 const MAX_SHOWN: usize = 200;
 /// Files whose version is remembered.
-const MAX_KNOWN: usize = 64;
+const MAX_KNOWN_VERSIONS: usize = 64;
 
 /// Versions that were asked for. A version belongs to a file, whoever asks, and a file that changed is another one.
-static KNOWN: Mutex<Vec<(File, Version)>> = Mutex::new(Vec::new());
+static KNOWN_VERSIONS: Mutex<Vec<(ProgramFile, AgentVersion)>> = Mutex::new(Vec::new());
 
 /// A program to ask.
 #[derive(Debug, Clone)]
-pub(super) struct Probe<'a> {
+pub(super) struct VersionProbe<'a> {
     /// What is known of it.
-    pub(super) about: &'static About,
+    pub(super) info: &'static AgentInfo,
     /// How it is run.
     pub(super) executor: &'a Executor,
     /// Where it starts.
@@ -56,11 +56,11 @@ pub(super) struct Probe<'a> {
 
 /// What came of asking.
 #[derive(Debug)]
-pub(super) enum Probed {
+pub(super) enum VersionResult {
     /// A version that is new enough.
-    Fit(Version),
+    Supported(AgentVersion),
     /// A person must change something.
-    Unfit(Unfit),
+    Unavailable(AgentUnavailable),
     /// It went wrong, and may go well another time.
     Faulty(FaultKind, String),
     /// The caller wanted it stopped.
@@ -68,97 +68,97 @@ pub(super) enum Probed {
 }
 
 /// Finds out the version of a program, and whether it is new enough; also returns the time that it took.
-pub(super) async fn ask(
-    probe: &Probe<'_>,
+pub(super) async fn probe_version(
+    probe: &VersionProbe<'_>,
     launcher: &Launcher,
     stop: &CancellationToken,
-) -> Result<(Probed, Duration), SpawnError> {
-    let file = File::of(probe)?;
-    if let Some(version) = file.as_ref().and_then(File::known) {
-        return Ok((judge(version, probe.about), Duration::ZERO));
+) -> Result<(VersionResult, Duration), SpawnError> {
+    let file = ProgramFile::for_program(probe)?;
+    if let Some(version) = file.as_ref().and_then(ProgramFile::known_version) {
+        return Ok((judge_version(version, probe.info), Duration::ZERO));
     }
-    let mut said = Said::default();
-    let mut report = process::run(launcher, spec(probe, &mut said), stop).await?;
-    process::until_gone(&probe.mark, &probe.lock, report.still_alive.take()).await;
+    let mut output = ProbeOutput::default();
+    let mut report = process::run_program(launcher, program_spec(probe, &mut output), stop).await?;
+    process::wait_until_gone(&probe.mark, &probe.lock, report.still_alive.take()).await;
     // Nothing in it is worth an error.
     let _ = fs::remove_file(&probe.log);
-    let probed = match outcome(&report, &said, probe.about) {
+    let result = match parse_report(&report, &output, probe.info) {
         Ok(version) => {
             if let Some(file) = file {
-                file.remember(version.clone());
+                file.remember_version(version.clone());
             }
-            judge(version, probe.about)
+            judge_version(version, probe.info)
         }
         Err(probed) => probed,
     };
-    Ok((probed, report.elapsed))
+    Ok((result, report.elapsed))
 }
 
-fn spec<'a>(probe: &Probe<'_>, said: &'a mut Said) -> Spec<'a> {
+fn program_spec<'a>(probe: &VersionProbe<'_>, said: &'a mut ProbeOutput) -> ProgramSpec<'a> {
     let wrapper = probe.executor.wrapper.iter().map(OsString::from);
-    Spec {
-        argv: wrapper.chain([probe.about.program.into(), "--version".into()]).collect(),
+    ProgramSpec {
+        argv: wrapper.chain([probe.info.program.into(), "--version".into()]).collect(),
         cwd: probe.folder.to_owned(),
         env: probe.env.to_owned(),
         stdin: Vec::new(),
         mark: probe.mark.clone(),
         lock: probe.lock.clone(),
-        limits: Limits { budget: probe.limit.min(LIMIT), idle: None, grace: Duration::from_secs(1) },
-        log: LogFile { path: probe.log.clone(), cap_bytes: MAX_SAID as u64, secrets: Secrets::default() },
+        limits: TimeLimits { budget: probe.limit.min(LIMIT), idle: None, grace: Duration::from_secs(1) },
+        log: LogFile { path: probe.log.clone(), cap_bytes: MAX_OUTPUT_BYTES as u64, secrets: Secrets::default() },
         follower: Some(Box::new(said)),
-        splits_output: true,
-        farewell: Farewell::Terminate,
+        separates_output: true,
+        stop_policy: StopPolicy::Terminate,
         output: None,
-        no_new_privs: keeps_privileges_out(probe.executor),
+        no_new_privs: denies_privileges(probe.executor),
     }
 }
 
-fn outcome(report: &Report, said: &Said, about: &About) -> Result<Version, Probed> {
+fn parse_report(report: &ProgramReport, said: &ProbeOutput, about: &AgentInfo) -> Result<AgentVersion, VersionResult> {
     let name = format!("`{} --version`", about.program);
-    let unfit = |what: String| Err(Probed::Unfit(Unfit::new(what, about.install)));
-    match report.ended {
-        Ended::Exited(0) | Ended::Lingered => match Version::find(&String::from_utf8_lossy(&said.output)) {
+    let unfit = |what: String| Err(VersionResult::Unavailable(AgentUnavailable::new(what, about.install)));
+    match report.end {
+        ProgramEnd::Exited(0) | ProgramEnd::Lingered => match AgentVersion::find(&String::from_utf8_lossy(&said.output)) {
             Some(version) => Ok(version),
-            None => unfit(format!("{name} says no version, but {:?}", shown(&said.output))),
+            None => unfit(format!("{name} says no version, but {:?}", clip_shown(&said.output))),
         },
-        Ended::Exited(code) => unfit(format!("{name} exits with code {code}: {}", shown(&said.errors))),
-        Ended::Signaled(signal) => Err(Probed::Faulty(FaultKind::Crash, format!("{name} died of signal {signal}"))),
-        Ended::TimedOut | Ended::Silent => {
-            Err(Probed::Faulty(FaultKind::Silence, format!("{name} does not end within {} s", LIMIT.as_secs())))
+        ProgramEnd::Exited(code) => unfit(format!("{name} exits with code {code}: {}", clip_shown(&said.errors))),
+        ProgramEnd::Signaled(signal) => Err(VersionResult::Faulty(FaultKind::Crash, format!("{name} died of signal {signal}"))),
+        ProgramEnd::TimedOut | ProgramEnd::Silent => {
+            Err(VersionResult::Faulty(FaultKind::Silence, format!("{name} does not end within {} s", LIMIT.as_secs())))
         }
-        Ended::SupervisorLost => Err(Probed::Faulty(FaultKind::Crash, format!("the supervisor of {name} was killed"))),
-        Ended::Stopped => Err(Probed::Stopped),
+        ProgramEnd::SupervisorLost => Err(VersionResult::Faulty(FaultKind::Crash, format!("the supervisor of {name} was killed"))),
+        ProgramEnd::Stopped => Err(VersionResult::Stopped),
     }
 }
 
-fn judge(version: Version, about: &About) -> Probed {
-    if version.is_at_least(about.oldest) {
-        return Probed::Fit(version);
+fn judge_version(version: AgentVersion, about: &AgentInfo) -> VersionResult {
+    if version.is_at_least(about.min_version) {
+        return VersionResult::Supported(version);
     }
-    let [major, minor, patch] = about.oldest;
+    let [major, minor, patch] = about.min_version;
     let what =
         format!("{} {version} is older than {major}.{minor}.{patch}, the first that is known to work", about.program);
-    Probed::Unfit(Unfit::new(what, about.install))
+    VersionResult::Unavailable(AgentUnavailable::new(what, about.install))
 }
 
-fn shown(said: &[u8]) -> String {
-    clip(String::from_utf8_lossy(said).trim(), MAX_SHOWN)
+fn clip_shown(said: &[u8]) -> String {
+    clip_output(String::from_utf8_lossy(said).trim(), MAX_SHOWN)
 }
 
 /// What a program says, its beginning.
 #[derive(Debug, Default)]
-struct Said {
+struct ProbeOutput {
     output: Vec<u8>,
     errors: Vec<u8>,
 }
 
-impl Follower for Said {
-    fn hear(&mut self, stream: Stream, bytes: &[u8]) {
+impl OutputFollower for ProbeOutput {
+    fn on_output(&mut self, stream: OutputStream, bytes: &[u8]) {
         let said = match stream {
-            Stream::Output => &mut self.output,
-            Stream::Error => &mut self.errors,
+            OutputStream::Output => &mut self.output,
+            OutputStream::Error => &mut self.errors,
         };
-        said.extend(bytes.iter().take(MAX_SAID - said.len()));
+        said.extend(bytes.iter().take(MAX_OUTPUT_BYTES - said.len()));
     }
 
     fn has_answered(&mut self) -> bool {
@@ -169,7 +169,7 @@ impl Follower for Said {
 /// A file as it was when it was asked. The time of its last change of any kind is among what tells two apart: package
 /// managers give files the time that their package names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct File {
+struct ProgramFile {
     path: PathBuf,
     device: u64,
     inode: u64,
@@ -177,13 +177,13 @@ struct File {
     changed: (i64, i64),
 }
 
-impl File {
+impl ProgramFile {
     /// Finds the file of a program; none behind a wrapper, which may lead anywhere.
-    fn of(probe: &Probe<'_>) -> Result<Option<Self>, SpawnError> {
+    fn for_program(probe: &VersionProbe<'_>) -> Result<Option<Self>, SpawnError> {
         if !probe.executor.wrapper.is_empty() {
             return Ok(None);
         }
-        let path = process::find_program(probe.about.program.as_ref(), probe.folder, probe.env)?;
+        let path = process::find_program(probe.info.program.as_ref(), probe.folder, probe.env)?;
         Ok(fs::metadata(&path).ok().map(|found| Self {
             path,
             device: found.dev(),
@@ -193,15 +193,15 @@ impl File {
         }))
     }
 
-    fn known(&self) -> Option<Version> {
-        let known = KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    fn known_version(&self) -> Option<AgentVersion> {
+        let known = KNOWN_VERSIONS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         known.iter().find(|(file, _)| file == self).map(|(_, version)| version.clone())
     }
 
-    fn remember(self, version: Version) {
-        let mut known = KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    fn remember_version(self, version: AgentVersion) {
+        let mut known = KNOWN_VERSIONS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         known.retain(|(file, _)| file.path != self.path);
-        if known.len() == MAX_KNOWN {
+        if known.len() == MAX_KNOWN_VERSIONS {
             known.remove(0);
         }
         known.push((self, version));

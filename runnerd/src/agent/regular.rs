@@ -8,7 +8,7 @@ use std::path::Path;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 /// Opens a regular file for reading; none where nothing is.
-pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
+pub(super) fn open_regular(path: &Path) -> io::Result<Option<File>> {
     let file = match OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -18,8 +18,8 @@ pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// Reads a regular file from its beginning, so many bytes at most; none where nothing is.
-pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    let Some(file) = open(path)? else { return Ok(None) };
+pub(super) fn read_regular(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let Some(file) = open_regular(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
@@ -36,10 +36,10 @@ mod tests {
         std::fs::write(at("file"), "text").unwrap();
         std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
         nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert_eq!(read(&at("file"), 3).unwrap(), Some(b"tex".to_vec()));
-        assert_eq!(read(&at("absent"), 3).unwrap(), None);
+        assert_eq!(read_regular(&at("file"), 3).unwrap(), Some(b"tex".to_vec()));
+        assert_eq!(read_regular(&at("absent"), 3).unwrap(), None);
         for name in ["link", "pipe", "."] {
-            assert!(read(&at(name), 3).is_err(), "{name}");
+            assert!(read_regular(&at(name), 3).is_err(), "{name}");
         }
     }
 }

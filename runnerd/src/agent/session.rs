@@ -5,29 +5,29 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::event::Activity;
-use runner_core::answer::{Answer, Form};
+use runner_core::answer::{SessionAnswer, AnswerForm};
 use runner_core::redact::Secrets;
-use runner_core::verdict::{SessionEnd, SessionHow};
+use runner_core::verdict::{SessionEnd, SessionEndKind};
 use tokio::sync::mpsc;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use super::backend::{Backend, Launch, Order};
-use super::end::{self, Left};
-use super::fitness::preflight;
+use super::backend::{AgentBackend, LaunchPlan, LaunchRequest};
+use super::end::{self, SessionLeftovers};
+use super::fitness::run_preflight;
 use super::kinds;
 use super::output_router::OutputRouter;
-use super::probe::{self, Probe, Probed};
-use super::{OUTPUT_VARIABLE, blank, keeps_privileges_out, zone};
+use super::probe::{self, VersionProbe, VersionResult};
+use super::{OUTPUT_VARIABLE, blank_end, denies_privileges, zone};
 use crate::config::Executor;
-use crate::process::{self, Launcher, Limits, LogFile, Mark, Piece, SpawnError, Spec};
+use crate::process::{self, Launcher, TimeLimits, LogFile, Mark, OutputPiece, SpawnError, ProgramSpec};
 
 /// Time between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What a session is given.
 #[derive(Debug)]
-pub struct Session<'a> {
+pub struct AgentSession<'a> {
     /// Which agent, and how.
     pub executor: &'a Executor,
     /// The prompt.
@@ -45,9 +45,9 @@ pub struct Session<'a> {
     /// Where what it prints goes.
     pub log: PathBuf,
     /// Who sees what it prints as it comes.
-    pub live: Option<mpsc::Sender<Piece>>,
+    pub output_sender: Option<mpsc::Sender<OutputPiece>>,
     /// Who sees what it does; a step that finds the channel full is left out.
-    pub activity: Option<mpsc::Sender<Activity>>,
+    pub activity_sender: Option<mpsc::Sender<Activity>>,
     /// What must not get from it into a record or a commit.
     pub secrets: Secrets,
     /// What is left of the budget.
@@ -61,16 +61,16 @@ pub struct Session<'a> {
 /// Runs a session to its end.
 ///
 /// A program that is missing is an end like others; the error is what may work later.
-pub async fn run<A: Answer + Clone>(
-    session: Session<'_>,
+pub async fn run_session<A: SessionAnswer + Clone>(
+    session: AgentSession<'_>,
     launcher: &Launcher,
     stop: &CancellationToken,
 ) -> Result<SessionEnd<A>, SpawnError> {
-    let blank: SessionEnd<A> = blank(session.executor, launcher);
-    let misconfigured = |what| SessionEnd { how: SessionHow::Misconfigured { what }, ..blank.clone() };
-    let backend = kinds::of(session.executor.kind);
-    let fix = backend.about().map(|about| format!("; {}", about.install)).unwrap_or_default();
-    match Box::pin(run_with(backend, session, &blank, Around { launcher, stop })).await {
+    let blank: SessionEnd<A> = blank_end(session.executor, launcher);
+    let misconfigured = |what| SessionEnd { how: SessionEndKind::Misconfigured { what }, ..blank.clone() };
+    let backend = kinds::backend_for(session.executor.kind);
+    let fix = backend.info().map(|about| format!("; {}", about.install)).unwrap_or_default();
+    match Box::pin(run_backend(backend, session, &blank, SessionControls { launcher, stop })).await {
         Err(error) if error.is_misconfigured() => {
             Ok(misconfigured(format!("the agent cannot be started: {error}{fix}")))
         }
@@ -80,54 +80,54 @@ pub async fn run<A: Answer + Clone>(
 
 /// What starts programs, and what ends them before their time.
 #[derive(Debug, Clone, Copy)]
-struct Around<'a> {
+struct SessionControls<'a> {
     launcher: &'a Launcher,
     stop: &'a CancellationToken,
 }
 
-async fn run_with<A: Answer + Clone>(
-    backend: &dyn Backend,
-    mut session: Session<'_>,
+async fn run_backend<A: SessionAnswer + Clone>(
+    backend: &dyn AgentBackend,
+    mut session: AgentSession<'_>,
     blank: &SessionEnd<A>,
-    around: Around<'_>,
+    controls: SessionControls<'_>,
 ) -> Result<SessionEnd<A>, SpawnError> {
-    let (version, asked) = match fitness(backend, &session, around).await? {
+    let (version, probe_time) = match check_fitness(backend, &session, controls).await? {
         (Ok(version), asked) => (version, asked),
         (Err(how), _) => return Ok(SessionEnd { how, ..blank.clone() }),
     };
-    session.budget = session.budget.saturating_sub(asked);
+    session.budget = session.budget.saturating_sub(probe_time);
     let blank = SessionEnd { agent: format!("{}{version}", blank.agent), ..blank.clone() };
-    let order = session.order(A::FORM);
-    let (launch, reader) = (backend.launch(&order), backend.reader(&order));
+    let order = session.launch_request(A::FORM);
+    let (launch, reader) = (backend.plan_launch(&order), backend.output_reader(&order));
     block_in_place(|| write_files(&launch))?;
     let file = (!launch.is_structured).then(|| (session.output.clone(), A::FORM));
-    let mut router = OutputRouter::new(reader, file, session.activity.clone());
-    let left = Left {
+    let mut router = OutputRouter::new(reader, file, session.activity_sender.clone());
+    let leftovers = SessionLeftovers {
         output: session.output.clone(),
         secrets: session.secrets.clone(),
         kind: session.executor.kind,
-        zone: zone::of(&session.env),
+        zone: zone::session_zone(&session.env),
     };
     let (mark, lock) = (session.mark.clone(), session.lock.clone());
-    let mut report = process::run(around.launcher, spec(session, launch, &mut router), around.stop).await?;
-    process::until_gone(&mark, &lock, report.still_alive.take()).await;
-    report.elapsed += asked;
-    Ok(block_in_place(|| end::of(&report, router.finish(), &left, blank)))
+    let mut report = process::run_program(controls.launcher, program_spec(session, launch, &mut router), controls.stop).await?;
+    process::wait_until_gone(&mark, &lock, report.still_alive.take()).await;
+    report.elapsed += probe_time;
+    Ok(block_in_place(|| end::session_end(&report, router.finish(), &leftovers, blank)))
 }
 
 /// Returns the version of the agent's program, a space before it, or how the session ends without it; and the time that
 /// it took to find out.
-async fn fitness<A>(
-    backend: &dyn Backend,
-    session: &Session<'_>,
-    around: Around<'_>,
-) -> Result<(Result<String, SessionHow<A>>, Duration), SpawnError> {
-    if let Err(unfit) = preflight(backend, session.executor, &session.env) {
-        return Ok((Err(SessionHow::Misconfigured { what: unfit.to_string() }), Duration::ZERO));
+async fn check_fitness<A>(
+    backend: &dyn AgentBackend,
+    session: &AgentSession<'_>,
+    controls: SessionControls<'_>,
+) -> Result<(Result<String, SessionEndKind<A>>, Duration), SpawnError> {
+    if let Err(unfit) = run_preflight(backend, session.executor, &session.env) {
+        return Ok((Err(SessionEndKind::Misconfigured { what: unfit.to_string() }), Duration::ZERO));
     }
-    let Some(about) = backend.about() else { return Ok((Ok(String::new()), Duration::ZERO)) };
-    let probe = Probe {
-        about,
+    let Some(about) = backend.info() else { return Ok((Ok(String::new()), Duration::ZERO)) };
+    let probe = VersionProbe {
+        info: about,
         executor: session.executor,
         folder: session.folder,
         env: &session.env,
@@ -136,19 +136,19 @@ async fn fitness<A>(
         log: session.record.join("version.log"),
         limit: session.budget,
     };
-    let (probed, asked) = probe::ask(&probe, around.launcher, around.stop).await?;
+    let (probed, probe_time) = probe::probe_version(&probe, controls.launcher, controls.stop).await?;
     let fitness = match probed {
-        Probed::Fit(version) => Ok(format!(" {version}")),
-        Probed::Unfit(unfit) => Err(SessionHow::Misconfigured { what: unfit.to_string() }),
-        Probed::Faulty(kind, what) => Err(SessionHow::Faulty { kind, what }),
-        Probed::Stopped => Err(SessionHow::Cut),
+        VersionResult::Supported(version) => Ok(format!(" {version}")),
+        VersionResult::Unavailable(unfit) => Err(SessionEndKind::Misconfigured { what: unfit.to_string() }),
+        VersionResult::Faulty(kind, what) => Err(SessionEndKind::Faulty { kind, what }),
+        VersionResult::Stopped => Err(SessionEndKind::Cut),
     };
-    Ok((fitness, asked))
+    Ok((fitness, probe_time))
 }
 
-impl Session<'_> {
-    fn order(&self, form: Form) -> Order<'_> {
-        Order {
+impl AgentSession<'_> {
+    fn launch_request(&self, form: AnswerForm) -> LaunchRequest<'_> {
+        LaunchRequest {
             executor: self.executor,
             form,
             folder: self.folder,
@@ -160,32 +160,32 @@ impl Session<'_> {
     }
 }
 
-fn write_files(launch: &Launch) -> Result<(), SpawnError> {
+fn write_files(launch: &LaunchPlan) -> Result<(), SpawnError> {
     for (path, bytes) in &launch.files {
         std::fs::write(path, bytes).map_err(|source| SpawnError::Log { path: path.clone(), source })?;
     }
     Ok(())
 }
 
-fn spec<'a>(session: Session<'_>, launch: Launch, router: &'a mut OutputRouter) -> Spec<'a> {
+fn program_spec<'a>(session: AgentSession<'_>, launch: LaunchPlan, router: &'a mut OutputRouter) -> ProgramSpec<'a> {
     let executor = session.executor;
     let mut env = session.env;
     env.push((OUTPUT_VARIABLE.into(), session.output.into()));
     env.extend(launch.env);
     let wrapper = executor.wrapper.iter().map(OsString::from);
-    Spec {
+    ProgramSpec {
         argv: wrapper.chain(launch.argv).collect(),
         cwd: session.folder.to_owned(),
         env,
         stdin: session.prompt.into_bytes(),
         mark: session.mark,
         lock: session.lock,
-        limits: Limits { budget: session.budget, idle: Some(executor.idle_timeout), grace: GRACE },
+        limits: TimeLimits { budget: session.budget, idle: Some(executor.idle_timeout), grace: GRACE },
         log: LogFile { path: session.log, cap_bytes: executor.output_limit_bytes, secrets: session.secrets },
         follower: Some(Box::new(router)),
-        splits_output: launch.is_structured,
-        farewell: launch.farewell,
-        output: session.live,
-        no_new_privs: keeps_privileges_out(executor),
+        separates_output: launch.is_structured,
+        stop_policy: launch.stop_policy,
+        output: session.output_sender,
+        no_new_privs: denies_privileges(executor),
     }
 }

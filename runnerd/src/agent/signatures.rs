@@ -12,13 +12,13 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use protocol::words::FailureClass;
-use runner_core::failure::Failure;
-use runner_core::feedback::clip;
+use runner_core::failure::ClassifiedFailure;
+use runner_core::feedback::clip_output;
 use runner_core::reset_time::{self, Clock};
 use serde::Deserialize;
 
 use super::embedded;
-use super::evidence::{Evidence, Signal};
+use super::evidence::{EndEvidence, EndSignal};
 use crate::config::ExecutorKind;
 
 /// The version of the table's form.
@@ -28,61 +28,61 @@ const MAX_WHY: usize = 500;
 /// The names that programs have for a status of HTTP.
 const HTTP_STATUS: [&str; 2] = ["http_status", "api_error_status"];
 
-static TABLE: LazyLock<Table> =
+static TABLE: LazyLock<SignatureTable> =
     LazyLock::new(|| toml::from_str(include_str!("signatures.toml")).expect("BUG: the table of signatures is wrong"));
 
 /// A failure that is known, and the line by which it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KnownFailure {
-    pub(super) failure: Failure,
+    pub(super) failure: ClassifiedFailure,
     pub(super) signature: String,
 }
 
 /// Returns what a failed session's evidence is known to mean; none where no line fits.
-pub(super) fn classify(kind: ExecutorKind, evidence: &Evidence, clock: &Clock<'_>) -> Option<KnownFailure> {
-    let (line, found) = TABLE.first(kind, evidence)?;
-    let class = line.class;
-    let said = evidence.message().map(|message| embedded::text(message).unwrap_or_else(|| message.to_owned()));
-    let why = said.unwrap_or_else(|| format!("{}: {}", found.field, found.value));
-    let failure = Failure {
+pub(super) fn classify(kind: ExecutorKind, evidence: &EndEvidence, clock: &Clock<'_>) -> Option<KnownFailure> {
+    let (signature, signal) = TABLE.first_match(kind, evidence)?;
+    let class = signature.class;
+    let message = evidence.first_message().map(|message| embedded::find_error_text(message).unwrap_or_else(|| message.to_owned()));
+    let why = message.unwrap_or_else(|| format!("{}: {}", signal.field, signal.value));
+    let failure = ClassifiedFailure {
         class,
-        why: clip(&one_line(&why), MAX_WHY),
-        until: until(class, evidence, clock),
+        why: clip_output(&join_lines(&why), MAX_WHY),
+        until: stated_end(class, evidence, clock),
         fix: TABLE.fixes.get(&kind).and_then(|fixes| fixes.get(&class)).cloned(),
     };
-    Some(KnownFailure { failure, signature: line.to_string() })
+    Some(KnownFailure { failure, signature: signature.to_string() })
 }
 
 /// Returns when the service is expected back: the point in time that the program gives, else the one in its words.
-fn until(class: FailureClass, evidence: &Evidence, clock: &Clock<'_>) -> Option<Timestamp> {
-    if !runner_core::failure::passes_by_itself(class) {
+fn stated_end(class: FailureClass, evidence: &EndEvidence, clock: &Clock<'_>) -> Option<Timestamp> {
+    if !runner_core::failure::is_transient(class) {
         return None;
     }
     let stated = evidence.resets_at.filter(|time| *time > clock.now);
-    stated.or_else(|| evidence.of("message").find_map(|message| reset_time::find(message, clock)))
+    stated.or_else(|| evidence.field_values("message").find_map(|message| reset_time::find_reset_time(message, clock)))
 }
 
-fn one_line(text: &str) -> String {
+fn join_lines(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "RawTable")]
-struct Table {
-    lines: Vec<Signature>,
+struct SignatureTable {
+    lines: Vec<FailureSignature>,
     fixes: BTreeMap<ExecutorKind, BTreeMap<FailureClass, String>>,
 }
 
 /// A signature.
 #[derive(Debug)]
-struct Signature {
+struct FailureSignature {
     /// The program that shows it; none where it is of a service or a system.
     backend: Option<ExecutorKind>,
     field: String,
-    matcher: Matcher,
+    matcher: ValueMatcher,
     /// What a message must contain besides, in plain lower case.
-    said: Option<String>,
+    required_text: Option<String>,
     class: FailureClass,
     #[cfg_attr(not(test), expect(dead_code, reason = "for who keeps the table, and for its tests"))]
     sample: String,
@@ -90,21 +90,21 @@ struct Signature {
 
 /// How a value is compared; texts are in plain lower case.
 #[derive(Debug)]
-enum Matcher {
+enum ValueMatcher {
     Equals(String),
     StartsWith(String),
     Contains(String),
     Status(RangeInclusive<u16>),
 }
 
-impl Table {
+impl SignatureTable {
     /// Returns the first line that fits, and by what.
-    fn first(&self, kind: ExecutorKind, evidence: &Evidence) -> Option<(&Signature, Signal)> {
-        let signals: Vec<Signal> = evidence.signals.iter().cloned().chain(derived(evidence)).collect();
-        let messages: Vec<String> = evidence.of("message").map(plain).collect();
+    fn first_match(&self, kind: ExecutorKind, evidence: &EndEvidence) -> Option<(&FailureSignature, EndSignal)> {
+        let signals: Vec<EndSignal> = evidence.signals.iter().cloned().chain(derived_signals(evidence)).collect();
+        let messages: Vec<String> = evidence.field_values("message").map(normalize_text).collect();
         let lines = self.lines.iter().filter(|line| line.backend.is_none_or(|backend| backend == kind));
-        for line in lines.filter(|line| line.is_said(&messages)) {
-            if let Some(signal) = signals.iter().find(|signal| line.fits(signal)) {
+        for line in lines.filter(|line| line.matches_message(&messages)) {
+            if let Some(signal) = signals.iter().find(|signal| line.matches_signal(signal)) {
                 return Some((line, signal.clone()));
             }
         }
@@ -113,36 +113,36 @@ impl Table {
 }
 
 /// Returns what stands in messages for programs; a status is taken from there only where no field gives one.
-fn derived(evidence: &Evidence) -> impl Iterator<Item = Signal> {
+fn derived_signals(evidence: &EndEvidence) -> impl Iterator<Item = EndSignal> {
     let has_status = evidence.signals.iter().any(|signal| HTTP_STATUS.contains(&signal.field));
-    let found = evidence.of("message").flat_map(embedded::signals);
-    found.filter(move |signal| !has_status || signal.field != "http_status")
+    let embedded_signals = evidence.field_values("message").flat_map(embedded::find_signals);
+    embedded_signals.filter(move |signal| !has_status || signal.field != "http_status")
 }
 
-impl Signature {
-    fn is_said(&self, messages: &[String]) -> bool {
-        self.said.as_ref().is_none_or(|said| messages.iter().any(|message| message.contains(said)))
+impl FailureSignature {
+    fn matches_message(&self, messages: &[String]) -> bool {
+        self.required_text.as_ref().is_none_or(|said| messages.iter().any(|message| message.contains(said)))
     }
 
-    fn fits(&self, signal: &Signal) -> bool {
+    fn matches_signal(&self, signal: &EndSignal) -> bool {
         let is_status = self.field == HTTP_STATUS[0] && HTTP_STATUS.contains(&signal.field);
-        (is_status || self.field == signal.field) && self.matcher.fits(&signal.value)
+        (is_status || self.field == signal.field) && self.matcher.matches_value(&signal.value)
     }
 }
 
-impl Matcher {
-    fn fits(&self, value: &str) -> bool {
+impl ValueMatcher {
+    fn matches_value(&self, value: &str) -> bool {
         match self {
-            Self::Equals(wanted) => plain(value) == *wanted,
-            Self::StartsWith(wanted) => plain(value).lines().any(|line| line.trim_start().starts_with(wanted)),
-            Self::Contains(wanted) => plain(value).contains(wanted),
+            Self::Equals(wanted) => normalize_text(value) == *wanted,
+            Self::StartsWith(wanted) => normalize_text(value).lines().any(|line| line.trim_start().starts_with(wanted)),
+            Self::Contains(wanted) => normalize_text(value).contains(wanted),
             Self::Status(range) => value.trim().parse().is_ok_and(|status| range.contains(&status)),
         }
     }
 }
 
 /// Returns a text in lower case with straight apostrophes and ordinary spaces.
-fn plain(text: &str) -> String {
+fn normalize_text(text: &str) -> String {
     let straight = |c: char| match c {
         '\u{2018}' | '\u{2019}' => '\'',
         '\n' => '\n',
@@ -152,17 +152,17 @@ fn plain(text: &str) -> String {
     text.trim().chars().map(straight).flat_map(char::to_lowercase).collect()
 }
 
-impl fmt::Display for Signature {
+impl fmt::Display for FailureSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ", self.backend.map_or("any", ExecutorKind::as_str), self.field)?;
         match &self.matcher {
-            Matcher::Equals(text) => write!(f, "equals `{text}`")?,
-            Matcher::StartsWith(text) => write!(f, "starts with `{text}`")?,
-            Matcher::Contains(text) => write!(f, "contains `{text}`")?,
-            Matcher::Status(range) if range.start() == range.end() => write!(f, "is {}", range.start())?,
-            Matcher::Status(range) => write!(f, "is {} to {}", range.start(), range.end())?,
+            ValueMatcher::Equals(text) => write!(f, "equals `{text}`")?,
+            ValueMatcher::StartsWith(text) => write!(f, "starts with `{text}`")?,
+            ValueMatcher::Contains(text) => write!(f, "contains `{text}`")?,
+            ValueMatcher::Status(range) if range.start() == range.end() => write!(f, "is {}", range.start())?,
+            ValueMatcher::Status(range) => write!(f, "is {} to {}", range.start(), range.end())?,
         }
-        self.said.as_ref().map_or(Ok(()), |said| write!(f, ", and it says `{said}`"))
+        self.required_text.as_ref().map_or(Ok(()), |said| write!(f, ", and it says `{said}`"))
     }
 }
 
@@ -179,7 +179,7 @@ struct RawTable {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawLine {
-    backend: Whose,
+    backend: RawBackend,
     field: String,
     equals: Option<String>,
     starts_with: Option<String>,
@@ -194,13 +194,13 @@ struct RawLine {
 /// Whose a line is, as it is written.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Whose {
+enum RawBackend {
     Program(ExecutorKind),
-    Any(Any),
+    Any(AnyBackend),
 }
 
 #[derive(Deserialize)]
-enum Any {
+enum AnyBackend {
     #[serde(rename = "any")]
     Any,
 }
@@ -215,7 +215,7 @@ enum RawStatus {
 
 /// What is wrong with the table.
 #[derive(Debug, thiserror::Error)]
-enum TableError {
+enum SignatureError {
     #[error("version {0} of the table of signatures is not known")]
     Version(u32),
     #[error("signature with sample `{0}`: there must be one of equals, starts_with, contains, status")]
@@ -224,44 +224,44 @@ enum TableError {
     Empty(String),
 }
 
-impl TryFrom<RawTable> for Table {
-    type Error = TableError;
+impl TryFrom<RawTable> for SignatureTable {
+    type Error = SignatureError;
 
-    fn try_from(raw: RawTable) -> Result<Self, TableError> {
+    fn try_from(raw: RawTable) -> Result<Self, SignatureError> {
         if raw.version != VERSION {
-            return Err(TableError::Version(raw.version));
+            return Err(SignatureError::Version(raw.version));
         }
-        let lines = raw.signatures.into_iter().map(Signature::try_from).collect::<Result<_, _>>()?;
+        let lines = raw.signatures.into_iter().map(FailureSignature::try_from).collect::<Result<_, _>>()?;
         Ok(Self { lines, fixes: raw.fixes })
     }
 }
 
-impl TryFrom<RawLine> for Signature {
-    type Error = TableError;
+impl TryFrom<RawLine> for FailureSignature {
+    type Error = SignatureError;
 
-    fn try_from(raw: RawLine) -> Result<Self, TableError> {
+    fn try_from(raw: RawLine) -> Result<Self, SignatureError> {
         let texts = [&raw.equals, &raw.starts_with, &raw.contains, &raw.said];
         if texts.into_iter().flatten().chain([&raw.since, &raw.field, &raw.sample]).any(|text| text.trim().is_empty()) {
-            return Err(TableError::Empty(raw.sample));
+            return Err(SignatureError::Empty(raw.sample));
         }
         let matchers = [
-            raw.equals.as_deref().map(|text| Matcher::Equals(plain(text))),
-            raw.starts_with.as_deref().map(|text| Matcher::StartsWith(plain(text))),
-            raw.contains.as_deref().map(|text| Matcher::Contains(plain(text))),
+            raw.equals.as_deref().map(|text| ValueMatcher::Equals(normalize_text(text))),
+            raw.starts_with.as_deref().map(|text| ValueMatcher::StartsWith(normalize_text(text))),
+            raw.contains.as_deref().map(|text| ValueMatcher::Contains(normalize_text(text))),
             raw.status.map(|status| match status {
-                RawStatus::One(status) => Matcher::Status(status..=status),
-                RawStatus::Range([first, last]) => Matcher::Status(first..=last),
+                RawStatus::One(status) => ValueMatcher::Status(status..=status),
+                RawStatus::Range([first, last]) => ValueMatcher::Status(first..=last),
             }),
         ];
         let mut matchers = matchers.into_iter().flatten();
         let (Some(matcher), None) = (matchers.next(), matchers.next()) else {
-            return Err(TableError::Matcher(raw.sample));
+            return Err(SignatureError::Matcher(raw.sample));
         };
         let backend = match raw.backend {
-            Whose::Program(kind) => Some(kind),
-            Whose::Any(Any::Any) => None,
+            RawBackend::Program(kind) => Some(kind),
+            RawBackend::Any(AnyBackend::Any) => None,
         };
-        let said = raw.said.as_deref().map(plain);
-        Ok(Self { backend, field: raw.field, matcher, said, class: raw.class, sample: raw.sample })
+        let required_text = raw.said.as_deref().map(normalize_text);
+        Ok(Self { backend, field: raw.field, matcher, required_text, class: raw.class, sample: raw.sample })
     }
 }

@@ -2,7 +2,7 @@
 
 use protocol::event::Activity;
 use protocol::reply::ActivityStep;
-use runner_core::feedback::clip;
+use runner_core::feedback::clip_output;
 use runner_core::fence::clean;
 
 use super::kinds;
@@ -12,17 +12,17 @@ use crate::config::ExecutorKind;
 const MAX_STEP: usize = 4 * 1024;
 
 /// Returns a step as it is shown to people: safe for a terminal, and not too long.
-pub fn bounded(step: &Activity) -> Activity {
-    Activity { what: step.what, text: clip(&clean(&step.text), MAX_STEP) }
+pub fn bound_step(step: &Activity) -> Activity {
+    Activity { what: step.what, text: clip_output(&clean(&step.text), MAX_STEP) }
 }
 
 /// Returns the steps that whole lines of output tell; `offset` is where the output begins.
-pub fn steps(kind: ExecutorKind, output: &[u8], offset: u64) -> Vec<ActivityStep> {
-    let Some(mut reader) = kinds::of(kind).onlooker() else { return Vec::new() };
+pub fn parse_steps(kind: ExecutorKind, output: &[u8], offset: u64) -> Vec<ActivityStep> {
+    let Some(mut reader) = kinds::backend_for(kind).replay_reader() else { return Vec::new() };
     let (mut steps, mut at) = (Vec::new(), offset);
     for line in output.split_inclusive(|byte| *byte == b'\n') {
-        if let Some(step) = reader.line(line.strip_suffix(b"\n").unwrap_or(line)) {
-            steps.push(ActivityStep { offset: at, activity: bounded(&step) });
+        if let Some(step) = reader.read_line(line.strip_suffix(b"\n").unwrap_or(line)) {
+            steps.push(ActivityStep { offset: at, activity: bound_step(&step) });
         }
         at += line.len() as u64;
     }
@@ -43,7 +43,7 @@ mod tests {
             r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"a\u001b[31mred"}}"#,
             "\n"
         );
-        let steps = steps(ExecutorKind::Codex, output.as_bytes(), 100);
+        let steps = parse_steps(ExecutorKind::Codex, output.as_bytes(), 100);
         let [step] = &steps[..] else { panic!("{steps:?}") };
         assert_eq!(step.offset, 100 + output.find(r#"{"type":"item"#).unwrap() as u64);
         assert_eq!((step.activity.what, step.activity.text.as_str()), (ActivityKind::Message, "ared"));
@@ -51,6 +51,6 @@ mod tests {
 
     #[test]
     fn output_of_any_other_program_has_no_steps() {
-        assert!(steps(ExecutorKind::Command, b"{}\n", 0).is_empty());
+        assert!(parse_steps(ExecutorKind::Command, b"{}\n", 0).is_empty());
     }
 }

@@ -5,46 +5,46 @@ pub(super) const MAX_LINE: usize = 8 << 20;
 
 /// A stream on its way to become lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
-    begun: Vec<u8>,
+pub(super) struct LineSplitter {
+    partial: Vec<u8>,
     /// Whether the line has become too long: the rest of it is passed over.
-    is_over: bool,
+    is_too_long: bool,
 }
 
-impl Lines {
+impl LineSplitter {
     /// Takes bytes, and passes on each line that they complete, without its end.
     pub(super) fn push(&mut self, bytes: &[u8], mut take: impl FnMut(&[u8])) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             match part.strip_suffix(b"\n") {
-                Some(end) if self.begun.is_empty() && !self.is_over => take(end),
+                Some(end) if self.partial.is_empty() && !self.is_too_long => take(end),
                 Some(end) => {
-                    self.hold(end);
-                    self.end(&mut take);
+                    self.append_part(end);
+                    self.finish_line(&mut take);
                 }
-                None => self.hold(part),
+                None => self.append_part(part),
             }
         }
     }
 
     /// Passes on a last line that has no end.
     pub(super) fn finish(&mut self, mut take: impl FnMut(&[u8])) {
-        if !self.begun.is_empty() {
-            self.end(&mut take);
+        if !self.partial.is_empty() {
+            self.finish_line(&mut take);
         }
     }
 
-    fn hold(&mut self, part: &[u8]) {
-        self.is_over |= self.begun.len() + part.len() > MAX_LINE;
-        if self.is_over {
-            self.begun = Vec::new();
+    fn append_part(&mut self, part: &[u8]) {
+        self.is_too_long |= self.partial.len() + part.len() > MAX_LINE;
+        if self.is_too_long {
+            self.partial = Vec::new();
         } else {
-            self.begun.extend_from_slice(part);
+            self.partial.extend_from_slice(part);
         }
     }
 
-    fn end(&mut self, take: &mut impl FnMut(&[u8])) {
-        let line = std::mem::take(&mut self.begun);
-        if !std::mem::take(&mut self.is_over) {
+    fn finish_line(&mut self, take: &mut impl FnMut(&[u8])) {
+        let line = std::mem::take(&mut self.partial);
+        if !std::mem::take(&mut self.is_too_long) {
             take(&line);
         }
     }
@@ -52,12 +52,12 @@ impl Lines {
 
 /// The last bytes of a stream.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(super) struct StreamTail {
     bytes: Vec<u8>,
     limit: usize,
 }
 
-impl Tail {
+impl StreamTail {
     /// Keeps so many bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self { bytes: Vec::new(), limit }
@@ -83,8 +83,8 @@ mod tests {
 
     use super::*;
 
-    fn lines_of(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
-        let (mut lines, mut taken) = (Lines::default(), Vec::new());
+    fn split_chunks(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
+        let (mut lines, mut taken) = (LineSplitter::default(), Vec::new());
         for chunk in chunks {
             lines.push(chunk, |line| taken.push(line.to_vec()));
         }
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn line_that_is_too_long_is_passed_over_and_the_next_one_is_not() {
         let long = vec![b'x'; MAX_LINE];
-        let taken = lines_of(&[b"a\n", &long, b"y", b"z\nb", b"c\n", &long, b"\nd"]);
+        let taken = split_chunks(&[b"a\n", &long, b"y", b"z\nb", b"c\n", &long, b"\nd"]);
         assert_eq!(taken, [b"a".to_vec(), b"bc".to_vec(), long, b"d".to_vec()]);
     }
 
@@ -107,12 +107,12 @@ mod tests {
             cuts.sort_unstable();
             let chunks: Vec<&[u8]> = cuts.windows(2).map(|cut| &text.as_bytes()[cut[0]..cut[1]]).collect();
             let whole: Vec<Vec<u8>> = text.lines().map(|line| line.as_bytes().to_vec()).collect();
-            prop_assert_eq!(lines_of(&chunks), whole);
+            prop_assert_eq!(split_chunks(&chunks), whole);
         }
 
         #[test]
         fn tail_is_the_end_of_the_stream(limit in 0_usize..9, chunks: Vec<Vec<u8>>) {
-            let mut tail = Tail::new(limit);
+            let mut tail = StreamTail::new(limit);
             for chunk in &chunks {
                 tail.push(chunk);
             }

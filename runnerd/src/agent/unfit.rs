@@ -4,20 +4,20 @@ use std::fmt;
 
 /// Why an agent cannot work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unfit {
+pub struct AgentUnavailable {
     /// What is wrong.
     pub what: String,
     /// What to do: a command, or a setting.
     pub fix: String,
 }
 
-impl Unfit {
+impl AgentUnavailable {
     pub(super) fn new(what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { what: what.into(), fix: fix.into() }
     }
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for AgentUnavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; {}", self.what, self.fix)
     }

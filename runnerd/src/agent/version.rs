@@ -7,19 +7,19 @@ const MAX_BYTES: usize = 40;
 
 /// What a program says of its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Version {
+pub(super) struct AgentVersion {
     /// Major, minor, patch.
     numbers: [u32; 3],
     text: String,
 }
 
-impl Version {
+impl AgentVersion {
     /// Finds the first word of the form `1.2.3`, or `1.2.3-anything`.
-    pub(super) fn find(said: &str) -> Option<Self> {
-        said.split_whitespace().find_map(Self::of)
+    pub(super) fn find(text: &str) -> Option<Self> {
+        text.split_whitespace().find_map(Self::parse_word)
     }
 
-    fn of(word: &str) -> Option<Self> {
+    fn parse_word(word: &str) -> Option<Self> {
         let text = word.strip_prefix('v').unwrap_or(word);
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-+_".contains(&byte);
         if text.len() > MAX_BYTES || !text.bytes().all(is_plain) {
@@ -37,7 +37,7 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for AgentVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn version_is_found_in_what_programs_say() {
-        let found = |said: &str| Version::find(said).map(|version| version.to_string());
+        let found = |said: &str| AgentVersion::find(said).map(|version| version.to_string());
         assert_eq!(found("codex-cli 0.169.0\n").as_deref(), Some("0.169.0"));
         assert_eq!(found("2.1.330 (Claude Code)").as_deref(), Some("2.1.330"));
         assert_eq!(found("v1.18.33-beta.2").as_deref(), Some("1.18.33-beta.2"));
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn versions_are_compared_by_number() {
-        let version = Version::find("0.169.0").unwrap();
+        let version = AgentVersion::find("0.169.0").unwrap();
         assert!(version.is_at_least([0, 169, 0]) && version.is_at_least([0, 99, 5]));
         assert!(!version.is_at_least([0, 169, 1]) && !version.is_at_least([1, 0, 0]));
     }

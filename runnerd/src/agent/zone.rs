@@ -5,19 +5,19 @@ use std::ffi::OsString;
 use jiff::tz::TimeZone;
 
 /// Returns the zone of a session's environment: `TZ` as the system's library reads it, else the machine's.
-pub(super) fn of(env: &[(OsString, OsString)]) -> TimeZone {
+pub(super) fn session_zone(env: &[(OsString, OsString)]) -> TimeZone {
     let set = env.iter().rev().find(|(name, _)| name == "TZ").map(|(_, value)| value.to_string_lossy());
-    set.map_or_else(TimeZone::system, |name| named(name.trim_start_matches(':')))
+    set.map_or_else(TimeZone::system, |name| resolve_zone(name.trim_start_matches(':')))
 }
 
 /// Returns the zone of a name; without its rules, programs take it for UTC.
-pub(super) fn find(name: &str) -> Option<TimeZone> {
+pub(super) fn zone_by_name(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok()
 }
 
-fn named(name: &str) -> TimeZone {
+fn resolve_zone(name: &str) -> TimeZone {
     let name = name.rsplit_once("zoneinfo/").map_or(name, |(_, name)| name);
-    find(name).or_else(|| TimeZone::posix(name).ok()).unwrap_or(TimeZone::UTC)
+    zone_by_name(name).or_else(|| TimeZone::posix(name).ok()).unwrap_or(TimeZone::UTC)
 }
 
 #[cfg(test)]
@@ -26,9 +26,9 @@ mod tests {
 
     use super::*;
 
-    fn hour_in(tz: &str) -> i8 {
+    fn hour_in_zone(tz: &str) -> i8 {
         let at: Timestamp = "2026-11-22T12:00:00Z".parse().expect("a time");
-        at.to_zoned(of(&[("TZ".into(), "UTC".into()), ("TZ".into(), tz.into())])).hour()
+        at.to_zoned(session_zone(&[("TZ".into(), "UTC".into()), ("TZ".into(), tz.into())])).hour()
     }
 
     #[test]
@@ -41,7 +41,7 @@ mod tests {
             ("", 12),
             ("Mars/Olympus", 12),
         ] {
-            assert_eq!(hour_in(tz), hour, "TZ={tz}");
+            assert_eq!(hour_in_zone(tz), hour, "TZ={tz}");
         }
     }
 }

@@ -26,7 +26,7 @@ pub struct UnpricedBackend {
 
 impl RepoConfig {
     /// Refuses a ceiling on cost that some configured agent would make blind.
-    pub fn check_ceilings(&self) -> Result<(), UnpricedBackend> {
+    pub fn check_cost_limit(&self) -> Result<(), UnpricedBackend> {
         if self.max_cost.is_none() {
             return Ok(());
         }
@@ -44,9 +44,9 @@ impl RepoConfig {
 
     /// Returns the price of what this executor runs: as the file states it, else as the service lists it. `reported` is
     /// the model that the session has asked, where its agent says so; it counts where the file names none.
-    pub fn price_of(&self, executor: &Executor, reported: Option<&str>) -> Option<Quote<'_>> {
-        let stated = |name: &str| self.prices.get(name).map(Quote::Stated);
-        let listed = |model: &str| LIST_PRICES.of(executor.kind, model).map(Quote::Listed);
+    pub fn price_of(&self, executor: &Executor, reported: Option<&str>) -> Option<PriceQuote<'_>> {
+        let stated = |name: &str| self.prices.get(name).map(PriceQuote::Stated);
+        let listed = |model: &str| LIST_PRICES.price_of(executor.kind, model).map(PriceQuote::Listed);
         let model = executor.model.as_deref();
         stated(price_name(executor)).or_else(|| {
             let model = model.or(reported)?;
@@ -55,31 +55,31 @@ impl RepoConfig {
     }
 
     /// Returns which costs of a run's sessions are computed from list prices, if any can be.
-    pub fn list_price(&self) -> Option<String> {
+    pub fn list_price_note(&self) -> Option<String> {
         let executors = self.executor.by_section();
         let kinds = executors.iter().flat_map(|(_, executor)| {
             executor.kinds().into_iter().map(|kind| executor.for_fallback(kind)).collect::<Vec<_>>()
         });
         let is_listed = |executor: Executor| match self.price_of(&executor, None) {
-            Some(quote) => matches!(quote, Quote::Listed(_)),
-            None => is_asked_for_its_model(&executor),
+            Some(quote) => matches!(quote, PriceQuote::Listed(_)),
+            None => reports_own_model(&executor),
         };
         kinds.into_iter().any(is_listed).then(|| LIST_PRICES.name())
     }
 
     /// Returns the models that are named here and cost what the service lists, with those prices.
-    pub fn listed(&self) -> BTreeMap<&str, &Price> {
+    pub fn listed_prices(&self) -> BTreeMap<&str, &Price> {
         let executors = self.executor.by_section().into_iter().map(|(_, executor)| executor);
         let priced = executors.filter_map(|executor| match self.price_of(executor, None)? {
-            Quote::Listed(price) => Some((executor.model.as_deref()?, price)),
-            Quote::Stated(_) => None,
+            PriceQuote::Listed(price) => Some((executor.model.as_deref()?, price)),
+            PriceQuote::Stated(_) => None,
         });
         priced.collect()
     }
 
     fn check_price(&self, section: &'static str, executor: &Executor) -> Result<(), UnpricedBackend> {
         let is_known =
-            executor.kind.reports_cost() || self.price_of(executor, None).is_some() || is_asked_for_its_model(executor);
+            executor.kind.reports_cost() || self.price_of(executor, None).is_some() || reports_own_model(executor);
         if is_known {
             return Ok(());
         }
@@ -90,14 +90,14 @@ impl RepoConfig {
 
 /// A price, and who says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quote<'a> {
+pub enum PriceQuote<'a> {
     /// The configuration.
     Stated(&'a Price),
     /// The service, on the day of the built-in table.
     Listed(&'a Price),
 }
 
-impl Quote<'_> {
+impl PriceQuote<'_> {
     /// Returns the price.
     pub fn price(&self) -> &Price {
         match self {
@@ -108,7 +108,7 @@ impl Quote<'_> {
 
 /// Whether the price is looked up when the session has said which model it was: no model is named, and the agent's own
 /// record names the one that it chooses. One that has no price ends a run with a ceiling on cost.
-fn is_asked_for_its_model(executor: &Executor) -> bool {
+fn reports_own_model(executor: &Executor) -> bool {
     executor.model.is_none() && ListPrices::covers(executor.kind)
 }
 

@@ -16,7 +16,7 @@ impl RepoConfig {
     pub fn commands(&self) -> Vec<(String, Vec<String>)> {
         let executors = self.executor.by_section().into_iter().flat_map(agent_commands);
         let guard = ("guard.command".to_owned(), self.guard.command.clone());
-        let hooks = self.hooks.named().into_iter().filter(|(_, argv)| !argv.is_empty());
+        let hooks = self.hooks.by_key().into_iter().filter(|(_, argv)| !argv.is_empty());
         let hooks = hooks.map(|(label, argv)| (label.to_owned(), argv.clone()));
         let optional = [("workspace.setup", &self.workspace.setup), ("deliver.command", &self.deliver.command)];
         let optional = optional.into_iter().filter(|(_, argv)| !argv.is_empty());

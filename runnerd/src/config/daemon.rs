@@ -8,7 +8,7 @@ use protocol::words::Containment;
 use serde::{Deserialize, Serialize};
 
 use super::error::ConfigError;
-use super::parse::{self, Source};
+use super::parse::{self, ConfigSource};
 use super::table;
 use super::words::LogLevel;
 
@@ -39,7 +39,7 @@ impl DaemonConfig {
         // One byte more than is taken tells that there is too much.
         let limit = parse::LIMIT as u64 + 1;
         match File::open(file).and_then(|file| file.take(limit).read_to_end(&mut bytes)) {
-            Ok(_) => Self::parse(parse::text(&bytes, file)?, file),
+            Ok(_) => Self::parse(parse::decode_text(&bytes, file)?, file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(source) => Err(ConfigError::Read { path: file.to_owned(), source }),
         }
@@ -47,7 +47,7 @@ impl DaemonConfig {
 
     /// Reads the settings from a text; `file` is what messages call it.
     pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
-        parse::read(table::DAEMON, Source { text, file })
+        parse::parse_typed(table::DAEMON, ConfigSource { text, file })
     }
 }
 

@@ -9,9 +9,9 @@ use toml::{Table, Value};
 use toml_edit::{DocumentMut, InlineTable, Item, TableLike};
 
 use super::check;
-use super::error::{ConfigError, Position, Problem};
-use super::keys::{self, Default, Key, Section, Shown};
-use super::parse::{self, Source};
+use super::error::{ConfigError, FaultPosition, ConfigProblem};
+use super::keys::{self, KeyDefault, KeyDefinition, ConfigSection, SectionDisplay};
+use super::parse::{self, ConfigSource};
 use super::table::{DAEMON, REPOSITORY};
 
 /// What messages call a text that was handed over without a name.
@@ -19,7 +19,7 @@ const FILE: &str = ".runner/state/config.toml";
 
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// The file does not set the key.
     Default,
     /// The file sets the key, in this line.
@@ -31,51 +31,51 @@ pub enum Origin {
 
 /// One key with its value and the value's origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct SettingEntry {
     /// The dotted key.
     pub key: String,
     /// The value as TOML, `None` if the key is off.
     pub value: Option<String>,
     /// Where the value comes from.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// The words that it may be, where it is one of a few.
     pub choices: &'static [&'static str],
 }
 
 /// Returns the value of one key, or of a section that the text has, as an inline table.
-pub fn get(text: &str, key: &str) -> Result<Setting, ConfigError> {
-    let parts = parts(key)?;
-    let file = Shape::read(REPOSITORY, source(text))?;
+pub fn get(text: &str, key: &str) -> Result<SettingEntry, ConfigError> {
+    let parts = parse_key(key)?;
+    let file = ParsedFile::read(REPOSITORY, unnamed_source(text))?;
     if let Some(section) = file.section(&parts) {
         return Ok(section);
     }
-    let path = Dotted::of(parts, key)?;
+    let path = DottedKey::find(parts, key)?;
     Ok(file.setting(&path.parents(), path.key))
 }
 
 /// Returns the names that a dotted key consists of; the name of a model may have dots of its own.
-pub fn names(key: &str) -> Vec<String> {
-    parts(key).unwrap_or_else(|_| key.split('.').map(str::to_owned).collect())
+pub fn key_names(key: &str) -> Vec<String> {
+    parse_key(key).unwrap_or_else(|_| key.split('.').map(str::to_owned).collect())
 }
 
 /// Returns every key of a repository: those with a default, and those of optional sections that the file sets.
-pub fn show(text: &str, file: &Path) -> Result<Vec<Setting>, ConfigError> {
-    show_in(REPOSITORY, Source { text, file })
+pub fn list_settings(text: &str, file: &Path) -> Result<Vec<SettingEntry>, ConfigError> {
+    list_in(REPOSITORY, ConfigSource { text, file })
 }
 
 /// Returns every key of the daemon's settings.
-pub fn show_daemon(text: &str, file: &Path) -> Result<Vec<Setting>, ConfigError> {
-    show_in(DAEMON, Source { text, file })
+pub fn list_daemon_settings(text: &str, file: &Path) -> Result<Vec<SettingEntry>, ConfigError> {
+    list_in(DAEMON, ConfigSource { text, file })
 }
 
-fn show_in(sections: &'static [Section], source: Source<'_>) -> Result<Vec<Setting>, ConfigError> {
-    let file = Shape::read(sections, source)?;
+fn list_in(sections: &'static [ConfigSection], source: ConfigSource<'_>) -> Result<Vec<SettingEntry>, ConfigError> {
+    let file = ParsedFile::read(sections, source)?;
     let sections =
-        sections.iter().flat_map(|section| present(&file.table, section).into_iter().map(move |path| (section, path)));
+        sections.iter().flat_map(|section| section_paths(&file.table, section).into_iter().map(move |path| (section, path)));
     let settings = sections.flat_map(|(section, path)| {
         let path: Vec<_> = path.iter().map(String::as_str).collect();
         let all = section.keys.iter().map(|key| file.setting(&path, key)).collect::<Vec<_>>();
-        all.into_iter().filter(|setting| section.shown == Shown::InFull || setting.origin != Origin::Default)
+        all.into_iter().filter(|setting| section.shown == SectionDisplay::InFull || setting.origin != ValueOrigin::Default)
     });
     Ok(settings.collect())
 }
@@ -83,26 +83,26 @@ fn show_in(sections: &'static [Section], source: Source<'_>) -> Result<Vec<Setti
 /// Sets a key to a value given as TOML, or as a bare word where only a string is possible; or the keys of a section to
 /// those of an inline table. Returns the new text, which is valid as a whole.
 pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
-    let parts = parts(key)?;
-    let mut document = document(text)?;
-    if let Some(values) = given_section(&parts, value) {
+    let parts = parse_key(key)?;
+    let mut document = parse_document(text)?;
+    if let Some(values) = parse_section_value(&parts, value) {
         for (name, value) in &values {
-            let path = Dotted::of([&parts[..], &[name.to_owned()]].concat(), key)?;
-            put(&mut document, &path, value.clone().decorated(" ", ""))?;
+            let path = DottedKey::find([&parts[..], &[name.to_owned()]].concat(), key)?;
+            put_value(&mut document, &path, value.clone().decorated(" ", ""))?;
         }
     } else {
-        let path = Dotted::of(parts, key)?;
+        let path = DottedKey::find(parts, key)?;
         let value = path.read_value(value)?;
-        if let Some(text) = at_its_comment(text, &path, &value).filter(|_| !path.is_set(&document)) {
-            return accepted(text, key);
+        if let Some(text) = replace_comment(text, &path, &value).filter(|_| !path.is_set(&document)) {
+            return check_edited(text, key);
         }
-        put(&mut document, &path, value)?;
+        put_value(&mut document, &path, value)?;
     }
-    accepted(document.to_string(), key)
+    check_edited(document.to_string(), key)
 }
 
 /// Puts a key in the place of the comment that shows its default; none where its section has no such line.
-fn at_its_comment(text: &str, path: &Dotted, value: &toml_edit::Value) -> Option<String> {
+fn replace_comment(text: &str, path: &DottedKey, value: &toml_edit::Value) -> Option<String> {
     let header = format!("[{}]", path.parents().join("."));
     let mark = format!("# {} = ", path.key.name);
     let mut is_inside = path.parents().is_empty();
@@ -117,11 +117,11 @@ fn at_its_comment(text: &str, path: &Dotted, value: &toml_edit::Value) -> Option
     Some(lines.flat_map(|line| [line, "\n"]).collect())
 }
 
-fn put(document: &mut DocumentMut, path: &Dotted, value: toml_edit::Value) -> Result<(), ConfigError> {
+fn put_value(document: &mut DocumentMut, path: &DottedKey, value: toml_edit::Value) -> Result<(), ConfigError> {
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in path.parents() {
         let item = table.entry(part).or_insert_with(new_table);
-        table = item.as_table_like_mut().ok_or_else(|| not_a_section(part))?;
+        table = item.as_table_like_mut().ok_or_else(|| not_a_section_error(part))?;
     }
     match table.get_mut(path.key.name).and_then(Item::as_value_mut) {
         Some(old) => {
@@ -137,9 +137,9 @@ fn put(document: &mut DocumentMut, path: &Dotted, value: toml_edit::Value) -> Re
 }
 
 /// Returns the inline table that a section is set to, where it is set as a whole.
-fn given_section(parts: &[String], value: &str) -> Option<InlineTable> {
+fn parse_section_value(parts: &[String], value: &str) -> Option<InlineTable> {
     let path: Vec<_> = parts.iter().map(String::as_str).collect();
-    keys::section(REPOSITORY, &path)?;
+    keys::find_section(REPOSITORY, &path)?;
     match value.parse() {
         Ok(toml_edit::Value::InlineTable(table)) if !table.is_empty() => Some(table),
         _ => None,
@@ -148,8 +148,8 @@ fn given_section(parts: &[String], value: &str) -> Option<InlineTable> {
 
 /// Removes a key, so that its default holds again, and returns the new text.
 pub fn unset(text: &str, key: &str) -> Result<String, ConfigError> {
-    let path = Dotted::of(parts(key)?, key)?;
-    let mut document = document(text)?;
+    let path = DottedKey::find(parse_key(key)?, key)?;
+    let mut document = parse_document(text)?;
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in path.parents() {
         let Some(inner) = table.get_mut(part).and_then(Item::as_table_like_mut) else {
@@ -158,23 +158,23 @@ pub fn unset(text: &str, key: &str) -> Result<String, ConfigError> {
         table = inner;
     }
     table.remove(path.key.name);
-    accepted(document.to_string(), key)
+    check_edited(document.to_string(), key)
 }
 
 /// A dotted key that exists.
-struct Dotted {
+struct DottedKey {
     parts: Vec<String>,
-    key: &'static Key,
+    key: &'static KeyDefinition,
 }
 
 /// Reads the names that a dotted key consists of.
-fn parts(key: &str) -> Result<Vec<String>, ConfigError> {
-    let parts = toml_edit::Key::parse(key).map_err(|_| unknown(&[], key))?;
-    Ok(joined(parts.iter().map(|part| part.get().to_owned()).collect()))
+fn parse_key(key: &str) -> Result<Vec<String>, ConfigError> {
+    let parts = toml_edit::Key::parse(key).map_err(|_| unknown_key_error(&[], key))?;
+    Ok(join_dotted_name(parts.iter().map(|part| part.get().to_owned()).collect()))
 }
 
 /// Takes a name with dots, as those of models have, for one without quotes too, where only a name can follow.
-fn joined(parts: Vec<String>) -> Vec<String> {
+fn join_dotted_name(parts: Vec<String>) -> Vec<String> {
     let named = REPOSITORY.iter().find(|section| match section.parts().split_last() {
         Some((&"*", above)) => parts.len() > above.len() && above.iter().zip(&parts).all(|(a, b)| a == b),
         _ => false,
@@ -186,21 +186,21 @@ fn joined(parts: Vec<String>) -> Vec<String> {
     [&parts[..from], &[parts[from..to].join(".")], &parts[to..]].concat()
 }
 
-fn unknown(path: &[&str], name: &str) -> ConfigError {
-    ConfigError::in_value(check::unknown(REPOSITORY, path, name))
+fn unknown_key_error(path: &[&str], name: &str) -> ConfigError {
+    ConfigError::without_position(check::unknown_key(REPOSITORY, path, name))
 }
 
-impl Dotted {
+impl DottedKey {
     /// Finds the key with these names; `key` is what it was called.
-    fn of(parts: Vec<String>, key: &str) -> Result<Self, ConfigError> {
+    fn find(parts: Vec<String>, key: &str) -> Result<Self, ConfigError> {
         let path: Vec<_> = parts.iter().map(String::as_str).collect();
         let leads = |end: &usize| keys::leads_to_section(REPOSITORY, &path[..*end]);
         let known = (1..=path.len()).take_while(leads).last().unwrap_or(0);
-        let section = keys::section(REPOSITORY, &path[..known]);
+        let section = keys::find_section(REPOSITORY, &path[..known]);
         match (section.and_then(|section| section.key(path.get(known)?)), &path[known..]) {
             (Some(key), [_]) => Ok(Self { parts, key }),
-            (_, []) => Err(ConfigError::in_value(Problem::NotASection(key.to_owned()))),
-            (_, [name, ..]) => Err(unknown(&path[..known], name)),
+            (_, []) => Err(ConfigError::without_position(ConfigProblem::NotASection(key.to_owned()))),
+            (_, [name, ..]) => Err(unknown_key_error(&path[..known], name)),
         }
     }
 
@@ -219,8 +219,8 @@ impl Dotted {
         match given.parse::<toml_edit::Value>() {
             Ok(value) if value.is_str() || !textual => Ok(value),
             _ if textual => Ok(given.into()),
-            _ => Err(ConfigError::in_value(Problem::Invalid {
-                key: keys::dotted(&self.parents(), self.key.name),
+            _ => Err(ConfigError::without_position(ConfigProblem::Invalid {
+                key: keys::dotted_key(&self.parents(), self.key.name),
                 expected: self.key.kind.expected(),
                 found: format!("`{given}`"),
                 nearest: None,
@@ -229,14 +229,14 @@ impl Dotted {
     }
 }
 
-fn source(text: &str) -> Source<'_> {
-    Source { text, file: Path::new(FILE) }
+fn unnamed_source(text: &str) -> ConfigSource<'_> {
+    ConfigSource { text, file: Path::new(FILE) }
 }
 
-fn document(text: &str) -> Result<DocumentMut, ConfigError> {
+fn parse_document(text: &str) -> Result<DocumentMut, ConfigError> {
     text.parse().map_err(|error: toml_edit::TomlError| {
         let offset = error.span().map(|span| span.start);
-        source(text).fault(offset, Problem::Syntax(error.message().to_owned()))
+        unnamed_source(text).error_at(offset, ConfigProblem::Syntax(error.message().to_owned()))
     })
 }
 
@@ -246,72 +246,72 @@ fn new_table() -> Item {
     Item::Table(table)
 }
 
-fn not_a_section(part: &str) -> ConfigError {
-    ConfigError::in_value(Problem::NotASection(part.to_owned()))
+fn not_a_section_error(part: &str) -> ConfigError {
+    ConfigError::without_position(ConfigProblem::NotASection(part.to_owned()))
 }
 
 /// Checks a changed text; a fault of the key just changed is reported without a place, since the
 /// text is nowhere yet.
-fn accepted(text: String, key: &str) -> Result<String, ConfigError> {
+fn check_edited(text: String, key: &str) -> Result<String, ConfigError> {
     let is_it =
-        |faulty: &str| parts(faulty).ok().zip(parts(key).ok()).is_some_and(|(faulty, key)| faulty.starts_with(&key));
+        |faulty: &str| parse_key(faulty).ok().zip(parse_key(key).ok()).is_some_and(|(faulty, key)| faulty.starts_with(&key));
     match super::parse(&text, Path::new(FILE)) {
         Ok(_) => Ok(text),
         Err(ConfigError::Wrong { problem, .. }) if problem.key().is_some_and(is_it) => {
-            Err(ConfigError::in_value(*problem))
+            Err(ConfigError::without_position(*problem))
         }
         Err(other) => Err(other),
     }
 }
 
 /// A file as a table of values, and as one of places.
-struct Shape<'s> {
-    source: Source<'s>,
+struct ParsedFile<'s> {
+    source: ConfigSource<'s>,
     table: Table,
     places: Option<toml::Spanned<DeTable<'s>>>,
 }
 
-impl<'s> Shape<'s> {
-    fn read(sections: &'static [Section], source: Source<'s>) -> Result<Self, ConfigError> {
-        let table = parse::checked(sections, source)?;
+impl<'s> ParsedFile<'s> {
+    fn read(sections: &'static [ConfigSection], source: ConfigSource<'s>) -> Result<Self, ConfigError> {
+        let table = parse::parse_checked(sections, source)?;
         Ok(Self { source, table, places: DeTable::parse(source.text).ok() })
     }
 
-    fn section(&self, parts: &[String]) -> Option<Setting> {
+    fn section(&self, parts: &[String]) -> Option<SettingEntry> {
         let path: Vec<_> = parts.iter().map(String::as_str).collect();
         let (name, parents) = path.split_last()?;
-        keys::section(REPOSITORY, &path)?;
+        keys::find_section(REPOSITORY, &path)?;
         let table = path.iter().try_fold(&self.table, |table, part| table.get(*part)?.as_table())?;
         let first = self.places.as_ref().and_then(|places| check::locate(places.get_ref(), &path));
-        let line = Position::at(self.source.file, self.source.text, first).position.map_or(1, |(line, _)| line);
+        let line = FaultPosition::at(self.source.file, self.source.text, first).position.map_or(1, |(line, _)| line);
         let value = Some(Value::Table(table.clone()).to_string());
-        Some(Setting { key: keys::dotted(parents, name), value, origin: Origin::File { line }, choices: &[] })
+        Some(SettingEntry { key: keys::dotted_key(parents, name), value, origin: ValueOrigin::File { line }, choices: &[] })
     }
 
-    fn setting(&self, path: &[&str], key: &Key) -> Setting {
+    fn setting(&self, path: &[&str], key: &KeyDefinition) -> SettingEntry {
         let table = path.iter().try_fold(&self.table, |table, part| table.get(*part)?.as_table());
         let set = table.and_then(|table| table.get(key.name));
         let default = match key.default {
-            Default::Is(toml) => Some(toml.to_owned()),
-            Default::Off(_) | Default::Required => None,
+            KeyDefault::Is(toml) => Some(toml.to_owned()),
+            KeyDefault::Off(_) | KeyDefault::Required => None,
         };
-        Setting {
-            key: keys::dotted(path, key.name),
+        SettingEntry {
+            key: keys::dotted_key(path, key.name),
             value: set.map(Value::to_string).or(default),
-            origin: if set.is_some() { Origin::File { line: self.line(path, key) } } else { Origin::Default },
+            origin: if set.is_some() { ValueOrigin::File { line: self.line_of(path, key) } } else { ValueOrigin::Default },
             choices: key.kind.choices(),
         }
     }
 
-    fn line(&self, path: &[&str], key: &Key) -> usize {
+    fn line_of(&self, path: &[&str], key: &KeyDefinition) -> usize {
         let path: Vec<&str> = path.iter().copied().chain([key.name]).collect();
         let offset = self.places.as_ref().and_then(|places| check::locate(places.get_ref(), &path));
-        Position::at(self.source.file, self.source.text, offset).position.map_or(1, |(line, _)| line)
+        FaultPosition::at(self.source.file, self.source.text, offset).position.map_or(1, |(line, _)| line)
     }
 }
 
 /// Lists the paths at which a section stands: its own, or for a `*` those that the file has.
-fn present(file: &Table, section: &Section) -> Vec<Vec<String>> {
+fn section_paths(file: &Table, section: &ConfigSection) -> Vec<Vec<String>> {
     let parts = section.parts();
     let Some((&"*", parents)) = parts.split_last() else {
         return vec![parts.into_iter().map(str::to_owned).collect()];

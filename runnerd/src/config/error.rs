@@ -22,40 +22,40 @@ pub enum ConfigError {
     #[error("{place}{problem}")]
     Wrong {
         /// Where the fault is.
-        place: Position,
+        place: FaultPosition,
         /// What the fault is.
-        problem: Box<Problem>,
+        problem: Box<ConfigProblem>,
     },
 }
 
 impl ConfigError {
-    pub(super) fn wrong(place: Position, problem: Problem) -> Self {
+    pub(super) fn invalid(place: FaultPosition, problem: ConfigProblem) -> Self {
         let problem = Box::new(problem);
         Self::Wrong { place, problem }
     }
 
     /// Reports a fault in a value that is in no file yet.
-    pub(super) fn in_value(problem: Problem) -> Self {
-        Self::wrong(Position::default(), problem)
+    pub(super) fn without_position(problem: ConfigProblem) -> Self {
+        Self::invalid(FaultPosition::default(), problem)
     }
 
     /// Returns the dotted key without which the one at fault makes no sense.
-    pub fn needed(&self) -> Option<&str> {
+    pub fn missing_key(&self) -> Option<&str> {
         let Self::Wrong { problem, .. } = self else { return None };
-        if let Problem::Needs { needed, .. } = &**problem { Some(needed) } else { None }
+        if let ConfigProblem::Needs { needed, .. } = &**problem { Some(needed) } else { None }
     }
 }
 
 /// The position of a fault: displayed as `file:line:column: `, or as nothing if it is in no file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Position {
+pub struct FaultPosition {
     /// The file as the caller names it.
     pub file: Option<PathBuf>,
     /// Line and column, both counted from 1, the column in characters.
     pub position: Option<(usize, usize)>,
 }
 
-impl Position {
+impl FaultPosition {
     /// Finds the position of byte `offset` of `text`.
     pub(super) fn at(file: &Path, text: &str, offset: Option<usize>) -> Self {
         let position = offset.map(|offset| {
@@ -68,7 +68,7 @@ impl Position {
     }
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for FaultPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(file) = &self.file else {
             return Ok(());
@@ -83,7 +83,7 @@ impl fmt::Display for Position {
 
 /// One fault of a configuration text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum ConfigProblem {
     /// The text is no TOML.
     #[error("invalid TOML: {0}")]
     Syntax(String),
@@ -141,7 +141,7 @@ pub enum Problem {
     Shape(String),
 }
 
-impl Problem {
+impl ConfigProblem {
     /// Returns the dotted key at fault, if the fault belongs to one.
     pub fn key(&self) -> Option<&str> {
         match self {

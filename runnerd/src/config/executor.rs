@@ -120,14 +120,14 @@ impl<'de> Deserialize<'de> for Executors {
         let review = common.remove("review");
         let read = |table: Table| table.try_into().map_err(serde::de::Error::custom);
         Ok(Self {
-            plan: read(overridden(&common, plan))?,
-            review: read(overridden(&common, review))?,
+            plan: read(apply_overrides(&common, plan))?,
+            review: read(apply_overrides(&common, review))?,
             work: read(common)?,
         })
     }
 }
 
-fn overridden(common: &Table, changes: Option<Value>) -> Table {
+fn apply_overrides(common: &Table, changes: Option<Value>) -> Table {
     let mut table = common.clone();
     let Some(Value::Table(changes)) = changes else {
         return table;

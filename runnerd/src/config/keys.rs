@@ -4,20 +4,20 @@
 
 /// A table of a configuration file and the keys that it may hold.
 #[derive(Debug)]
-pub(super) struct Section {
+pub(super) struct ConfigSection {
     /// The dotted header, empty for the top level; `*` stands for any one name.
     pub(super) path: &'static str,
     /// What the section is about.
     pub(super) doc: &'static str,
     /// Its keys in the order in which they are shown.
-    pub(super) keys: &'static [Key],
+    pub(super) keys: &'static [KeyDefinition],
     /// How the default file shows it.
-    pub(super) shown: Shown,
+    pub(super) shown: SectionDisplay,
 }
 
 /// How a section appears in the file that `init` writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum SectionDisplay {
     /// With every key and its default, as comments below its header.
     InFull,
     /// As these lines, commented out: it changes some keys of another section.
@@ -28,22 +28,22 @@ pub(super) enum Shown {
 
 /// One key of a section.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct KeyDefinition {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    pub(super) default: Default,
+    pub(super) kind: ValueKind,
+    pub(super) default: KeyDefault,
     pub(super) doc: &'static str,
 }
 
-impl Key {
-    pub(super) const fn new(name: &'static str, kind: Kind, default: Default, doc: &'static str) -> Self {
+impl KeyDefinition {
+    pub(super) const fn new(name: &'static str, kind: ValueKind, default: KeyDefault, doc: &'static str) -> Self {
         Self { name, kind, default, doc }
     }
 }
 
 /// What a key is when the file does not set it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Default {
+pub(super) enum KeyDefault {
     /// This value, as TOML.
     Is(&'static str),
     /// Nothing; the TOML shows what a value looks like.
@@ -54,7 +54,7 @@ pub(super) enum Default {
 
 /// The values that a key takes.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     /// A whole number within bounds.
     Number { min: u64, max: u64 },
     /// An amount of money, zero or more.
@@ -76,12 +76,12 @@ pub(super) enum Kind {
     /// Arguments for a program that is named elsewhere.
     Arguments,
     /// Names or globs of what is named.
-    Patterns(Named),
+    Patterns(GlobSubject),
 }
 
 /// What globs name. One that can match nothing of it is a mistake.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Named {
+pub(super) enum GlobSubject {
     /// Variables of an environment.
     Variables,
     /// Files, by their names without folders.
@@ -92,7 +92,7 @@ pub(super) enum Named {
     Branches,
 }
 
-impl Named {
+impl GlobSubject {
     /// Tells whether a glob can match anything that it may name.
     pub(super) fn can_match(self, pattern: &str) -> bool {
         let glob = pattern.strip_prefix('!').unwrap_or(pattern);
@@ -117,7 +117,7 @@ impl Named {
     }
 }
 
-impl Kind {
+impl ValueKind {
     /// The upper bound of numbers that need none; TOML knows no larger ones.
     pub(super) const UNBOUNDED: u64 = i64::MAX.unsigned_abs();
 
@@ -131,8 +131,8 @@ impl Kind {
             Self::Text => "a string".to_owned(),
             Self::Name => "a string that is not empty".to_owned(),
             Self::AbsolutePath => "an absolute path".to_owned(),
-            Self::Choice(words) => format!("one of {}", quoted(words)),
-            Self::Choices(words) => format!("a list of {}", quoted(words)),
+            Self::Choice(words) => format!("one of {}", quote_words(words)),
+            Self::Choices(words) => format!("a list of {}", quote_words(words)),
             Self::Argv { required: true } => "a program and its arguments as a list of strings".to_owned(),
             Self::Argv { required: false } => {
                 "a program and its arguments as a list of strings, or an empty list".to_owned()
@@ -157,62 +157,62 @@ impl Kind {
     }
 }
 
-fn quoted(words: &[&str]) -> String {
+fn quote_words(words: &[&str]) -> String {
     let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
     words.join(", ")
 }
 
 /// Finds the section with this path, its names unquoted.
-pub(super) fn section(sections: &'static [Section], path: &[&str]) -> Option<&'static Section> {
+pub(super) fn find_section(sections: &'static [ConfigSection], path: &[&str]) -> Option<&'static ConfigSection> {
     sections.iter().find(|section| {
         let parts = section.parts();
-        parts.len() == path.len() && covers(&parts, path)
+        parts.len() == path.len() && matches_path(&parts, path)
     })
 }
 
 /// Tells whether a section lies at this path or below it.
-pub(super) fn leads_to_section(sections: &[Section], path: &[&str]) -> bool {
+pub(super) fn leads_to_section(sections: &[ConfigSection], path: &[&str]) -> bool {
     sections.iter().any(|section| {
         let parts = section.parts();
-        parts.len() >= path.len() && covers(&parts, path)
+        parts.len() >= path.len() && matches_path(&parts, path)
     })
 }
 
-fn covers(parts: &[&str], path: &[&str]) -> bool {
+fn matches_path(parts: &[&str], path: &[&str]) -> bool {
     parts.iter().zip(path).all(|(part, name)| *part == "*" || part == name)
 }
 
-impl Section {
+impl ConfigSection {
     /// Returns the names that the dotted path consists of; none for the top level.
     pub(super) fn parts(&self) -> Vec<&'static str> {
         self.path.split('.').filter(|part| !part.is_empty()).collect()
     }
 
     /// Finds a key by its name.
-    pub(super) fn key(&self, name: &str) -> Option<&'static Key> {
+    pub(super) fn key(&self, name: &str) -> Option<&'static KeyDefinition> {
         self.keys.iter().find(|key| key.name == name)
     }
 }
 
 /// Finds the key that somebody probably meant who wrote `name` in the section at `path`.
-pub(super) fn nearest_key(sections: &'static [Section], path: &[&str], name: &str) -> Option<String> {
-    let here = section(sections, path).map_or(&[][..], |section| section.keys);
+pub(super) fn find_nearest_key(sections: &'static [ConfigSection], path: &[&str], name: &str) -> Option<String> {
+    let here = find_section(sections, path).map_or(&[][..], |section| section.keys);
     let below = sections.iter().filter_map(|section| {
         let parts = section.parts();
-        (parts.len() > path.len() && covers(&parts, path)).then(|| parts[path.len()])
+        (parts.len() > path.len() && matches_path(&parts, path)).then(|| parts[path.len()])
     });
     let candidates = here.iter().map(|key| key.name).chain(below.filter(|part| *part != "*"));
     let elsewhere = || {
-        let shown = sections.iter().filter(|section| section.shown == Shown::InFull);
+        let shown = sections.iter().filter(|section| section.shown == SectionDisplay::InFull);
         let holders = shown.filter(|section| section.key(name).is_some());
-        let full: Vec<_> = holders.map(|section| dotted(&section.parts(), name)).collect();
+        let full: Vec<_> = holders.map(|section| dotted_key(&section.parts(), name)).collect();
         (!full.is_empty()).then(|| full.join("` or `"))
     };
-    nearest_word(name, candidates).map(str::to_owned).or_else(elsewhere)
+    find_nearest_word(name, candidates).map(str::to_owned).or_else(elsewhere)
 }
 
 /// Finds the candidate that differs from `word` by a few letters at most.
-pub(super) fn nearest_word<'w>(word: &str, candidates: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+pub(super) fn find_nearest_word<'w>(word: &str, candidates: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let limit = (word.chars().count() / 3).max(1);
     candidates
         .into_iter()
@@ -223,11 +223,11 @@ pub(super) fn nearest_word<'w>(word: &str, candidates: impl IntoIterator<Item = 
 }
 
 /// Joins names to a dotted key, quoting those that TOML would not read bare.
-pub(super) fn dotted(path: &[&str], name: &str) -> String {
-    let parts: Vec<_> = path.iter().chain([&name]).map(|part| bare_or_quoted(part)).collect();
+pub(super) fn dotted_key(path: &[&str], name: &str) -> String {
+    let parts: Vec<_> = path.iter().chain([&name]).map(|part| quote_part(part)).collect();
     parts.join(".")
 }
 
-fn bare_or_quoted(part: &str) -> String {
+fn quote_part(part: &str) -> String {
     toml_edit::Key::new(part).display_repr().into_owned()
 }

@@ -25,7 +25,7 @@ pub struct ListPrices {
 
 impl ListPrices {
     /// Returns the list price of a model, for an agent that asks the service which lists it.
-    pub fn of(&self, kind: ExecutorKind, model: &str) -> Option<&Price> {
+    pub fn price_of(&self, kind: ExecutorKind, model: &str) -> Option<&Price> {
         self.models.get(model).filter(|_| Self::covers(kind))
     }
 
@@ -49,14 +49,14 @@ mod tests {
     fn the_built_in_prices_name_their_source_and_their_date() {
         assert_eq!(LIST_PRICES.source, "https://developers.openai.com/api/docs/pricing");
         assert_eq!(LIST_PRICES.name(), "list price, 2026-11");
-        let price = LIST_PRICES.of(ExecutorKind::Codex, "gpt-6.1-sol").unwrap();
+        let price = LIST_PRICES.price_of(ExecutorKind::Codex, "gpt-6.1-sol").unwrap();
         assert_eq!((price.input, price.output), (MicroUsd(2_000_000), MicroUsd(10_000_000)));
         assert_eq!(price.cached, Some(MicroUsd(100_000)));
     }
 
     #[test]
     fn what_is_not_listed_or_asked_elsewhere_has_no_list_price() {
-        assert_eq!(LIST_PRICES.of(ExecutorKind::Codex, "gpt-6-luna"), None);
-        assert_eq!(LIST_PRICES.of(ExecutorKind::Command, "gpt-5"), None);
+        assert_eq!(LIST_PRICES.price_of(ExecutorKind::Codex, "gpt-6-luna"), None);
+        assert_eq!(LIST_PRICES.price_of(ExecutorKind::Command, "gpt-5"), None);
     }
 }

@@ -23,21 +23,21 @@ mod table;
 mod text;
 mod words;
 
-pub use ceilings::{Quote, UnpricedBackend};
+pub use ceilings::{PriceQuote, UnpricedBackend};
 pub use daemon::DaemonConfig;
-pub use edit::{Origin, Setting, get, names, set, show, show_daemon, unset};
-pub use error::{ConfigError, Position, Problem};
+pub use edit::{ValueOrigin, SettingEntry, get, key_names, set, list_settings, list_daemon_settings, unset};
+pub use error::{ConfigError, FaultPosition, ConfigProblem};
 pub use executor::{Executor, ExecutorKind, Executors, Sandbox};
 pub use list_prices::{LIST_PRICES, ListPrices};
 pub use money::{MicroUsd, Price};
-pub use parse::text;
-pub use pattern::{PatternPlace, Patterns};
-pub use proposal::Proposal;
+pub use parse::decode_text;
+pub use pattern::{PatternRoot, Patterns};
+pub use proposal::SetupProposal;
 pub use repository::{
     ContainmentConfig, DeliverConfig, EnvConfig, GitConfig, GuardConfig, HooksConfig, PromptConfig, PublishConfig,
     RepoConfig, ReviewConfig, RolesConfig, WorkspaceConfig, parse,
 };
-pub use text::{daemon_default_text, default_text, default_text_with, reference};
+pub use text::{daemon_default_text, default_text, default_text_with, reference_page};
 pub use words::{Extras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 #[cfg(test)]

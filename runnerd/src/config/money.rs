@@ -61,13 +61,13 @@ pub struct Price {
 
 impl Price {
     /// Returns it as an inline table of a configuration file.
-    pub fn inline(&self) -> String {
+    pub fn to_inline_table(&self) -> String {
         let cached = self.cached.map(|cached| format!("cached = {}, ", cached.dollars())).unwrap_or_default();
         format!("{{ input = {}, {cached}output = {} }}", self.input.dollars(), self.output.dollars())
     }
 
     /// Returns the cost of a session in millionths of a dollar; none where it did not say what it read and wrote.
-    pub fn of(&self, usage: &SessionUsage) -> Option<u64> {
+    pub fn cost_of(&self, usage: &SessionUsage) -> Option<u64> {
         let part = |tokens: u64, price: MicroUsd| u128::from(tokens) * u128::from(price.0);
         let input = part(usage.input_tokens?, self.input);
         let cached = part(usage.cached_tokens.unwrap_or(0), self.cached.unwrap_or(self.input));
@@ -106,7 +106,7 @@ mod tests {
             output_tokens: output,
             cost_micro_usd: None,
         };
-        assert_eq!(price.of(&said(Some(1_000), Some(100))), Some(1_250 + 1_000 + 1_000));
-        assert_eq!(price.of(&said(Some(1_000), None)), None, "what is not known is not free");
+        assert_eq!(price.cost_of(&said(Some(1_000), Some(100))), Some(1_250 + 1_000 + 1_000));
+        assert_eq!(price.cost_of(&said(Some(1_000), None)), None, "what is not known is not free");
     }
 }

@@ -7,83 +7,83 @@ use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::check;
-use super::error::{ConfigError, Position, Problem};
-use super::keys::{Default, Section, Shown};
+use super::error::{ConfigError, FaultPosition, ConfigProblem};
+use super::keys::{KeyDefault, ConfigSection, SectionDisplay};
 
 /// Bytes that a configuration may have.
 pub(super) const LIMIT: usize = 256 << 10;
 
 /// A configuration text and the name by which messages call it.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'s> {
+pub(super) struct ConfigSource<'s> {
     pub(super) text: &'s str,
     pub(super) file: &'s Path,
 }
 
-impl Source<'_> {
+impl ConfigSource<'_> {
     /// Reports a fault at a byte of the text.
-    pub(super) fn fault(self, offset: Option<usize>, problem: Problem) -> ConfigError {
-        ConfigError::wrong(Position::at(self.file, self.text, offset), problem)
+    pub(super) fn error_at(self, offset: Option<usize>, problem: ConfigProblem) -> ConfigError {
+        ConfigError::invalid(FaultPosition::at(self.file, self.text, offset), problem)
     }
 
     /// Reports a fault at the value of a key.
-    pub(super) fn fault_at_key(self, path: &[&str], problem: Problem) -> ConfigError {
+    pub(super) fn error_at_key(self, path: &[&str], problem: ConfigProblem) -> ConfigError {
         let root = DeTable::parse(self.text).ok();
         let offset = root.and_then(|root| check::locate(root.get_ref(), path));
-        self.fault(offset, problem)
+        self.error_at(offset, problem)
     }
 }
 
 /// Returns the text of the file that `file` names; an error points at the first byte that is not UTF-8.
-pub fn text<'b>(bytes: &'b [u8], file: &Path) -> Result<&'b str, ConfigError> {
+pub fn decode_text<'b>(bytes: &'b [u8], file: &Path) -> Result<&'b str, ConfigError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let before = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-        Source { text: before, file }.fault(Some(before.len()), Problem::NotUtf8)
+        ConfigSource { text: before, file }.error_at(Some(before.len()), ConfigProblem::NotUtf8)
     })
 }
 
 /// Reads a text whose keys are listed in `sections`; keys that it lacks have their defaults.
-pub(super) fn read<T: DeserializeOwned>(sections: &'static [Section], source: Source<'_>) -> Result<T, ConfigError> {
-    let mut table = defaults(sections);
-    overlay(&mut table, checked(sections, source)?);
-    table.try_into().map_err(|error: toml::de::Error| source.fault(None, Problem::Shape(error.message().to_owned())))
+pub(super) fn parse_typed<T: DeserializeOwned>(sections: &'static [ConfigSection], source: ConfigSource<'_>) -> Result<T, ConfigError> {
+    let mut table = default_table(sections);
+    overlay(&mut table, parse_checked(sections, source)?);
+    table.try_into().map_err(|error: toml::de::Error| source.error_at(None, ConfigProblem::Shape(error.message().to_owned())))
 }
 
 /// Reads a text into a plain table after checking every key and value on its own.
-pub(super) fn checked(sections: &'static [Section], source: Source<'_>) -> Result<Table, ConfigError> {
+pub(super) fn parse_checked(sections: &'static [ConfigSection], source: ConfigSource<'_>) -> Result<Table, ConfigError> {
     let size = source.text.len();
     if size > LIMIT {
-        return Err(source.fault(None, Problem::TooLarge { size, limit: LIMIT }));
+        return Err(source.error_at(None, ConfigProblem::TooLarge { size, limit: LIMIT }));
     }
     let syntax = |error: toml::de::Error| {
         let offset = error.span().map(|span| span.start);
-        source.fault(offset, Problem::Syntax(error.message().to_owned()))
+        source.error_at(offset, ConfigProblem::Syntax(error.message().to_owned()))
     };
     let root = DeTable::parse(source.text).map_err(syntax)?;
-    if let Some(finding) = check::first_fault(sections, root.get_ref()) {
-        return Err(source.fault(Some(finding.span.start), finding.problem));
+    if let Some(finding) = check::find_first_fault(sections, root.get_ref()) {
+        return Err(source.error_at(Some(finding.span.start), finding.problem));
     }
     source.text.parse().map_err(syntax)
 }
 
 /// Returns what an empty file means.
-fn defaults(sections: &[Section]) -> Table {
+fn default_table(sections: &[ConfigSection]) -> Table {
     let mut root = Table::new();
-    for section in sections.iter().filter(|section| section.shown == Shown::InFull) {
+    for section in sections.iter().filter(|section| section.shown == SectionDisplay::InFull) {
         let table = section.parts().into_iter().fold(&mut root, |table, part| {
             let entry = table.entry(part).or_insert_with(|| Value::Table(Table::new()));
             entry.as_table_mut().expect("BUG: a section is named like a key")
         });
         for key in section.keys {
-            if let Default::Is(toml) = key.default {
-                table.insert(key.name.to_owned(), value_of(toml));
+            if let KeyDefault::Is(toml) = key.default {
+                table.insert(key.name.to_owned(), parse_default(toml));
             }
         }
     }
     root
 }
 
-fn value_of(toml: &str) -> Value {
+fn parse_default(toml: &str) -> Value {
     let line = format!("value = {toml}");
     let mut table: Table = line.parse().expect("BUG: a default in the table of keys is no TOML");
     table.remove("value").expect("BUG: a default in the table of keys is empty")

@@ -24,36 +24,36 @@ impl Patterns {
 
     /// Tells whether a whole name (a variable, a branch) is matched.
     pub fn matches_name(&self, name: &str) -> bool {
-        self.last_match(|pattern| matches(pattern, name)).unwrap_or(false)
+        self.last_match(|pattern| glob_matches(pattern, name)).unwrap_or(false)
     }
 
     /// Tells whether a program for which these variables are named is given one: what every program gets, what is named
     /// in full, and what a glob may stand for.
-    pub fn passes(&self, name: &str) -> bool {
-        let is_named = self.0.iter().any(|pattern| pattern == name) && !environment::is_runners(name);
-        environment::is_always_passed(name) || is_named || self.matches_name(name) && environment::may_be_matched(name)
+    pub fn passes_variable(&self, name: &str) -> bool {
+        let is_named = self.0.iter().any(|pattern| pattern == name) && !environment::is_runner_variable(name);
+        environment::is_always_passed(name) || is_named || self.matches_name(name) && environment::may_match_pattern(name)
     }
 
     /// Tells whether a path is matched: a pattern with `/` counts from the root of the
     /// repository, one without names a file in any folder.
     pub fn matches_path(&self, path: &str) -> bool {
-        self.verdict_on_path(path).unwrap_or(false)
+        self.match_path(path).unwrap_or(false)
     }
 
     /// Tells whether a path is taken in or out as [`Self::matches_path`] does; nothing where no pattern says.
-    pub fn verdict_on_path(&self, path: &str) -> Option<bool> {
+    pub fn match_path(&self, path: &str) -> Option<bool> {
         let name = path.rsplit('/').next().unwrap_or(path);
         self.last_match(|pattern| match pattern.strip_prefix('/') {
-            Some(rooted) => matches(rooted, path),
-            None if pattern.contains('/') => matches(pattern, path),
-            None => matches(pattern, name),
+            Some(rooted) => glob_matches(rooted, path),
+            None if pattern.contains('/') => glob_matches(pattern, path),
+            None => glob_matches(pattern, name),
         })
     }
 
     /// Returns where the paths are that can be matched.
-    pub fn places(&self) -> Vec<PatternPlace> {
+    pub fn roots(&self) -> Vec<PatternRoot> {
         let places = self.0.iter().filter(|pattern| !pattern.starts_with('!'));
-        places.map(|pattern| PatternPlace::of(pattern)).collect()
+        places.map(|pattern| PatternRoot::from_pattern(pattern)).collect()
     }
 
     fn last_match(&self, is_match: impl Fn(&str) -> bool) -> Option<bool> {
@@ -67,15 +67,15 @@ impl Patterns {
 
 /// Where the paths are that one pattern can match, from the root of the repository.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PatternPlace {
+pub enum PatternRoot {
     /// At this path alone.
     File(String),
     /// Somewhere in this folder; the empty name is the root.
     Folder(String),
 }
 
-impl PatternPlace {
-    fn of(pattern: &str) -> Self {
+impl PatternRoot {
+    fn from_pattern(pattern: &str) -> Self {
         if !pattern.contains('/') {
             return Self::Folder(String::new());
         }
@@ -88,7 +88,7 @@ impl PatternPlace {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+enum GlobToken {
     Literal(char),
     One,
     /// Any characters of one path component.
@@ -105,7 +105,7 @@ enum Token {
 
 /// Follows all readings of the pattern at once, so that no pattern takes more than
 /// `pattern × text` steps.
-fn matches(pattern: &str, text: &str) -> bool {
+fn glob_matches(pattern: &str, text: &str) -> bool {
     let Some(literal) = pattern.find(['*', '?', '[']) else { return pattern == text };
     if !text.starts_with(&pattern[..literal]) {
         return false;
@@ -113,13 +113,13 @@ fn matches(pattern: &str, text: &str) -> bool {
     // What stands for folders is told by what is before it.
     let start = pattern[..literal].rfind('/').map_or(0, |slash| slash + 1);
     let (pattern, text) = (&pattern[start..], &text[start..]);
-    let tokens = tokens(pattern);
+    let tokens = tokenize(pattern);
     let mut states = vec![false; tokens.len() + 1];
-    enter(&tokens, &mut states, 0);
+    enter_state(&tokens, &mut states, 0);
     for c in text.chars() {
         let mut next = vec![false; states.len()];
         for (index, token) in tokens.iter().enumerate().filter(|(index, _)| states[*index]) {
-            step(&tokens, token, (index, c), &mut next);
+            advance_state(&tokens, token, (index, c), &mut next);
         }
         states = next;
     }
@@ -127,59 +127,59 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 /// Marks a state and those that are reached from it without a character.
-fn enter(tokens: &[Token], states: &mut [bool], index: usize) {
+fn enter_state(tokens: &[GlobToken], states: &mut [bool], index: usize) {
     let mut index = index;
     loop {
         states[index] = true;
         match tokens.get(index) {
-            Some(Token::Star | Token::DoubleStar | Token::Folders) => index += 1,
+            Some(GlobToken::Star | GlobToken::DoubleStar | GlobToken::Folders) => index += 1,
             _ => return,
         }
     }
 }
 
-fn step(tokens: &[Token], token: &Token, (index, c): (usize, char), next: &mut [bool]) {
+fn advance_state(tokens: &[GlobToken], token: &GlobToken, (index, c): (usize, char), next: &mut [bool]) {
     match token {
-        Token::Literal(literal) if *literal == c => enter(tokens, next, index + 1),
-        Token::One if c != '/' => enter(tokens, next, index + 1),
-        Token::Class { negated, ranges } if c != '/' && within(ranges, c) != *negated => enter(tokens, next, index + 1),
-        Token::Star if c != '/' => enter(tokens, next, index),
-        Token::DoubleStar => enter(tokens, next, index),
-        Token::Folders if c == '/' => enter(tokens, next, index),
-        Token::Folders => next[index] = true,
+        GlobToken::Literal(literal) if *literal == c => enter_state(tokens, next, index + 1),
+        GlobToken::One if c != '/' => enter_state(tokens, next, index + 1),
+        GlobToken::Class { negated, ranges } if c != '/' && in_ranges(ranges, c) != *negated => enter_state(tokens, next, index + 1),
+        GlobToken::Star if c != '/' => enter_state(tokens, next, index),
+        GlobToken::DoubleStar => enter_state(tokens, next, index),
+        GlobToken::Folders if c == '/' => enter_state(tokens, next, index),
+        GlobToken::Folders => next[index] = true,
         _ => {}
     }
 }
 
-fn within(ranges: &[(char, char)], c: char) -> bool {
+fn in_ranges(ranges: &[(char, char)], c: char) -> bool {
     ranges.iter().any(|(low, high)| (*low..=*high).contains(&c))
 }
 
-fn tokens(pattern: &str) -> Vec<Token> {
+fn tokenize(pattern: &str) -> Vec<GlobToken> {
     let mut rest = pattern;
     let mut tokens = Vec::new();
     while let Some(c) = rest.chars().next() {
-        let (token, length) = token_at(rest, c, tokens.last());
+        let (token, length) = read_token(rest, c, tokens.last());
         tokens.push(token);
         rest = &rest[length..];
     }
     tokens
 }
 
-fn token_at(rest: &str, c: char, before: Option<&Token>) -> (Token, usize) {
-    let at_component = matches!(before, None | Some(Token::Literal('/')));
+fn read_token(rest: &str, c: char, before: Option<&GlobToken>) -> (GlobToken, usize) {
+    let at_component = matches!(before, None | Some(GlobToken::Literal('/')));
     match c {
-        '*' if rest.starts_with("**/") && at_component => (Token::Folders, 3),
-        '*' if rest.starts_with("**") => (Token::DoubleStar, 2),
-        '*' => (Token::Star, 1),
-        '?' => (Token::One, 1),
-        '[' => class(rest).unwrap_or((Token::Literal('['), 1)),
-        literal => (Token::Literal(literal), literal.len_utf8()),
+        '*' if rest.starts_with("**/") && at_component => (GlobToken::Folders, 3),
+        '*' if rest.starts_with("**") => (GlobToken::DoubleStar, 2),
+        '*' => (GlobToken::Star, 1),
+        '?' => (GlobToken::One, 1),
+        '[' => read_class(rest).unwrap_or((GlobToken::Literal('['), 1)),
+        literal => (GlobToken::Literal(literal), literal.len_utf8()),
     }
 }
 
 /// Reads `[...]`; without a closing bracket the opening one is an ordinary character.
-fn class(rest: &str) -> Option<(Token, usize)> {
+fn read_class(rest: &str) -> Option<(GlobToken, usize)> {
     let inner = &rest[1..];
     let negated = inner.starts_with(['!', '^']);
     let inner = if negated { &inner[1..] } else { inner };
@@ -196,7 +196,7 @@ fn class(rest: &str) -> Option<(Token, usize)> {
         index += if high.is_some() { 3 } else { 1 };
     }
     let length = 1 + usize::from(negated) + end + 1;
-    Some((Token::Class { negated, ranges }, length))
+    Some((GlobToken::Class { negated, ranges }, length))
 }
 
 #[cfg(test)]
@@ -260,12 +260,12 @@ mod tests {
     fn a_program_is_given_what_is_named_and_what_every_one_gets() {
         let patterns = Patterns::new(["ACME_*", "LD_PRELOAD", "RUNNER_OUTPUT"]);
         for name in ["PATH", "ACME_KEY", "LD_PRELOAD"] {
-            assert!(patterns.passes(name), "{name}");
+            assert!(patterns.passes_variable(name), "{name}");
         }
         for name in ["OTHER", "RUNNER_OUTPUT"] {
-            assert!(!patterns.passes(name), "{name}");
+            assert!(!patterns.passes_variable(name), "{name}");
         }
-        assert!(!Patterns::new(["*"]).passes("LD_PRELOAD"));
+        assert!(!Patterns::new(["*"]).passes_variable("LD_PRELOAD"));
     }
 
     #[test]
@@ -277,20 +277,20 @@ mod tests {
     proptest! {
         #[test]
         fn text_without_glob_characters_matches_only_itself(a in "[a-z./]{1,12}", b in "[a-z./]{1,12}") {
-            prop_assert!(matches(&a, &a));
-            prop_assert_eq!(matches(&a, &b), a == b);
+            prop_assert!(glob_matches(&a, &a));
+            prop_assert_eq!(glob_matches(&a, &b), a == b);
         }
 
         #[test]
         fn no_pattern_panics(pattern in "[*?!^a/\\[\\]é-]{0,12}", text in "[a/é\\]-]{0,12}") {
-            matches(&pattern, &text);
+            glob_matches(&pattern, &text);
         }
     }
 
     #[test]
     fn a_pattern_is_looked_for_where_it_can_match_and_nowhere_else() {
-        let file = |path: &str| PatternPlace::File(path.to_owned());
-        let folder = |path: &str| PatternPlace::Folder(path.to_owned());
+        let file = |path: &str| PatternRoot::File(path.to_owned());
+        let folder = |path: &str| PatternRoot::Folder(path.to_owned());
         for (pattern, place) in [
             ("/justfile", file("justfile")),
             ("ci/run.sh", file("ci/run.sh")),
@@ -301,7 +301,7 @@ mod tests {
             ("**/run.sh", folder("")),
             ("ci/[ab]/run.sh", folder("ci")),
         ] {
-            assert_eq!(Patterns::new([pattern, "!/ci/not"]).places(), [place], "{pattern}");
+            assert_eq!(Patterns::new([pattern, "!/ci/not"]).roots(), [place], "{pattern}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! listed here, and nothing is set.
 
 /// A kind of project, known by its lock file.
-struct Kind {
+struct ProjectKind {
     lock: &'static str,
     /// The folder of what it depends on, where a copy of that works at another place.
     folder: Option<&'static str>,
@@ -10,24 +10,24 @@ struct Kind {
     setup: &'static [&'static str],
 }
 
-const KINDS: &[Kind] = &[
-    Kind { lock: "package-lock.json", folder: Some("node_modules"), setup: &["npm", "ci"] },
-    Kind { lock: "pnpm-lock.yaml", folder: None, setup: &["pnpm", "install", "--frozen-lockfile"] },
-    Kind { lock: "yarn.lock", folder: Some("node_modules"), setup: &["yarn", "install", "--frozen-lockfile"] },
-    Kind { lock: "bun.lock", folder: Some("node_modules"), setup: &["bun", "install", "--frozen-lockfile"] },
-    Kind { lock: "composer.lock", folder: Some("vendor"), setup: &["composer", "install"] },
+const KINDS: &[ProjectKind] = &[
+    ProjectKind { lock: "package-lock.json", folder: Some("node_modules"), setup: &["npm", "ci"] },
+    ProjectKind { lock: "pnpm-lock.yaml", folder: None, setup: &["pnpm", "install", "--frozen-lockfile"] },
+    ProjectKind { lock: "yarn.lock", folder: Some("node_modules"), setup: &["yarn", "install", "--frozen-lockfile"] },
+    ProjectKind { lock: "bun.lock", folder: Some("node_modules"), setup: &["bun", "install", "--frozen-lockfile"] },
+    ProjectKind { lock: "composer.lock", folder: Some("vendor"), setup: &["composer", "install"] },
     // A virtual environment names the folder that it was made in.
-    Kind { lock: "uv.lock", folder: None, setup: &["uv", "sync", "--frozen"] },
-    Kind { lock: "poetry.lock", folder: None, setup: &["poetry", "install"] },
-    Kind { lock: "Pipfile.lock", folder: None, setup: &["pipenv", "sync"] },
-    Kind { lock: "Gemfile.lock", folder: None, setup: &["bundle", "install"] },
+    ProjectKind { lock: "uv.lock", folder: None, setup: &["uv", "sync", "--frozen"] },
+    ProjectKind { lock: "poetry.lock", folder: None, setup: &["poetry", "install"] },
+    ProjectKind { lock: "Pipfile.lock", folder: None, setup: &["pipenv", "sync"] },
+    ProjectKind { lock: "Gemfile.lock", folder: None, setup: &["bundle", "install"] },
 ];
 /// Files of settings that are usually not committed.
 const SETTINGS: [&str; 3] = [".env", ".env.local", ".envrc"];
 
 /// What could be set, and what it was told from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Proposal {
+pub struct SetupProposal {
     /// Names at the root.
     pub by: Vec<&'static str>,
     /// For `workspace.copy`.
@@ -36,9 +36,9 @@ pub struct Proposal {
     pub setup: Vec<&'static str>,
 }
 
-impl Proposal {
+impl SetupProposal {
     /// Returns what could be set where these names are at the root of a work tree; none where nothing is known of them.
-    pub fn of(names: &[String]) -> Option<Self> {
+    pub fn detect(names: &[String]) -> Option<Self> {
         let has = |name: &str| names.iter().any(|found| found == name);
         let mut proposal = Self::default();
         for setting in SETTINGS.into_iter().filter(|name| has(name)) {
@@ -58,7 +58,7 @@ impl Proposal {
     }
 
     /// Returns keys of `[workspace]` with their values, as they stand in the file.
-    pub fn lines(&self) -> Vec<String> {
+    pub fn config_lines(&self) -> Vec<String> {
         let keys = [("copy", &self.copy), ("setup", &self.setup)];
         keys.into_iter()
             .filter(|(_, words)| !words.is_empty())
@@ -68,9 +68,9 @@ impl Proposal {
 }
 
 /// Adds a proposal to the file of defaults, as comments.
-pub(super) fn add_to(text: &str, proposal: &Proposal) -> String {
+pub(super) fn append_proposal(text: &str, proposal: &SetupProposal) -> String {
     let header = "[workspace]\n";
-    let lines: String = proposal.lines().iter().flat_map(|line| ["#   ", line, "\n"]).collect();
+    let lines: String = proposal.config_lines().iter().flat_map(|line| ["#   ", line, "\n"]).collect();
     let added = format!("{header}\n# Perhaps, as there is {} here:\n{lines}", proposal.by.join(" and "));
     text.replacen(header, &added, 1)
 }
@@ -81,7 +81,7 @@ mod tests {
 
     fn lines(names: &[&str]) -> Vec<String> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        Proposal::of(&names).map_or_else(Vec::new, |proposal| proposal.lines())
+        SetupProposal::detect(&names).map_or_else(Vec::new, |proposal| proposal.config_lines())
     }
 
     #[test]
@@ -95,12 +95,12 @@ mod tests {
     #[test]
     fn what_is_proposed_can_be_set_and_changes_nothing_as_a_comment() {
         let names = ["yarn.lock", "composer.lock", "vendor", ".env"].map(str::to_owned);
-        let proposal = Proposal::of(&names).unwrap();
+        let proposal = SetupProposal::detect(&names).unwrap();
         let text = super::super::default_text_with(Some(&proposal));
         let read = |text: &str| super::super::parse(text, std::path::Path::new("config.toml")).unwrap();
         assert!(text.contains("#   copy = [\".env\", \"vendor\"]\n"), "{text}");
         assert_eq!(read(&text), read(""));
-        let set = read(&format!("[workspace]\n{}\n", proposal.lines().join("\n")));
+        let set = read(&format!("[workspace]\n{}\n", proposal.config_lines().join("\n")));
         assert_eq!(set.workspace.copy.as_slice(), [".env", "vendor"]);
         assert_eq!(set.workspace.setup, ["yarn", "install", "--frozen-lockfile"]);
     }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use protocol::words::Containment;
 use serde::{Deserialize, Serialize};
 
-use super::error::{ConfigError, Problem};
+use super::error::{ConfigError, ConfigProblem};
 use super::executor::{ExecutorKind, Executors};
 use super::money::{MicroUsd, Price};
-use super::parse::{self, Source};
+use super::parse::{self, ConfigSource};
 use super::pattern::Patterns;
 use super::table;
 use super::words::{Extras, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
@@ -131,7 +131,7 @@ pub struct GitConfig {
 
 impl GuardConfig {
     /// Returns the globs of files that say what the guard does.
-    pub fn configured(&self) -> Option<&[String]> {
+    pub fn definition_globs(&self) -> Option<&[String]> {
         self.definition.as_ref().map(Patterns::as_slice)
     }
 }
@@ -160,7 +160,7 @@ pub struct WorkspaceConfig {
 
 impl WorkspaceConfig {
     /// Tells whether anything is copied into a workspace or run in it.
-    pub fn is_made_ready(&self) -> bool {
+    pub fn needs_setup(&self) -> bool {
         !self.copy.as_slice().is_empty() || !self.setup.is_empty()
     }
 }
@@ -221,7 +221,7 @@ pub struct HooksConfig {
 
 impl HooksConfig {
     /// Returns each hook with its key.
-    pub fn named(&self) -> [(&'static str, &Vec<String>); 4] {
+    pub fn by_key(&self) -> [(&'static str, &Vec<String>); 4] {
         [
             ("hooks.on_complete", &self.on_complete),
             ("hooks.on_stuck", &self.on_stuck),
@@ -247,25 +247,25 @@ pub struct DeliverConfig {
 
 /// Reads a repository's configuration; `file` is what messages call the text.
 pub fn parse(text: &str, file: &Path) -> Result<RepoConfig, ConfigError> {
-    let source = Source { text, file };
-    let config: RepoConfig = parse::read(table::REPOSITORY, source)?;
-    match missing_command(&config.executor) {
+    let source = ConfigSource { text, file };
+    let config: RepoConfig = parse::parse_typed(table::REPOSITORY, source)?;
+    match find_missing_command(&config.executor) {
         None => Ok(config),
         Some((section, name)) => {
             let mut path: Vec<_> = section.split('.').collect();
             path.push(name);
-            let problem = Problem::Needs {
+            let problem = ConfigProblem::Needs {
                 key: path.join("."),
                 value: ExecutorKind::Command.as_str(),
                 needed: "executor.command".to_owned(),
             };
-            Err(source.fault_at_key(&path, problem))
+            Err(source.error_at_key(&path, problem))
         }
     }
 }
 
 /// Finds a section that runs `command` without naming one, and the key that asks for it.
-fn missing_command(executors: &Executors) -> Option<(&'static str, &'static str)> {
+fn find_missing_command(executors: &Executors) -> Option<(&'static str, &'static str)> {
     executors.by_section().into_iter().find_map(|(section, executor)| {
         let key = if executor.kind == ExecutorKind::Command {
             "kind"

@@ -4,210 +4,210 @@
 //! [`super::daemon`] must have exactly these keys; tests hold them together.
 
 use super::executor::{ExecutorKind, Sandbox};
-use super::keys::Default::{Is, Off, Required};
-use super::keys::Kind::{AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text};
-use super::keys::Shown::{Entry, InFull, Override};
-use super::keys::{Key, Kind, Named, Section};
+use super::keys::KeyDefault::{Is, Off, Required};
+use super::keys::ValueKind::{AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text};
+use super::keys::SectionDisplay::{Entry, InFull, Override};
+use super::keys::{KeyDefinition, ValueKind, GlobSubject, ConfigSection};
 use super::words::{Extras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
-const COUNT: Kind = Number { min: 1, max: 1_000_000 };
-const SECONDS: Kind = Number { min: 1, max: 365 * 24 * 60 * 60 };
-const LOG_BYTES: Kind = Number { min: 4096, max: 1 << 30 };
-const HOOK: Kind = Argv { required: false };
+const COUNT: ValueKind = Number { min: 1, max: 1_000_000 };
+const SECONDS: ValueKind = Number { min: 1, max: 365 * 24 * 60 * 60 };
+const LOG_BYTES: ValueKind = Number { min: 4096, max: 1 << 30 };
+const HOOK: ValueKind = Argv { required: false };
 
 /// The sections of a repository's `.runner/state/config.toml`.
-pub(super) const REPOSITORY: &[Section] = &[
-    Section { path: "", doc: "Limits of a run.", keys: TOP, shown: InFull },
-    Section { path: "executor", doc: "The agent that works on the tasks.", keys: EXECUTOR, shown: InFull },
-    Section {
+pub(super) const REPOSITORY: &[ConfigSection] = &[
+    ConfigSection { path: "", doc: "Limits of a run.", keys: TOP, shown: InFull },
+    ConfigSection { path: "executor", doc: "The agent that works on the tasks.", keys: EXECUTOR, shown: InFull },
+    ConfigSection {
         path: "executor.plan",
         doc: "Overrides for planning sessions: any key of [executor]. A different `kind` does not inherit `model` and `extra_args`.",
         keys: EXECUTOR,
         shown: Override(&["model = \"a-stronger-model\""]),
     },
-    Section {
+    ConfigSection {
         path: "executor.review",
         doc: "Overrides for the reviewer: any key of [executor]. A different `kind` does not inherit `model` and `extra_args`.",
         keys: EXECUTOR,
         shown: Override(&["kind = \"claude\""]),
     },
-    Section { path: "roles", doc: "How work is divided between sessions.", keys: ROLES, shown: InFull },
-    Section {
+    ConfigSection { path: "roles", doc: "How work is divided between sessions.", keys: ROLES, shown: InFull },
+    ConfigSection {
         path: "guard",
         doc: "The command that decides whether a task is done: exit code 0 means yes.",
         keys: GUARD,
         shown: InFull,
     },
-    Section { path: "review", doc: "A second opinion after the guard has passed.", keys: REVIEW, shown: InFull },
-    Section { path: "prompt", doc: "What agents are told.", keys: PROMPT, shown: InFull },
-    Section { path: "git", doc: "Branches and commits.", keys: GIT, shown: InFull },
-    Section {
+    ConfigSection { path: "review", doc: "A second opinion after the guard has passed.", keys: REVIEW, shown: InFull },
+    ConfigSection { path: "prompt", doc: "What agents are told.", keys: PROMPT, shown: InFull },
+    ConfigSection { path: "git", doc: "Branches and commits.", keys: GIT, shown: InFull },
+    ConfigSection {
         path: "workspace",
         doc: "Where a run works, and what a workspace of its own is made ready with.",
         keys: WORKSPACE,
         shown: InFull,
     },
-    Section {
+    ConfigSection {
         path: "publish",
         doc: "How a run that `runnerd drive` drives is published at its remote.",
         keys: PUBLISH,
         shown: InFull,
     },
-    Section {
+    ConfigSection {
         path: "containment",
         doc: "How tightly agents' processes are contained.",
         keys: CONTAINMENT,
         shown: InFull,
     },
-    Section {
+    ConfigSection {
         path: "prices.*",
         doc: "Prices in dollars per million tokens, for backends that report no cost. The name is the model's, or the kind's where no model is set.",
         keys: PRICES,
         shown: Entry(&["input = 1.25", "cached = 0.125", "output = 10.0"]),
     },
-    Section {
+    ConfigSection {
         path: "env",
         doc: "Environment variables of the caller to pass on: names, or globs such as \"MY_TOOL_*\".",
         keys: ENV,
         shown: InFull,
     },
-    Section {
+    ConfigSection {
         path: "hooks",
         doc: "Programs to run on events; each gets the event as JSON on standard input.",
         keys: HOOKS,
         shown: InFull,
     },
-    Section { path: "deliver", doc: "How `runnerctl deliver` brings a run to others.", keys: DELIVER, shown: InFull },
+    ConfigSection { path: "deliver", doc: "How `runnerctl deliver` brings a run to others.", keys: DELIVER, shown: InFull },
 ];
 
 /// The sections of the daemon's own `config.toml`.
-pub(super) const DAEMON: &[Section] =
-    &[Section { path: "", doc: "Settings of your daemon.", keys: DAEMON_TOP, shown: InFull }];
+pub(super) const DAEMON: &[ConfigSection] =
+    &[ConfigSection { path: "", doc: "Settings of your daemon.", keys: DAEMON_TOP, shown: InFull }];
 
-const TOP: &[Key] = &[
-    Key::new("max_iterations", COUNT, Is("100"), "Iterations after which a run stops."),
-    Key::new("max_attempts_default", COUNT, Is("3"), "Attempts that a new task gets before the run is stuck on it."),
-    Key::new(
+const TOP: &[KeyDefinition] = &[
+    KeyDefinition::new("max_iterations", COUNT, Is("100"), "Iterations after which a run stops."),
+    KeyDefinition::new("max_attempts_default", COUNT, Is("3"), "Attempts that a new task gets before the run is stuck on it."),
+    KeyDefinition::new(
         "max_consecutive_faults",
         COUNT,
         Is("3"),
         "Faults in a row (crashes, unusable answers) after which a run fails.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "stall_after",
         Number { min: 2, max: 1_000_000 },
         Is("5"),
         "Identical answers in a row after which a run is stuck.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "iteration_timeout_secs",
         SECONDS,
         Is("1800"),
         "Time for one iteration: agent, guard and reviewer together.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "on_timeout",
         Choice(OnTimeout::SPELLINGS),
         Is("\"stop\""),
         "When an iteration runs out of time: stop the run, or count a fault and continue.",
     ),
-    Key::new("max_cost_usd", Dollars, Off("25.0"), "Cost in dollars after which a run stops."),
-    Key::new(
+    KeyDefinition::new("max_cost_usd", Dollars, Off("25.0"), "Cost in dollars after which a run stops."),
+    KeyDefinition::new(
         "max_tokens",
-        Number { min: 1, max: Kind::UNBOUNDED },
+        Number { min: 1, max: ValueKind::UNBOUNDED },
         Off("50000000"),
         "Tokens, read and written, after which a run stops.",
     ),
-    Key::new("max_run_secs", SECONDS, Off("28800"), "Working time after which a run stops."),
+    KeyDefinition::new("max_run_secs", SECONDS, Off("28800"), "Working time after which a run stops."),
 ];
 
-const EXECUTOR: &[Key] = &[
-    Key::new(
+const EXECUTOR: &[KeyDefinition] = &[
+    KeyDefinition::new(
         "kind",
         Choice(ExecutorKind::SPELLINGS),
         Is("\"codex\""),
         "The agent program; \"command\" runs the one named by `command`.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "command",
         Argv { required: false },
         Is("[]"),
         "Program and arguments for the kind \"command\": prompt on standard input, answer in the file named by $RUNNER_OUTPUT.",
     ),
-    Key::new("model", Name, Off("\"model-name\""), "The model; without it the agent chooses."),
-    Key::new("extra_args", Arguments, Is("[]"), "Extra arguments for the agent."),
-    Key::new(
+    KeyDefinition::new("model", Name, Off("\"model-name\""), "The model; without it the agent chooses."),
+    KeyDefinition::new("extra_args", Arguments, Is("[]"), "Extra arguments for the agent."),
+    KeyDefinition::new(
         "wrapper",
         Argv { required: false },
         Is("[]"),
         "Program and arguments that wrap the agent, such as a sandbox.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "fallback",
         Choices(ExecutorKind::SPELLINGS),
         Is("[]"),
         "Agents to fall back to, in this order, while the service of the first is unavailable.",
     ),
-    Key::new("idle_timeout_secs", SECONDS, Is("900"), "Silence after which a session is ended as a fault."),
-    Key::new(
+    KeyDefinition::new("idle_timeout_secs", SECONDS, Is("900"), "Silence after which a session is ended as a fault."),
+    KeyDefinition::new(
         "output_limit_bytes",
         LOG_BYTES,
         Is("1048576"),
         "Agent output to keep; of more, the first and the last part.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "sandbox",
         Choice(Sandbox::SPELLINGS),
         Is("\"workspace-write\""),
         "What the agent's own sandbox allows, for agents that have one.",
     ),
-    Key::new("network", Flag, Is("true"), "Whether that sandbox allows the network."),
+    KeyDefinition::new("network", Flag, Is("true"), "Whether that sandbox allows the network."),
 ];
 
-const ROLES: &[Key] = &[Key::new(
+const ROLES: &[KeyDefinition] = &[KeyDefinition::new(
     "mode",
     Choice(RoleMode::SPELLINGS),
     Is("\"auto\""),
     "\"auto\" lets a session plan or work; with \"strict\" planners do not touch code and workers do not decompose.",
 )];
 
-const GUARD: &[Key] = &[
-    Key::new(
+const GUARD: &[KeyDefinition] = &[
+    KeyDefinition::new(
         "command",
         Argv { required: true },
         Is("[\"just\", \"ci\"]"),
         "Program and arguments, run at the root of the repository.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "output_limit_bytes",
         LOG_BYTES,
         Is("1048576"),
         "Guard output to keep; of more, the first and the last part.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "definition",
-        Patterns(Named::Paths),
+        Patterns(GlobSubject::Paths),
         Off("[\"/ci/**\", \"!/ci/notes.md\"]"),
         "Files that say what the guard does, as globs, beside those that its command reaches: with \"/\" from the root, without in any folder; \"!\" takes out. An empty list says that there are none.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "on_change",
         Choice(OnChange::SPELLINGS),
         Is("\"both\""),
         "Where an agent changed them: run the guard with \"both\", theirs and the accepted ones, and need both green; \"report\" it; or \"revert\" them first.",
     ),
-    Key::new("baseline", Flag, Is("true"), "Whether the guard runs once before the first session."),
+    KeyDefinition::new("baseline", Flag, Is("true"), "Whether the guard runs once before the first session."),
 ];
 
-const REVIEW: &[Key] = &[
-    Key::new(
+const REVIEW: &[KeyDefinition] = &[
+    KeyDefinition::new(
         "by",
         Choice(Reviewer::SPELLINGS),
         Is("\"off\""),
         "Who reviews tasks that pass the guard: nobody, a fresh agent session, or a person.",
     ),
-    Key::new("criteria", Text, Is("\"\""), "What a reviewer should look for, besides the task's goal and acceptance."),
-    Key::new(
+    KeyDefinition::new("criteria", Text, Is("\"\""), "What a reviewer should look for, besides the task's goal and acceptance."),
+    KeyDefinition::new(
         "sign",
         Flag,
         Is("false"),
@@ -215,67 +215,67 @@ const REVIEW: &[Key] = &[
     ),
 ];
 
-const PROMPT: &[Key] = &[Key::new(
+const PROMPT: &[KeyDefinition] = &[KeyDefinition::new(
     "budget_bytes",
     Number { min: 32 << 10, max: 1 << 20 },
     Is("40960"),
     "Maximum size of a prompt; longer parts are cut.",
 )];
 
-const GIT: &[Key] = &[
-    Key::new(
+const GIT: &[KeyDefinition] = &[
+    KeyDefinition::new(
         "protected_branches",
-        Patterns(Named::Branches),
+        Patterns(GlobSubject::Branches),
         Is("[\"main\", \"master\"]"),
         "Branches that are never worked on, as globs; main and master always among them.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "hold_back",
-        Patterns(Named::FileNames),
+        Patterns(GlobSubject::FileNames),
         Is(
             "[\".env\", \".env.*\", \"!*.example\", \"!*.sample\", \"!*.template\", \"*.pem\", \"id_rsa\", \"id_ed25519\", \"id_ecdsa\"]",
         ),
         "New files that are not committed, as globs of their names in any folder except .runner/; \"!\" exempts a name, and the last match counts.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "max_file_bytes",
-        Number { min: 1, max: Kind::UNBOUNDED },
+        Number { min: 1, max: ValueKind::UNBOUNDED },
         Is("52428800"),
         "New files larger than this are not committed.",
     ),
-    Key::new("sign", Flag, Is("false"), "Whether git signs the commits."),
+    KeyDefinition::new("sign", Flag, Is("false"), "Whether git signs the commits."),
 ];
 
-const WORKSPACE: &[Key] = &[
-    Key::new(
+const WORKSPACE: &[KeyDefinition] = &[
+    KeyDefinition::new(
         "kind",
         Choice(WorkspaceKind::SPELLINGS),
         Is("\"in-place\""),
         "Where a run works: in the work tree that it is started in, or \"isolated\" in a workspace of its own.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "copy",
-        Patterns(Named::Paths),
+        Patterns(GlobSubject::Paths),
         Is("[]"),
         "What a workspace gets of the files that git ignores, as globs such as \".env\" or \"node_modules\": with \"/\" from the root, without in any folder; \"!\" takes out.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "setup",
         Argv { required: false },
         Is("[]"),
         "Program and arguments that make a new workspace ready, such as [\"npm\", \"ci\"]; run once, with the environment of the guard, before anything else.",
     ),
-    Key::new("setup_timeout_secs", SECONDS, Is("900"), "Time for that program."),
+    KeyDefinition::new("setup_timeout_secs", SECONDS, Is("900"), "Time for that program."),
 ];
 
-const PUBLISH: &[Key] = &[
-    Key::new(
+const PUBLISH: &[KeyDefinition] = &[
+    KeyDefinition::new(
         "unpublished_max",
         Number { min: 0, max: 1000 },
         Is("3"),
         "Commits that a remote which is away or refuses may lack; then the driver waits for it.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "extras",
         Choice(Extras::SPELLINGS),
         Is("\"refs\""),
@@ -286,46 +286,46 @@ const PUBLISH: &[Key] = &[
 /// Levels of containment, the weakest first.
 const LEVELS: &[&str] = &["walk", "cgroup", "pidns"];
 
-const CONTAINMENT: &[Key] = &[Key::new(
+const CONTAINMENT: &[KeyDefinition] = &[KeyDefinition::new(
     "require",
     Choice(LEVELS),
     Is("\"walk\""),
     "The least containment that a run needs to start. `runnerctl daemon status` shows what this machine offers.",
 )];
 
-const PRICES: &[Key] = &[
-    Key::new("input", Dollars, Required, "Tokens read."),
-    Key::new("cached", Dollars, Off("0.125"), "Tokens read from a cache; `input` if not set."),
-    Key::new("output", Dollars, Required, "Tokens written."),
+const PRICES: &[KeyDefinition] = &[
+    KeyDefinition::new("input", Dollars, Required, "Tokens read."),
+    KeyDefinition::new("cached", Dollars, Off("0.125"), "Tokens read from a cache; `input` if not set."),
+    KeyDefinition::new("output", Dollars, Required, "Tokens written."),
 ];
 
-const ENV: &[Key] = &[
-    Key::new("agent", Patterns(Named::Variables), Is("[]"), "Passed on to agents."),
-    Key::new("guard", Patterns(Named::Variables), Is("[]"), "Passed on to guards."),
+const ENV: &[KeyDefinition] = &[
+    KeyDefinition::new("agent", Patterns(GlobSubject::Variables), Is("[]"), "Passed on to agents."),
+    KeyDefinition::new("guard", Patterns(GlobSubject::Variables), Is("[]"), "Passed on to guards."),
 ];
 
-const HOOKS: &[Key] = &[
-    Key::new("on_complete", HOOK, Is("[]"), "When the goal is met."),
-    Key::new("on_stuck", HOOK, Is("[]"), "When a task has no attempts left."),
-    Key::new("on_stop", HOOK, Is("[]"), "When a run ends or halts for any other reason."),
-    Key::new("on_question", HOOK, Is("[]"), "When an agent left a question."),
+const HOOKS: &[KeyDefinition] = &[
+    KeyDefinition::new("on_complete", HOOK, Is("[]"), "When the goal is met."),
+    KeyDefinition::new("on_stuck", HOOK, Is("[]"), "When a task has no attempts left."),
+    KeyDefinition::new("on_stop", HOOK, Is("[]"), "When a run ends or halts for any other reason."),
+    KeyDefinition::new("on_question", HOOK, Is("[]"), "When an agent left a question."),
 ];
 
-const DELIVER: &[Key] = &[
-    Key::new("remote", Name, Is("\"origin\""), "The remote that is pushed to."),
-    Key::new(
+const DELIVER: &[KeyDefinition] = &[
+    KeyDefinition::new("remote", Name, Is("\"origin\""), "The remote that is pushed to."),
+    KeyDefinition::new(
         "base",
         Name,
         Off("\"main\""),
         "The branch that is to take the result; by default the one that the remote's HEAD is on.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "command",
         HOOK,
         Is("[]"),
         "Program that opens the request at a forge that is neither GitHub nor GitLab: it gets one JSON object on standard input, and prints the request's page.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "on_complete",
         Flag,
         Is("false"),
@@ -333,34 +333,34 @@ const DELIVER: &[Key] = &[
     ),
 ];
 
-const DAEMON_TOP: &[Key] = &[
-    Key::new(
+const DAEMON_TOP: &[KeyDefinition] = &[
+    KeyDefinition::new(
         "max_repositories",
         Number { min: 1, max: 1000 },
         Is("4"),
         "Repositories that are worked on at the same time; the workspace of each isolated run counts as one.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "max_runs_per_repository",
         Number { min: 1, max: 1000 },
         Is("2"),
         "Isolated runs of one repository that are worked on at the same time.",
     ),
-    Key::new("log_level", Choice(LogLevel::SPELLINGS), Is("\"info\""), "What the log contains."),
-    Key::new(
+    KeyDefinition::new("log_level", Choice(LogLevel::SPELLINGS), Is("\"info\""), "What the log contains."),
+    KeyDefinition::new(
         "socket",
         AbsolutePath,
         Off("\"/run/user/1000/runnerd/runnerd.sock\""),
         "The control socket; by default in your runtime folder.",
     ),
-    Key::new(
+    KeyDefinition::new(
         "workspaces",
         AbsolutePath,
         Off("\"/big/disk/runner-workspaces\""),
         "Folder of the workspaces of isolated runs; by default `workspaces` in the daemon's state folder.",
     ),
-    Key::new("inhibit_sleep", Flag, Is("true"), "Whether to keep the machine awake while a run is active."),
-    Key::new(
+    KeyDefinition::new("inhibit_sleep", Flag, Is("true"), "Whether to keep the machine awake while a run is active."),
+    KeyDefinition::new(
         "containment",
         Choice(LEVELS),
         Is("\"pidns\""),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use protocol::words::Containment;
 
-use super::keys::{Default, Kind, Section, Shown};
+use super::keys::{KeyDefault, ValueKind, ConfigSection, SectionDisplay};
 use super::*;
 
 const FILE: &str = "/repo/.runner/state/config.toml";
@@ -121,7 +121,7 @@ fn keys_of(value: &serde_json::Value, path: &str, keys: &mut BTreeSet<String>) {
     }
 }
 
-fn keys_in_table(sections: &[Section]) -> BTreeSet<String> {
+fn keys_in_table(sections: &[ConfigSection]) -> BTreeSet<String> {
     let keys = sections.iter().flat_map(|section| {
         let prefix = section.parts();
         section.keys.iter().map(move |key| [&prefix[..], &[key.name]].concat().join("."))
@@ -143,17 +143,17 @@ fn the_table_has_exactly_the_keys_of_the_types() {
 
 #[test]
 fn every_example_in_the_default_files_is_valid() {
-    let uncommented = |section: &Section| {
+    let uncommented = |section: &ConfigSection| {
         let header = match section.parts().join(".").replace('*', "model") {
             path if path.is_empty() => String::new(),
             path => format!("[{path}]\n"),
         };
         let lines: Vec<_> = match section.shown {
-            Shown::Override(lines) | Shown::Entry(lines) => lines.iter().map(|line| (*line).to_owned()).collect(),
-            Shown::InFull => {
+            SectionDisplay::Override(lines) | SectionDisplay::Entry(lines) => lines.iter().map(|line| (*line).to_owned()).collect(),
+            SectionDisplay::InFull => {
                 let off = section.keys.iter().filter_map(|key| match key.default {
-                    Default::Off(toml) => Some(format!("{} = {toml}", key.name)),
-                    Default::Is(_) | Default::Required => None,
+                    KeyDefault::Off(toml) => Some(format!("{} = {toml}", key.name)),
+                    KeyDefault::Is(_) | KeyDefault::Required => None,
                 });
                 off.collect()
             }
@@ -171,10 +171,10 @@ fn every_example_in_the_default_files_is_valid() {
 #[test]
 fn every_listed_choice_is_one_of_the_type() {
     let agent = "executor.command = [\"agent\"]";
-    for section in table::REPOSITORY.iter().filter(|section| section.shown == Shown::InFull) {
+    for section in table::REPOSITORY.iter().filter(|section| section.shown == SectionDisplay::InFull) {
         for key in section.keys {
-            let name = keys::dotted(&section.parts(), key.name);
-            if let Kind::Choice(words) = key.kind {
+            let name = keys::dotted_key(&section.parts(), key.name);
+            if let ValueKind::Choice(words) = key.kind {
                 for word in words {
                     read(&format!("{agent}\n{name} = \"{word}\""));
                 }
@@ -199,10 +199,10 @@ fn a_configuration_survives_being_written_and_read() {
 fn the_reference_page_is_current() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
     if std::env::var_os("UPDATE_GENERATED").is_some() {
-        std::fs::write(&page, reference()).unwrap();
+        std::fs::write(&page, reference_page()).unwrap();
     }
     let on_disk = std::fs::read_to_string(&page).unwrap_or_default();
-    assert!(on_disk == reference(), "docs/configuration.md is stale: UPDATE_GENERATED=1 rewrites it");
+    assert!(on_disk == reference_page(), "docs/configuration.md is stale: UPDATE_GENERATED=1 rewrites it");
 }
 
 #[test]
@@ -319,11 +319,11 @@ fn an_oversized_file_is_refused_unread() {
 fn a_cost_ceiling_needs_a_price_for_every_agent_that_may_run() {
     let check = |text: &str| {
         let text = format!("max_cost_usd = 5\n{text}");
-        read(&text).check_ceilings().map_err(|refusal| (refusal.section, refusal.price_name))
+        read(&text).check_cost_limit().map_err(|refusal| (refusal.section, refusal.price_name))
     };
     let price = "[prices.m]\ninput = 1\noutput = 2\n";
     let refused = |section, name: &str| Err((section, name.to_owned()));
-    assert_eq!(RepoConfig::default().check_ceilings(), Ok(()));
+    assert_eq!(RepoConfig::default().check_cost_limit(), Ok(()));
     assert_eq!(check(""), Ok(()), "its own record names the model");
     assert_eq!(check("executor.model = \"gpt-5.5\""), Ok(()), "it is listed");
     assert_eq!(check("executor.model = \"m\""), refused("executor", "m"));
@@ -343,7 +343,7 @@ fn a_price_is_the_files_else_the_list_price_of_the_model_that_is_named_or_was_re
     let quote = |text: &str, reported: Option<&str>| {
         let config = read(text);
         let quote = config.price_of(&config.executor.work, reported);
-        quote.map(|quote| (matches!(quote, Quote::Listed(_)), quote.price().output.dollars()))
+        quote.map(|quote| (matches!(quote, PriceQuote::Listed(_)), quote.price().output.dollars()))
     };
     let named = "executor.model = \"gpt-5.5\"\n";
     assert_eq!(quote(named, None), Some((true, 30.0)));
@@ -354,16 +354,16 @@ fn a_price_is_the_files_else_the_list_price_of_the_model_that_is_named_or_was_re
     assert_eq!(quote("", None), None);
     assert_eq!(quote("[prices.codex]\ninput = 1\noutput = 3", Some("gpt-6-astra")), Some((false, 3.0)));
     assert_eq!(quote("[prices.gpt-9]\ninput = 1\noutput = 4", Some("gpt-9")), Some((false, 4.0)));
-    let listed = |text: &str| read(text).listed().into_keys().map(str::to_owned).collect::<Vec<_>>();
+    let listed = |text: &str| read(text).listed_prices().into_keys().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!((listed(named), listed("")), (vec!["gpt-5.5".to_owned()], vec![]));
     let name = Some("list price, 2026-11".to_owned());
-    assert_eq!((read(named).list_price(), read("").list_price()), (name.clone(), name));
-    assert_eq!(read("executor.kind = \"claude\"").list_price(), None);
+    assert_eq!((read(named).list_price_note(), read("").list_price_note()), (name.clone(), name));
+    assert_eq!(read("executor.kind = \"claude\"").list_price_note(), None);
 }
 
 #[test]
 fn the_refusal_of_a_ceiling_says_what_to_add() {
-    let refusal = read("max_cost_usd = 5\nexecutor.kind = \"gemini\"").check_ceilings().unwrap_err();
+    let refusal = read("max_cost_usd = 5\nexecutor.kind = \"gemini\"").check_cost_limit().unwrap_err();
     insta::assert_snapshot!(refusal, @r#"`max_cost_usd` is set, but `gemini` (in [executor]) reports no cost and has no price; state it in dollars per million tokens: runnerctl config set prices.gemini '{input = IN, output = OUT}', or: runnerctl config set max_cost_usd --default"#);
 }
 
@@ -463,7 +463,7 @@ fn a_price_is_set_at_once_and_its_models_name_needs_no_quotes() {
     let text = set(&text, "prices.gpt-5.1.output", "7").unwrap();
     assert_eq!(get(&text, "prices.\"gpt-5.1\".output").unwrap().value.as_deref(), Some("7"));
     let whole = get(&text, "prices.gpt-5.1").unwrap();
-    assert_eq!((whole.key.as_str(), whole.origin), ("prices.\"gpt-5.1\"", Origin::File { line: 1 }));
+    assert_eq!((whole.key.as_str(), whole.origin), ("prices.\"gpt-5.1\"", ValueOrigin::File { line: 1 }));
     assert_eq!(whole.value.as_deref(), Some("{ cached = 0.15, input = 1.5, output = 7 }"));
     let refused = |key: &str, value: &str| set("", key, value).unwrap_err().to_string();
     let messages = [
@@ -484,14 +484,14 @@ fn a_price_is_set_at_once_and_its_models_name_needs_no_quotes() {
 
 #[test]
 fn every_default_can_be_set_in_the_default_file() {
-    for section in table::REPOSITORY.iter().filter(|section| section.shown == Shown::InFull) {
+    for section in table::REPOSITORY.iter().filter(|section| section.shown == SectionDisplay::InFull) {
         for key in section.keys {
-            if let Default::Is(value) | Default::Off(value) = key.default {
-                let name = keys::dotted(&section.parts(), key.name);
+            if let KeyDefault::Is(value) | KeyDefault::Off(value) = key.default {
+                let name = keys::dotted_key(&section.parts(), key.name);
                 let text = set(&default_text(), &name, value).unwrap();
-                assert_ne!(get(&text, &name).unwrap().origin, Origin::Default, "{name}");
+                assert_ne!(get(&text, &name).unwrap().origin, ValueOrigin::Default, "{name}");
                 let text = unset(&text, &name).unwrap();
-                assert_eq!(get(&text, &name).unwrap().origin, Origin::Default, "{name}");
+                assert_eq!(get(&text, &name).unwrap().origin, ValueOrigin::Default, "{name}");
             }
         }
     }
@@ -527,12 +527,12 @@ fn a_wrong_setting_is_refused_without_a_place() {
 #[test]
 fn settings_are_shown_with_their_origin() {
     let text = "max_iterations = 7\n[executor.plan]\nmodel = \"m\"\n[prices.\"a.b\"]\ninput = 1\noutput = 2\n";
-    let settings = show(text, Path::new(FILE)).unwrap();
-    let told = |setting: &Setting| match setting.origin {
-        Origin::File { line } => {
+    let settings = list_settings(text, Path::new(FILE)).unwrap();
+    let told = |setting: &SettingEntry| match setting.origin {
+        ValueOrigin::File { line } => {
             Some(format!("{line}: {} = {}", setting.key, setting.value.as_deref().unwrap_or("off")))
         }
-        Origin::Default => None,
+        ValueOrigin::Default => None,
     };
     let from_file: Vec<_> = settings.iter().filter_map(told).collect();
     insta::assert_snapshot!(from_file.join("\n"), @r#"
@@ -541,9 +541,9 @@ fn settings_are_shown_with_their_origin() {
     5: prices."a.b".input = 1
     6: prices."a.b".output = 2
     "#);
-    let daemon = show_daemon("log_level = \"warn\"\n", Path::new(FILE)).unwrap();
+    let daemon = list_daemon_settings("log_level = \"warn\"\n", Path::new(FILE)).unwrap();
     let level = daemon.iter().find(|setting| setting.key == "log_level");
-    assert_eq!(level.map(|level| level.origin), Some(Origin::File { line: 1 }));
+    assert_eq!(level.map(|level| level.origin), Some(ValueOrigin::File { line: 1 }));
     let shown: Vec<_> = settings.iter().map(|setting| setting.key.as_str()).collect();
     assert!(shown.contains(&"max_cost_usd") && !shown.contains(&"executor.plan.kind"));
     assert_eq!(get(text, "max_cost_usd").unwrap().value, None);

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::keys::{Default, Key, Section, Shown};
-use super::proposal::{self, Proposal};
+use super::keys::{KeyDefault, KeyDefinition, ConfigSection, SectionDisplay};
+use super::proposal::{self, SetupProposal};
 use super::table;
 
 const REPOSITORY_HEADER: &str = "\
@@ -27,22 +27,22 @@ pattern without `/` names a file in any folder.
 
 /// Returns the `config.toml` that `init` writes into a repository.
 pub fn default_text() -> String {
-    default_file(REPOSITORY_HEADER, table::REPOSITORY)
+    render_default_file(REPOSITORY_HEADER, table::REPOSITORY)
 }
 
 /// Returns the `config.toml` that `init` writes into a work tree of which something is known.
-pub fn default_text_with(proposal: Option<&Proposal>) -> String {
+pub fn default_text_with(proposal: Option<&SetupProposal>) -> String {
     let text = default_text();
-    proposal.map_or_else(|| text.clone(), |proposal| proposal::add_to(&text, proposal))
+    proposal.map_or_else(|| text.clone(), |proposal| proposal::append_proposal(&text, proposal))
 }
 
 /// Returns a `config.toml` for the daemon with every key and its default.
 pub fn daemon_default_text() -> String {
-    default_file(DAEMON_HEADER, table::DAEMON)
+    render_default_file(DAEMON_HEADER, table::DAEMON)
 }
 
 /// Returns the reference page in Markdown.
-pub fn reference() -> String {
+pub fn reference_page() -> String {
     let mut page = REFERENCE_HEADER.to_owned();
     page.push_str("\n## A repository: `.runner/state/config.toml`\n");
     for section in table::REPOSITORY {
@@ -55,15 +55,15 @@ pub fn reference() -> String {
     page
 }
 
-fn default_file(header: &str, sections: &[Section]) -> String {
+fn render_default_file(header: &str, sections: &[ConfigSection]) -> String {
     let mut text = header.to_owned();
     for section in sections {
         text.push('\n');
         push_line(&mut text, &format!("# {}", section.doc));
         match section.shown {
-            Shown::InFull => push_section(&mut text, section),
-            Shown::Override(lines) | Shown::Entry(lines) => {
-                push_line(&mut text, &format!("# [{}]", example_path(section)));
+            SectionDisplay::InFull => push_section(&mut text, section),
+            SectionDisplay::Override(lines) | SectionDisplay::Entry(lines) => {
+                push_line(&mut text, &format!("# [{}]", render_example_path(section)));
                 for line in lines {
                     push_line(&mut text, &format!("# {line}"));
                 }
@@ -73,17 +73,17 @@ fn default_file(header: &str, sections: &[Section]) -> String {
     text
 }
 
-fn push_section(text: &mut String, section: &Section) {
+fn push_section(text: &mut String, section: &ConfigSection) {
     if !section.path.is_empty() {
         push_line(text, &format!("[{}]", section.path));
     }
-    for Key { name, default, doc, .. } in section.keys {
+    for KeyDefinition { name, default, doc, .. } in section.keys {
         text.push('\n');
         push_line(text, &format!("# {doc}"));
         match default {
             // What is not set follows the defaults of later versions.
-            Default::Is(toml) | Default::Off(toml) => push_line(text, &format!("# {name} = {toml}")),
-            Default::Required => {}
+            KeyDefault::Is(toml) | KeyDefault::Off(toml) => push_line(text, &format!("# {name} = {toml}")),
+            KeyDefault::Required => {}
         }
     }
 }
@@ -93,27 +93,27 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-fn example_path(section: &Section) -> String {
+fn render_example_path(section: &ConfigSection) -> String {
     section.path.replace('*', "\"model-name\"")
 }
 
-fn push_reference(page: &mut String, section: &Section) {
+fn push_reference(page: &mut String, section: &ConfigSection) {
     if !section.path.is_empty() {
         let path = section.path.replace('*', "\"<model>\"");
         push_line(page, &format!("\n### `[{path}]`"));
     }
     push_line(page, &format!("\n{}", section.doc));
-    if matches!(section.shown, Shown::Override(_)) {
+    if matches!(section.shown, SectionDisplay::Override(_)) {
         return;
     }
     push_line(page, "\n| key | value | default | meaning |\n|---|---|---|---|");
     for key in section.keys {
         let default = match key.default {
-            Default::Is(toml) => format!("`{toml}`"),
-            Default::Off(_) => "off".to_owned(),
-            Default::Required => "required".to_owned(),
+            KeyDefault::Is(toml) => format!("`{toml}`"),
+            KeyDefault::Off(_) => "off".to_owned(),
+            KeyDefault::Required => "required".to_owned(),
         };
-        let Key { name, kind, doc, .. } = key;
+        let KeyDefinition { name, kind, doc, .. } = key;
         writeln!(page, "| `{name}` | {} | {default} | {doc} |", kind.expected())
             .expect("BUG: writing to a string failed");
     }

@@ -16,17 +16,17 @@ use crate::folders;
 use crate::temporary;
 
 /// Above this many new objects one flush of the whole file system costs less than one of each.
-const ONE_BY_ONE: usize = 16;
+const MAX_INDIVIDUAL_SYNCS: usize = 16;
 /// Bytes of an object that are in memory at a time.
-const PIECE: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Flushes those of `ids` that are loose objects below `objects`, and their folders.
 ///
 /// An object that a power cut has left in part is removed and the call fails: the library takes whatever has the name
 /// for the object, and writes it only where nothing has.
 pub(super) fn sync_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
-    refuse_torn(objects, ids)?;
-    if ids.len() > ONE_BY_ONE && sync_all_objects(objects).is_ok() {
+    reject_torn_objects(objects, ids)?;
+    if ids.len() > MAX_INDIVIDUAL_SYNCS && sync_all_objects(objects).is_ok() {
         return Ok(());
     }
     sync_each(objects, ids)
@@ -36,26 +36,26 @@ pub(super) fn sync_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitEr
 fn sync_each(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
     let mut folders = BTreeSet::from([objects.to_owned()]);
     for id in ids {
-        let file = path_of(objects, id);
-        if flush_object(&file)?
+        let file = loose_object_path(objects, id);
+        if sync_object(&file)?
             && let Some(folder) = file.parent()
         {
             folders.insert(folder.to_owned());
         }
     }
-    folders.iter().try_for_each(|folder| sync_if_there(folder).map(drop))
+    folders.iter().try_for_each(|folder| sync_if_exists(folder).map(drop))
 }
 
 /// Flushes what a commit is about to name: the files of the work tree, whoever wrote them, and `ids` below `objects`.
 ///
 /// Where both are on one file system, the flush of that serves for both.
 pub(super) fn sync_commit(work_dir: &Path, objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
-    refuse_torn(objects, ids)?;
+    reject_torn_objects(objects, ids)?;
     let flushed = sync_file_system(work_dir).map_err(GitError::io("flushing the file system of", work_dir));
     if flushed.is_err() {
         // The system tells of a failure once: only a flush of its own shows which object may be lost.
         sync_each(objects, ids)?;
-    } else if !is_flushed_with(work_dir, objects) {
+    } else if !shares_file_system(work_dir, objects) {
         sync_objects(objects, ids)?;
     }
     flushed
@@ -66,19 +66,19 @@ pub(super) fn sync_all_objects(objects: &Path) -> Result<(), GitError> {
     sync_file_system(objects).map_err(GitError::io("flushing objects below", objects))
 }
 
-fn path_of(objects: &Path, id: &ObjectId) -> PathBuf {
+fn loose_object_path(objects: &Path, id: &ObjectId) -> PathBuf {
     let hex = id.to_string();
     objects.join(&hex[..2]).join(&hex[2..])
 }
 
 /// Removes loose objects that are not what their name says: what a power cut has left in part, and what somebody has put
 /// there before. Returns one of them.
-pub(super) fn discard_torn(objects: &Path, ids: &[ObjectId]) -> Result<Option<PathBuf>, GitError> {
+pub(super) fn remove_torn_objects(objects: &Path, ids: &[ObjectId]) -> Result<Option<PathBuf>, GitError> {
     let mut torn = None;
     for id in ids {
-        let file = path_of(objects, id);
+        let file = loose_object_path(objects, id);
         let Ok(found) = file.symlink_metadata() else { continue };
-        if found.len() > 0 && is_whole(objects, id) {
+        if found.len() > 0 && is_intact(objects, id) {
             continue;
         }
         fs::remove_file(&file).map_err(GitError::io("removing a torn object", &file))?;
@@ -88,23 +88,23 @@ pub(super) fn discard_torn(objects: &Path, ids: &[ObjectId]) -> Result<Option<Pa
 }
 
 /// Removes them, and fails if there was one: who wrote the objects has taken it for his.
-fn refuse_torn(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
-    discard_torn(objects, ids)?.map_or(Ok(()), |path| Err(GitError::TornObject { path }))
+fn reject_torn_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
+    remove_torn_objects(objects, ids)?.map_or(Ok(()), |path| Err(GitError::TornObject { path }))
 }
 
 /// Tells whether an object is a file of its own with the bytes that its name says.
-pub(super) fn is_whole(objects: &Path, id: &ObjectId) -> bool {
-    hash_of(&path_of(objects, id), id.kind()).is_ok_and(|found| found == *id)
+pub(super) fn is_intact(objects: &Path, id: &ObjectId) -> bool {
+    hash_loose_object(&loose_object_path(objects, id), id.kind()).is_ok_and(|found| found == *id)
 }
 
 /// Returns the hash of what a loose object holds, a piece of it in memory at a time: its name, if it is whole.
-fn hash_of(object: &Path, kind: gix::hash::Kind) -> io::Result<ObjectId> {
+fn hash_loose_object(object: &Path, kind: gix::hash::Kind) -> io::Result<ObjectId> {
     let mut packed = BufReader::new(File::open(object)?);
-    let (mut state, mut hasher, mut piece) = (Decompress::default(), gix::hash::hasher(kind), vec![0; PIECE]);
+    let (mut state, mut hasher, mut chunk) = (Decompress::default(), gix::hash::hasher(kind), vec![0; CHUNK_BYTES]);
     loop {
-        match inflate::read(&mut packed, &mut state, &mut piece)? {
+        match inflate::read(&mut packed, &mut state, &mut chunk)? {
             0 => return hasher.try_finalize().map_err(io::Error::other),
-            length => hasher.update(&piece[..length]),
+            length => hasher.update(&chunk[..length]),
         }
     }
 }
@@ -113,7 +113,7 @@ fn hash_of(object: &Path, kind: gix::hash::Kind) -> io::Result<ObjectId> {
 ///
 /// What could not be flushed once may be lost although it can be the next time: a copy takes its place. Where that is
 /// refused too it loses its name, so that the next try writes it anew.
-fn flush_object(object: &Path) -> Result<bool, GitError> {
+fn sync_object(object: &Path) -> Result<bool, GitError> {
     let file = match File::open(object) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -122,17 +122,17 @@ fn flush_object(object: &Path) -> Result<bool, GitError> {
     if file.sync_all().is_ok() {
         return Ok(true);
     }
-    copy_over(object).map(|()| true).map_err(|error| {
+    rewrite_object(object).map(|()| true).map_err(|error| {
         // git removes files of such names when it collects garbage.
         let _ = fs::rename(object, object.with_file_name("tmp_obj_not_flushed"));
         GitError::io("flushing", object)(error)
     })
 }
 
-fn copy_over(object: &Path) -> io::Result<()> {
+fn rewrite_object(object: &Path) -> io::Result<()> {
     // Beside the folders of objects, where the sweep looks.
     let objects = object.ancestors().nth(2).unwrap_or(Path::new("."));
-    let mut copy = temporary::within(objects, object)?;
+    let mut copy = temporary::create_in(objects, object)?;
     copy.write_all(&fs::read(object)?)?;
     copy.as_file().set_permissions(fs::metadata(object)?.permissions())?;
     copy.as_file().sync_all()?;
@@ -141,30 +141,30 @@ fn copy_over(object: &Path) -> io::Result<()> {
 
 /// Flushes the locks in which new values of references wait for their name: what has a name must have its bytes.
 pub(super) fn sync_lock(git_dir: &Path, name: &str) -> Result<(), GitError> {
-    sync_if_there(&git_dir.join(format!("{name}.lock"))).map(drop)
+    sync_if_exists(&git_dir.join(format!("{name}.lock"))).map(drop)
 }
 
 /// Flushes the file of a reference below `git_dir` and the folders that lead to it, any of which may be new.
 pub(super) fn sync_ref(git_dir: &Path, name: &str) -> Result<(), GitError> {
     let file = git_dir.join(name);
-    if !sync_if_there(&file)? {
+    if !sync_if_exists(&file)? {
         return Ok(());
     }
     let folders = file.ancestors().skip(1).take_while(|folder| *folder != git_dir);
-    folders.chain([git_dir]).try_for_each(|folder| sync_if_there(folder).map(drop))
+    folders.chain([git_dir]).try_for_each(|folder| sync_if_exists(folder).map(drop))
 }
 
 /// Flushes the one folder that names a reference below `git_dir`, which is not new. Its bytes were flushed as a lock.
 pub(super) fn sync_known_ref(git_dir: &Path, name: &str) -> Result<(), GitError> {
     let file = git_dir.join(name);
-    file.parent().map_or(Ok(()), |folder| sync_if_there(folder).map(drop))
+    file.parent().map_or(Ok(()), |folder| sync_if_exists(folder).map(drop))
 }
 
 /// Replaces a small file of git's at once, and makes that survive a power cut.
 pub(super) fn replace_file(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let mut new = temporary::beside(file)?;
+    let mut new = temporary::create_beside(file)?;
     new.write_all(bytes)?;
     new.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
     new.as_file().sync_all()?;
@@ -173,12 +173,12 @@ pub(super) fn replace_file(file: &Path, bytes: &[u8], mode: u32) -> io::Result<(
 }
 
 /// Removes whatever has a name.
-pub(super) fn remove(path: &Path) -> Result<(), GitError> {
-    folders::remove(path).map_err(GitError::io("removing", path))
+pub(super) fn remove_path(path: &Path) -> Result<(), GitError> {
+    folders::remove_all(path).map_err(GitError::io("removing", path))
 }
 
 /// Flushes a file or folder. Tells whether there was one: objects may be packed, and so may references.
-pub(super) fn sync_if_there(path: &Path) -> Result<bool, GitError> {
+pub(super) fn sync_if_exists(path: &Path) -> Result<bool, GitError> {
     match File::open(path).and_then(|file| file.sync_all()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -193,7 +193,7 @@ pub(super) fn sync_file_system(path: &Path) -> io::Result<()> {
 
 /// Whether the flush of one folder's file system is that of another's too.
 #[cfg(target_os = "linux")]
-fn is_flushed_with(folder: &Path, other: &Path) -> bool {
+fn shares_file_system(folder: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
     device(folder).is_some_and(|of| device(other) == Some(of))
@@ -216,16 +216,16 @@ mod tests {
     use gix::objs::Kind;
 
     use super::*;
-    use crate::obstruction::Obstructs as _;
+    use crate::obstruction::Retryable as _;
 
-    fn id_of(text: &[u8]) -> ObjectId {
+    fn object_id(text: &[u8]) -> ObjectId {
         gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Blob, text).unwrap()
     }
 
     /// A folder of objects with one that says it is `named` and holds `bytes`.
-    fn with_object(named: &ObjectId, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    fn create_loose_object(named: &ObjectId, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
         let objects = tempfile::tempdir().unwrap();
-        let file = path_of(objects.path(), named);
+        let file = loose_object_path(objects.path(), named);
         fs::create_dir(file.parent().unwrap()).unwrap();
         fs::write(&file, bytes).unwrap();
         (objects, file)
@@ -233,11 +233,11 @@ mod tests {
 
     #[test]
     fn object_that_a_crash_has_left_in_part_is_removed_for_the_next_try() {
-        let id = id_of(b"work");
+        let id = object_id(b"work");
         for torn in [&b""[..], b"x\x9cK", &[0; 64]] {
-            let (objects, file) = with_object(&id, torn);
+            let (objects, file) = create_loose_object(&id, torn);
             let error = sync_objects(objects.path(), &[id]).unwrap_err();
-            assert!(error.passes() && error.to_string().contains("left in part"), "{error}");
+            assert!(error.is_transient() && error.to_string().contains("left in part"), "{error}");
             assert!(!file.exists());
             sync_objects(objects.path(), &[id]).unwrap();
         }
@@ -250,16 +250,16 @@ mod tests {
         let store = gix::odb::loose::Store::at(objects.path(), gix::hash::Kind::Sha1);
         let id = store.write_buf(Kind::Blob, b"work").unwrap();
         sync_objects(objects.path(), &[id]).unwrap();
-        assert!(path_of(objects.path(), &id).exists());
+        assert!(loose_object_path(objects.path(), &id).exists());
     }
 
     #[test]
     fn copy_takes_the_place_of_an_object_with_its_mode() {
         use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-        let (_objects, file) = with_object(&id_of(b"work"), b"bytes");
+        let (_objects, file) = create_loose_object(&object_id(b"work"), b"bytes");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
         let before = fs::metadata(&file).unwrap();
-        copy_over(&file).unwrap();
+        rewrite_object(&file).unwrap();
         let after = fs::metadata(&file).unwrap();
         assert_eq!((after.mode(), fs::read(&file).unwrap()), (before.mode(), b"bytes".to_vec()));
         assert_ne!(after.ino(), before.ino());

@@ -5,19 +5,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runner_core::obstacle::Nature;
+use runner_core::obstacle::Transience;
 use runner_core::shell;
 
 use super::id::Id;
 use super::operation::Operation;
-use super::refs::in_use::leave;
+use super::refs::in_use::leave_branch_command;
 use super::repository::at_work::Ender;
-use crate::obstruction::{Obstructs, nature_of_cause, remedy_at};
+use crate::obstruction::{Retryable, classify_cause, path_remedy};
 
 /// An object that is not what its name says.
 #[derive(Debug, thiserror::Error)]
 #[error("object {0} is not what its name says")]
-pub(super) struct FalseObject(pub(super) gix::ObjectId);
+pub(super) struct HashMismatch(pub(super) gix::ObjectId);
 
 /// A request to a repository that could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum GitError {
     },
     /// The repository has no work tree.
     #[error("refusing the bare repository {path}")]
-    Bare {
+    BareRepository {
         /// The git folder.
         path: PathBuf,
     },
@@ -43,7 +43,7 @@ pub enum GitError {
     },
     /// The git folder of a repository that was found before is not there, or is no folder any more.
     #[error("the git folder {path} is gone; the files in {work_dir} are as they were left")]
-    Gone {
+    GitDirMissing {
         /// The git folder.
         path: PathBuf,
         /// The work tree.
@@ -51,13 +51,13 @@ pub enum GitError {
     },
     /// Another git folder stands where the one was that a session began with.
     #[error("the git folder {path} is another one than when the session began")]
-    Swapped {
+    GitDirReplaced {
         /// The git folder.
         path: PathBuf,
     },
     /// The work tree's link to its git folder leads elsewhere than when the repository was found.
     #[error("the git folder of {path} was replaced: expected {expected}, found {found}")]
-    Replaced {
+    GitLinkChanged {
         /// The work tree.
         path: PathBuf,
         /// The folder found first.
@@ -67,7 +67,7 @@ pub enum GitError {
     },
     /// What git may obey there is not known: a note of it that was kept is gone, or is not as it was kept.
     #[error("what git may obey in {path} is not known")]
-    NotCaptured {
+    PinnedConfigLost {
         /// The work tree.
         path: PathBuf,
         /// What is wrong with the note.
@@ -91,7 +91,7 @@ pub enum GitError {
     },
     /// The repository holds something that cannot be read or used.
     #[error("{doing} in {path}")]
-    Broken {
+    Corrupt {
         /// What was being done.
         doing: &'static str,
         /// In which repository.
@@ -101,7 +101,7 @@ pub enum GitError {
     },
     /// Another object stands in the place of one.
     #[error("object {id} in {path} is not what its name says")]
-    FalseObject {
+    HashMismatch {
         /// The object.
         id: Id,
         /// In which repository.
@@ -109,7 +109,7 @@ pub enum GitError {
     },
     /// A commit that was there is gone, though a reference kept it.
     #[error("commit {} is not in {} any more: its objects were removed", commit.short(12), path.display())]
-    Pruned {
+    CommitPruned {
         /// The commit.
         commit: Id,
         /// The work tree.
@@ -117,7 +117,7 @@ pub enum GitError {
     },
     /// The git program reported a failure.
     #[error("git {command} failed in {path} ({status}): {stderr}")]
-    Program {
+    CommandFailed {
         /// The subcommand.
         command: String,
         /// The work tree.
@@ -145,15 +145,15 @@ pub enum GitError {
     },
     /// A merge, rebase or the like has to be finished first.
     #[error("{operation} under way in {path}")]
-    OperationUnderWay {
+    OperationInProgress {
         /// Which one.
         operation: Operation,
         /// The work tree.
         path: PathBuf,
     },
     /// HEAD or a branch is not where the caller expected it.
-    #[error("{name} moved in {path}: expected {}, found {}", describe(*expected), describe(*found))]
-    Moved {
+    #[error("{name} moved in {path}: expected {}, found {}", format_commit(*expected), format_commit(*found))]
+    RefMoved {
         /// The reference.
         name: String,
         /// The work tree.
@@ -172,8 +172,8 @@ pub enum GitError {
         path: PathBuf,
     },
     /// Another reference leaves no room for one that is to be made.
-    #[error("{} is in the way of `{}`: git cannot hold both", called(standing), short(wanted))]
-    NoRoom {
+    #[error("{} is in the way of `{}`: git cannot hold both", describe_ref(standing), short_ref_name(wanted))]
+    RefConflict {
         /// The full name of the one that is there.
         standing: String,
         /// The full name of the one that is not made.
@@ -185,7 +185,7 @@ pub enum GitError {
     },
     /// Another work tree has a branch checked out, or comes back to it.
     #[error("branch {branch} is in use in {}{}", path.display(), if path.exists() { "" } else { ", which is locked and not there" })]
-    InUse {
+    BranchInUse {
         /// Its short name.
         branch: String,
         /// That work tree.
@@ -205,7 +205,7 @@ pub enum GitError {
     },
     /// A branch is missing.
     #[error("no branch {name} in {path}")]
-    NoBranch {
+    MissingBranch {
         /// Its short name.
         name: String,
         /// The work tree.
@@ -213,7 +213,7 @@ pub enum GitError {
     },
     /// A file that HEAD has was changed into what git cannot store: a commit without the change would lose it.
     #[error("the change of {file} cannot be stored: {why}")]
-    CannotStore {
+    UnstorableChange {
         /// The file, relative to the work tree.
         file: String,
         /// What git or the system said.
@@ -223,7 +223,7 @@ pub enum GitError {
     },
     /// A file that was written for a commit would not be in it as it was written.
     #[error("{file} in {path} would be committed otherwise than the runner has written it")]
-    Overwritten {
+    FileOverwritten {
         /// The file, relative to the work tree.
         file: String,
         /// The work tree.
@@ -245,7 +245,7 @@ pub enum GitError {
     },
     /// Packs were written anew whenever they were being copied.
     #[error("the packs of {path} are being written anew")]
-    Repacked {
+    ConcurrentRepack {
         /// The work tree.
         path: PathBuf,
     },
@@ -257,7 +257,7 @@ pub enum GitError {
     },
 }
 
-fn describe(id: Option<Id>) -> String {
+fn format_commit(id: Option<Id>) -> String {
     id.map_or_else(|| "nothing".to_owned(), |id| id.short(12))
 }
 
@@ -265,18 +265,18 @@ fn waited_on(program: Option<&str>) -> String {
     program.map_or_else(String::new, |program| format!(" of waiting for {program}"))
 }
 
-fn short(name: &str) -> &str {
+fn short_ref_name(name: &str) -> &str {
     name.strip_prefix("refs/heads/").unwrap_or(name)
 }
 
-fn called(name: &str) -> String {
+fn describe_ref(name: &str) -> String {
     let kind = if name.starts_with("refs/heads/") { "branch" } else { "reference" };
-    format!("the {kind} `{}`", short(name))
+    format!("the {kind} `{}`", short_ref_name(name))
 }
 
 /// Returns what a person can do about a reference that is in the way.
-fn make_room(path: &Path, standing: &str, free: Option<&str>) -> String {
-    let (place, standing) = (path.display().to_string(), short(standing));
+fn ref_conflict_remedy(path: &Path, existing: &str, free: Option<&str>) -> String {
+    let (place, standing) = (path.display().to_string(), short_ref_name(existing));
     match free {
         Some(free) => format!("rename it: {}", shell::words(["git", "-C", &place, "branch", "-m", standing, free])),
         None => format!("look at it: {}", shell::words(["git", "-C", &place, "for-each-ref", standing])),
@@ -289,76 +289,76 @@ impl GitError {
     }
 
     /// Sorts a failure of the library into the kinds that callers tell apart.
-    pub(super) fn library(doing: &'static str, path: &Path) -> impl FnOnce(gix::Error) -> Self {
+    pub(super) fn gix(doing: &'static str, path: &Path) -> impl FnOnce(gix::Error) -> Self {
         move |source| {
             let path = path.to_owned();
-            if let Some(FalseObject(id)) = source.downcast_any_ref() {
-                return Self::FalseObject { id: Id::from(*id), path };
+            if let Some(HashMismatch(id)) = source.downcast_any_ref() {
+                return Self::HashMismatch { id: Id::from(*id), path };
             }
             if source.is_retryable() {
                 return Self::Locked { path };
             }
-            match source.downcast_any_ref::<io::Error>().map(copy_of) {
-                Some(error) if error.passes() => Self::Io { doing, path, source: error },
-                _ => Self::Broken { doing, path, source: Box::new(source) },
+            match source.downcast_any_ref::<io::Error>().map(clone_io_error) {
+                Some(error) if error.is_transient() => Self::Io { doing, path, source: error },
+                _ => Self::Corrupt { doing, path, source: Box::new(source) },
             }
         }
     }
 }
 
-impl Obstructs for GitError {
-    fn nature(&self) -> Nature {
+impl Retryable for GitError {
+    fn transience(&self) -> Transience {
         match self {
             Self::NoRepository { .. }
-            | Self::Gone { .. }
-            | Self::Swapped { .. }
-            | Self::Replaced { .. }
+            | Self::GitDirMissing { .. }
+            | Self::GitDirReplaced { .. }
+            | Self::GitLinkChanged { .. }
             | Self::WorkTreeMoved { .. }
             // It has had its time, or nobody wants it to have more.
             | Self::Ended { .. }
-            | Self::FalseObject { .. } => Nature::Lost,
-            Self::Locked { .. } | Self::TornObject { .. } | Self::Repacked { .. } => Nature::Passing,
-            Self::Io { source, .. } => source.nature(),
-            Self::NotCaptured { source, .. } | Self::Broken { source, .. } => nature_of_cause(&**source),
-            Self::Bare { .. }
+            | Self::HashMismatch { .. } => Transience::Lost,
+            Self::Locked { .. } | Self::TornObject { .. } | Self::ConcurrentRepack { .. } => Transience::Passing,
+            Self::Io { source, .. } => source.transience(),
+            Self::PinnedConfigLost { source, .. } | Self::Corrupt { source, .. } => classify_cause(&**source),
+            Self::BareRepository { .. }
             | Self::ForeignOwner { .. }
-            | Self::Pruned { .. }
-            | Self::Program { .. }
-            | Self::OperationUnderWay { .. }
-            | Self::Moved { .. }
+            | Self::CommitPruned { .. }
+            | Self::CommandFailed { .. }
+            | Self::OperationInProgress { .. }
+            | Self::RefMoved { .. }
             | Self::BranchExists { .. }
-            | Self::NoRoom { .. }
-            | Self::InUse { .. }
-            | Self::NoBranch { .. }
-            | Self::CannotStore { .. }
-            | Self::Overwritten { .. }
+            | Self::RefConflict { .. }
+            | Self::BranchInUse { .. }
+            | Self::MissingBranch { .. }
+            | Self::UnstorableChange { .. }
+            | Self::FileOverwritten { .. }
             | Self::NothingToCommit { .. }
-            | Self::NotRescued { .. } => Nature::Lasting,
+            | Self::NotRescued { .. } => Transience::Lasting,
         }
     }
 
     fn remedy(&self) -> Option<String> {
         match self {
-            Self::NoRepository { .. } | Self::Gone { .. } | Self::Swapped { .. } | Self::Replaced { .. } => {
+            Self::NoRepository { .. } | Self::GitDirMissing { .. } | Self::GitDirReplaced { .. } | Self::GitLinkChanged { .. } => {
                 Some("put the git folder back".to_owned())
             }
             Self::Locked { path } => Some(format!("end the git that holds {}", path.display())),
-            Self::Broken { path, .. } | Self::FalseObject { path, .. } => {
+            Self::Corrupt { path, .. } | Self::HashMismatch { path, .. } => {
                 Some(format!("mend what git -C {} fsck names", path.display()))
             }
-            Self::Pruned { commit, path } => {
+            Self::CommitPruned { commit, path } => {
                 Some(format!("bring it back from a clone that has it: git -C {} fetch CLONE {commit}", path.display()))
             }
-            Self::CannotStore { remedy, .. } => Some(remedy.clone()),
-            Self::Overwritten { file, path } => Some(format!("end what writes to {}", path.join(file).display())),
-            Self::InUse { path, from, .. } => Some(leave(from, path)),
+            Self::UnstorableChange { remedy, .. } => Some(remedy.clone()),
+            Self::FileOverwritten { file, path } => Some(format!("end what writes to {}", path.join(file).display())),
+            Self::BranchInUse { path, from, .. } => Some(leave_branch_command(from, path)),
             Self::WorkTreeMoved { from, to, common } => {
                 let [from, to, common] = [from, to, common].map(|path| path.display().to_string());
                 Some(format!("move it back: {}", shell::words(["git", "-C", &common, "worktree", "move", &to, &from])))
             }
-            Self::NoRoom { standing, free, path, .. } => Some(make_room(path, standing, free.as_deref())),
-            Self::NotCaptured { .. } => Some("put that file back as the daemon wrote it".to_owned()),
-            Self::Program { command, path, .. } => {
+            Self::RefConflict { standing, free, path, .. } => Some(ref_conflict_remedy(path, standing, free.as_deref())),
+            Self::PinnedConfigLost { .. } => Some("put that file back as the daemon wrote it".to_owned()),
+            Self::CommandFailed { command, path, .. } => {
                 Some(format!("put right what git {command} says, in {}", path.display()))
             }
             Self::Ended { command, path, waited_for, .. } => Some(match waited_for {
@@ -367,22 +367,22 @@ impl Obstructs for GitError {
                 }
                 None => format!("see what git {command} waits for in {}", path.display()),
             }),
-            Self::Io { path, source, .. } => Some(remedy_at(path, source)),
-            Self::Bare { .. }
+            Self::Io { path, source, .. } => Some(path_remedy(path, source)),
+            Self::BareRepository { .. }
             | Self::ForeignOwner { .. }
-            | Self::OperationUnderWay { .. }
-            | Self::Moved { .. }
+            | Self::OperationInProgress { .. }
+            | Self::RefMoved { .. }
             | Self::BranchExists { .. }
-            | Self::NoBranch { .. }
+            | Self::MissingBranch { .. }
             | Self::NothingToCommit { .. }
             | Self::NotRescued { .. }
-            | Self::Repacked { .. }
+            | Self::ConcurrentRepack { .. }
             | Self::TornObject { .. } => None,
         }
     }
 }
 
-fn copy_of(error: &io::Error) -> io::Error {
+fn clone_io_error(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
         None => io::Error::new(error.kind(), error.to_string()),
@@ -396,15 +396,15 @@ mod tests {
     #[test]
     fn full_disk_and_locks_pass() {
         let full = GitError::io("writing", Path::new("x"))(io::Error::from_raw_os_error(nix::libc::ENOSPC));
-        assert!(full.passes());
-        assert!(GitError::Locked { path: "index.lock".into() }.passes());
+        assert!(full.is_transient());
+        assert!(GitError::Locked { path: "index.lock".into() }.is_transient());
     }
 
     #[test]
     fn missing_and_forbidden_files_do_not_pass() {
         for code in [nix::libc::ENOENT, nix::libc::EACCES] {
             let error = GitError::io("reading", Path::new("x"))(io::Error::from_raw_os_error(code));
-            assert!(!error.passes());
+            assert!(!error.is_transient());
         }
     }
 }

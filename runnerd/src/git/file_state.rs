@@ -24,8 +24,8 @@ pub(super) enum FileState {
 }
 
 /// Looks at a file; none where there is nothing.
-pub(super) fn look(path: &Path) -> Result<Option<FileState>, GitError> {
-    let found = match path.symlink_metadata() {
+pub(super) fn read_file_state(path: &Path) -> Result<Option<FileState>, GitError> {
+    let metadata = match path.symlink_metadata() {
         Ok(found) => found,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
@@ -33,14 +33,14 @@ pub(super) fn look(path: &Path) -> Result<Option<FileState>, GitError> {
         Err(error) => return Err(GitError::io("looking at", path)(error)),
     };
     let read = || -> io::Result<FileState> {
-        Ok(if found.is_symlink() {
+        Ok(if metadata.is_symlink() {
             FileState::Link { hex: to_hex(fs::read_link(path)?.as_os_str().as_bytes()) }
-        } else if !found.is_file() {
+        } else if !metadata.is_file() {
             FileState::Other
-        } else if found.len() > MAX_BYTES {
-            FileState::Large { bytes: found.len(), mtime: found.mtime(), nanos: found.mtime_nsec() }
+        } else if metadata.len() > MAX_BYTES {
+            FileState::Large { bytes: metadata.len(), mtime: metadata.mtime(), nanos: metadata.mtime_nsec() }
         } else {
-            FileState::File { mode: found.permissions().mode() & 0o7777, hex: to_hex(&fs::read(path)?) }
+            FileState::File { mode: metadata.permissions().mode() & 0o7777, hex: to_hex(&fs::read(path)?) }
         })
     };
     match read() {

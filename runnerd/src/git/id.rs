@@ -24,7 +24,7 @@ impl Id {
         self.0.to_hex_with_len(digits).to_string()
     }
 
-    pub(super) fn object(&self) -> ObjectId {
+    pub(super) fn object_id(&self) -> ObjectId {
         self.0
     }
 }

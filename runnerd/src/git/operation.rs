@@ -34,7 +34,7 @@ impl fmt::Display for Operation {
 }
 
 /// Where each operation shows, in the order in which git itself looks.
-const SIGNS: [(&str, Operation); 8] = [
+const MARKERS: [(&str, Operation); 8] = [
     ("rebase-apply/applying", Operation::Am),
     ("rebase-apply", Operation::Rebase),
     ("rebase-merge", Operation::Rebase),
@@ -46,6 +46,6 @@ const SIGNS: [(&str, Operation); 8] = [
 ];
 
 /// Returns the operation under way in the work tree of a git folder.
-pub(super) fn under_way(git_dir: &Path) -> Option<Operation> {
-    SIGNS.iter().find(|(sign, _)| git_dir.join(sign).symlink_metadata().is_ok()).map(|&(_, operation)| operation)
+pub(super) fn find_operation(git_dir: &Path) -> Option<Operation> {
+    MARKERS.iter().find(|(sign, _)| git_dir.join(sign).symlink_metadata().is_ok()).map(|&(_, operation)| operation)
 }

@@ -5,7 +5,7 @@ use gix::index::entry::Mode;
 use runner_core::fsck::{is_dot_git, is_dot_gitmodules, is_like_dot_runner};
 
 /// Writes a path for people.
-pub(super) fn display(path: &[u8]) -> String {
+pub(super) fn display_path(path: &[u8]) -> String {
     path.to_str_lossy().into_owned()
 }
 

@@ -6,6 +6,6 @@ mod reservation;
 mod room;
 mod sweep;
 
-pub use self::reservation::{ReserveError, Reserved, reserve};
-pub use self::room::{bytes_below, free_bytes, short_of_room};
-pub use self::sweep::{Orphan, forget, forsake, give_back, stillborn};
+pub use self::reservation::{ReserveError, ReservedId, reserve_id};
+pub use self::room::{directory_bytes, free_bytes, low_disk_warning};
+pub use self::sweep::{OrphanReservation, remove_run_traces, remove_workspace, release_id, find_orphans};

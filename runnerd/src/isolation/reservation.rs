@@ -6,14 +6,14 @@ use protocol::error::{ErrorData, ErrorKind};
 use runner_core::run::free_id;
 
 use crate::git::{GitError, Repository};
-use crate::repo::seal::{Belonging, Key, NoRandomness, nonce};
+use crate::repo::seal::{SealContext, SealKey, RandomnessError, random_nonce};
 use crate::store::repo_id;
 
 /// Ids that are tried while others take them at the same time.
 const MAX_TRIES: u32 = 100;
 
 /// Where names of references take ids: branches that a run would go on from, and what is kept of runs before.
-const TAKEN: [&str; 8] = [
+const RUN_REF_PREFIXES: [&str; 8] = [
     "refs/runner/reserved/",
     "refs/heads/runner/",
     "refs/remotes/origin/runner/",
@@ -26,7 +26,7 @@ const TAKEN: [&str; 8] = [
 
 /// An id that is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reserved {
+pub struct ReservedId {
     /// The id.
     pub run: String,
     /// What its reference in the source says.
@@ -41,7 +41,7 @@ pub enum ReserveError {
     Git(#[from] GitError),
     /// There is nothing to tell the reservation from others by.
     #[error(transparent)]
-    NoRandomness(#[from] NoRandomness),
+    NoRandomness(#[from] RandomnessError),
     /// Others were always faster.
     #[error("the ids from {stem} on are being taken by others")]
     Contended {
@@ -59,33 +59,33 @@ impl From<ReserveError> for ErrorData {
 
 /// Takes `stem`, or the first of `-2`, `-3`… that has no branch here or at `origin`, no reservation and is not `known`; ids
 /// that differ in case alone are the same.
-pub fn reserve(source: &Repository, key: &Key, (stem, known): (&str, &[String])) -> Result<Reserved, ReserveError> {
+pub fn reserve_id(source: &Repository, key: &SealKey, (stem, known): (&str, &[String])) -> Result<ReservedId, ReserveError> {
     for _ in 0..MAX_TRIES {
-        let refs = source.refs()?;
-        let of_runs = refs.keys().filter_map(|name| TAKEN.iter().find_map(|folder| name.strip_prefix(folder)));
-        let of_runs = of_runs.map(|rest| rest.split('/').next().unwrap_or(rest));
-        let taken: Vec<&str> = of_runs.chain(known.iter().map(String::as_str)).collect();
+        let refs = source.list_refs()?;
+        let run_names = refs.keys().filter_map(|name| RUN_REF_PREFIXES.iter().find_map(|folder| name.strip_prefix(folder)));
+        let run_ids = run_names.map(|rest| rest.split('/').next().unwrap_or(rest));
+        let taken: Vec<&str> = run_ids.chain(known.iter().map(String::as_str)).collect();
         let run = free_id(stem, |id| taken.iter().any(|taken| taken.eq_ignore_ascii_case(id)));
-        let text = format!("{{\"nonce\":\"{}\"}}", nonce()?);
-        let (nonce, _) = key.seal(belonging(&place(source, &run)), &text);
-        if source.reserve(&run, &nonce)? {
-            return Ok(Reserved { run, nonce });
+        let text = format!("{{\"nonce\":\"{}\"}}", random_nonce()?);
+        let (nonce, _) = key.seal(seal_context(&seal_place(source, &run)), &text);
+        if source.reserve_run_id(&run, &nonce)? {
+            return Ok(ReservedId { run, nonce });
         }
     }
     Err(ReserveError::Contended { stem: stem.to_owned() })
 }
 
 /// Returns the reservations of a source that were made with this key.
-pub(super) fn own(source: &Repository, key: &Key) -> Result<Vec<Reserved>, GitError> {
-    let all = source.reservations()?.into_iter().map(|(run, nonce)| Reserved { run, nonce });
-    let is_own = |one: &Reserved| key.open(belonging(&place(source, &one.run)), one.nonce.as_bytes()).is_ok();
+pub(super) fn own_reservations(source: &Repository, key: &SealKey) -> Result<Vec<ReservedId>, GitError> {
+    let all = source.list_reservations()?.into_iter().map(|(run, nonce)| ReservedId { run, nonce });
+    let is_own = |one: &ReservedId| key.open(seal_context(&seal_place(source, &one.run)), one.nonce.as_bytes()).is_ok();
     Ok(all.filter(is_own).collect())
 }
 
-fn place(source: &Repository, run: &str) -> String {
+fn seal_place(source: &Repository, run: &str) -> String {
     format!("reserved/{}/{run}", repo_id(source.common_dir()))
 }
 
-fn belonging(place: &str) -> Belonging<'_> {
-    Belonging { place, behind: None }
+fn seal_context(place: &str) -> SealContext<'_> {
+    SealContext { place, predecessor: None }
 }

@@ -8,17 +8,17 @@ use nix::sys::statvfs::statvfs;
 use protocol::doctor::SPARE_WORKSPACES;
 
 /// Bytes of a block as the system counts them for a file.
-const BLOCK: u64 = 512;
+const BLOCK_BYTES: u64 = 512;
 
 /// Returns the bytes that a folder takes on its disk. No link is followed; what is gone meanwhile counts for nothing.
-pub fn bytes_below(folder: &Path) -> u64 {
+pub fn directory_bytes(folder: &Path) -> u64 {
     let mut bytes = 0_u64;
-    let mut left = vec![folder.to_owned()];
-    while let Some(path) = left.pop() {
-        let Ok(found) = fs::symlink_metadata(&path) else { continue };
-        bytes = bytes.saturating_add(found.blocks().saturating_mul(BLOCK));
-        if found.is_dir() {
-            left.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+    let mut pending = vec![folder.to_owned()];
+    while let Some(path) = pending.pop() {
+        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+        bytes = bytes.saturating_add(metadata.blocks().saturating_mul(BLOCK_BYTES));
+        if metadata.is_dir() {
+            pending.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
         }
     }
     bytes
@@ -26,14 +26,14 @@ pub fn bytes_below(folder: &Path) -> u64 {
 
 /// Returns the bytes that are free where a path is, or will be; none where the system does not tell.
 pub fn free_bytes(path: &Path) -> Option<u64> {
-    let there = path.ancestors().find(|path| path.exists())?;
-    let found = statvfs(there).ok()?;
-    Some(found.blocks_available().saturating_mul(found.fragment_size()))
+    let existing = path.ancestors().find(|path| path.exists())?;
+    let filesystem = statvfs(existing).ok()?;
+    Some(filesystem.blocks_available().saturating_mul(filesystem.fragment_size()))
 }
 
 /// Warns where the disk has no room for a few more workspaces of this size.
-pub fn short_of_room(workspace: &Path) -> Option<String> {
-    let (taken, free) = (bytes_below(workspace), free_bytes(workspace)?);
+pub fn low_disk_warning(workspace: &Path) -> Option<String> {
+    let (taken, free) = (directory_bytes(workspace), free_bytes(workspace)?);
     let megabytes = |bytes: u64| bytes / 1_000_000;
     (free < taken.saturating_mul(SPARE_WORKSPACES)).then(|| {
         format!(
@@ -51,10 +51,10 @@ mod tests {
     #[test]
     fn a_folder_takes_what_its_files_take_and_nothing_behind_a_link() {
         let folder = tempfile::tempdir().unwrap();
-        let empty = bytes_below(folder.path());
+        let empty = directory_bytes(folder.path());
         fs::write(folder.path().join("file"), vec![1; 100_000]).unwrap();
         std::os::unix::fs::symlink("/usr", folder.path().join("link")).unwrap();
-        let full = bytes_below(folder.path());
+        let full = directory_bytes(folder.path());
         assert!(full >= empty + 100_000 && full < empty + 200_000, "{empty} {full}");
         assert!(free_bytes(&folder.path().join("not/there")).is_some());
     }

@@ -9,14 +9,14 @@ use runner_core::driver::Driver;
 const ATTEMPT_VARIABLE: &str = "RUNNERD_ATTEMPT";
 
 /// Returns who drives.
-pub(super) fn driver(variable: impl Fn(&str) -> Option<String>) -> Result<Driver, getrandom::Error> {
+pub(super) fn detect_driver(variable: impl Fn(&str) -> Option<String>) -> Result<Driver, getrandom::Error> {
     let mut bytes = [0; size_of::<u64>()];
     getrandom::fill(&mut bytes)?;
     let nonce = format!("{:016x}", u64::from_be_bytes(bytes));
-    Ok(named(variable, &host(), &nonce))
+    Ok(driver_from_env(variable, &host_name(), &nonce))
 }
 
-fn named(variable: impl Fn(&str) -> Option<String>, host: &str, nonce: &str) -> Driver {
+fn driver_from_env(variable: impl Fn(&str) -> Option<String>, host: &str, nonce: &str) -> Driver {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     match job_of(set) {
         Some((engine, job)) => {
@@ -28,7 +28,7 @@ fn named(variable: impl Fn(&str) -> Option<String>, host: &str, nonce: &str) -> 
     }
 }
 
-fn host() -> String {
+fn host_name() -> String {
     let named = fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
     named.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default()
 }
@@ -37,22 +37,22 @@ fn host() -> String {
 mod tests {
     use super::*;
 
-    fn of(variables: &[(&str, &str)]) -> String {
+    fn describe_driver(variables: &[(&str, &str)]) -> String {
         let value =
             |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        named(value, "n1", "0a").to_string()
+        driver_from_env(value, "n1", "0a").to_string()
     }
 
     #[test]
     fn the_engine_is_told_by_its_variables() {
-        assert_eq!(of(&[("SLURM_JOB_ID", "7"), ("SLURM_RESTART_COUNT", "2")]), "slurm/7.2@n1 nonce=0a");
-        assert_eq!(of(&[("SLURM_JOB_ID", "7")]), "slurm/7.0@n1 nonce=0a");
+        assert_eq!(describe_driver(&[("SLURM_JOB_ID", "7"), ("SLURM_RESTART_COUNT", "2")]), "slurm/7.2@n1 nonce=0a");
+        assert_eq!(describe_driver(&[("SLURM_JOB_ID", "7")]), "slurm/7.0@n1 nonce=0a");
         let pod = [("KUBERNETES_SERVICE_HOST", "10.0.0.1"), ("HOSTNAME", "tidy-x2"), ("JOB_COMPLETION_INDEX", "3")];
-        assert_eq!(of(&pod), "kubernetes/tidy-x2-3.0@n1 nonce=0a");
+        assert_eq!(describe_driver(&pod), "kubernetes/tidy-x2-3.0@n1 nonce=0a");
         let named = [("RUNNERD_JOB", "tidy"), ("RUNNERD_ATTEMPT", "2")];
-        assert_eq!(of(&named), "command/tidy.2@n1 nonce=0a");
-        assert_eq!(of(&[&pod[..2], &named].concat()), "kubernetes/tidy.2@n1 nonce=0a");
-        assert_eq!(of(&[&named[..], &[("SLURM_JOB_ID", "7")]].concat()), "slurm/7.0@n1 nonce=0a");
-        assert!(of(&[]).starts_with("host/n1-"));
+        assert_eq!(describe_driver(&named), "command/tidy.2@n1 nonce=0a");
+        assert_eq!(describe_driver(&[&pod[..2], &named].concat()), "kubernetes/tidy.2@n1 nonce=0a");
+        assert_eq!(describe_driver(&[&named[..], &[("SLURM_JOB_ID", "7")]].concat()), "slurm/7.0@n1 nonce=0a");
+        assert!(describe_driver(&[]).starts_with("host/n1-"));
     }
 }

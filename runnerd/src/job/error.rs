@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use protocol::client::{CallError, ConnectError};
 use protocol::error::ExitStatus;
 use protocol::paths::PathsError;
-use protocol::private::FolderError;
+use protocol::private::PrivateDirError;
 use runner_core::ids::IdError;
 use runner_core::message::MessageError;
 
@@ -127,7 +127,7 @@ pub enum JobError {
     Git(#[from] GitError),
     /// The folder of the job.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Folder(#[from] PrivateDirError),
     /// The socket of the job.
     #[error(transparent)]
     Paths(#[from] PathsError),
@@ -190,7 +190,7 @@ impl JobError {
             Self::NotOurs { .. } => Some("name another folder with --work".to_owned()),
             Self::Occupied { .. } => Some("wait for it, or name another folder with --work".to_owned()),
             Self::NoStore { .. } => Some("name a bare clone with --cache".to_owned()),
-            Self::Upstream(UpstreamError::NoRemote { .. }) => {
+            Self::Upstream(UpstreamError::MissingRemote { .. }) => {
                 Some("name a remote with --remote, or the address of one in the place of the path".to_owned())
             }
             Self::Completed { .. } => Some("look at its branch, or name a new run with another --run".to_owned()),

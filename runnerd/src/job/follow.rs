@@ -14,36 +14,36 @@ use protocol::words::RunStatus;
 use tokio::task::block_in_place;
 use tokio::time::{sleep, timeout};
 
-use super::records::Keeper;
-use super::signals::Signals;
-use super::{Job, JobError};
+use super::records::RecordArchive;
+use super::signals::JobSignals;
+use super::{DriveJob, JobError};
 use crate::clock;
-use crate::registry::Registry;
-use crate::upstream::{Parted, Upstream};
-use crate::worker::Handle;
+use crate::registry::RepoRegistry;
+use crate::upstream::{SupersededReason, Upstream};
+use crate::worker::WorkerHandle;
 
 /// Time for a session to end, and for its work to be committed.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// Why there is nothing left to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum JobEnd {
     /// The run has stopped.
     Stopped(RunStatus, Option<StopReason>),
     /// The job was told to end.
     Told,
     /// The remote has gone another way, or does not take what is committed.
-    Parted(Parted),
+    Parted(SupersededReason),
     /// The run waits for longer than a job may: until then.
     Waits(Timestamp, Option<StopReason>),
 }
 
 /// Starts the run, and follows it.
-pub(super) async fn follow(
-    (job, upstream, signals): (&Job, &Upstream, &mut Signals),
-    (registry, keeper): (&Registry, &mut Option<Keeper>),
+pub(super) async fn follow_run(
+    (job, upstream, signals): (&DriveJob, &Upstream, &mut JobSignals),
+    (registry, keeper): (&RepoRegistry, &mut Option<RecordArchive>),
     is_new: bool,
-) -> Result<Ended, JobError> {
+) -> Result<JobEnd, JobError> {
     let connection = Connection::open(&ConnectOptions {
         socket: Some(job.socket.clone()),
         client_name: "runnerd drive".to_owned(),
@@ -51,19 +51,19 @@ pub(super) async fn follow(
         ..ConnectOptions::default()
     })
     .await?;
-    start(job, upstream, &connection, is_new).await?;
+    start_run(job, upstream, &connection, is_new).await?;
     let handle = registry.list().await.into_iter().next().ok_or(JobError::Interrupted)?;
-    watch((job, upstream, signals), (handle, keeper), &connection).await
+    watch_run((job, upstream, signals), (handle, keeper), &connection).await
 }
 
-async fn start(job: &Job, upstream: &Upstream, connection: &Connection, is_new: bool) -> Result<(), JobError> {
+async fn start_run(job: &DriveJob, upstream: &Upstream, connection: &Connection, is_new: bool) -> Result<(), JobError> {
     let path = WirePath(job.ground.folder.clone());
     let client = connection.client();
     let whole = caller_env::collect(connection, &path).await;
     let written = whole.0.clone().into_iter().filter(|(name, _)| caller_env::is_sent_always(name));
     // Nothing is started where the run is only begun.
     let env = if upstream.starts_only() { CallerEnv::default() } else { CallerEnv(written.collect()) };
-    upstream.lend(whole.0);
+    upstream.set_env(whole.0);
     let params = StartParams {
         path,
         goal: job.goal.clone().filter(|_| is_new),
@@ -78,49 +78,49 @@ async fn start(job: &Job, upstream: &Upstream, connection: &Connection, is_new: 
     client.start(params).await.map(drop).map_err(|error| JobError::Call(error.into()))
 }
 
-async fn watch(
-    (job, upstream, signals): (&Job, &Upstream, &mut Signals),
-    (mut handle, keeper): (Handle, &mut Option<Keeper>),
+async fn watch_run(
+    (job, upstream, signals): (&DriveJob, &Upstream, &mut JobSignals),
+    (mut handle, keeper): (WorkerHandle, &mut Option<RecordArchive>),
     connection: &Connection,
-) -> Result<Ended, JobError> {
+) -> Result<JobEnd, JobError> {
     let mut waits_since: Option<Duration> = None;
     loop {
         let view = handle.status();
         let run = view.run.as_ref().filter(|run| run.summary.id == job.options.run);
         if let (Some(keeper), Some(run)) = (keeper.as_mut(), run) {
-            block_in_place(|| keeper.keep(Some(run.iteration)));
+            block_in_place(|| keeper.archive_finished(Some(run.iteration)));
         }
-        if let Some(ended) = run.and_then(|run| ended(run, upstream)) {
+        if let Some(ended) = run.and_then(|run| find_run_end(run, upstream)) {
             return Ok(ended);
         }
         let waiting = run.filter(|run| run.summary.state == RunStatus::Waiting);
         waits_since = waiting.map(|_| waits_since.unwrap_or_else(clock::since_boot));
         if let Some((run, since)) = waiting.zip(waits_since)
-            && let Some(until) = waits_too_long(run, since, job.options.max_wait)
+            && let Some(until) = exceeds_max_wait(run, since, job.options.max_wait)
         {
-            stop(job, &mut handle, connection, signals).await;
-            return Ok(Ended::Waits(until, run.summary.reason.clone()));
+            pause_and_wait(job, &mut handle, connection, signals).await;
+            return Ok(JobEnd::Waits(until, run.summary.reason.clone()));
         }
         let patience = waits_since.map_or(Duration::MAX, |since| {
             (since + job.options.max_wait).saturating_sub(clock::since_boot()).max(Duration::from_millis(100))
         });
         tokio::select! {
-            () = signals.next() => {
-                stop(job, &mut handle, connection, signals).await;
-                return Ok(if let Some(parted) = upstream.parted() { Ended::Parted(parted) } else { Ended::Told });
+            () = signals.wait_next() => {
+                pause_and_wait(job, &mut handle, connection, signals).await;
+                return Ok(if let Some(parted) = upstream.superseded_reason() { JobEnd::Parted(parted) } else { JobEnd::Told });
             }
-            is_there = handle.changed() => if !is_there { return Err(JobError::Interrupted) },
+            is_there = handle.wait_for_change() => if !is_there { return Err(JobError::Interrupted) },
             () = sleep(patience) => {}
         }
     }
 }
 
 /// Tells whether a run has come to rest.
-fn ended(run: &RunView, upstream: &Upstream) -> Option<Ended> {
+fn find_run_end(run: &RunView, upstream: &Upstream) -> Option<JobEnd> {
     let state = run.summary.state;
-    let stopped = || Ended::Stopped(state, run.summary.reason.clone());
+    let stopped = || JobEnd::Stopped(state, run.summary.reason.clone());
     match state {
-        RunStatus::Held => Some(upstream.parted().map_or_else(stopped, Ended::Parted)),
+        RunStatus::Held => Some(upstream.superseded_reason().map_or_else(stopped, JobEnd::Parted)),
         RunStatus::Paused => Some(stopped()),
         // A person's review: nobody knows when.
         RunStatus::Waiting if run.wait_until.is_none() && run.phase.is_none() => Some(stopped()),
@@ -130,7 +130,7 @@ fn ended(run: &RunView, upstream: &Upstream) -> Option<Ended> {
 }
 
 /// Returns until when a run waits, where that is too long for a job.
-fn waits_too_long(run: &RunView, since: Duration, longest: Duration) -> Option<Timestamp> {
+fn exceeds_max_wait(run: &RunView, since: Duration, longest: Duration) -> Option<Timestamp> {
     let now = clock::now();
     let until = run.wait_until.unwrap_or(now);
     let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
@@ -139,7 +139,7 @@ fn waits_too_long(run: &RunView, since: Duration, longest: Duration) -> Option<T
 }
 
 /// Ends the session, and waits until its work is committed.
-async fn stop(job: &Job, handle: &mut Handle, connection: &Connection, signals: &mut Signals) {
+async fn pause_and_wait(job: &DriveJob, handle: &mut WorkerHandle, connection: &Connection, signals: &mut JobSignals) {
     let path = WirePath(job.ground.folder.clone());
     let params = PauseParams { path, run: Some(job.options.run.clone()), now: true };
     if let Err(error) = connection.client().pause(params).await {
@@ -151,7 +151,7 @@ async fn stop(job: &Job, handle: &mut Handle, connection: &Connection, signals: 
             let view = handle.status();
             let state = view.run.as_ref().map(|run| run.summary.state);
             if !matches!(state, Some(RunStatus::Running | RunStatus::Waiting | RunStatus::Queued))
-                || !handle.changed().await
+                || !handle.wait_for_change().await
             {
                 return;
             }
@@ -159,6 +159,6 @@ async fn stop(job: &Job, handle: &mut Handle, connection: &Connection, signals: 
     };
     tokio::select! {
         ended = timeout(GRACE, rests) => if ended.is_err() { tracing::warn!("the session does not end in time") },
-        () = signals.next() => tracing::warn!("ending at once"),
+        () = signals.wait_next() => tracing::warn!("ending at once"),
     }
 }

@@ -24,7 +24,7 @@ Exit codes:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
-pub struct Options {
+pub struct DriveOptions {
     /// Work tree whose remote has the run, a bare repository, or the address of a remote
     #[arg(value_name = "PATH|URL", default_value = ".")]
     pub place: String,

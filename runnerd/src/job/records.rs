@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 
 use runner_core::driver::Driver;
 
-use super::note;
-use crate::causes::in_one_line;
+use super::print_note;
+use crate::causes::display_chain;
 use crate::repo::layout::Layout;
-use crate::repo::records::{Records, RecordsError};
+use crate::repo::records::{RecordsDir, RecordsError};
 
 /// Where the records of a job go, and which are there.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct RecordArchive {
     layout: Layout,
     run: String,
     folder: PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct Keeper {
     has_failed: bool,
 }
 
-impl Keeper {
+impl RecordArchive {
     /// Makes the folder of a driver, for this user alone. One of the same job and attempt, which an engine that does not count
     /// them starts, has another.
     pub(super) fn new(work: &Path, run: &str, (records, driver): (&Path, &Driver)) -> io::Result<Self> {
@@ -43,34 +43,34 @@ impl Keeper {
 
     /// Copies the records of iterations before the one that goes on; of all where none does. A session can make folders of its
     /// own there, and one that is made before its time would stand for the record to come.
-    pub(super) fn keep(&mut self, going_on: Option<u32>) {
-        let Some(records) = Records::of(&self.layout) else { return };
-        let names = match records.names(&self.run) {
+    pub(super) fn archive_finished(&mut self, going_on: Option<u32>) {
+        let Some(records) = RecordsDir::find(&self.layout) else { return };
+        let names = match records.list_records(&self.run) {
             Ok(names) => names,
-            Err(error) => return self.failed(&error),
+            Err(error) => return self.report_failure(&error),
         };
-        let is_over = |name: &str| iteration_of(name).is_some_and(|iter| going_on.is_none_or(|live| iter < live));
+        let is_over = |name: &str| record_iteration(name).is_some_and(|iter| going_on.is_none_or(|live| iter < live));
         for name in names.into_iter().filter(|name| is_over(name)) {
             if self.kept.contains(&name) {
                 continue;
             }
-            if let Err(error) = records.copy(&self.run, Some(&name), &self.folder.join(&name)) {
-                self.failed(&error);
+            if let Err(error) = records.copy_record(&self.run, Some(&name), &self.folder.join(&name)) {
+                self.report_failure(&error);
             }
             // What could be copied of it is there: it is not tried again.
             self.kept.insert(name);
         }
     }
 
-    fn failed(&mut self, error: &RecordsError) {
+    fn report_failure(&mut self, error: &RecordsError) {
         if !std::mem::replace(&mut self.has_failed, true) {
-            note(&format!("a record is not kept whole, and it is not said again: {}", in_one_line(error)));
+            print_note(&format!("a record is not kept whole, and it is not said again: {}", display_chain(error)));
         }
     }
 }
 
 /// Returns the iteration that a record is of: its own, or that of a wait under it.
-fn iteration_of(name: &str) -> Option<u32> {
+fn record_iteration(name: &str) -> Option<u32> {
     name.split('.').next()?.parse().ok()
 }
 
@@ -90,25 +90,25 @@ mod tests {
             fs::write(at(name).join("agent.log"), name).expect("a file");
         }
         let driver = Driver::new("slurm", ("7", 0), "n1", "0a");
-        let mut keeper = Keeper::new(work.path(), "x", (to.path(), &driver)).expect("it can be made");
+        let mut keeper = RecordArchive::new(work.path(), "x", (to.path(), &driver)).expect("it can be made");
         let there = || {
             let names = fs::read_dir(to.path().join("x/7.0")).expect("it is there").flatten();
             names.filter_map(|entry| entry.file_name().into_string().ok()).collect::<BTreeSet<_>>()
         };
-        keeper.keep(Some(2));
+        keeper.archive_finished(Some(2));
         assert_eq!(there(), BTreeSet::from(["0001".to_owned()]), "a session has made the third before its time");
         fs::write(at("0003").join("agent.log"), "told by the runner").expect("a file");
-        keeper.keep(None);
-        keeper.keep(None);
+        keeper.archive_finished(None);
+        keeper.archive_finished(None);
         assert_eq!(there(), ["0001", "0002", "0002.w1", "0003"].map(str::to_owned).into());
         let third = fs::read_to_string(to.path().join("x/7.0/0003/agent.log")).expect("it is there");
         assert_eq!(third, "told by the runner");
         assert!(!keeper.has_failed);
         fs::remove_dir_all(work.path().join(".runner/iterations/x")).expect("it can be removed");
         symlink(to.path().join("x"), work.path().join(".runner/iterations/x")).expect("a link");
-        keeper.keep(None);
+        keeper.archive_finished(None);
         assert_eq!(there().len(), 4, "a link is not followed");
-        let again = Keeper::new(work.path(), "x", (to.path(), &driver)).expect("it can be made");
+        let again = RecordArchive::new(work.path(), "x", (to.path(), &driver)).expect("it can be made");
         assert_eq!(again.folder, to.path().join("x/7.0-0a"));
         let log = to.path().join("x/7.0/0002.w1/agent.log");
         assert_eq!(fs::read_to_string(log).expect("it is there"), "0002.w1");

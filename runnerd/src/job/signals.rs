@@ -9,20 +9,20 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::clock;
-use crate::upstream::Hurry;
+use crate::upstream::Deadline;
 
 /// From a signal to the end of the job, less what it takes to end: engines give thirty seconds, if nobody asks for more.
 const UNTIL_THE_END: Duration = Duration::from_secs(28);
 
 /// How often the job has been asked to end.
 #[derive(Debug, Clone)]
-pub(super) struct Signals {
+pub(super) struct JobSignals {
     heard: watch::Receiver<u32>,
 }
 
-impl Signals {
+impl JobSignals {
     /// Listens from now on.
-    pub(super) fn listen(hurry: Hurry) -> io::Result<Self> {
+    pub(super) fn listen(hurry: Deadline) -> io::Result<Self> {
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let (tell, heard) = watch::channel(0_u32);
         tokio::spawn(async move {
@@ -32,7 +32,7 @@ impl Signals {
                     _ = interrupt.recv() => {}
                     () = tell.closed() => return,
                 }
-                hurry.be_over_by(clock::since_boot().saturating_add(UNTIL_THE_END));
+                hurry.set_deadline(clock::since_boot().saturating_add(UNTIL_THE_END));
                 tell.send_modify(|count| *count += 1);
             }
         });
@@ -40,14 +40,14 @@ impl Signals {
     }
 
     /// Waits for a signal that was not waited for yet.
-    pub(super) async fn next(&mut self) {
+    pub(super) async fn wait_next(&mut self) {
         if self.heard.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
     /// Tells whether there has been one.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn was_signaled(&self) -> bool {
         *self.heard.borrow() > 0
     }
 }

@@ -1,17 +1,17 @@
 //! One run merged onto a commit: the commits that it becomes there, or why it does not fit. No reference moves.
 
 use protocol::landing::{LandForm, LandedCommit};
-use runner_core::landing::cuts::Cut;
-use runner_core::landing::{Landed, Landing, NO_NODE, Refusal};
+use runner_core::landing::cuts::CommitGroup;
+use runner_core::landing::{LandedTrailer, LandPlan, NO_NODE, LandingRefusal};
 
-use super::branch::{Branch, author};
-use super::told::{Brought, Teller};
-use super::{LandError, Site};
-use crate::git::{Id, Identity, Merge, Merged, Merger, NewCommit, Repository, RunnerFolder};
+use super::branch::{RunBranch, parse_author};
+use super::told::{LandedLeaf, CommitMessageBuilder};
+use super::{LandError, LandContext};
+use crate::git::{Id, Identity, TreeMerge, MergeResult, TreeMerger, NewCommit, Repository, RunnerFolder};
 
 /// How a run is to be merged.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Manner<'a> {
+pub(super) struct MergeOptions<'a> {
     /// In which form.
     pub(super) form: LandForm,
     /// Whether `.runner/` comes along.
@@ -24,63 +24,63 @@ pub(super) struct Manner<'a> {
 
 /// A run that is to be merged onto a commit.
 #[derive(Debug)]
-pub(super) struct Fit<'a> {
+pub(super) struct RunMerge<'a> {
     repository: &'a Repository,
-    branch: &'a Branch,
-    landing: &'a Landing,
+    branch: &'a RunBranch,
+    landing: &'a LandPlan,
     onto: (&'a str, Id),
-    manner: Manner<'a>,
-    merger: Merger<'a>,
-    teller: Teller<'a>,
+    options: MergeOptions<'a>,
+    merger: TreeMerger<'a>,
+    messages: CommitMessageBuilder<'a>,
 }
 
 /// One merge: from which commit of the run to which.
 #[derive(Debug, Clone, Copy)]
-struct Span<'a> {
+struct MergeSpan<'a> {
     base: &'a Id,
-    cut: &'a Id,
+    end: &'a Id,
     node: Option<&'a str>,
 }
 
 /// A merge that was made.
 #[derive(Debug, Clone)]
-struct Step<'a> {
+struct MergeStep<'a> {
     tree: Id,
-    cut: &'a Cut,
+    group: &'a CommitGroup,
 }
 
-impl<'a> Fit<'a> {
+impl<'a> RunMerge<'a> {
     /// Prepares the merges of a run upon a commit; `onto` is the branch with that commit.
     pub(super) fn new(
-        site: &'a Site<'_>,
-        (branch, landing): (&'a Branch, &'a Landing),
+        site: &'a LandContext<'_>,
+        (branch, landing): (&'a RunBranch, &'a LandPlan),
         onto: (&'a str, Id),
-        manner: Manner<'a>,
+        manner: MergeOptions<'a>,
     ) -> Result<Self, LandError> {
         let repository = site.repository;
-        let merger = site.merger(&onto.1)?;
-        let teller = Teller::new(repository, branch)?;
-        Ok(Self { repository, branch, landing, onto, manner, merger, teller })
+        let merger = site.create_merger(&onto.1)?;
+        let teller = CommitMessageBuilder::new(repository, branch)?;
+        Ok(Self { repository, branch, landing, onto, options: manner, merger, messages: teller })
     }
 
     /// Merges, and makes the commits.
-    pub(super) fn commits(&self) -> Result<Vec<LandedCommit>, LandError> {
+    pub(super) fn create_commits(&self) -> Result<Vec<LandedCommit>, LandError> {
         let has_merged = self.has_merged_onto()?;
-        match self.manner.form {
+        match self.options.form {
             LandForm::Leaves if has_merged => {
                 let (run, onto) = (self.branch.run().to_owned(), self.onto.0.to_owned());
-                Err(Refusal::HasMerged { run, onto }.into())
+                Err(LandingRefusal::MergedBySession { run, onto }.into())
             }
-            LandForm::Leaves => self.leaves(),
-            LandForm::Squash => self.whole(has_merged, &[self.onto.1]),
-            LandForm::Merge => self.whole(has_merged, &[self.onto.1, self.last()?]),
+            LandForm::Leaves => self.create_leaf_commits(),
+            LandForm::Squash => self.create_whole_commit(has_merged, &[self.onto.1]),
+            LandForm::Merge => self.create_whole_commit(has_merged, &[self.onto.1, self.last_commit()?]),
         }
     }
 
     /// Returns the tree of all of the run in one merge.
-    pub(super) fn squashed(&self, has_merged: bool) -> Result<Id, LandError> {
-        let (base, last) = (self.base(has_merged)?, self.last()?);
-        match self.merged(&self.onto.1, Span { base: &base, cut: &last, node: None })? {
+    pub(super) fn squash_tree(&self, has_merged: bool) -> Result<Id, LandError> {
+        let (base, last) = (self.merge_base(has_merged)?, self.last_commit()?);
+        match self.merge_span(&self.onto.1, MergeSpan { base: &base, end: &last, node: None })? {
             Ok(tree) => Ok(tree),
             Err(refusal) => Err(refusal.into()),
         }
@@ -88,8 +88,8 @@ impl<'a> Fit<'a> {
 
     /// Whether a commit of the run has merged the branch itself.
     pub(super) fn has_merged_onto(&self) -> Result<bool, LandError> {
-        let last = self.landing.cuts.last().map_or(self.landing.base.as_str(), |cut| cut.commit.as_str());
-        for other in self.branch.merged_between(&self.landing.base, last) {
+        let last = self.landing.groups.last().map_or(self.landing.base.as_str(), |cut| cut.commit.as_str());
+        for other in self.branch.list_merged_between(&self.landing.base, last) {
             if self.repository.is_ancestor(&other, &self.onto.1)? {
                 return Ok(true);
             }
@@ -98,108 +98,108 @@ impl<'a> Fit<'a> {
     }
 
     /// Returns the commit that a merge of the whole run begins from.
-    fn base(&self, has_merged: bool) -> Result<Id, LandError> {
+    fn merge_base(&self, has_merged: bool) -> Result<Id, LandError> {
         if has_merged {
-            let base = self.repository.merge_base(&self.onto.1, &self.last()?)?;
-            return base.ok_or_else(|| Refusal::Unrelated { run: self.branch.run().to_owned() }.into());
+            let base = self.repository.merge_base(&self.onto.1, &self.last_commit()?)?;
+            return base.ok_or_else(|| LandingRefusal::Unrelated { run: self.branch.run().to_owned() }.into());
         }
-        id(&self.landing.base)
+        parse_id(&self.landing.base)
     }
 
-    fn last(&self) -> Result<Id, LandError> {
-        id(self.landing.cuts.last().map_or(&self.landing.base, |cut| &cut.commit))
+    fn last_commit(&self) -> Result<Id, LandError> {
+        parse_id(self.landing.groups.last().map_or(&self.landing.base, |cut| &cut.commit))
     }
 
-    fn leaves(&self) -> Result<Vec<LandedCommit>, LandError> {
-        let (mut tip, mut base) = (self.onto.1, id(&self.landing.base)?);
-        let mut made = Vec::new();
-        for cut in &self.landing.cuts {
-            let commit = id(&cut.commit)?;
-            let span = Span { base: &base, cut: &commit, node: cut.node.as_deref() };
-            let tree = self.merged(&tip, span)?.map_err(|refusal| self.with_way_out(refusal))?;
+    fn create_leaf_commits(&self) -> Result<Vec<LandedCommit>, LandError> {
+        let (mut tip, mut base) = (self.onto.1, parse_id(&self.landing.base)?);
+        let mut commits = Vec::new();
+        for cut in &self.landing.groups {
+            let commit = parse_id(&cut.commit)?;
+            let span = MergeSpan { base: &base, end: &commit, node: cut.node.as_deref() };
+            let tree = self.merge_span(&tip, span)?.map_err(|refusal| self.suggest_squash(refusal))?;
             if tree != self.repository.tree_id(&tip)? {
-                let landed = self.commit(&Step { tree, cut }, &[tip])?;
-                tip = id(&landed.commit)?;
-                made.push(landed);
+                let landed = self.create_commit(&MergeStep { tree, group: cut }, &[tip])?;
+                tip = parse_id(&landed.commit)?;
+                commits.push(landed);
             }
             base = commit;
         }
-        if self.repository.tree_id(&tip)? != self.squashed(false)? {
-            return Err(Refusal::Diverges { run: self.branch.run().to_owned() }.into());
+        if self.repository.tree_id(&tip)? != self.squash_tree(false)? {
+            return Err(LandingRefusal::Diverges { run: self.branch.run().to_owned() }.into());
         }
-        Ok(made)
+        Ok(commits)
     }
 
     /// A run whose leaves do not merge one by one may do so as a whole.
-    fn with_way_out(&self, refusal: Refusal) -> LandError {
-        let fits_as_squash = self.landing.cuts.len() > 1 && self.squashed(false).is_ok();
+    fn suggest_squash(&self, refusal: LandingRefusal) -> LandError {
+        let fits_as_squash = self.landing.groups.len() > 1 && self.squash_tree(false).is_ok();
         LandError::Refused(match refusal {
-            Refusal::Conflict { run, node, paths, .. } => Refusal::Conflict { run, node, paths, fits_as_squash },
+            LandingRefusal::Conflict { run, node, paths, .. } => LandingRefusal::Conflict { run, node, paths, fits_as_squash },
             refusal => refusal,
         })
     }
 
-    fn whole(&self, has_merged: bool, parents: &[Id]) -> Result<Vec<LandedCommit>, LandError> {
-        let tree = self.squashed(has_merged)?;
-        let Some(cut) = self.landing.cuts.last() else { return Ok(Vec::new()) };
+    fn create_whole_commit(&self, has_merged: bool, parents: &[Id]) -> Result<Vec<LandedCommit>, LandError> {
+        let tree = self.squash_tree(has_merged)?;
+        let Some(cut) = self.landing.groups.last() else { return Ok(Vec::new()) };
         if tree == self.repository.tree_id(&self.onto.1)? && parents.len() == 1 {
             return Ok(Vec::new());
         }
-        let others = self.landing.cuts.iter().flat_map(|cut| cut.others.clone());
+        let others = self.landing.groups.iter().flat_map(|cut| cut.co_authors.clone());
         let mut all: Vec<String> = Vec::new();
         others.for_each(|other| {
             if !all.contains(&other) {
                 all.push(other);
             }
         });
-        let cut = Cut { others: all, ..cut.clone() };
-        Ok(vec![self.commit(&Step { tree, cut: &cut }, parents)?])
+        let cut = CommitGroup { co_authors: all, ..cut.clone() };
+        Ok(vec![self.create_commit(&MergeStep { tree, group: &cut }, parents)?])
     }
 
     /// Merges what the run has changed between two of its commits onto a commit; `.runner/` is as that one has it, or as the
     /// run has it.
-    fn merged(&self, onto: &Id, Span { base, cut, node }: Span<'_>) -> Result<Result<Id, Refusal>, LandError> {
-        let folder: RunnerFolder = self.repository.runner_folder(if self.manner.with_runner { cut } else { onto })?;
-        let tree = |commit: &Id| self.repository.tree_with(commit, &folder);
-        let merge = Merge { base: tree(base)?, ours: tree(onto)?, theirs: tree(cut)? };
+    fn merge_span(&self, onto: &Id, MergeSpan { base, end: cut, node }: MergeSpan<'_>) -> Result<Result<Id, LandingRefusal>, LandError> {
+        let folder: RunnerFolder = self.repository.read_runner_folder(if self.options.with_runner { cut } else { onto })?;
+        let tree = |commit: &Id| self.repository.replace_runner_folder(commit, &folder);
+        let merge = TreeMerge { base: tree(base)?, ours: tree(onto)?, theirs: tree(cut)? };
         let (run, node) = (self.branch.run().to_owned(), node.map(str::to_owned));
         Ok(match self.merger.merge(&merge)? {
-            Merged::Clean(tree) => Ok(tree),
-            Merged::Conflict { submodules: paths, .. } if !paths.is_empty() => {
-                Err(Refusal::Submodule { run, node, paths })
+            MergeResult::Clean(tree) => Ok(tree),
+            MergeResult::Conflict { submodules: paths, .. } if !paths.is_empty() => {
+                Err(LandingRefusal::Submodule { run, node, paths })
             }
-            Merged::Conflict { paths, .. } => Err(Refusal::Conflict { run, node, paths, fits_as_squash: false }),
+            MergeResult::Conflict { paths, .. } => Err(LandingRefusal::Conflict { run, node, paths, fits_as_squash: false }),
         })
     }
 
-    fn commit(&self, step: &Step<'_>, parents: &[Id]) -> Result<LandedCommit, LandError> {
-        let Step { tree, cut } = step;
-        let is_whole = self.manner.form != LandForm::Leaves && self.landing.cuts.len() > 1;
-        let of = if is_whole { Some(self.landing.cuts.as_slice()) } else { None };
-        let node = match of {
-            Some(_) => self.teller.root().to_owned(),
+    fn create_commit(&self, step: &MergeStep<'_>, parents: &[Id]) -> Result<LandedCommit, LandError> {
+        let MergeStep { tree, group: cut } = step;
+        let is_whole = self.options.form != LandForm::Leaves && self.landing.groups.len() > 1;
+        let groups = if is_whole { Some(self.landing.groups.as_slice()) } else { None };
+        let node = match groups {
+            Some(_) => self.messages.root_id().to_owned(),
             None => cut.node.clone().unwrap_or_else(|| NO_NODE.to_owned()),
         };
-        let landed = Landed { run: self.branch.run().to_owned(), commit: cut.commit.clone(), node };
-        let last = &self.landing.cuts[self.landing.last..];
-        let is_last = of.is_some() || last.iter().any(|last| last.commit == cut.commit);
-        let message = self.teller.message(&Brought { cut, of, is_last }, &landed);
-        let head = self.branch.head(&cut.commit);
-        let author = head.map(|head| author(head).1).filter(|line| !line.is_empty());
+        let landed = LandedTrailer { run: self.branch.run().to_owned(), commit: cut.commit.clone(), node };
+        let last = &self.landing.groups[self.landing.last_change..];
+        let is_last = groups.is_some() || last.iter().any(|last| last.commit == cut.commit);
+        let message = self.messages.build_message(&LandedLeaf { group: cut, whole: groups, is_last }, &landed);
+        let head = self.branch.find_commit(&cut.commit);
+        let author = head.map(|head| parse_author(head).1).filter(|line| !line.is_empty());
         let author = author.unwrap_or_else(|| "runnerd <runnerd@localhost> 0 +0000".to_owned());
-        let commit = self.repository.write(&NewCommit {
+        let commit = self.repository.create_commit(&NewCommit {
             tree: *tree,
             parents,
             author: &author,
-            committer: self.manner.committer,
+            committer: self.options.committer,
             message: &message,
-            sign: self.manner.sign,
+            sign: self.options.sign,
         })?;
         let subject = message.lines().next().unwrap_or_default().to_owned();
         Ok(LandedCommit { commit: commit.to_string(), subject, node: landed.node, of: landed.commit })
     }
 }
 
-fn id(text: &str) -> Result<Id, LandError> {
-    text.parse().map_err(|_| crate::verify::VerifyError::NoCommit(text.to_owned()).into())
+fn parse_id(text: &str) -> Result<Id, LandError> {
+    text.parse().map_err(|_| crate::verify::VerifyError::InvalidCommit(text.to_owned()).into())
 }

@@ -18,36 +18,36 @@ use std::path::{Path, PathBuf};
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::CallerEnv;
-use runner_core::landing::{Refusal, refuse_old_git};
+use runner_core::landing::{LandingRefusal, check_git_version};
 use tokio_util::sync::CancellationToken;
 
-pub use self::advance::{move_branch, recover, recover_all};
-pub use self::landed::landed;
-pub use self::note::{Begun, Targets};
-pub use self::squash::{Squash, squash};
-pub use self::train::{Prepared, Train, prepare};
+pub use self::advance::{move_branch, recover_landing, recover_landings};
+pub use self::landed::audit_landed;
+pub use self::note::{PendingLanding, LandTargets};
+pub use self::squash::{SquashPlan, prepare_squash};
+pub use self::train::{PreparedLanding, MergeQueue, prepare_landing};
 use crate::admit::git_error;
-use crate::causes::in_one_line;
+use crate::causes::display_chain;
 use crate::folders;
-use crate::git::{GitError, Id, Merger, NotAdvanced, Repository};
+use crate::git::{GitError, Id, TreeMerger, AdvanceError, Repository};
 use crate::process::Launcher;
 use crate::verify::VerifyError;
 
 /// Returns the folder for merges and for the copies that guards are run in, within that of the daemon's state.
-pub fn scratch(state: &Path) -> PathBuf {
+pub fn scratch_dir(state: &Path) -> PathBuf {
     state.join("landing")
 }
 
 /// Removes what a daemon which was killed has left there.
-pub fn clear(state: &Path) {
-    if let Err(error) = folders::remove(&scratch(state)) {
+pub fn clear_scratch(state: &Path) {
+    if let Err(error) = folders::remove_all(&scratch_dir(state)) {
         tracing::warn!(%error, "a folder of a landing is left");
     }
 }
 
 /// What a landing works with.
 #[derive(Debug)]
-pub struct Site<'a> {
+pub struct LandContext<'a> {
     /// The repository.
     pub repository: &'a Repository,
     /// A folder of the daemon's, for merges and for the copies that guards are run in.
@@ -60,11 +60,11 @@ pub struct Site<'a> {
     pub stop: &'a CancellationToken,
 }
 
-impl<'a> Site<'a> {
+impl<'a> LandContext<'a> {
     /// Makes a folder for merges, with the attributes of a commit, where the git program can do them.
-    fn merger(&self, attributes: &Id) -> Result<Merger<'a>, LandError> {
-        refuse_old_git(&self.repository.git_version()?)?;
-        Ok(self.repository.merger(&self.scratch, attributes)?)
+    fn create_merger(&self, attributes: &Id) -> Result<TreeMerger<'a>, LandError> {
+        check_git_version(&self.repository.git_version()?)?;
+        Ok(self.repository.create_merger(&self.scratch, attributes)?)
     }
 }
 
@@ -73,7 +73,7 @@ impl<'a> Site<'a> {
 pub enum LandError {
     /// A run does not fit.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] LandingRefusal),
     /// Something else does not allow it.
     #[error(transparent)]
     Denied(#[from] Box<ErrorData>),
@@ -85,7 +85,7 @@ pub enum LandError {
     Verify(#[from] VerifyError),
     /// The branch could not be moved.
     #[error(transparent)]
-    NotAdvanced(#[from] NotAdvanced),
+    AdvanceFailed(#[from] AdvanceError),
 }
 
 impl From<ErrorData> for LandError {
@@ -96,7 +96,7 @@ impl From<ErrorData> for LandError {
 
 impl LandError {
     /// Turns it into what a client is told; `onto` is the branch.
-    pub fn told(self, onto: &str) -> ErrorData {
+    pub fn to_error_data(self, onto: &str) -> ErrorData {
         match self {
             Self::Refused(refusal) => {
                 let refused = ErrorData::new(ErrorKind::WrongState, refusal.to_string());
@@ -108,9 +108,9 @@ impl LandError {
             Self::Denied(error) => *error,
             Self::Git(error) => git_error(&error),
             Self::Verify(VerifyError::Git(error)) => git_error(&error),
-            Self::Verify(VerifyError::State(error)) => error.told("runnerctl validate"),
-            Self::Verify(error) => ErrorData::new(ErrorKind::Fault, in_one_line(&error)),
-            Self::NotAdvanced(error) => advance::told(&error),
+            Self::Verify(VerifyError::State(error)) => error.to_error_data("runnerctl validate"),
+            Self::Verify(error) => ErrorData::new(ErrorKind::Fault, display_chain(&error)),
+            Self::AdvanceFailed(error) => advance::advance_error_data(&error),
         }
     }
 }

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use protocol::path::WirePath;
 use serde::{Deserialize, Serialize};
 
-use crate::repo::kept::Note;
+use crate::repo::kept::Sealable;
 
 /// A move of a branch that was begun: what is needed to put it right after a death.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Begun {
+pub struct PendingLanding {
     /// The work tree that the request named.
     pub path: WirePath,
     /// Short name of the branch.
@@ -24,7 +24,7 @@ pub struct Begun {
     pub holder: Option<WirePath>,
 }
 
-impl Note for Begun {
+impl Sealable for PendingLanding {
     const KIND: &'static str = "landing";
     const VERSION: u32 = 1;
 }
@@ -32,9 +32,9 @@ impl Note for Begun {
 /// The branch that each run was started from, by id: where its result is to go.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Targets(pub BTreeMap<String, String>);
+pub struct LandTargets(pub BTreeMap<String, String>);
 
-impl Note for Targets {
+impl Sealable for LandTargets {
     const KIND: &'static str = "landing-targets";
     const VERSION: u32 = 1;
 }

@@ -1,14 +1,14 @@
 //! What landed commits say: title, goal and summary of a leaf, as the run's own commits have them.
 
 use protocol::tree::{Node, TaskTree};
-use runner_core::audit::Whose;
-use runner_core::landing::cuts::Cut;
-use runner_core::landing::{Landed, LandedMessage, Words};
+use runner_core::audit::CommitOwner;
+use runner_core::landing::cuts::CommitGroup;
+use runner_core::landing::{LandedTrailer, LandedMessage, MessageText};
 use runner_core::message::RunnerCommit;
 use runner_core::tree;
 
 use super::LandError;
-use super::branch::Branch;
+use super::branch::RunBranch;
 use crate::git::Repository;
 use crate::repo::goal::Goal;
 use crate::verify::VerifyError;
@@ -19,85 +19,85 @@ pub(super) const SETTLES: &str = "settles";
 
 /// What a landed commit brings.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Brought<'a> {
+pub(super) struct LandedLeaf<'a> {
     /// The last commit of it.
-    pub(super) cut: &'a Cut,
+    pub(super) group: &'a CommitGroup,
     /// The cuts of a whole run that becomes one commit.
-    pub(super) of: Option<&'a [Cut]>,
+    pub(super) whole: Option<&'a [CommitGroup]>,
     /// Whether nothing of the run that changes a file comes behind it.
     pub(super) is_last: bool,
 }
 
 /// Words messages of one run.
 #[derive(Debug)]
-pub(super) struct Teller<'a> {
-    branch: &'a Branch,
+pub(super) struct CommitMessageBuilder<'a> {
+    branch: &'a RunBranch,
     tree: TaskTree,
     goal: Goal,
-    git: String,
+    git_version: String,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> CommitMessageBuilder<'a> {
     /// Reads what the messages are made from: tree and goal at the tip, where all that passed still stands as it passed.
-    pub(super) fn new(repository: &Repository, branch: &'a Branch) -> Result<Self, LandError> {
-        let loaded = worker::load(repository, branch.target.tip);
+    pub(super) fn new(repository: &Repository, branch: &'a RunBranch) -> Result<Self, LandError> {
+        let loaded = worker::load_state(repository, branch.target.tip);
         let loaded = loaded.map_err(|error| VerifyError::State(Box::new(error)))?;
-        Ok(Self { branch, tree: loaded.tree, goal: loaded.goal, git: repository.git_version()? })
+        Ok(Self { branch, tree: loaded.tree, goal: loaded.goal, git_version: repository.git_version()? })
     }
 
     /// Returns the id of the tree's root: it stands for the whole run.
-    pub(super) fn root(&self) -> &str {
+    pub(super) fn root_id(&self) -> &str {
         &self.tree.root.id
     }
 
     /// Returns the message of a landed commit.
-    pub(super) fn message(&self, brought: &Brought<'_>, landed: &Landed) -> String {
-        let Brought { cut, of, is_last } = *brought;
-        let head = self.branch.head(&cut.commit);
+    pub(super) fn build_message(&self, leaf: &LandedLeaf<'_>, landed: &LandedTrailer) -> String {
+        let LandedLeaf { group: cut, whole: of, is_last } = *leaf;
+        let head = self.branch.find_commit(&cut.commit);
         let own = head.map(|head| String::from_utf8_lossy(head.recoded.as_ref().unwrap_or(&head.message)).into_owned());
-        let also = self.also(is_last);
-        let landed: Vec<Landed> = also.into_iter().chain([landed.clone()]).collect();
-        let message = |subject: Words<'_>, body: &[Words<'_>]| {
-            let message = LandedMessage { subject, body, others: &cut.others, git: &self.git, landed: &landed };
+        let also = self.settled_commits(is_last);
+        let landed: Vec<LandedTrailer> = also.into_iter().chain([landed.clone()]).collect();
+        let message = |subject: MessageText<'_>, body: &[MessageText<'_>]| {
+            let message = LandedMessage { subject, body, co_authors: &cut.co_authors, git: &self.git_version, landed: &landed };
             message.compose()
         };
         match (of, &cut.node) {
             (Some(cuts), _) => {
-                let list: Vec<String> = cuts.iter().filter_map(|cut| self.line(cut)).collect();
-                let (goal, list) = (self.goal_text(), list.join("\n"));
-                message(self.title_of(&self.tree.root), &[self.as_goal(&goal), Words::OfAgent(&list)])
+                let list: Vec<String> = cuts.iter().filter_map(|cut| self.format_line(cut)).collect();
+                let (goal, list) = (self.goal_body(), list.join("\n"));
+                message(self.attribute_title(&self.tree.root), &[self.attribute_goal(&goal), MessageText::Agent(&list)])
             }
             (None, Some(node)) => {
                 let node = tree::find(&self.tree, node).ok_or(node);
-                let title = node.map_or_else(|id| Words::OfAgent(id), |node| self.title_of(node));
-                let (goal, summary) = (self.goal_text(), self.summary(cut).unwrap_or_default());
+                let title = node.map_or_else(|id| MessageText::Agent(id), |node| self.attribute_title(node));
+                let (goal, summary) = (self.goal_body(), self.find_summary(cut).unwrap_or_default());
                 let goal = match node {
-                    Ok(node) if self.is_root(node) => self.as_goal(&goal),
-                    Ok(node) => Words::OfAgent(&node.goal),
-                    Err(_) => Words::OfAgent(""),
+                    Ok(node) if self.is_root(node) => self.attribute_goal(&goal),
+                    Ok(node) => MessageText::Agent(&node.goal),
+                    Err(_) => MessageText::Agent(""),
                 };
-                message(title, &[goal, Words::OfAgent(&summary)])
+                message(title, &[goal, MessageText::Agent(&summary)])
             }
             (None, None) => {
-                let (subject, others) = (Words::OfPerson(""), &cut.others);
-                let message = LandedMessage { subject, body: &[], others, git: &self.git, landed: &landed };
-                message.behind(&own.unwrap_or_default())
+                let (subject, others) = (MessageText::Person(""), &cut.co_authors);
+                let message = LandedMessage { subject, body: &[], co_authors: others, git: &self.git_version, landed: &landed };
+                message.append_to(&own.unwrap_or_default())
             }
         }
     }
 
     /// Returns what else is brought home with the last of a run that is done: what it was made to settle.
-    fn also(&self, is_last: bool) -> Vec<Landed> {
-        if is_last && self.tree.root.passes { settles(self.goal.text()) } else { Vec::new() }
+    fn settled_commits(&self, is_last: bool) -> Vec<LandedTrailer> {
+        if is_last && self.tree.root.passes { parse_settles(self.goal.text()) } else { Vec::new() }
     }
 
-    fn receipt(&self, commit: &str) -> Option<&RunnerCommit> {
-        let at = self.branch.plan.all().iter().position(|head| head.id == commit)?;
-        self.branch.plan.whose(at).and_then(Whose::runners)
+    fn find_receipt(&self, commit: &str) -> Option<&RunnerCommit> {
+        let at = self.branch.plan.all_commits().iter().position(|head| head.id == commit)?;
+        self.branch.plan.owner(at).and_then(CommitOwner::runner_commit)
     }
 
-    fn summary(&self, cut: &Cut) -> Option<String> {
-        match self.receipt(&cut.commit)? {
+    fn find_summary(&self, cut: &CommitGroup) -> Option<String> {
+        match self.find_receipt(&cut.commit)? {
             RunnerCommit::Iteration(receipt) => Some(receipt.summary.clone()),
             RunnerCommit::Start(_)
             | RunnerCommit::Baseline(..)
@@ -107,14 +107,14 @@ impl<'a> Teller<'a> {
         }
     }
 
-    fn line(&self, cut: &Cut) -> Option<String> {
+    fn format_line(&self, cut: &CommitGroup) -> Option<String> {
         let node = tree::find(&self.tree, cut.node.as_deref()?)?;
         Some(format!("- {}", node.title))
     }
 
     /// Returns text of the goal as a person's, unless the daemon has made it of what a run has left.
-    fn as_goal<'t>(&self, text: &'t str) -> Words<'t> {
-        if settles(self.goal.text()).is_empty() { Words::OfPerson(text) } else { Words::OfAgent(text) }
+    fn attribute_goal<'t>(&self, text: &'t str) -> MessageText<'t> {
+        if parse_settles(self.goal.text()).is_empty() { MessageText::Person(text) } else { MessageText::Agent(text) }
     }
 
     fn is_root(&self, node: &Node) -> bool {
@@ -122,13 +122,13 @@ impl<'a> Teller<'a> {
     }
 
     /// Returns the title of a node: a person's where it is the headline of the goal.
-    fn title_of<'n>(&self, node: &'n Node) -> Words<'n> {
+    fn attribute_title<'n>(&self, node: &'n Node) -> MessageText<'n> {
         let is_headline = self.is_root(node) && self.goal.headline().as_deref() == Some(&node.title);
-        if is_headline { Words::OfPerson(&node.title) } else { Words::OfAgent(&node.title) }
+        if is_headline { MessageText::Person(&node.title) } else { MessageText::Agent(&node.title) }
     }
 
     /// Returns the goal of the run without the heading that is its title.
-    fn goal_text(&self) -> String {
+    fn goal_body(&self) -> String {
         let body = self.goal.body().trim();
         let heading = body.lines().next().is_some_and(|line| line.starts_with("# "));
         if heading { body.split_once('\n').map_or("", |(_, rest)| rest).trim().to_owned() } else { body.to_owned() }
@@ -136,9 +136,9 @@ impl<'a> Teller<'a> {
 }
 
 /// Returns what the front matter of a goal says that its run brings home for others.
-fn settles(goal: &str) -> Vec<Landed> {
+fn parse_settles(goal: &str) -> Vec<LandedTrailer> {
     let front = goal.lines().skip(1).take_while(|line| line.trim_end() != "---");
     let front = front.take(if goal.starts_with("---") { usize::MAX } else { 0 });
-    let named = front.filter_map(|line| line.strip_prefix(SETTLES)?.strip_prefix(": ")?.trim().parse().ok());
-    named.collect()
+    let settled = front.filter_map(|line| line.strip_prefix(SETTLES)?.strip_prefix(": ")?.trim().parse().ok());
+    settled.collect()
 }

@@ -3,14 +3,14 @@
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::landing::{LandForm, LandOutcome, LandParams, LandRefusal, LandedCommit, RunLanding};
-use runner_core::landing::train::{Car, order};
-use runner_core::landing::{Lacks, Landing, Refusal, begins_on};
+use runner_core::landing::train::{QueuedRun, merge_order};
+use runner_core::landing::{MissingCommits, LandPlan, LandingRefusal, base_runs};
 use runner_core::shell;
 use tokio::task::block_in_place;
 
-use super::branch::{Branch, Missing};
-use super::fit::{Fit, Manner};
-use super::{LandError, Site, guarded};
+use super::branch::{RunBranch, BranchGap};
+use super::fit::{RunMerge, MergeOptions};
+use super::{LandError, LandContext, guarded};
 use crate::config::RepoConfig;
 use crate::git::{Id, Identity};
 use crate::verify::VerifyError;
@@ -18,93 +18,93 @@ use crate::worker::load_config;
 
 /// Runs that are to land, and how.
 #[derive(Debug)]
-pub struct Train<'a> {
+pub struct MergeQueue<'a> {
     /// What was asked.
-    pub asked: &'a LandParams,
+    pub params: &'a LandParams,
     /// Short name of the branch.
     pub onto: &'a str,
     /// The run of which a session is at work: its last commits have no receipt yet.
-    pub live: Option<&'a str>,
+    pub active_run: Option<&'a str>,
     /// Digests of the commands that this user has confirmed.
-    pub known: &'a [String],
+    pub confirmed_commands: &'a [String],
 }
 
 /// What is ready to be moved to.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedLanding {
     /// The branch's tip; none where it is to be made.
-    pub before: Option<Id>,
+    pub old_tip: Option<Id>,
     /// The commit that it is to be at.
-    pub after: Id,
+    pub new_tip: Id,
     /// What becomes of each run, in the order in which they land.
     pub runs: Vec<RunLanding>,
 }
 
-impl Prepared {
+impl PreparedLanding {
     /// Whether there is anything to move to.
-    pub fn moves(&self) -> bool {
-        self.before != Some(self.after)
+    pub fn is_move_needed(&self) -> bool {
+        self.old_tip != Some(self.new_tip)
     }
 }
 
 /// Merges runs and runs their guards on what comes of it.
 ///
 /// One run alone that does not fit is an error; of several, it is left out.
-pub async fn prepare(site: &Site<'_>, train: &Train<'_>) -> Result<Prepared, LandError> {
-    let (before, branches) = block_in_place(|| Ok::<_, LandError>((tip(site, train)?, branches(site, train)?)))?;
-    let begin = match before {
+pub async fn prepare_landing(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> Result<PreparedLanding, LandError> {
+    let (before, branches) = block_in_place(|| Ok::<_, LandError>((read_tip(site, queue)?, load_branches(site, queue)?)))?;
+    let start = match before {
         Some(tip) => tip,
-        None => block_in_place(|| beginning(site, train))?,
+        None => block_in_place(|| resolve_start(site, queue))?,
     };
-    let mut prepared = Prepared { before, after: begin, runs: Vec::new() };
+    let mut prepared = PreparedLanding { old_tip: before, new_tip: start, runs: Vec::new() };
     let is_alone = branches.len() == 1;
     for branch in &branches {
-        let landed = one(site, train, (branch, prepared.after)).await;
+        let landed = land_run(site, queue, (branch, prepared.new_tip)).await;
         let landing = match landed {
             Ok(landing) => landing,
             Err(LandError::Refused(refusal)) if !is_alone => {
-                let hint = refusal.hint(train.onto);
-                left_out(branch.run(), LandRefusal { message: refusal.to_string(), hint })
+                let hint = refusal.hint(queue.onto);
+                skipped_run(branch.run(), LandRefusal { message: refusal.to_string(), hint })
             }
             Err(error) => return Err(error),
         };
         if let (LandOutcome::Landed, Some(last)) = (landing.outcome, landing.commits.last()) {
-            prepared.after = last.commit.parse().map_err(|_| VerifyError::NoCommit(last.commit.clone()))?;
+            prepared.new_tip = last.commit.parse().map_err(|_| VerifyError::InvalidCommit(last.commit.clone()))?;
         }
         prepared.runs.push(landing);
     }
     Ok(prepared)
 }
 
-fn left_out(run: &str, refusal: LandRefusal) -> RunLanding {
+fn skipped_run(run: &str, refusal: LandRefusal) -> RunLanding {
     let (commits, notes) = (Vec::new(), Vec::new());
     RunLanding { run: run.to_owned(), outcome: LandOutcome::LeftOut, commits, refusal: Some(refusal), notes }
 }
 
 /// Returns the branch's tip; none where there is no such branch and it is said where it begins.
-fn tip(site: &Site<'_>, train: &Train<'_>) -> Result<Option<Id>, LandError> {
-    let onto = train.onto;
+fn read_tip(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> Result<Option<Id>, LandError> {
+    let onto = queue.onto;
     if onto.starts_with("runner/") {
         let message = format!("{onto} is the branch of a run: nothing lands on it");
         let hint = shell::words(["git", "branch", "--list"]);
         return Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(hint).into());
     }
-    let tip = site.repository.branch(onto)?;
-    if tip.is_none() && train.asked.from.is_none() {
+    let tip = site.repository.find_branch_tip(onto)?;
+    if tip.is_none() && queue.params.from.is_none() {
         let message = format!("there is no branch {onto} in {}", site.repository.work_dir().display());
         let hint = shell::words(["git", "branch", "--list"]);
         return Err(ErrorData::new(ErrorKind::NotFound, message).hint(hint).into());
     }
     if tip.is_none() {
-        site.repository.refuse_no_room(&format!("refs/heads/{onto}"))?;
+        site.repository.check_ref_conflict(&format!("refs/heads/{onto}"))?;
     }
     Ok(tip)
 }
 
 /// Returns the commit at which the branch is made.
-fn beginning(site: &Site<'_>, train: &Train<'_>) -> Result<Id, LandError> {
-    let from = train.asked.from.as_deref().unwrap_or_default();
-    let found = site.repository.resolve(from)?;
+fn resolve_start(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> Result<Id, LandError> {
+    let from = queue.params.from.as_deref().unwrap_or_default();
+    let found = site.repository.resolve_revision(from)?;
     found.ok_or_else(|| {
         let message = format!("`{from}` names no commit");
         ErrorData::new(ErrorKind::InvalidRequest, message).hint("git log --oneline").into()
@@ -112,80 +112,80 @@ fn beginning(site: &Site<'_>, train: &Train<'_>) -> Result<Id, LandError> {
 }
 
 /// Reads the branches of the runs, each once, in the order in which they land.
-fn branches(site: &Site<'_>, train: &Train<'_>) -> Result<Vec<Branch>, LandError> {
-    let mut branches: Vec<Branch> = Vec::new();
-    for wanted in &train.asked.runs {
-        let branch = Branch::read(site, wanted)?;
+fn load_branches(site: &LandContext<'_>, queue: &MergeQueue<'_>) -> Result<Vec<RunBranch>, LandError> {
+    let mut branches: Vec<RunBranch> = Vec::new();
+    for run in &queue.params.runs {
+        let branch = RunBranch::load(site, run)?;
         if branches.iter().all(|known| known.run() != branch.run()) {
             branches.push(branch);
         }
     }
-    let cars: Vec<Car> = branches
+    let queued: Vec<QueuedRun> = branches
         .iter()
-        .map(|branch| Car { run: branch.run().to_owned(), begins_on: begins_on(&branch.plan) })
+        .map(|branch| QueuedRun { run: branch.run().to_owned(), base_runs: base_runs(&branch.plan) })
         .collect();
-    let mut branches: Vec<Option<Branch>> = branches.into_iter().map(Some).collect();
-    Ok(order(&cars).into_iter().filter_map(|at| branches[at].take()).collect())
+    let mut branches: Vec<Option<RunBranch>> = branches.into_iter().map(Some).collect();
+    Ok(merge_order(&queued).into_iter().filter_map(|at| branches[at].take()).collect())
 }
 
 /// Lands one run upon a commit, and has its guard look at the result.
-async fn one(site: &Site<'_>, train: &Train<'_>, (branch, onto): (&Branch, Id)) -> Result<RunLanding, LandError> {
+async fn land_run(site: &LandContext<'_>, queue: &MergeQueue<'_>, (branch, onto): (&RunBranch, Id)) -> Result<RunLanding, LandError> {
     let (missing, config) = block_in_place(|| {
-        branch.refuse_unproven(site, (train.asked.unproven, train.live))?;
+        branch.check_proven(site, (queue.params.unproven, queue.active_run))?;
         let config = load_config(site.repository, branch.target.tip);
         let config = config.map_err(|error| VerifyError::State(Box::new(error)))?;
-        Ok::<_, LandError>((branch.missing(site.repository, &onto)?, config))
+        Ok::<_, LandError>((branch.find_missing(site.repository, &onto)?, config))
     })?;
-    let Lacks::Something(landing) = &missing.lacks else { return Ok(already(branch, &missing)) };
+    let MissingCommits::Missing(landing) = &missing.commits else { return Ok(already_landed(branch, &missing)) };
     let commits = block_in_place(|| {
-        if train.asked.form == LandForm::Merge {
-            refuse_swallowing(site, (branch, &missing), (train.onto, &onto))?;
+        if queue.params.form == LandForm::Merge {
+            check_ancestry(site, (branch, &missing), (queue.onto, &onto))?;
         }
-        merged(site, train, (branch, landing, &config), onto)
+        merge_run(site, queue, (branch, landing, &config), onto)
     })?;
-    let Some(last) = commits.last() else { return Ok(already(branch, &missing)) };
-    if !train.asked.preview {
-        confirm(train, &config)?;
-        let result = last.commit.parse().map_err(|_| VerifyError::NoCommit(last.commit.clone()))?;
-        guarded::check(site, (branch, &config), &result).await?;
+    let Some(last) = commits.last() else { return Ok(already_landed(branch, &missing)) };
+    if !queue.params.preview {
+        check_confirmed(queue, &config)?;
+        let result = last.commit.parse().map_err(|_| VerifyError::InvalidCommit(last.commit.clone()))?;
+        guarded::check_guard(site, (branch, &config), &result).await?;
     }
-    let notes = notes(branch, landing, train.asked.form);
+    let notes = list_notes(branch, landing, queue.params.form);
     Ok(RunLanding { run: branch.run().to_owned(), outcome: LandOutcome::Landed, commits, refusal: None, notes })
 }
 
 /// Refuses a merge whose history would have commits from before the run that the branch has not, and its files not theirs.
-fn refuse_swallowing(
-    site: &Site<'_>,
-    (branch, missing): (&Branch, &Missing),
+fn check_ancestry(
+    site: &LandContext<'_>,
+    (branch, missing): (&RunBranch, &BranchGap),
     (onto, tip): (&str, &Id),
 ) -> Result<(), LandError> {
-    let Some(before) = &missing.before else { return Ok(()) };
-    let commit: Id = before.parse().map_err(|_| VerifyError::NoCommit(before.clone()))?;
+    let Some(before) = &missing.base else { return Ok(()) };
+    let commit: Id = before.parse().map_err(|_| VerifyError::InvalidCommit(before.clone()))?;
     if site.repository.is_ancestor(&commit, tip)? {
         return Ok(());
     }
     let (run, commit, onto) = (branch.run().to_owned(), commit.short(12), onto.to_owned());
-    Err(Refusal::WouldSwallow { run, commit, onto }.into())
+    Err(LandingRefusal::MissingAncestors { run, commit, onto }.into())
 }
 
-fn merged(
-    site: &Site<'_>,
-    train: &Train<'_>,
-    (branch, landing, config): (&Branch, &Landing, &RepoConfig),
+fn merge_run(
+    site: &LandContext<'_>,
+    queue: &MergeQueue<'_>,
+    (branch, landing, config): (&RunBranch, &LandPlan, &RepoConfig),
     onto: Id,
 ) -> Result<Vec<LandedCommit>, LandError> {
     let committer = site.repository.identity().unwrap_or_else(Identity::runner);
-    let LandParams { form, with_runner, .. } = *train.asked;
+    let LandParams { form, with_runner, .. } = *queue.params;
     // A preview asks nobody for a key.
-    let sign = config.git.sign && !train.asked.preview;
-    let manner = Manner { form, with_runner, committer: &committer, sign };
-    Fit::new(site, (branch, landing), (train.onto, onto), manner)?.commits()
+    let sign = config.git.sign && !queue.params.preview;
+    let options = MergeOptions { form, with_runner, committer: &committer, sign };
+    RunMerge::new(site, (branch, landing), (queue.onto, onto), options)?.create_commits()
 }
 
 /// Tells of a run of which the branch has everything: by which commit, where one says so.
-fn already(branch: &Branch, missing: &Missing) -> RunLanding {
-    let newest = missing.landed.iter().find_map(|(commit, landed)| {
-        let of = landed.iter().rev().find(|landed| branch.head(&landed.commit).is_some())?;
+fn already_landed(branch: &RunBranch, missing: &BranchGap) -> RunLanding {
+    let newest = missing.landed_commits.iter().find_map(|(commit, landed)| {
+        let of = landed.iter().rev().find(|landed| branch.find_commit(&landed.commit).is_some())?;
         Some(LandedCommit {
             commit: commit.to_string(),
             subject: String::new(),
@@ -197,7 +197,7 @@ fn already(branch: &Branch, missing: &Missing) -> RunLanding {
     RunLanding { run, outcome: LandOutcome::AlreadyLanded, commits, refusal: None, notes: Vec::new() }
 }
 
-fn notes(branch: &Branch, landing: &Landing, form: LandForm) -> Vec<String> {
+fn list_notes(branch: &RunBranch, landing: &LandPlan, form: LandForm) -> Vec<String> {
     let mut notes = Vec::new();
     if form == LandForm::Merge {
         let run = branch.run();
@@ -206,7 +206,7 @@ fn notes(branch: &Branch, landing: &Landing, form: LandForm) -> Vec<String> {
              sessions wrote them"
         ));
     }
-    match landing.left {
+    match landing.not_landed {
         0 => {}
         1 => notes.push("1 commit after the last leaf that passed does not land".to_owned()),
         left => notes.push(format!("{left} commits after the last leaf that passed do not land")),
@@ -215,8 +215,8 @@ fn notes(branch: &Branch, landing: &Landing, form: LandForm) -> Vec<String> {
 }
 
 /// Refuses to run a guard's command, and the setup before it, that this user has not confirmed.
-fn confirm(train: &Train<'_>, config: &RepoConfig) -> Result<(), LandError> {
-    if train.asked.confirmed || train.known.contains(&config.commands_digest()) {
+fn check_confirmed(queue: &MergeQueue<'_>, config: &RepoConfig) -> Result<(), LandError> {
+    if queue.params.confirmed || queue.confirmed_commands.contains(&config.commands_digest()) {
         return Ok(());
     }
     let setup = Some(&config.workspace.setup).filter(|argv| !argv.is_empty());

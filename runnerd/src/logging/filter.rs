@@ -42,7 +42,7 @@ impl FilterHandle {
     ///
     /// Fails if they cannot be read; the ones in force then stay.
     pub fn set(&self, directives: &str) -> Result<(), FilterError> {
-        Ok(self.handle.reload(parse(directives, "daemon.log_filter")?)?)
+        Ok(self.handle.reload(parse_filter(directives, "daemon.log_filter")?)?)
     }
 
     /// Returns the directives in force.
@@ -52,7 +52,7 @@ impl FilterHandle {
 }
 
 /// Reads directives; `origin` says where they come from.
-pub(super) fn parse(directives: &str, origin: &'static str) -> Result<EnvFilter, FilterError> {
+pub(super) fn parse_filter(directives: &str, origin: &'static str) -> Result<EnvFilter, FilterError> {
     let mut position = 1;
     for directive in directives.split(',') {
         EnvFilter::builder().parse(directive).map_err(|source| FilterError::Directive {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_directive_that_cannot_be_read_is_pointed_at() {
-        let error = parse("info,runnerd::git=loud,warn", "test").unwrap_err();
+        let error = parse_filter("info,runnerd::git=loud,warn", "test").unwrap_err();
         assert_eq!(
             error.to_string(),
             "cannot read `runnerd::git=loud`, at character 6 of the log filter `info,runnerd::git=loud,warn` (test)"
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn levels_targets_and_spans_are_read() {
         for directives in ["", "off", "info", "info,runnerd::git=debug", "runnerd[session{iter=3}]=trace"] {
-            parse(directives, "test").unwrap();
+            parse_filter(directives, "test").unwrap();
         }
     }
 }

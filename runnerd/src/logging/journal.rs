@@ -14,21 +14,21 @@ use tracing_subscriber::registry::LookupSpan;
 const STREAM_VARIABLE: &str = "JOURNAL_STREAM";
 
 /// Returns whether standard error goes to the journal: a process that was started elsewhere may have the variable, too.
-pub(super) fn is_stderr() -> bool {
+pub(super) fn is_stderr_journal() -> bool {
     let Ok(named) = env::var(STREAM_VARIABLE) else { return false };
     fstat(io::stderr()).is_ok_and(|found| named == format!("{}:{}", found.st_dev, found.st_ino))
 }
 
 /// A line without time, and with the priority in front that `sd-daemon(3)` names.
-pub(super) struct Lines(Format<Full, ()>);
+pub(super) struct JournalFormat(Format<Full, ()>);
 
-impl Lines {
+impl JournalFormat {
     pub(super) fn new() -> Self {
         Self(Format::default().without_time().with_ansi(false))
     }
 }
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N> FormatEvent<S, N> for JournalFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'w> FormatFields<'w> + 'static,

@@ -9,7 +9,7 @@ use crate::config::ExecutorKind;
 pub(super) const MAX_OUTPUT: u64 = 1 << 20;
 
 /// A part of an agent's output.
-pub(super) struct Part {
+pub(super) struct OutputPart {
     /// Where in the output it begins.
     pub(super) offset: u64,
     /// At most [`MAX_OUTPUT`] bytes; fewer, where there are no more.
@@ -19,25 +19,25 @@ pub(super) struct Part {
 }
 
 /// Reads the steps of a part of what an agent of this name and version has put out.
-pub(super) fn read(agent: Option<&str>, part: &Part) -> ActivityReply {
-    let Part { offset, bytes, is_written } = part;
+pub(super) fn read_steps(agent: Option<&str>, part: &OutputPart) -> ActivityReply {
+    let OutputPart { offset, bytes, is_written } = part;
     let is_last = (bytes.len() as u64) < MAX_OUTPUT;
     let complete = is_last && !is_written;
-    let used = if complete { bytes.len() } else { whole_lines(bytes, is_last) };
-    let steps = match agent.and_then(kind) {
-        Some(kind) => agent::steps(kind, &bytes[..used], *offset),
+    let used = if complete { bytes.len() } else { complete_lines_len(bytes, is_last) };
+    let steps = match agent.and_then(agent_kind) {
+        Some(kind) => agent::parse_steps(kind, &bytes[..used], *offset),
         None => Vec::new(),
     };
     ActivityReply { steps, next_offset: offset + used as u64, complete }
 }
 
 /// Returns the kind that is named in front of a version.
-fn kind(agent: &str) -> Option<ExecutorKind> {
+fn agent_kind(agent: &str) -> Option<ExecutorKind> {
     ExecutorKind::from_spelling(agent.split_whitespace().next()?)
 }
 
 /// Returns how many of the bytes are whole lines; all of them where a line is longer than what is looked at.
-fn whole_lines(bytes: &[u8], is_last: bool) -> usize {
+fn complete_lines_len(bytes: &[u8], is_last: bool) -> usize {
     match bytes.iter().rposition(|byte| *byte == b'\n') {
         Some(end) => end + 1,
         None if is_last => 0,
@@ -51,15 +51,15 @@ mod tests {
 
     #[test]
     fn a_line_that_is_still_written_is_read_once_it_is_whole() {
-        assert_eq!(whole_lines(b"one\ntw", true), 4);
-        assert_eq!(whole_lines(b"tw", true), 0);
-        assert_eq!(whole_lines(b"tw", false), 2, "what is too long is passed over");
+        assert_eq!(complete_lines_len(b"one\ntw", true), 4);
+        assert_eq!(complete_lines_len(b"tw", true), 0);
+        assert_eq!(complete_lines_len(b"tw", false), 2, "what is too long is passed over");
     }
 
     #[test]
     fn an_agent_is_known_by_the_word_in_front_of_its_version() {
-        assert_eq!(kind("codex 0.169.0"), Some(ExecutorKind::Codex));
-        assert_eq!(kind("command"), Some(ExecutorKind::Command));
-        assert_eq!(kind("human"), None);
+        assert_eq!(agent_kind("codex 0.169.0"), Some(ExecutorKind::Codex));
+        assert_eq!(agent_kind("command"), Some(ExecutorKind::Command));
+        assert_eq!(agent_kind("human"), None);
     }
 }

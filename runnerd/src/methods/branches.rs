@@ -6,17 +6,17 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::request::AtRun;
 use protocol::state::UsageTotal;
 use protocol::view::QuestionView;
-use runner_core::driver::{Claimed, branch_state};
+use runner_core::driver::{ClaimState, branch_state};
 use runner_core::message::first_line;
 use runner_core::questions;
-use runner_core::select::{Selection, select};
+use runner_core::select::{LeafSelection, select};
 use tempfile::TempDir;
 
 use crate::admit::git_error;
-use crate::causes::in_one_line;
+use crate::causes::display_chain;
 use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
-use crate::worker::{Chain, Loaded, load, node_ref};
+use crate::worker::{RunnerChain, CommittedState, load_state, node_ref};
 
 /// How the branches of runs begin.
 const PREFIX: &str = "runner/";
@@ -24,28 +24,28 @@ const PREFIX: &str = "runner/";
 const MAX_COMMITS: usize = 10_000;
 
 /// Describes the runs whose branches a repository has, or the one that is named: those that moved last come first.
-pub(super) fn views(repository: &Repository, at: &AtRun) -> Result<Vec<BranchView>, ErrorData> {
-    let (repository, _folder) = &captured(repository)?;
-    let mut views: Vec<BranchView> = branches(repository, at)?
+pub(super) fn list_branch_views(repository: &Repository, at: &AtRun) -> Result<Vec<BranchView>, ErrorData> {
+    let (repository, _folder) = &pin_repository(repository)?;
+    let mut views: Vec<BranchView> = find_branches(repository, at)?
         .into_iter()
-        .map(|(run, tip)| view(repository, (&run, tip)))
+        .map(|(run, tip)| branch_view(repository, (&run, tip)))
         .collect::<Result<_, _>>()?;
     views.sort_by(|a, b| b.moved_at.cmp(&a.moved_at).then_with(|| a.run.cmp(&b.run)));
     Ok(views)
 }
 
 /// Returns what agents ask in these runs; none where there is no run.
-pub(super) fn questions(repository: &Repository, at: &AtRun) -> Result<Option<Vec<QuestionView>>, ErrorData> {
-    let (repository, _folder) = &captured(repository)?;
-    let (branches, mut views) = (branches(repository, at)?, Vec::new());
+pub(super) fn list_questions(repository: &Repository, at: &AtRun) -> Result<Option<Vec<QuestionView>>, ErrorData> {
+    let (repository, _folder) = &pin_repository(repository)?;
+    let (branches, mut views) = (find_branches(repository, at)?, Vec::new());
     if branches.is_empty() {
         return Ok(None);
     }
     for (run, tip) in branches {
-        let text = repository.read(&tip, Layout::QUESTIONS).map_err(|error| git_error(&error))?.unwrap_or_default();
-        let found = questions::list(&String::from_utf8_lossy(&text)).into_iter();
+        let text = repository.read_file(&tip, Layout::QUESTIONS).map_err(|error| git_error(&error))?.unwrap_or_default();
+        let found = questions::parse_questions(&String::from_utf8_lossy(&text)).into_iter();
         let path = &at.path;
-        views.extend(found.map(|questions::Question { id, text, answer }| QuestionView {
+        views.extend(found.map(|questions::AgentQuestion { id, text, answer }| QuestionView {
             id,
             text,
             answer,
@@ -57,16 +57,16 @@ pub(super) fn questions(repository: &Repository, at: &AtRun) -> Result<Option<Ve
 }
 
 /// Returns the repository with the configuration of this moment: it is not read anew for each of thousands of files.
-fn captured(repository: &Repository) -> Result<(Repository, TempDir), ErrorData> {
+fn pin_repository(repository: &Repository) -> Result<(Repository, TempDir), ErrorData> {
     let folder = tempfile::tempdir().map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()))?;
-    let captured = repository.capture(folder.path()).map_err(|error| git_error(&error))?;
+    let captured = repository.pin_config(folder.path()).map_err(|error| git_error(&error))?;
     Ok((captured, folder))
 }
 
 /// Returns the runs and the tips of their branches: the run of this id, else those whose ids begin so.
-fn branches(repository: &Repository, at: &AtRun) -> Result<Vec<(String, Id)>, ErrorData> {
+fn find_branches(repository: &Repository, at: &AtRun) -> Result<Vec<(String, Id)>, ErrorData> {
     let wanted = at.run.as_deref().unwrap_or_default();
-    let all = repository.branches_with_prefix(&format!("{PREFIX}{wanted}")).map_err(|error| git_error(&error))?;
+    let all = repository.list_branches(&format!("{PREFIX}{wanted}")).map_err(|error| git_error(&error))?;
     let mut named: Vec<(String, Id)> =
         all.into_iter().filter_map(|(name, tip)| Some((name.strip_prefix(PREFIX)?.to_owned(), tip))).collect();
     if named.iter().any(|(run, _)| run == wanted) {
@@ -75,17 +75,17 @@ fn branches(repository: &Repository, at: &AtRun) -> Result<Vec<(String, Id)>, Er
     Ok(named)
 }
 
-fn view(repository: &Repository, (run, tip): (&str, Id)) -> Result<BranchView, ErrorData> {
-    let (mut chain, mut newest, mut claimed) = (Chain::default(), None, None);
-    let looked = repository.first_parents_until(&tip, MAX_COMMITS, |commit| {
-        claimed = chain.runners(&commit).and_then(Claimed::told);
+fn branch_view(repository: &Repository, (run, tip): (&str, Id)) -> Result<BranchView, ErrorData> {
+    let (mut chain, mut newest, mut claimed) = (RunnerChain::default(), None, None);
+    let looked = repository.visit_first_parents(&tip, MAX_COMMITS, |commit| {
+        claimed = chain.next_runner_commit(&commit).and_then(ClaimState::from_commit);
         newest.get_or_insert(commit);
         claimed.is_some()
     });
     looked.map_err(|error| git_error(&error))?;
     let driver = match &claimed {
-        Some(Claimed::By(driver)) => Some(driver.place()),
-        Some(Claimed::Free) | None => None,
+        Some(ClaimState::By(driver)) => Some(driver.location()),
+        Some(ClaimState::Unclaimed) | None => None,
     };
     let blank = BranchView {
         run: run.to_owned(),
@@ -104,18 +104,18 @@ fn view(repository: &Repository, (run, tip): (&str, Id)) -> Result<BranchView, E
         questions: 0,
         fault: None,
     };
-    Ok(match load(repository, tip) {
-        Ok(loaded) => of_state(blank, &loaded, claimed.as_ref()),
-        Err(error) => BranchView { fault: Some(in_one_line(&error)), ..blank },
+    Ok(match load_state(repository, tip) {
+        Ok(loaded) => add_state(blank, &loaded, claimed.as_ref()),
+        Err(error) => BranchView { fault: Some(display_chain(&error)), ..blank },
     })
 }
 
-fn of_state(blank: BranchView, loaded: &Loaded, claimed: Option<&Claimed>) -> BranchView {
+fn add_state(blank: BranchView, loaded: &CommittedState, claimed: Option<&ClaimState>) -> BranchView {
     let selection = select(&loaded.tree);
     let state = branch_state(&selection, claimed);
     let node = match selection {
-        Selection::Open(leaf) | Selection::Exhausted(leaf) => Some(node_ref(loaded, leaf)),
-        Selection::Complete => None,
+        LeafSelection::Open(leaf) | LeafSelection::Exhausted(leaf) => Some(node_ref(loaded, leaf)),
+        LeafSelection::Complete => None,
     };
     let (leaves_passed, leaves_total) = loaded.tree.root.leaves();
     BranchView {
@@ -127,7 +127,7 @@ fn of_state(blank: BranchView, loaded: &Loaded, claimed: Option<&Claimed>) -> Br
         node,
         usage: loaded.run_state.usage.clone(),
         elapsed_ms: loaded.run_state.elapsed_ms,
-        questions: u32::try_from(questions::open(loaded.text(Layout::QUESTIONS))).unwrap_or(u32::MAX),
+        questions: u32::try_from(questions::count_open(loaded.text(Layout::QUESTIONS))).unwrap_or(u32::MAX),
         ..blank
     }
 }

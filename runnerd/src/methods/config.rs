@@ -12,88 +12,88 @@ use protocol::reply::{
 use protocol::request::{AtPath, AtRun, ConfigEditParams, ConfigKey, ConfigSetParams};
 use protocol::view::{SettingOrigin, SettingView};
 use protocol::words::RunStatus;
-use runner_core::change::Change;
+use runner_core::change::ChangeRequest;
 use runner_core::digest::sha256_hex;
 
-use super::{Api, blocking};
+use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::agent;
-use crate::causes::in_one_line;
-use crate::config::{self, LIST_PRICES, Origin, Price, Setting};
+use crate::causes::display_chain;
+use crate::config::{self, LIST_PRICES, ValueOrigin, Price, SettingEntry};
 use crate::git::Repository;
 use crate::logging::FILTER_VARIABLE;
-use crate::repo::durable::{self, Access};
+use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
 use crate::worker;
 
 #[async_trait]
 impl ConfigApiServer for Api {
     async fn get(&self, params: ConfigKey) -> RpcResult<ConfigReply> {
-        let repository = self.repository(params.path.as_path()).await?;
-        Ok(blocking(move || get_config(&repository, params.key.as_deref())).await?)
+        let repository = self.find_repository(params.path.as_path()).await?;
+        Ok(run_blocking(move || get_config(&repository, params.key.as_deref())).await?)
     }
 
     async fn show(&self, params: AtPath) -> RpcResult<ConfigShowReply> {
-        let repository = self.repository(params.path.as_path()).await?;
+        let repository = self.find_repository(params.path.as_path()).await?;
         let file = Layout::new(repository.work_dir()).config();
         let daemon_file = self.paths.config.clone();
-        let mut reply = blocking(move || {
+        let mut reply = run_blocking(move || {
             Ok(ConfigShowReply {
-                settings: [settings(&file, config::show)?, list_prices(&file)?].concat(),
-                daemon_settings: settings(&daemon_file, config::show_daemon)?,
+                settings: [read_settings(&file, config::list_settings)?, read_list_prices(&file)?].concat(),
+                daemon_settings: read_settings(&daemon_file, config::list_daemon_settings)?,
                 file: WirePath(file),
                 daemon_file: WirePath(daemon_file),
             })
         })
         .await?;
         for setting in &mut reply.daemon_settings {
-            self.outdo(setting);
+            self.apply_start_override(setting);
         }
         Ok(reply)
     }
 
     async fn path(&self, params: AtPath) -> RpcResult<ConfigPathReply> {
-        let repository = self.repository(params.path.as_path()).await?;
+        let repository = self.find_repository(params.path.as_path()).await?;
         let file = Layout::new(repository.work_dir()).config();
         Ok(ConfigPathReply { file: WirePath(file), daemon_file: WirePath(self.paths.config.clone()) })
     }
 
     async fn set(&self, params: ConfigSetParams) -> RpcResult<ConfigSetReply> {
         let ConfigSetParams { at, key, value } = params;
-        let at = self.of_run_named(at).await?;
-        let repository = self.repository(at.path.as_path()).await?;
+        let at = self.resolve_named_run(at).await?;
+        let repository = self.find_repository(at.path.as_path()).await?;
         let layout = Layout::new(repository.work_dir());
         let file = WirePath(layout.config());
-        if self.run_of(&repository, at.run.as_deref()).await?.is_some() {
+        if self.resolve_config_run(&repository, at.run.as_deref()).await?.is_some() {
             let is_set = value.is_some();
-            let change = Change::Config { key: key.clone(), value, base: String::new(), text: String::new() };
-            let change = self.change(at, change, None).await?;
+            let change = ChangeRequest::Config { key: key.clone(), value, base: String::new(), text: String::new() };
+            let change = self.submit_change(at, change, None).await?;
             let value = change.summary.strip_prefix(&format!("{key} is ")).filter(|_| is_set).map(str::to_owned);
             return Ok(ConfigSetReply { key, value, change: Some(change), file });
         }
         let offer = self.offer.clone();
-        let setting = blocking(move || {
-            let text = admit::config_text(&layout)?;
+        let setting = run_blocking(move || {
+            let text = admit::read_config_text(&layout)?;
             let (text, config) = worker::set_key(&text, &key, value.as_deref())?;
-            admit::usable(&config, Some(&offer))?;
-            write(&layout, &text)?;
-            config::get(&text, &key).map_err(|error| invalid(&error))
+            admit::check_usable(&config, Some(&offer))?;
+            write_config(&layout, &text)?;
+            config::get(&text, &key).map_err(|error| invalid_config_error(&error))
         })
         .await?;
-        let value = setting.value.filter(|_| setting.origin != Origin::Default);
+        let value = setting.value.filter(|_| setting.origin != ValueOrigin::Default);
         Ok(ConfigSetReply { key: setting.key, value, change: None, file })
     }
 
     async fn text(&self, params: AtRun) -> RpcResult<ConfigTextReply> {
-        let params = self.of_run_named(params).await?;
-        let repository = self.repository(params.path.as_path()).await?;
-        let run = self.run_of(&repository, params.run.as_deref()).await?;
+        let params = self.resolve_named_run(params).await?;
+        let repository = self.find_repository(params.path.as_path()).await?;
+        let run = self.resolve_config_run(&repository, params.run.as_deref()).await?;
         let layout = Layout::new(repository.work_dir());
         let file = WirePath(layout.config());
-        let (text, digest) = blocking(move || {
+        let (text, digest) = run_blocking(move || {
             let text = match run {
-                Some(run) => config_at(&repository, &run)?,
-                None => admit::config_text(&layout)?,
+                Some(run) => read_config_at_tip(&repository, &run)?,
+                None => admit::read_config_text(&layout)?,
             };
             let digest = sha256_hex(text.as_bytes());
             Ok((if text.is_empty() { config::default_text() } else { text }, digest))
@@ -104,50 +104,50 @@ impl ConfigApiServer for Api {
 
     async fn edit_config(&self, params: ConfigEditParams) -> RpcResult<ConfigEditReply> {
         let ConfigEditParams { at, text, opened } = params;
-        let at = self.of_run_named(at).await?;
-        let repository = self.repository(at.path.as_path()).await?;
+        let at = self.resolve_named_run(at).await?;
+        let repository = self.find_repository(at.path.as_path()).await?;
         let layout = Layout::new(repository.work_dir());
         let file = WirePath(layout.config());
-        if let Some(run) = self.run_of(&repository, at.run.as_deref()).await? {
-            let base = blocking(move || config_at(&repository, &run)).await?;
-            let keys = keys_of(&worker::edited_config(&base, (text.clone(), opened.as_deref()))?);
-            let change = Change::Settings { keys: Vec::new(), base: String::new(), text };
-            let change = self.change(at, change, opened).await?;
+        if let Some(run) = self.resolve_config_run(&repository, at.run.as_deref()).await? {
+            let base = run_blocking(move || read_config_at_tip(&repository, &run)).await?;
+            let keys = changed_keys(&worker::edited_config(&base, (text.clone(), opened.as_deref()))?);
+            let change = ChangeRequest::Settings { keys: Vec::new(), base: String::new(), text };
+            let change = self.submit_change(at, change, opened).await?;
             return Ok(ConfigEditReply { keys, change: Some(change), file });
         }
         let offer = self.offer.clone();
-        let keys = blocking(move || {
-            let base = admit::config_text(&layout)?;
+        let keys = run_blocking(move || {
+            let base = admit::read_config_text(&layout)?;
             let edited = worker::edited_config(&base, (text.clone(), opened.as_deref()))?;
-            let config = config::parse(&text, &layout.config()).map_err(|error| invalid(&error))?;
-            admit::usable(&config, Some(&offer))?;
-            write(&layout, &text)?;
-            Ok(keys_of(&edited))
+            let config = config::parse(&text, &layout.config()).map_err(|error| invalid_config_error(&error))?;
+            admit::check_usable(&config, Some(&offer))?;
+            write_config(&layout, &text)?;
+            Ok(changed_keys(&edited))
         })
         .await?;
         Ok(ConfigEditReply { keys, change: None, file })
     }
 }
 
-fn keys_of(change: &Change) -> Vec<String> {
-    if let Change::Settings { keys, .. } = change { keys.clone() } else { Vec::new() }
+fn changed_keys(change: &ChangeRequest) -> Vec<String> {
+    if let ChangeRequest::Settings { keys, .. } = change { keys.clone() } else { Vec::new() }
 }
 
 /// Reads the configuration that a run's branch has.
-fn config_at(repository: &Repository, run: &str) -> Result<String, ErrorData> {
+fn read_config_at_tip(repository: &Repository, run: &str) -> Result<String, ErrorData> {
     let loaded = super::tree::load_tip(repository, Some(run))?;
     Ok(loaded.texts.get(Layout::CONFIG).cloned().unwrap_or_default())
 }
 
-fn write(layout: &Layout, text: &str) -> Result<(), ErrorData> {
-    durable::create_dir_below(layout.root(), Layout::STATE, Access::Repository).map_err(|error| fault(&error))?;
-    durable::replace(&layout.config(), text.as_bytes(), Access::Repository).map_err(|error| fault(&error))
+fn write_config(layout: &Layout, text: &str) -> Result<(), ErrorData> {
+    durable::create_dir_below(layout.root(), Layout::STATE, FileAccess::Repository).map_err(|error| fault_error(&error))?;
+    durable::replace(&layout.config(), text.as_bytes(), FileAccess::Repository).map_err(|error| fault_error(&error))
 }
 
 impl Api {
     /// Returns the run whose branch holds the configuration that counts: the one that is named, else the one of this work
     /// tree that has begun and may go on.
-    async fn run_of(&self, repository: &Repository, named: Option<&str>) -> Result<Option<String>, ErrorData> {
+    async fn resolve_config_run(&self, repository: &Repository, named: Option<&str>) -> Result<Option<String>, ErrorData> {
         if let Some(named) = named {
             return Ok(Some(named.to_owned()));
         }
@@ -160,12 +160,12 @@ impl Api {
         }
         let (repository, branch, id) = (repository.clone(), run.branch.clone(), run.id.clone());
         let has_begun =
-            blocking(move || Ok(repository.branch(&branch).map_err(|error| git_error(&error))?.is_some())).await?;
+            run_blocking(move || Ok(repository.find_branch_tip(&branch).map_err(|error| git_error(&error))?.is_some())).await?;
         Ok(has_begun.then_some(id))
     }
 
     /// Shows what the daemon was started with, where that stands above its file.
-    fn outdo(&self, setting: &mut SettingView) {
+    fn apply_start_override(&self, setting: &mut SettingView) {
         let above = match setting.key.as_str() {
             "log_level" => {
                 std::env::var(FILTER_VARIABLE).ok().filter(|value| !value.is_empty()).zip(Some(FILTER_VARIABLE))
@@ -184,62 +184,62 @@ impl Api {
 }
 
 /// Reads every key of a file; the defaults where there is none.
-fn settings(
+fn read_settings(
     file: &Path,
-    show: impl Fn(&str, &Path) -> Result<Vec<Setting>, config::ConfigError>,
+    show: impl Fn(&str, &Path) -> Result<Vec<SettingEntry>, config::ConfigError>,
 ) -> Result<Vec<SettingView>, ErrorData> {
-    let bytes = durable::read(file).map_err(|error| fault(&error))?.unwrap_or_default();
-    let view = |setting: Setting| {
+    let bytes = durable::read(file).map_err(|error| fault_error(&error))?.unwrap_or_default();
+    let view = |setting: SettingEntry| {
         let place = match setting.origin {
-            Origin::Default => None,
-            Origin::File { line } => Some(format!("{}:{line}", file.display())),
+            ValueOrigin::Default => None,
+            ValueOrigin::File { line } => Some(format!("{}:{line}", file.display())),
         };
         let origin = if place.is_some() { SettingOrigin::File } else { SettingOrigin::Default };
         let choices = setting.choices.iter().map(|word| (*word).to_owned()).collect();
         SettingView { key: setting.key, value: setting.value, origin, place, choices }
     };
-    let settings = config::text(&bytes, file).and_then(|text| show(text, file)).map_err(|error| invalid(&error))?;
+    let settings = config::decode_text(&bytes, file).and_then(|text| show(text, file)).map_err(|error| invalid_config_error(&error))?;
     Ok(settings.into_iter().map(view).collect())
 }
 
 /// Returns the prices that hold for the models of a file though it does not state them.
-fn list_prices(file: &Path) -> Result<Vec<SettingView>, ErrorData> {
-    let bytes = durable::read(file).map_err(|error| fault(&error))?.unwrap_or_default();
+fn read_list_prices(file: &Path) -> Result<Vec<SettingView>, ErrorData> {
+    let bytes = durable::read(file).map_err(|error| fault_error(&error))?.unwrap_or_default();
     let config =
-        config::text(&bytes, file).and_then(|text| config::parse(text, file)).map_err(|error| invalid(&error))?;
+        config::decode_text(&bytes, file).and_then(|text| config::parse(text, file)).map_err(|error| invalid_config_error(&error))?;
     let view = |(model, price): (&str, &Price)| SettingView {
         key: format!("prices.{model:?}"),
-        value: Some(price.inline()),
+        value: Some(price.to_inline_table()),
         origin: SettingOrigin::ListPrice,
         place: Some(format!("{}, {}", LIST_PRICES.name(), LIST_PRICES.source)),
         choices: Vec::new(),
     };
-    Ok(config.listed().into_iter().map(view).collect())
+    Ok(config.listed_prices().into_iter().map(view).collect())
 }
 
-fn fault(error: &durable::DurableError) -> ErrorData {
+fn fault_error(error: &durable::DurableError) -> ErrorData {
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }
 
-fn invalid(error: &config::ConfigError) -> ErrorData {
-    ErrorData::new(ErrorKind::InvalidFile, in_one_line(error)).hint("fix the file, then: runnerctl validate")
+fn invalid_config_error(error: &config::ConfigError) -> ErrorData {
+    ErrorData::new(ErrorKind::InvalidFile, display_chain(error)).hint("fix the file, then: runnerctl validate")
 }
 
 fn get_config(repository: &Repository, key: Option<&str>) -> Result<ConfigReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let config = admit::config_of_work_tree(&layout)?;
+    let config = admit::read_config(&layout)?;
     let all = serde_json::to_value(&config)
         .map_err(|error| ErrorData::new(ErrorKind::Bug, format!("the configuration does not serialize: {error}")))?;
     let Some(key) = key else {
-        return Ok(ConfigReply { value: all, variables: agent::wanted_of_caller(&config) });
+        return Ok(ConfigReply { value: all, variables: agent::caller_variables(&config) });
     };
-    let found = config::names(key).iter().try_fold(&all, |value, part| value.get(part)).cloned();
-    found.map(|value| ConfigReply { value, variables: Vec::new() }).ok_or_else(|| unknown_key(&layout, key))
+    let found = config::key_names(key).iter().try_fold(&all, |value, part| value.get(part)).cloned();
+    found.map(|value| ConfigReply { value, variables: Vec::new() }).ok_or_else(|| unknown_key_error(&layout, key))
 }
 
-fn unknown_key(layout: &Layout, key: &str) -> ErrorData {
-    let text = admit::config_text(layout).unwrap_or_default();
+fn unknown_key_error(layout: &Layout, key: &str) -> ErrorData {
+    let text = admit::read_config_text(layout).unwrap_or_default();
     let error = config::get(&text, key).err();
-    let message = error.map_or_else(|| format!("unknown key `{key}`"), |error| in_one_line(&error));
+    let message = error.map_or_else(|| format!("unknown key `{key}`"), |error| display_chain(&error));
     ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl config get")
 }

@@ -10,31 +10,31 @@ use protocol::reply::{SigningKeyReply, VouchReply};
 use protocol::request::{Handshake, LogFilter, SigningKeyParams, VouchParams};
 use protocol::view::{DaemonView, MissingLevel, SleepView};
 
-use super::{Api, blocking};
+use super::{Api, run_blocking};
 use crate::private::signing_key::{SigningKey, SigningKeyError};
-use crate::process::{Missing, Sleep};
-use crate::startup::Program;
+use crate::process::{UnusedLevel, SleepState};
+use crate::startup::DaemonProgram;
 
 #[async_trait]
 impl DaemonApiServer for Api {
     async fn handshake(&self, params: Handshake) -> RpcResult<DaemonView> {
         tracing::debug!(client = params.client, version = params.version, "handshake");
-        Ok(self.describe().await)
+        Ok(self.describe_daemon().await)
     }
 
     async fn info(&self) -> RpcResult<DaemonView> {
-        Ok(self.describe().await)
+        Ok(self.describe_daemon().await)
     }
 
     async fn drain(&self) -> RpcResult<DaemonView> {
-        let view = self.describe().await;
+        let view = self.describe_daemon().await;
         self.events.publish_stopping();
         self.drain.cancel();
         Ok(DaemonView { draining: true, ..view })
     }
 
     async fn shutdown(&self) -> RpcResult<DaemonView> {
-        let view = self.describe().await;
+        let view = self.describe_daemon().await;
         self.events.publish_stopping();
         self.shutdown.cancel();
         Ok(view)
@@ -46,24 +46,24 @@ impl DaemonApiServer for Api {
                 .caused_by(&error)
                 .hint("directives have the form of RUST_LOG, e.g. info,runnerd::git=debug")
         })?;
-        Ok(self.describe().await)
+        Ok(self.describe_daemon().await)
     }
 
     async fn vouch(&self, params: VouchParams) -> RpcResult<VouchReply> {
         let (callers, VouchParams { pids, method }) = (self.callers.clone(), params);
-        let judged = blocking(move || callers.refusal(&pids, &method).map_or(Ok(VouchReply { method }), Err));
+        let judged = run_blocking(move || callers.refusal(&pids, &method).map_or(Ok(VouchReply { method }), Err));
         Ok(judged.await?)
     }
 
     async fn signing_key(&self, params: SigningKeyParams) -> RpcResult<SigningKeyReply> {
         let private = self.vault.folder().to_owned();
-        Ok(blocking(move || signing_key(&private, params.make)).await?)
+        Ok(run_blocking(move || open_signing_key(&private, params.make)).await?)
     }
 }
 
-fn signing_key(private: &Path, make: bool) -> Result<SigningKeyReply, ErrorData> {
+fn open_signing_key(private: &Path, make: bool) -> Result<SigningKeyReply, ErrorData> {
     let found =
-        if make { Some(SigningKey::make(private)?) } else { SigningKey::find(private)?.map(|key| (key, false)) };
+        if make { Some(SigningKey::find_or_create(private)?) } else { SigningKey::find(private)?.map(|key| (key, false)) };
     let Some((SigningKey { file, signer }, is_new)) = found else {
         return Err(ErrorData::new(ErrorKind::NotFound, "the runner has no key of its own here")
             .hint("runnerctl daemon signing-key --make"));
@@ -76,7 +76,7 @@ impl From<SigningKeyError> for ErrorData {
         let data = Self::new(ErrorKind::Fault, error.to_string()).caused_by(&error);
         match &error {
             SigningKeyError::Program { .. } => data.hint("install OpenSSH's client, so that PATH finds `ssh-keygen`"),
-            SigningKeyError::Foreign { path } => {
+            SigningKeyError::InvalidPublicKey { path } => {
                 let folder = path.parent().unwrap_or(path).display();
                 data.hint(format!("move {folder} away, and have another key made"))
             }
@@ -86,7 +86,7 @@ impl From<SigningKeyError> for ErrorData {
 }
 
 impl Api {
-    async fn describe(&self) -> DaemonView {
+    async fn describe_daemon(&self) -> DaemonView {
         let workers = self.registry.list().await;
         let running = workers.iter().filter(|worker| worker.is_driving()).count();
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
@@ -98,30 +98,30 @@ impl Api {
             socket: WirePath(self.paths.socket.clone()),
             state_folder: WirePath(self.paths.state.clone()),
             containment: self.offer.level(),
-            containment_missing: self.offer.missing().iter().map(missing).collect(),
+            containment_missing: self.offer.unused_levels().iter().map(missing_level).collect(),
             repositories: count(workers.len()),
             running: count(running),
             draining: self.drain.is_cancelled(),
             log_filter: self.log_filter.current(),
             log: self.log.clone().map(WirePath),
             program: self.program.as_ref().map(|program| WirePath(program.path().to_owned())),
-            outdated: self.program.as_ref().is_some_and(Program::is_outdated),
+            outdated: self.program.as_ref().is_some_and(DaemonProgram::is_outdated),
             socket_passed: self.socket_passed,
-            sleep: sleep(self.inhibitor.sleep()),
+            sleep: sleep_view(self.inhibitor.state()),
         }
     }
 }
 
-fn sleep(sleep: Sleep) -> SleepView {
+fn sleep_view(sleep: SleepState) -> SleepView {
     let allowed = |why: &str| SleepView { inhibited: false, why: Some(why.to_owned()) };
     match sleep {
-        Sleep::Inhibited => SleepView { inhibited: true, why: None },
-        Sleep::Allowed => allowed("no run is active"),
-        Sleep::Unminded => allowed("inhibit_sleep is false"),
-        Sleep::Unable { why } => allowed(&why),
+        SleepState::Inhibited => SleepView { inhibited: true, why: None },
+        SleepState::Allowed => allowed("no run is active"),
+        SleepState::NotManaged => allowed("inhibit_sleep is false"),
+        SleepState::Failed { why } => allowed(&why),
     }
 }
 
-fn missing(missing: &Missing) -> MissingLevel {
-    MissingLevel { level: missing.level, why: missing.why.clone(), raise: missing.raise.clone() }
+fn missing_level(missing: &UnusedLevel) -> MissingLevel {
+    MissingLevel { level: missing.level, why: missing.why.clone(), raise: missing.hint.clone() }
 }

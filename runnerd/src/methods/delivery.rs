@@ -8,20 +8,20 @@ use protocol::api::DeliveryApiServer;
 use protocol::delivery::{DescribeParams, DescribeReply, FeedbackParams, FeedbackReply, MAX_FEEDBACK_ITEMS};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::shell;
-use runner_core::change::{Addition, Change};
-use runner_core::delivery::{Delivered, Feedback, Made, Told, describe, feedback, leaf_title};
+use runner_core::change::{NodeAddition, ChangeRequest};
+use runner_core::delivery::{DeliveredRun, PullRequestFeedback, IterationCommit, RenderedFeedback, describe_run, render_feedback, leaf_title};
 use runner_core::tree;
 use tokio_util::sync::CancellationToken;
 
 use super::tree::load_tip;
-use super::verify::told;
-use super::{Api, blocking};
+use super::verify::verify_error_data;
+use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::git::Repository;
 use crate::repo::layout::Layout;
-use crate::store::{Queued, Store, repo_id};
-use crate::verify::{Target, target, verify};
-use crate::worker::{Handle, Loaded, began_at, load, receipts};
+use crate::store::{QueuedChange, RepoStore, repo_id};
+use crate::verify::{VerifyTarget, resolve_target, verify_branch};
+use crate::worker::{WorkerHandle, CommittedState, session_base, load_state, list_receipts};
 
 /// Most commits that are looked through for receipts.
 const MAX_COMMITS: usize = 100_000;
@@ -30,32 +30,32 @@ const MAX_COMMITS: usize = 100_000;
 impl DeliveryApiServer for Api {
     async fn describe(&self, extensions: &Extensions, params: DescribeParams) -> RpcResult<DescribeReply> {
         let DescribeParams { path, run, remote, confirmed } = params;
-        let repository = self.repository(path.as_path()).await?;
+        let repository = self.find_repository(path.as_path()).await?;
         let worker = self.registry.find(repository.common_dir()).await;
-        let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
-        let (found, target) = blocking({
-            let (repository, suspects) = (repository.clone(), store.suspects());
+        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
+        let (found, target) = run_blocking({
+            let (repository, suspects) = (repository.clone(), store.suspects_file());
             move || {
                 // The person's own git pushes what is described here.
-                admit::users_push(&suspects, confirmed)?;
-                let Target { run, tip } = target(&repository, run.as_deref())?;
+                admit::check_user_push(&suspects, confirmed)?;
+                let VerifyTarget { run, tip } = resolve_target(&repository, run.as_deref())?;
                 // What a session has committed since it began is not judged yet.
-                let tip = began_at(&store, &run).unwrap_or(tip);
-                Ok((repository, Target { run, tip }))
+                let tip = session_base(&store, &run).unwrap_or(tip);
+                Ok((repository, VerifyTarget { run, tip }))
             }
         })
         .await?;
         let words = format!("describe {} {} {remote:?}", target.run, target.tip);
-        let read = move |stop: &CancellationToken| described(&found, &target, (remote, stop));
-        let (reply, digest) = self.in_turn(extensions, (&repository, &words), read).await?;
+        let read = move |stop: &CancellationToken| describe_branch(&found, &target, (remote, stop));
+        let (reply, digest) = self.read_shared(extensions, (&repository, &words), read).await?;
         let known = match &worker {
-            Some(worker) => worker.list().await.1,
+            Some(worker) => worker.list_runs().await.1,
             None => Vec::new(),
         };
         if !reply.command.is_empty() && !confirmed && !known.contains(&digest) {
-            return Err(unconfirmed(&reply.command).into());
+            return Err(unconfirmed_error(&reply.command).into());
         }
-        let at_work = worker.and_then(|worker| self.who_is_at_work(&worker));
+        let at_work = worker.and_then(|worker| self.find_active_run(&worker));
         Ok(DescribeReply { at_work, ..reply })
     }
 
@@ -65,53 +65,53 @@ impl DeliveryApiServer for Api {
             let message = format!("{} pieces of feedback at once; at most {MAX_FEEDBACK_ITEMS} are taken", items.len());
             return Err(ErrorData::new(ErrorKind::InvalidRequest, message).into());
         }
-        let repository = self.repository(at.path.as_path()).await?;
-        let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
+        let repository = self.find_repository(at.path.as_path()).await?;
+        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
         let run = at.run.clone();
-        let (told, root, request) = blocking(move || {
+        let (told, root, request) = run_blocking(move || {
             let loaded = load_tip(&repository, run.as_deref())?;
-            let waiting = waiting(&store)?;
-            let before = known(&loaded, &waiting);
+            let waiting = load_queued_changes(&store)?;
+            let before = known_texts(&loaded, &waiting);
             let before: Vec<&str> = before.iter().map(String::as_str).collect();
-            let told = feedback(&Feedback { request: &request, items: &items, before: &before });
+            let told = render_feedback(&PullRequestFeedback { request: &request, items: &items, known_texts: &before });
             Ok((told, loaded.tree.root.id.clone(), request))
         })
         .await?;
-        let Told { text, told, known, left } = told;
+        let RenderedFeedback { text, included, already_known, omitted } = told;
         let change = if dry_run || text.is_empty() {
             None
         } else {
-            Some(self.change(at, order(add, (root, &request), text.clone()), None).await?)
+            Some(self.submit_change(at, feedback_change(add, (root, &request), text.clone()), None).await?)
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Ok(FeedbackReply { told: count(told), known: count(known), left: count(left), text, change })
+        Ok(FeedbackReply { told: count(included), known: count(already_known), left: count(omitted), text, change })
     }
 }
 
 impl Api {
     /// Returns the run whose session may have written git's configuration without that having been put back yet.
-    fn who_is_at_work(&self, worker: &Handle) -> Option<String> {
+    fn find_active_run(&self, worker: &WorkerHandle) -> Option<String> {
         let status = worker.status();
-        let is_suspect = self.is_live(worker) || status.repo.held.is_some();
+        let is_suspect = self.is_unsettled(worker) || status.repo.held.is_some();
         let name = || status.run.as_ref().map_or_else(|| "of this repository".to_owned(), |run| run.summary.id.clone());
         is_suspect.then(name)
     }
 }
 
 /// Describes what a branch holds; returns the digest of the configuration's commands too.
-fn described(
+fn describe_branch(
     repository: &Repository,
-    target: &Target,
+    target: &VerifyTarget,
     (remote, stop): (Option<String>, &CancellationToken),
 ) -> Result<(DescribeReply, String), ErrorData> {
-    let loaded = load(repository, target.tip).map_err(|error| error.told("runnerctl verify"))?;
-    let audit = verify(repository, target, false, stop).map_err(|error| told(repository, &error))?;
-    let receipts = receipts(repository, &target.run, target.tip, MAX_COMMITS).map_err(|error| git_error(&error))?;
-    let made: Vec<Made> =
-        receipts.into_iter().rev().map(|(id, receipt)| Made { commit: id.to_string(), receipt }).collect();
+    let loaded = load_state(repository, target.tip).map_err(|error| error.to_error_data("runnerctl verify"))?;
+    let audit = verify_branch(repository, target, false, stop).map_err(|error| verify_error_data(repository, &error))?;
+    let receipts = list_receipts(repository, &target.run, target.tip, MAX_COMMITS).map_err(|error| git_error(&error))?;
+    let made: Vec<IterationCommit> =
+        receipts.into_iter().rev().map(|(id, receipt)| IterationCommit { commit: id.to_string(), receipt }).collect();
     let (branch, settings) = (format!("deliver/{}", target.run), &loaded.config.deliver);
     let remote = remote.unwrap_or_else(|| settings.remote.clone());
-    let description = describe(&Delivered {
+    let description = describe_run(&DeliveredRun {
         run: &target.run,
         branch: &branch,
         remote: &remote,
@@ -120,7 +120,7 @@ fn described(
         run_state: &loaded.run_state,
         questions: loaded.text(Layout::QUESTIONS),
         guard: &loaded.config.guard.command,
-        made: &made,
+        iterations: &made,
         audit: &audit,
     });
     let (leaves_passed, leaves_total) = loaded.tree.root.leaves();
@@ -141,14 +141,14 @@ fn described(
     Ok((reply, loaded.config.commands_digest()))
 }
 
-fn unconfirmed(command: &[String]) -> ErrorData {
+fn unconfirmed_error(command: &[String]) -> ErrorData {
     let shown = shell::words(command.iter().map(String::as_str));
     let message = format!("`[deliver] command` of this repository was not confirmed; it would run:\n  {shown}");
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the command, then add --yes")
 }
 
 /// Reads what waits to be committed: it is told already.
-fn waiting(store: &Store) -> Result<Vec<Queued>, ErrorData> {
+fn load_queued_changes(store: &RepoStore) -> Result<Vec<QueuedChange>, ErrorData> {
     let changes = store.load_changes();
     changes
         .map(|changes| changes.queue)
@@ -156,22 +156,22 @@ fn waiting(store: &Store) -> Result<Vec<Queued>, ErrorData> {
 }
 
 /// Returns the texts that feedback on a run may stand in.
-fn known(loaded: &Loaded, waiting: &[Queued]) -> Vec<String> {
+fn known_texts(loaded: &CommittedState, waiting: &[QueuedChange]) -> Vec<String> {
     let goals = tree::walk(&loaded.tree).into_iter().map(|placed| placed.node.goal.clone());
     let of_run = waiting.iter().filter(|waiting| loaded.run_state.run_id.as_ref() == Some(&waiting.run));
     let queued = of_run.filter_map(|waiting| match &waiting.change {
-        Change::Note { text, .. } => Some(text.clone()),
-        Change::Add(addition) => Some(addition.goal.clone()),
+        ChangeRequest::Note { text, .. } => Some(text.clone()),
+        ChangeRequest::Add(addition) => Some(addition.goal.clone()),
         _ => None,
     });
     std::iter::once(loaded.text(Layout::NOTES).to_owned()).chain(goals).chain(queued).collect()
 }
 
 /// A leaf for feedback, or a note.
-fn order(add: bool, (root, request): (String, &str), text: String) -> Change {
+fn feedback_change(add: bool, (root, request): (String, &str), text: String) -> ChangeRequest {
     if !add {
-        return Change::Note { id: String::new(), text };
+        return ChangeRequest::Note { id: String::new(), text };
     }
     let (title, acceptance) = (leaf_title(request), Vec::new());
-    Change::Add(Addition { parent: root, title, goal: text, acceptance, after: None, order: None })
+    ChangeRequest::Add(NodeAddition { parent: root, title, goal: text, acceptance, after: None, order: None })
 }

@@ -9,9 +9,9 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::{AtPath, ValidateParams};
 
-use super::{Api, blocking};
+use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
-use crate::agent::{self, Candidates, Fitness};
+use crate::agent::{self, AgentCandidates, AgentReadiness};
 use crate::config::RepoConfig;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
@@ -20,25 +20,25 @@ use crate::worker;
 #[async_trait]
 impl DoctorApiServer for Api {
     async fn repository_facts(&self, params: AtPath) -> RpcResult<RepositoryFacts> {
-        let repository = self.repository(params.path.as_path()).await?;
-        let known = self.known_digests(&repository).await;
-        Ok(blocking(move || facts(&repository, &known)).await?)
+        let repository = self.find_repository(params.path.as_path()).await?;
+        let known = self.confirmed_digests(&repository).await;
+        Ok(run_blocking(move || collect_facts(&repository, &known)).await?)
     }
 
     async fn agent_facts(&self, params: ValidateParams) -> RpcResult<Vec<AgentFacts>> {
-        let repository = self.repository(params.path.as_path()).await?;
-        let known = self.known_digests(&repository).await;
-        let (config, folder) = blocking(move || {
-            let config = admit::config_of_work_tree(&Layout::new(repository.work_dir()))?;
+        let repository = self.find_repository(params.path.as_path()).await?;
+        let known = self.confirmed_digests(&repository).await;
+        let (config, folder) = run_blocking(move || {
+            let config = admit::read_config(&Layout::new(repository.work_dir()))?;
             let is_confirmed = is_confirmed(&repository, &config, &known)?;
-            is_confirmed.then(|| (config, repository.work_dir().to_owned())).ok_or_else(unconfirmed)
+            is_confirmed.then(|| (config, repository.work_dir().to_owned())).ok_or_else(unconfirmed_error)
         })
         .await?;
         let scratch = self.paths.state.join("scratch");
-        let candidates = Candidates { config: &config, folder: &folder, env: &params.env.0, scratch: &scratch };
+        let candidates = AgentCandidates { config: &config, folder: &folder, env: &params.env.0, scratch: &scratch };
         let mut all = Vec::new();
-        for (section, executor) in agent::executors(&config) {
-            let fitness = told(agent::examine(&executor, candidates, &self.launcher).await);
+        for (section, executor) in agent::list_executors(&config) {
+            let fitness = to_agent_fitness(agent::examine_agent(&executor, candidates, &self.launcher).await);
             all.push(AgentFacts { section: section.to_owned(), kind: executor.kind.to_string(), fitness });
         }
         Ok(all)
@@ -47,26 +47,26 @@ impl DoctorApiServer for Api {
 
 impl Api {
     /// Returns the digests of the commands that this user has confirmed in a repository.
-    async fn known_digests(&self, repository: &Repository) -> Vec<String> {
+    async fn confirmed_digests(&self, repository: &Repository) -> Vec<String> {
         match self.registry.find(repository.common_dir()).await {
-            Some(worker) => worker.list().await.1,
+            Some(worker) => worker.list_runs().await.1,
             None => Vec::new(),
         }
     }
 }
 
-fn facts(repository: &Repository, known: &[String]) -> Result<RepositoryFacts, ErrorData> {
+fn collect_facts(repository: &Repository, known: &[String]) -> Result<RepositoryFacts, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let config = admit::config_of_work_tree(&layout).ok();
+    let config = admit::read_config(&layout).ok();
     let confirmed = config.as_ref().map(|config| is_confirmed(repository, config, known)).transpose()?;
-    let is_set = config.as_ref().is_some_and(|config| config.workspace.is_made_ready());
-    let workspace = worker::proposal(&layout).filter(|_| !is_set).map(|proposal| {
+    let is_set = config.as_ref().is_some_and(|config| config.workspace.needs_setup());
+    let workspace = worker::propose_workspace(&layout).filter(|_| !is_set).map(|proposal| {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         WorkspaceProposal { by: words(&proposal.by), copy: words(&proposal.copy), setup: words(&proposal.setup) }
     });
-    let guard = config.and_then(|config| worker::guard_files(repository, &config));
-    let by_program = repository.by_program().map_err(|error| git_error(&error))?;
-    let locks: Vec<PathBuf> = repository.locks();
+    let guard = config.and_then(|config| worker::guard_files_at_head(repository, &config));
+    let by_program = repository.explain_git_engine().map_err(|error| git_error(&error))?;
+    let locks: Vec<PathBuf> = repository.list_locks();
     Ok(RepositoryFacts {
         path: WirePath::from(layout.root()),
         has_layout: layout.path(Layout::STATE).is_dir(),
@@ -84,15 +84,15 @@ fn is_confirmed(repository: &Repository, config: &RepoConfig, known: &[String]) 
     Ok(is_own || known.contains(&config.commands_digest()))
 }
 
-fn unconfirmed() -> ErrorData {
+fn unconfirmed_error() -> ErrorData {
     let message = "the commands of this repository's configuration are not confirmed, and are not started";
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("runnerctl start shows them, and asks")
 }
 
-fn told(fitness: Fitness) -> AgentFitness {
+fn to_agent_fitness(fitness: AgentReadiness) -> AgentFitness {
     match fitness {
-        Fitness::Fit { version, login } => AgentFitness::Fit { version, login },
-        Fitness::Unfit(unfit) => AgentFitness::Unfit { what: unfit.what, fix: unfit.fix },
-        Fitness::Unknown(why) => AgentFitness::Unknown { why },
+        AgentReadiness::Ready { version, login } => AgentFitness::Fit { version, login },
+        AgentReadiness::Unavailable(unfit) => AgentFitness::Unfit { what: unfit.what, fix: unfit.fix },
+        AgentReadiness::Unknown(why) => AgentFitness::Unknown { why },
     }
 }

@@ -21,22 +21,22 @@ impl EventApiServer for Api {
         let mut subscribed = self.events.subscribe(params.since);
         let mut output = params.output.then(|| self.events.subscribe_output());
         let mut scope = match &params.path {
-            Some(path) => match self.repository(path.as_path()).await {
-                Ok(repository) => Scope::of(repository.common_dir()),
+            Some(path) => match self.find_repository(path.as_path()).await {
+                Ok(repository) => EventScope::for_repository(repository.common_dir()),
                 Err(error) => {
                     pending.reject(error).await;
                     return Ok(());
                 }
             },
-            None => Scope::All,
+            None => EventScope::All,
         };
         let sink = pending.accept().await?;
         if subscribed.lagged {
-            self.tell(&sink, &self.lagged()).await?;
+            self.send_event(&sink, &self.lagged_event()).await?;
         }
         for event in &subscribed.missed {
-            if self.is_within(&mut scope, event).await {
-                self.tell(&sink, event).await?;
+            if self.is_in_scope(&mut scope, event).await {
+                self.send_event(&sink, event).await?;
             }
         }
         loop {
@@ -53,11 +53,11 @@ impl EventApiServer for Api {
             };
             match event {
                 Ok(event) => {
-                    if self.is_within(&mut scope, &event).await {
-                        self.tell(&sink, &event).await?;
+                    if self.is_in_scope(&mut scope, &event).await {
+                        self.send_event(&sink, &event).await?;
                     }
                 }
-                Err(RecvError::Lagged(_)) => self.tell(&sink, &self.lagged()).await?,
+                Err(RecvError::Lagged(_)) => self.send_event(&sink, &self.lagged_event()).await?,
                 Err(RecvError::Closed) => return Ok(()),
             }
         }
@@ -65,7 +65,7 @@ impl EventApiServer for Api {
 }
 
 /// The repositories whose events a subscriber wants.
-enum Scope {
+enum EventScope {
     All,
     /// One, and its workspaces as they are found.
     Of {
@@ -75,8 +75,8 @@ enum Scope {
     },
 }
 
-impl Scope {
-    fn of(common_dir: &Path) -> Self {
+impl EventScope {
+    fn for_repository(common_dir: &Path) -> Self {
         let within = BTreeSet::from([crate::store::repo_id(common_dir)]);
         Self::Of { common_dir: common_dir.to_owned(), within, beyond: BTreeSet::new() }
     }
@@ -85,8 +85,8 @@ impl Scope {
 impl Api {
     /// Whether a subscriber wants an event. A repository that it has not heard of yet may be a workspace that was made
     /// since.
-    async fn is_within(&self, scope: &mut Scope, event: &Event) -> bool {
-        let (Scope::Of { common_dir, within, beyond }, Some(repo)) = (scope, &event.repo) else { return true };
+    async fn is_in_scope(&self, scope: &mut EventScope, event: &Event) -> bool {
+        let (EventScope::Of { common_dir, within, beyond }, Some(repo)) = (scope, &event.repo) else { return true };
         if !within.contains(repo) && !beyond.contains(repo) {
             for worker in self.registry.list().await {
                 let source = worker.source.as_ref().map(|source| source.common_dir.as_path());
@@ -98,7 +98,7 @@ impl Api {
     }
 
     /// Sends a subscriber an event. One that takes none any more is not waited for when the daemon goes down.
-    async fn tell(&self, sink: &SubscriptionSink, event: &Event) -> SubscriptionResult {
+    async fn send_event(&self, sink: &SubscriptionSink, event: &Event) -> SubscriptionResult {
         let message = serde_json::value::to_raw_value(event)?;
         tokio::select! {
             biased;
@@ -108,7 +108,7 @@ impl Api {
     }
 
     /// Tells a subscriber that it missed something, with the number of the last event there is.
-    fn lagged(&self) -> Arc<Event> {
+    fn lagged_event(&self) -> Arc<Event> {
         let seq = self.events.last_seq();
         let time = crate::clock::now();
         Arc::new(Event { seq, time, repo: None, run: None, iter: None, kind: EventKind::Lagged })

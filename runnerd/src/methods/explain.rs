@@ -4,81 +4,81 @@ use protocol::explain::{EndingView, ExplainReply, LeafView, NextView};
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::RunSummary;
-use runner_core::explain::{Course, Ground, courses, steps};
-use runner_core::message::Subject;
-use runner_core::run::{self, Next, Standing};
-use runner_core::select::{Selection, select};
+use runner_core::explain::{Forecast, ForecastInput, simulate_endings, selection_steps};
+use runner_core::message::ReceiptSubject;
+use runner_core::run::{self, NextStep, RunInputs};
+use runner_core::select::{LeafSelection, select};
 use runner_core::tree;
-use runner_core::verdict::{Finding, Task, TreeTaken, row};
+use runner_core::verdict::{SessionFinding, SessionTask, TreeSource, verdict_row};
 
 use crate::repo::layout::Layout;
-use crate::store::Store;
-use crate::worker::{Loaded, node_ref};
-use runner_core::run::Uncommitted;
+use crate::store::RepoStore;
+use crate::worker::{CommittedState, node_ref};
+use runner_core::run::RunScratch;
 
 /// Explains the next session of a run; what no commit holds of it is read from its store.
-pub(super) fn explain(loaded: &Loaded, summary: Option<RunSummary>, store: &Store) -> ExplainReply {
-    let uncommitted = uncommitted(store, summary.as_ref());
-    let standing = loaded.standing(&uncommitted);
-    let resumed = run::on_resume(&standing, true, 0);
-    let (standing, next, after_resume) = if_resumed(standing, &resumed);
+pub(super) fn explain(loaded: &CommittedState, summary: Option<RunSummary>, store: &RepoStore) -> ExplainReply {
+    let uncommitted = load_scratch(store, summary.as_ref());
+    let standing = loaded.run_inputs(&uncommitted);
+    let resumed = run::state_on_resume(&standing, true, 0);
+    let (standing, next, after_resume) = next_step_or_resumed(standing, &resumed);
     // Who is asked does not depend on whether a service is waited for.
-    let task = match run::next(&Standing { outages: &[], ..standing }, None, None) {
-        Next::GoOn(task) => Some(task),
-        Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_) | Next::Hold(_) | Next::End { .. } => None,
+    let task = match run::decide_next(&RunInputs { outages: &[], ..standing }, None, None) {
+        NextStep::Continue(task) => Some(task),
+        NextStep::Wait(..) | NextStep::WaitForPerson(_) | NextStep::Pause(_) | NextStep::Hold(_) | NextStep::End { .. } => None,
     };
     let leaf = match select(&loaded.tree) {
-        Selection::Open(leaf) | Selection::Exhausted(leaf) => Some(leaf),
-        Selection::Complete => None,
+        LeafSelection::Open(leaf) | LeafSelection::Exhausted(leaf) => Some(leaf),
+        LeafSelection::Complete => None,
     };
-    let ground = Ground { standing, progress: loaded.text(Layout::PROGRESS) };
+    let ground = ForecastInput { inputs: standing, progress: loaded.text(Layout::PROGRESS) };
     let endings =
-        task.as_ref().map(|task| courses(&ground, task).iter().map(|course| ending(&ground, task, course)).collect());
+        task.as_ref().map(|task| simulate_endings(&ground, task).iter().map(|course| ending_view(&ground, task, course)).collect());
     ExplainReply {
         run: loaded.run_state.run_id.clone(),
         summary,
         commit: loaded.commit.to_string(),
         iter: loaded.run_state.next_iter,
-        next: view(&next),
+        next: next_view(&next),
         after_resume,
         leaf: leaf.map(|leaf| leaf_view(loaded, leaf, task.as_ref())),
         endings: endings.unwrap_or_default(),
     }
 }
 
-fn uncommitted(store: &Store, summary: Option<&RunSummary>) -> Uncommitted {
+fn load_scratch(store: &RepoStore, summary: Option<&RunSummary>) -> RunScratch {
     // A record that cannot be read is told where the repository is held for it.
-    let runs = store.read().ok().flatten().map(|file| file.runs).unwrap_or_default();
+    let runs = store.read_repo_file().ok().flatten().map(|file| file.runs).unwrap_or_default();
     let known = runs.into_iter().find(|run| summary.is_some_and(|summary| summary.id == run.id));
     known.map(|run| run.uncommitted).unwrap_or_default()
 }
 
 /// Returns what a run does next: as if it had been resumed, where it would be over otherwise and resuming helps.
-fn if_resumed<'a>(standing: Standing<'a>, resumed: &'a RunState) -> (Standing<'a>, Next, bool) {
-    let next = run::next(&standing, None, None);
-    let then = Standing { run_state: resumed, ..standing };
-    match (&next, run::next(&then, None, None)) {
-        (Next::End { .. }, again @ (Next::GoOn(_) | Next::Wait(..))) => (then, again, true),
+fn next_step_or_resumed<'a>(standing: RunInputs<'a>, resumed: &'a RunState) -> (RunInputs<'a>, NextStep, bool) {
+    let next = run::decide_next(&standing, None, None);
+    let then = RunInputs { run_state: resumed, ..standing };
+    match (&next, run::decide_next(&then, None, None)) {
+        (NextStep::End { .. }, again @ (NextStep::Continue(_) | NextStep::Wait(..))) => (then, again, true),
         _ => (standing, next, false),
     }
 }
 
-fn leaf_view(loaded: &Loaded, leaf: &Node, task: Option<&Task>) -> LeafView {
+fn leaf_view(loaded: &CommittedState, leaf: &Node, task: Option<&SessionTask>) -> LeafView {
     let node = node_ref(loaded, leaf);
     LeafView {
-        steps: steps(&loaded.tree, &node.path),
+        steps: selection_steps(&loaded.tree, &node.path),
         role_reason: run::role_reason(&loaded.run_state, leaf, node.path.len() == 1),
         narrowing: task.is_some_and(|task| task.narrowing),
         node,
     }
 }
 
-fn ending(ground: &Ground<'_>, task: &Task, course: &Course) -> EndingView {
-    let (outcome, before) = (&course.outcome, ground.standing.tree);
+fn ending_view(ground: &ForecastInput<'_>, task: &SessionTask, course: &Forecast) -> EndingView {
+    let (outcome, before) = (&course.outcome, ground.inputs.tree);
     let after = course.after.as_ref().map_or(before, |after| &after.tree);
-    let row = row(outcome.verdict.name());
+    let row = verdict_row(outcome.verdict.name());
     let guard = outcome.guard_outcome();
-    let subject = Subject { run: &task.run, iter: task.iter, node: &task.node, status: row.status, guard };
+    let subject = ReceiptSubject { run: &task.run, iter: task.iter, node: &task.node, status: row.status, guard };
     let node = tree::find(after, &task.node);
     EndingView {
         ending: course.ending,
@@ -86,17 +86,17 @@ fn ending(ground: &Ground<'_>, task: &Task, course: &Course) -> EndingView {
         detail: outcome.verdict.detail(),
         subject: course.after.is_some().then(|| subject.line()),
         guard,
-        tree_taken: row.tree != TreeTaken::Froms && outcome.work.finding().is_some_and(Finding::is_legal),
+        tree_taken: row.tree != TreeSource::FromCommit && outcome.work.finding().is_some_and(SessionFinding::is_legal),
         attempts: node.map_or(task.attempts, |node| node.attempts),
         max_attempts: node.map_or(task.max_attempts, |node| node.max_attempts),
-        passes: newly_passed(before, after),
-        gains: gained(before, after),
-        next: view(&course.next),
+        passes: find_newly_passed(before, after),
+        gains: find_gained(before, after),
+        next: next_view(&course.next),
     }
 }
 
 /// Returns the nodes that pass now and did not, the deepest first.
-fn newly_passed(before: &TaskTree, after: &TaskTree) -> Vec<String> {
+fn find_newly_passed(before: &TaskTree, after: &TaskTree) -> Vec<String> {
     let old = tree::index(before);
     let passes = |node: &Node| node.passes && old.get(node.id.as_str()).is_some_and(|placed| !placed.node.passes);
     let mut found: Vec<_> = tree::walk(after).into_iter().filter(|placed| passes(placed.node)).collect();
@@ -104,18 +104,18 @@ fn newly_passed(before: &TaskTree, after: &TaskTree) -> Vec<String> {
     found.into_iter().map(|placed| placed.node.id.clone()).collect()
 }
 
-fn gained(before: &TaskTree, after: &TaskTree) -> Vec<String> {
+fn find_gained(before: &TaskTree, after: &TaskTree) -> Vec<String> {
     let old = tree::index(before);
     let all = tree::walk(after).into_iter().map(|placed| &placed.node.id);
     all.filter(|id| !old.contains_key(id.as_str())).cloned().collect()
 }
 
-fn view(next: &Next) -> NextView {
+fn next_view(next: &NextStep) -> NextView {
     match next {
-        Next::GoOn(task) => NextView::GoesOn { node: task.node.clone(), role: task.role },
-        Next::Wait(wait, reason) => NextView::Waits { until: wait.until, reason: reason.clone() },
-        Next::WaitForPerson(reason) => NextView::WaitsForPerson { reason: reason.clone() },
-        Next::Pause(reason) | Next::Hold(reason) => NextView::Pauses { reason: reason.clone() },
-        Next::End { end, reason } => NextView::Ends { state: end.status(), reason: reason.clone() },
+        NextStep::Continue(task) => NextView::GoesOn { node: task.node.clone(), role: task.role },
+        NextStep::Wait(wait, reason) => NextView::Waits { until: wait.until, reason: reason.clone() },
+        NextStep::WaitForPerson(reason) => NextView::WaitsForPerson { reason: reason.clone() },
+        NextStep::Pause(reason) | NextStep::Hold(reason) => NextView::Pauses { reason: reason.clone() },
+        NextStep::End { end, reason } => NextView::Ends { state: end.status(), reason: reason.clone() },
     }
 }

@@ -12,12 +12,12 @@ use protocol::error::{ErrorData, ErrorKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::blocking;
+use super::run_blocking;
 use crate::memory;
 
 /// What is asked, of which repository, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Question {
+pub(super) struct ReadQuery {
     /// Its git folder.
     pub(super) repository: PathBuf,
     /// Everything else that the answer follows from.
@@ -26,43 +26,43 @@ pub(super) struct Question {
     pub(super) from_inside: bool,
 }
 
-type Answer = Result<Arc<dyn Any + Send + Sync>, ErrorData>;
+type ReadResult = Result<Arc<dyn Any + Send + Sync>, ErrorData>;
 
 /// A read that somebody waits for.
 #[derive(Debug)]
-struct Flight {
-    answer: watch::Receiver<Option<Answer>>,
+struct PendingRead {
+    answer: watch::Receiver<Option<ReadResult>>,
     /// Tells the read to stop when the last one has left.
     _wanted: DropGuard,
 }
 
 /// The reads that are under way.
 #[derive(Debug, Clone)]
-pub struct Flights(Arc<Table>);
+pub struct SingleFlight(Arc<FlightTable>);
 
 #[derive(Debug)]
-struct Table {
-    flights: Mutex<BTreeMap<Question, Weak<Flight>>>,
+struct FlightTable {
+    flights: Mutex<BTreeMap<ReadQuery, Weak<PendingRead>>>,
     repositories: Mutex<BTreeMap<PathBuf, Weak<Semaphore>>>,
     inside: Arc<Semaphore>,
 }
 
-impl Default for Flights {
+impl Default for SingleFlight {
     fn default() -> Self {
         let (flights, repositories) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Table { flights, repositories, inside: Arc::new(Semaphore::new(1)) }))
+        Self(Arc::new(FlightTable { flights, repositories, inside: Arc::new(Semaphore::new(1)) }))
     }
 }
 
-impl Flights {
+impl SingleFlight {
     /// Returns the answer to a question: that of a read that is under way, or of `read`, which is told when to stop.
-    pub(super) async fn ask<T: Clone + Send + Sync + 'static>(
+    pub(super) async fn run<T: Clone + Send + Sync + 'static>(
         &self,
-        question: Question,
+        question: ReadQuery,
         left: &CancellationToken,
         read: impl FnOnce(&CancellationToken) -> Result<T, ErrorData> + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let flight = self.join(question, read);
+        let flight = self.join_or_start(question, read);
         let mut answer = flight.answer.clone();
         let answer = tokio::select! {
             () = left.cancelled() => None,
@@ -73,45 +73,45 @@ impl Flights {
         answer.downcast_ref::<T>().cloned().ok_or_else(bug)
     }
 
-    fn join<T: Send + Sync + 'static>(
+    fn join_or_start<T: Send + Sync + 'static>(
         &self,
-        question: Question,
+        question: ReadQuery,
         read: impl FnOnce(&CancellationToken) -> Result<T, ErrorData> + Send + 'static,
-    ) -> Arc<Flight> {
-        let mut flights = locked(&self.0.flights);
+    ) -> Arc<PendingRead> {
+        let mut flights = lock_mutex(&self.0.flights);
         if let Some(flight) = flights.get(&question).and_then(Weak::upgrade) {
             return flight;
         }
         let (sender, answer) = watch::channel(None);
         let stop = CancellationToken::new();
-        let flight = Arc::new(Flight { answer, _wanted: stop.clone().drop_guard() });
+        let flight = Arc::new(PendingRead { answer, _wanted: stop.clone().drop_guard() });
         let known = Arc::downgrade(&flight);
         flights.insert(question.clone(), known.clone());
         let all = self.clone();
         tokio::spawn(async move {
-            let turn = stop.run_until_cancelled(all.turn(&question)).await;
+            let turn = stop.run_until_cancelled(all.acquire_turn(&question)).await;
             let answer = match turn {
-                Some(turn) => Some(blocking(move || in_turn(turn, || read(&stop))).await),
+                Some(turn) => Some(run_blocking(move || read_and_release(turn, || read(&stop))).await),
                 None => None,
             };
-            all.forget(&question, &known);
+            all.remove_finished(&question, &known);
             sender.send_replace(answer);
         });
         flight
     }
 
     /// Lets nobody join a read any more that has come to its end.
-    fn forget(&self, question: &Question, ended: &Weak<Flight>) {
-        let mut flights = locked(&self.0.flights);
+    fn remove_finished(&self, question: &ReadQuery, ended: &Weak<PendingRead>) {
+        let mut flights = lock_mutex(&self.0.flights);
         if flights.get(question).is_some_and(|known| Weak::ptr_eq(known, ended)) {
             flights.remove(question);
         }
     }
 
     /// Waits for the turn of a read.
-    async fn turn(&self, question: &Question) -> Vec<OwnedSemaphorePermit> {
+    async fn acquire_turn(&self, question: &ReadQuery) -> Vec<OwnedSemaphorePermit> {
         let repository = {
-            let mut repositories = locked(&self.0.repositories);
+            let mut repositories = lock_mutex(&self.0.repositories);
             repositories.retain(|_, turns| turns.strong_count() > 0);
             let known = repositories.get(&question.repository).and_then(Weak::upgrade);
             let turns = known.unwrap_or_else(|| Arc::new(Semaphore::new(1)));
@@ -128,17 +128,17 @@ impl Flights {
 }
 
 /// Reads; the turn ends with it, whoever waits for the answer.
-fn in_turn<T: Send + Sync + 'static>(
+fn read_and_release<T: Send + Sync + 'static>(
     turn: Vec<OwnedSemaphorePermit>,
     read: impl FnOnce() -> Result<T, ErrorData>,
-) -> Answer {
+) -> ReadResult {
     let answer = read();
-    memory::give_back();
+    memory::trim_heap();
     drop(turn);
     Ok(Arc::new(answer?))
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -149,12 +149,12 @@ mod tests {
 
     use super::*;
 
-    fn question(asked: &str, from_inside: bool) -> Question {
-        Question { repository: PathBuf::from("/repo/.git"), asked: asked.to_owned(), from_inside }
+    fn test_query(asked: &str, from_inside: bool) -> ReadQuery {
+        ReadQuery { repository: PathBuf::from("/repo/.git"), asked: asked.to_owned(), from_inside }
     }
 
     /// A read that ends when it is let go, and tells how often it was begun.
-    fn held(
+    fn blocking_read(
         begun: &Arc<AtomicU32>,
     ) -> (impl FnOnce(&CancellationToken) -> Result<u32, ErrorData> + use<>, mpsc::Sender<()>) {
         let (go_on, hold) = mpsc::channel();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     /// Waits until so many reads have begun.
-    async fn until_begun(begun: &AtomicU32, wanted: u32) {
+    async fn wait_until_started(begun: &AtomicU32, wanted: u32) {
         while begun.load(Ordering::SeqCst) < wanted {
             tokio::task::yield_now().await;
         }
@@ -176,44 +176,44 @@ mod tests {
 
     #[tokio::test]
     async fn those_who_ask_the_same_get_one_answer_also_where_the_first_leaves() {
-        let (flights, begun) = (Flights::default(), Arc::default());
-        let (read, go_on) = held(&begun);
-        let (left, asked) = (CancellationToken::new(), question("verify", true));
+        let (flights, begun) = (SingleFlight::default(), Arc::default());
+        let (read, go_on) = blocking_read(&begun);
+        let (left, asked) = (CancellationToken::new(), test_query("verify", true));
         let mut others = tokio::task::JoinSet::new();
         let follow = async {
-            until_begun(&begun, 1).await;
+            wait_until_started(&begun, 1).await;
             for _ in 0..100 {
                 let (flights, asked) = (flights.clone(), asked.clone());
                 let unused = |_: &CancellationToken| Err(ErrorData::new(ErrorKind::Bug, "read once more"));
-                others.spawn(async move { flights.ask::<u32>(asked, &CancellationToken::new(), unused).await });
+                others.spawn(async move { flights.run::<u32>(asked, &CancellationToken::new(), unused).await });
             }
-            while locked(&flights.0.flights).get(&asked).map_or(0, Weak::strong_count) < 101 {
+            while lock_mutex(&flights.0.flights).get(&asked).map_or(0, Weak::strong_count) < 101 {
                 tokio::task::yield_now().await;
             }
             left.cancel();
         };
-        let (first, ()) = tokio::join!(flights.ask(asked.clone(), &left, read), follow);
+        let (first, ()) = tokio::join!(flights.run(asked.clone(), &left, read), follow);
         assert!(first.is_err());
         go_on.send(()).unwrap();
         while let Some(answer) = others.join_next().await {
             assert_eq!(answer.unwrap(), Ok(0));
         }
         assert_eq!(begun.load(Ordering::SeqCst), 1);
-        assert!(locked(&flights.0.flights).is_empty());
+        assert!(lock_mutex(&flights.0.flights).is_empty());
     }
 
     #[tokio::test]
     async fn reads_of_a_repository_take_turns() {
-        let (flights, begun, stays) = (Flights::default(), Arc::default(), CancellationToken::new());
-        let ((one, end_one), (two, end_two)) = (held(&begun), held(&begun));
-        let one = flights.ask(question("one", true), &stays, one);
-        let two = flights.ask(question("two", false), &stays, two);
+        let (flights, begun, stays) = (SingleFlight::default(), Arc::default(), CancellationToken::new());
+        let ((one, end_one), (two, end_two)) = (blocking_read(&begun), blocking_read(&begun));
+        let one = flights.run(test_query("one", true), &stays, one);
+        let two = flights.run(test_query("two", false), &stays, two);
         let let_go = async {
-            until_begun(&begun, 1).await;
-            let three = question("three", false);
+            wait_until_started(&begun, 1).await;
+            let three = test_query("three", false);
             tokio::select! {
                 biased;
-                _ = flights.turn(&three) => panic!("one is under way"),
+                _ = flights.acquire_turn(&three) => panic!("one is under way"),
                 () = std::future::ready(()) => {}
             }
             end_one.send(()).unwrap();
@@ -225,7 +225,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_read_that_nobody_waits_for_is_told_to_stop() {
-        let (flights, begun, left) = (Flights::default(), Arc::<AtomicU32>::default(), CancellationToken::new());
+        let (flights, begun, left) = (SingleFlight::default(), Arc::<AtomicU32>::default(), CancellationToken::new());
         let (told, stopped) = tokio::sync::oneshot::channel();
         let noted = Arc::clone(&begun);
         let read = move |stop: &CancellationToken| {
@@ -237,12 +237,12 @@ mod tests {
             Ok(())
         };
         let leave = async {
-            until_begun(&begun, 1).await;
+            wait_until_started(&begun, 1).await;
             left.cancel();
         };
-        let (answer, ()) = tokio::join!(flights.ask(question("verify", true), &left, read), leave);
+        let (answer, ()) = tokio::join!(flights.run(test_query("verify", true), &left, read), leave);
         assert!(answer.is_err());
         stopped.await.unwrap();
-        assert!(!flights.turn(&question("next", true)).await.is_empty());
+        assert!(!flights.acquire_turn(&test_query("next", true)).await.is_empty());
     }
 }

@@ -7,7 +7,7 @@ use protocol::api::GuardApiServer;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::ChangeReply;
 use protocol::request::AcceptParams;
-use runner_core::change::Change;
+use runner_core::change::ChangeRequest;
 
 use super::Api;
 
@@ -15,16 +15,16 @@ use super::Api;
 impl GuardApiServer for Api {
     async fn accept_definition(&self, params: AcceptParams) -> RpcResult<ChangeReply> {
         let AcceptParams { at, file } = params;
-        let at = self.meant(at, "guard accept").await?;
-        let repository = self.repository(at.path.as_path()).await?;
-        let file = file.map(|file| inside(repository.work_dir(), file.as_path())).transpose()?;
+        let at = self.resolve_run(at, "guard accept").await?;
+        let repository = self.find_repository(at.path.as_path()).await?;
+        let file = file.map(|file| path_in_work_tree(repository.work_dir(), file.as_path())).transpose()?;
         let files = file.into_iter().map(|file| (file, None)).collect();
-        Ok(self.change(at, Change::Accept { files }, None).await?)
+        Ok(self.submit_change(at, ChangeRequest::Accept { files }, None).await?)
     }
 }
 
 /// Returns the path of a file, which may be gone, from the root of the work tree.
-fn inside(work_dir: &Path, file: &Path) -> Result<String, ErrorData> {
+fn path_in_work_tree(work_dir: &Path, file: &Path) -> Result<String, ErrorData> {
     let real = file.ancestors().skip(1).find_map(|above| {
         let rest = file.strip_prefix(above).ok()?;
         Some(above.canonicalize().ok()?.join(rest))

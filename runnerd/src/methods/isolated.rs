@@ -13,71 +13,71 @@ use protocol::path::WirePath;
 use protocol::reply::{StartReply, WorkspaceMade};
 use protocol::request::{AtPath, AtRun, CallerEnv, StartParams};
 use protocol::view::RunSummary;
-use runner_core::run::{Beginning, Start};
+use runner_core::run::{StartSpec, StartRequest};
 use runner_core::shell;
 use tokio_util::sync::CancellationToken;
 
-use super::meant::summary;
-use super::run::{Admitted, is_at_work, is_driven_elsewhere};
-use super::{Api, blocking};
-use crate::admit::{self, Ground, Isolated, Taken, git_error};
+use super::meant::run_summary;
+use super::run::{AdmittedRun, is_session_active, is_driven_elsewhere};
+use super::{Api, run_blocking};
+use crate::admit::{self, StartPreconditions, IsolatedStart, CarriedFile, git_error};
 use crate::config::{Patterns, WorkspaceKind};
-use crate::events::{About, Events};
+use crate::events::{EventSubject, EventStream};
 use crate::git::{Id, Repository};
-use crate::isolation::{self, Reserved};
-use crate::obstruction::Obstructs as _;
-use crate::repo::durable::{self, Access};
+use crate::isolation::{self, ReservedId};
+use crate::obstruction::Retryable as _;
+use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
-use crate::store::{Source, Store, StoreError, repo_id};
-use crate::worker::{Handle, IdChoice, Message, StartOrder, Trusted};
-use crate::workspace::{self, Order, Owner, Progress, WorkspaceError};
+use crate::store::{SourceRepo, RepoStore, StoreError, repo_id};
+use crate::worker::{WorkerHandle, IdChoice, WorkerMessage, StartOrder, PinnedRepo};
+use crate::workspace::{self, WorkspaceOptions, WorkspaceOwner, WorkspaceProgress, WorkspaceError};
 
 /// Paths that are told of those that do not come along.
 const MAX_NOT_TAKEN: usize = 50;
 
 /// An isolated run that is coming to be.
-struct Birth {
+struct WorkspaceCreation {
     source: Repository,
     /// Id of the source.
     repo: String,
-    reserved: Reserved,
+    reserved: ReservedId,
     /// Where its workspace is, or will be.
     place: PathBuf,
     /// Whether a folder may be there that is this one's.
     is_made: Arc<AtomicBool>,
     base: Id,
     copy: Patterns,
-    owner: Owner,
+    owner: WorkspaceOwner,
 }
 
 /// What it begins with there.
-struct Luggage {
+struct InitialState {
     params: StartParams,
-    taken: Vec<Taken>,
+    taken: Vec<CarriedFile>,
     digest: String,
 }
 
 impl Api {
     /// Returns the isolated runs of the repository around a path.
-    pub(super) async fn isolated_around(&self, at: &AtPath) -> Vec<RunSummary> {
-        let around = self.runs_around(at.path.as_path()).await;
-        around.map(|(_, isolated)| isolated.iter().filter_map(summary).collect()).unwrap_or_default()
+    pub(super) async fn list_isolated_runs(&self, at: &AtPath) -> Vec<RunSummary> {
+        let around = self.isolated_runs_of(at.path.as_path()).await;
+        around.map(|(_, isolated)| isolated.iter().filter_map(run_summary).collect()).unwrap_or_default()
     }
 
     /// Returns a request as [`Self::meant`] does if it names a run; else it is about the work tree itself.
-    pub(super) async fn of_run_named(&self, at: AtRun) -> Result<AtRun, ErrorData> {
-        if at.run.is_some() { self.meant(at, "config edit").await } else { Ok(at) }
+    pub(super) async fn resolve_named_run(&self, at: AtRun) -> Result<AtRun, ErrorData> {
+        if at.run.is_some() { self.resolve_run(at, "config edit").await } else { Ok(at) }
     }
 
     /// Has a start that names an isolated run, and no goal for another, be made where that run works.
-    pub(super) async fn goes_on_isolated(&self, params: StartParams) -> Result<StartParams, ErrorData> {
+    pub(super) async fn redirect_to_isolated(&self, params: StartParams) -> Result<StartParams, ErrorData> {
         let Some(id) = params.id.as_ref().filter(|_| params.goal.is_none() && params.isolated != Some(false)) else {
             return Ok(params);
         };
-        let Some((_, workers)) = self.runs_around(params.path.as_path()).await else { return Ok(params) };
-        let mut known = workers.iter().filter_map(|worker| Some((worker, summary(worker)?)));
+        let Some((_, workers)) = self.isolated_runs_of(params.path.as_path()).await else { return Ok(params) };
+        let mut known = workers.iter().filter_map(|worker| Some((worker, run_summary(worker)?)));
         let Some((worker, run)) = known.find(|(_, run)| run.id == *id) else { return Ok(params) };
-        self.make_anew(worker).await?;
+        self.recreate_workspace(worker).await?;
         Ok(StartParams { path: run.path, isolated: None, base: None, ..params })
     }
 
@@ -85,11 +85,11 @@ impl Api {
     pub(super) async fn is_isolated(&self, repository: &Repository, params: &StartParams) -> Result<bool, ErrorData> {
         let worker = self.registry.find(repository.common_dir()).await;
         if let Some(source) = worker.and_then(|worker| worker.source) {
-            return if params.isolated == Some(true) { Err(one_run_alone(&source)) } else { Ok(false) };
+            return if params.isolated == Some(true) { Err(single_run_error(&source)) } else { Ok(false) };
         }
         let layout = Layout::new(repository.work_dir());
         // A file that cannot be read is refused by whoever checks the start.
-        let kind = blocking(move || Ok(admit::config_of_work_tree(&layout).map(|config| config.workspace.kind).ok()));
+        let kind = run_blocking(move || Ok(admit::read_config(&layout).map(|config| config.workspace.kind).ok()));
         Ok(match params.isolated {
             Some(isolated) => isolated,
             None => kind.await? == Some(WorkspaceKind::Isolated),
@@ -105,109 +105,109 @@ impl Api {
     ) -> Result<StartReply, ErrorData> {
         let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
         let known = self.registry.find(&common_dir).await;
-        let repository = self.as_asked(repository, known.as_ref(), params.confirmed).await?;
-        let (isolated, commands) = blocking({
-            let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path))
+        let repository = self.pin_config(repository, known.as_ref(), params.confirmed).await?;
+        let (isolated, commands) = run_blocking({
+            let is_at_work = known.as_ref().is_some_and(|worker| is_session_active(&worker.status(), &path))
                 || is_driven_elsewhere(known.as_ref(), &common_dir);
             let (offer, found, params) = (Arc::clone(&self.offer), repository.clone(), params.clone());
-            let live = self.that_grow(known.as_ref(), &path).await;
-            move || admit::isolated(&found, &params, (Ground { is_at_work, offer: Some(&offer) }, &live))
+            let live = self.active_run_ids(known.as_ref(), &path).await;
+            move || admit::check_isolated(&found, &params, (StartPreconditions { is_at_work, offer: Some(&offer) }, &live))
         })
         .await?;
         self.refuse_unconfirmed(&commands, params.confirmed, known.as_ref()).await?;
         self.check_agents(&commands, &params.env, &path).await?;
         let worker = self.registry.register(&common_dir, &path).await?;
         let (copy, digest) = (commands.config.workspace.copy.clone(), commands.digest.clone());
-        self.remember(&worker, Admitted { repository, commands, env: CallerEnv::default() }).await?;
-        let Isolated { base, stem, taken, not_taken } = isolated;
-        let birth = self.reserve((&worker, &path), &stem, (base, copy)).await?;
-        let luggage = Luggage { params, taken, digest };
-        let born = self.bear(&birth, &luggage, left).await;
+        self.save_confirmation(&worker, AdmittedRun { repository, commands, env: CallerEnv::default() }).await?;
+        let IsolatedStart { base, stem, taken, not_taken } = isolated;
+        let birth = self.reserve_id((&worker, &path), &stem, (base, copy)).await?;
+        let luggage = InitialState { params, taken, digest };
+        let born = self.create_run(&birth, &luggage, left).await;
         match born {
-            Ok((reply, warnings)) => Ok(birth.told(reply, not_taken, warnings)),
+            Ok((reply, warnings)) => Ok(birth.into_reply(reply, not_taken, warnings)),
             Err(error) => {
-                self.undo(birth).await;
+                self.undo_creation(birth).await;
                 Err(error)
             }
         }
     }
 
     /// Returns the runs of a repository that go on, by their ids.
-    async fn that_grow(&self, own: Option<&Handle>, path: &Path) -> BTreeSet<String> {
-        let isolated = self.isolated_around(&AtPath { path: WirePath::from(path) }).await;
+    async fn active_run_ids(&self, own: Option<&WorkerHandle>, path: &Path) -> BTreeSet<String> {
+        let isolated = self.list_isolated_runs(&AtPath { path: WirePath::from(path) }).await;
         let own = own.map(|worker| worker.status().repo.queue.clone()).unwrap_or_default();
         isolated.into_iter().chain(own).filter(|run| !run.state.is_terminal()).map(|run| run.id).collect()
     }
 
     /// Takes an id in the source.
-    async fn reserve(
+    async fn reserve_id(
         &self,
-        (worker, path): (&Handle, &Path),
+        (worker, path): (&WorkerHandle, &Path),
         stem: &str,
         (base, copy): (Id, Patterns),
-    ) -> Result<Birth, ErrorData> {
-        let mut known: Vec<String> = worker.list().await.0.into_iter().map(|run| run.id).collect();
-        let isolated = self.isolated_around(&AtPath { path: WirePath::from(path) }).await;
+    ) -> Result<WorkspaceCreation, ErrorData> {
+        let mut known: Vec<String> = worker.list_runs().await.0.into_iter().map(|run| run.id).collect();
+        let isolated = self.list_isolated_runs(&AtPath { path: WirePath::from(path) }).await;
         known.extend(isolated.into_iter().map(|run| run.id));
-        let store = Store::new(&self.vault, &worker.id);
-        let (trusted, stem, workspaces) = (Trusted::of(&store, path), stem.to_owned(), self.workspaces.clone());
+        let store = RepoStore::new(&self.vault, &worker.id);
+        let (trusted, stem, workspaces) = (PinnedRepo::for_work_tree(&store, path), stem.to_owned(), self.workspaces.clone());
         let repo = worker.id.clone();
-        blocking(move || {
-            let source = trusted.bound().map_err(|error| git_error(&error))?;
+        run_blocking(move || {
+            let source = trusted.open().map_err(|error| git_error(&error))?;
             let disk =
                 |error: &dyn std::error::Error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error);
-            durable::create_dir(&workspaces, Access::Private).map_err(|error| disk(&error))?;
+            durable::create_dir(&workspaces, FileAccess::Private).map_err(|error| disk(&error))?;
             let folder = workspaces.canonicalize().map_err(|error| disk(&error))?;
-            let reserved = isolation::reserve(&source, store.key(), (&stem, &known))?;
-            let place = workspace::place(&folder, &repo, &reserved.run);
-            let owner = Owner::of(store.key());
-            Ok(Birth { source, repo, reserved, place, is_made: Arc::default(), base, copy, owner })
+            let reserved = isolation::reserve_id(&source, store.key(), (&stem, &known))?;
+            let place = workspace::workspace_path(&folder, &repo, &reserved.run);
+            let owner = WorkspaceOwner::from_key(store.key());
+            Ok(WorkspaceCreation { source, repo, reserved, place, is_made: Arc::default(), base, copy, owner })
         })
         .await
     }
 
     /// Makes the workspace, registers it and puts its run into the queue; returns what is to be told beside that.
-    async fn bear(
+    async fn create_run(
         &self,
-        birth: &Birth,
-        luggage: &Luggage,
+        birth: &WorkspaceCreation,
+        luggage: &InitialState,
         left: CancellationToken,
     ) -> Result<(StartReply, Vec<String>), ErrorData> {
         let stop = self.shutdown.child_token();
         let made = {
-            let _watch = stop_when(left.clone(), stop.clone());
-            birth.make(&luggage.taken, (self.events.clone(), stop)).await?
+            let _watch = cancel_when(left.clone(), stop.clone());
+            birth.create_workspace(&luggage.taken, (self.events.clone(), stop)).await?
         };
         if left.is_cancelled() {
             return Err(ErrorData::new(ErrorKind::Draining, "nobody waits for this run any more"));
         }
         let (found, warnings) = made;
-        let source = Source {
+        let source = SourceRepo {
             common_dir: WirePath::from(birth.source.common_dir()),
             path: WirePath::from(birth.source.work_dir()),
             run: birth.reserved.run.clone(),
             nonce: birth.reserved.nonce.clone(),
         };
-        let store = Store::new(&self.vault, &repo_id(found.common_dir()));
+        let store = RepoStore::new(&self.vault, &repo_id(found.common_dir()));
         let (env, captured) = (luggage.params.env.clone(), found.clone());
         // Its worker reads this as soon as there is one.
-        blocking(move || {
+        run_blocking(move || {
             let fault = |error: StoreError| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error);
             store.create().map_err(fault)?;
-            let trusted = Trusted::of(&store, captured.work_dir());
-            trusted.capture(&captured).map_err(|error| git_error(&error))?;
+            let trusted = PinnedRepo::for_work_tree(&store, captured.work_dir());
+            trusted.pin(&captured).map_err(|error| git_error(&error))?;
             if env.0.is_empty() { Ok(()) } else { store.save_env(&env).map_err(fault) }
         })
         .await?;
         let places = (found.common_dir(), found.work_dir());
         let worker = self.registry.register_workspace(places, source, vec![luggage.digest.clone()]).await?;
-        let order = birth.order(&luggage.params);
-        let reply = worker.ask(|reply| Message::Start(Box::new(order), reply)).await?;
+        let order = birth.start_order(&luggage.params);
+        let reply = worker.send_request(|reply| WorkerMessage::Start(Box::new(order), reply)).await?;
         Ok((reply, warnings))
     }
 
     /// Undoes what was done for a run that does not come to be; what cannot be undone now is at the next start.
-    async fn undo(&self, birth: Birth) {
+    async fn undo_creation(&self, birth: WorkspaceCreation) {
         let registered = self
             .registry
             .list()
@@ -224,12 +224,12 @@ impl Api {
             );
             return;
         }
-        let undone = blocking(move || {
+        let undone = run_blocking(move || {
             // What was there before is not this run's.
             let forsaken = if birth.is_made.load(Ordering::Acquire) {
-                isolation::forsake(&birth.source, &birth.reserved, (&birth.place, &birth.owner))
+                isolation::remove_workspace(&birth.source, &birth.reserved, (&birth.place, &birth.owner))
             } else {
-                isolation::give_back(&birth.source, &birth.reserved)
+                isolation::release_id(&birth.source, &birth.reserved)
             };
             forsaken.map_err(|error| ErrorData::new(ErrorKind::Fault, error))
         });
@@ -239,44 +239,44 @@ impl Api {
     }
 }
 
-impl Birth {
+impl WorkspaceCreation {
     /// Makes the workspace with what comes along, telling how far it is.
-    async fn make(
+    async fn create_workspace(
         &self,
-        taken: &[Taken],
-        (events, stop): (Events, CancellationToken),
+        taken: &[CarriedFile],
+        (events, stop): (EventStream, CancellationToken),
     ) -> Result<(Repository, Vec<String>), ErrorData> {
         let (source, place, copy, base) = (self.source.clone(), self.place.clone(), self.copy.clone(), self.base);
-        let about = About { repo: Some(self.repo.clone()), run: Some(self.reserved.run.clone()), iter: None };
+        let about = EventSubject { repo: Some(self.repo.clone()), run: Some(self.reserved.run.clone()), iter: None };
         let (taken, is_made, owner) = (taken.to_vec(), Arc::clone(&self.is_made), self.owner.clone());
-        blocking(move || {
-            let progress = |progress| events.publish_output(about.clone(), shown(progress));
-            let order = Order { source: &source, place: &place, base, copy: &copy };
-            let made = workspace::make((&order, &owner), &progress, &stop).map_err(|error| not_made(&error))?;
+        run_blocking(move || {
+            let progress = |progress| events.publish_output(about.clone(), progress_event(progress));
+            let order = WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy };
+            let made = workspace::create_workspace((&order, &owner), &progress, &stop).map_err(|error| workspace_error(&error))?;
             is_made.store(true, Ordering::Release);
-            lay(&place, &taken)?;
-            let found = Repository::discover_alone(&place).map_err(|error| git_error(&error))?;
+            write_carried_files(&place, &taken)?;
+            let found = Repository::discover_own_config(&place).map_err(|error| git_error(&error))?;
             let mut warnings = made.warnings;
-            warnings.extend(isolation::short_of_room(&place));
+            warnings.extend(isolation::low_disk_warning(&place));
             Ok((found, warnings))
         })
         .await
     }
 
-    fn order(&self, params: &StartParams) -> StartOrder {
-        let beginning = Beginning {
+    fn start_order(&self, params: &StartParams) -> StartOrder {
+        let beginning = StartSpec {
             base: Some(self.base.to_string()),
             goal: params.goal.clone(),
             keep_tree: params.keep_tree,
             fork: false,
         };
         let (path, queue_only) = (WirePath::from(self.place.as_path()), params.queue_only);
-        let goal = admit::called(params, &self.place);
-        let start = Start { path, goal, beginning, queue_only, is_begun: false };
+        let goal = admit::new_goal_headline(params, &self.place);
+        let start = StartRequest { path, goal, start_spec: beginning, queue_only, is_begun: false };
         StartOrder { id: IdChoice::Given(self.reserved.run.clone()), start, refusal: None }
     }
 
-    fn told(self, reply: StartReply, not_taken: Vec<String>, warnings: Vec<String>) -> StartReply {
+    fn into_reply(self, reply: StartReply, not_taken: Vec<String>, warnings: Vec<String>) -> StartReply {
         let workspace = WorkspaceMade {
             path: WirePath(self.place),
             base: self.base.to_string(),
@@ -289,7 +289,7 @@ impl Birth {
 }
 
 /// Writes what comes along from the work tree of whoever asked.
-pub(super) fn lay(place: &Path, taken: &[Taken]) -> Result<(), ErrorData> {
+pub(super) fn write_carried_files(place: &Path, taken: &[CarriedFile]) -> Result<(), ErrorData> {
     let failed = |path: &Path, error: &dyn std::error::Error| {
         ErrorData::new(ErrorKind::Fault, format!("writing {}: {error}", path.display())).caused_by(error)
     };
@@ -298,8 +298,8 @@ pub(super) fn lay(place: &Path, taken: &[Taken]) -> Result<(), ErrorData> {
         match bytes {
             Some(bytes) => {
                 let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-                durable::create_dir_below(place, folder, Access::Repository).map_err(|error| failed(&path, &error))?;
-                durable::replace(&path, bytes, Access::Repository).map_err(|error| failed(&path, &error))?;
+                durable::create_dir_below(place, folder, FileAccess::Repository).map_err(|error| failed(&path, &error))?;
+                durable::replace(&path, bytes, FileAccess::Repository).map_err(|error| failed(&path, &error))?;
             }
             None => match fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(&path, &error)),
@@ -311,29 +311,29 @@ pub(super) fn lay(place: &Path, taken: &[Taken]) -> Result<(), ErrorData> {
 }
 
 /// Stops when another token is cancelled, for as long as the guard lives.
-fn stop_when(left: CancellationToken, stop: CancellationToken) -> tokio_util::task::AbortOnDropHandle<()> {
+fn cancel_when(left: CancellationToken, stop: CancellationToken) -> tokio_util::task::AbortOnDropHandle<()> {
     tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
         left.cancelled().await;
         stop.cancel();
     }))
 }
 
-fn shown(progress: Progress) -> EventKind {
+fn progress_event(progress: WorkspaceProgress) -> EventKind {
     let (stage, done, total) = match progress {
-        Progress::Repository => ("history", 0, 0),
-        Progress::Files => ("files", 0, 0),
-        Progress::Counting { files } => ("counting", files, 0),
-        Progress::Copying { files, total } => ("copying", files, total),
-        Progress::Flushing => ("flushing", 0, 0),
+        WorkspaceProgress::Repository => ("history", 0, 0),
+        WorkspaceProgress::Files => ("files", 0, 0),
+        WorkspaceProgress::Counting { files } => ("counting", files, 0),
+        WorkspaceProgress::Copying { files, total } => ("copying", files, total),
+        WorkspaceProgress::Flushing => ("flushing", 0, 0),
     };
     EventKind::Workspace { stage: stage.to_owned(), done, total }
 }
 
 /// Turns what keeps a workspace from being made into a refusal.
-pub(super) fn not_made(error: &WorkspaceError) -> ErrorData {
+pub(super) fn workspace_error(error: &WorkspaceError) -> ErrorData {
     let kind = match error {
         WorkspaceError::Git(error) => return git_error(error),
-        WorkspaceError::Partial { .. } | WorkspaceError::Taken { .. } | WorkspaceError::TooMuch { .. } => {
+        WorkspaceError::PartialClone { .. } | WorkspaceError::AlreadyExists { .. } | WorkspaceError::TooManyFiles { .. } => {
             ErrorKind::WrongState
         }
         WorkspaceError::Stopped => ErrorKind::Draining,
@@ -344,7 +344,7 @@ pub(super) fn not_made(error: &WorkspaceError) -> ErrorData {
 }
 
 /// Refuses another run in a workspace: it has one, and nothing else of it is published.
-pub(super) fn one_run_alone(source: &Source) -> ErrorData {
+pub(super) fn single_run_error(source: &SourceRepo) -> ErrorData {
     let message = format!("this is the workspace of run {}, and has no other one", source.run);
     let place = shell::quoted(&source.path.to_string());
     ErrorData::new(ErrorKind::WrongState, message).hint(format!("runnerctl -C {place} start --isolated -m TEXT"))

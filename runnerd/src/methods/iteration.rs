@@ -18,13 +18,13 @@ use protocol::view::{IterationView, RunView, TextView};
 use protocol::words::{GuardOutcome, PhaseName, RunStatus};
 use runner_core::{feedback, fence};
 
-use super::activity::Part;
-use super::{Api, activity, blocking, records};
+use super::activity::OutputPart;
+use super::{Api, activity, run_blocking, records};
 use crate::admit::git_error;
 use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
-use crate::store::{Store, repo_id};
-use crate::worker::{LoadError, add_durations, began_at, iterations, meta_in};
+use crate::store::{RepoStore, repo_id};
+use crate::worker::{LoadError, add_durations, session_base, list_iterations, read_meta_in};
 
 /// Most bytes of a file in one reply.
 const MAX_PIECE: u64 = 256 * 1024;
@@ -36,38 +36,38 @@ const MAX_COMMITS: usize = 100_000;
 #[async_trait]
 impl IterationApiServer for Api {
     async fn list(&self, extensions: &Extensions, params: AtRun) -> RpcResult<Vec<IterationView>> {
-        let at = self.place(AtIteration { path: params.path, run: params.run, iter: None, wait: None }).await?;
+        let at = self.locate_iteration(AtIteration { path: params.path, run: params.run, iter: None, wait: None }).await?;
         let (repository, words) = (at.repository.clone(), format!("list {} {}", at.run, self.events.last_seq()));
-        Ok(self.in_turn(extensions, (&repository, &words), move |_| listed(&at)).await?)
+        Ok(self.read_shared(extensions, (&repository, &words), move |_| list_views(&at)).await?)
     }
 
     async fn get(&self, extensions: &Extensions, params: AtIteration) -> RpcResult<IterationReply> {
-        let at = self.place(params).await?;
+        let at = self.locate_iteration(params).await?;
         // What is said of one that goes on changes with what happens.
         let words = format!("get {} {:?} {:?} {}", at.run, at.iter, at.wait, self.events.last_seq());
         let repository = at.repository.clone();
-        Ok(self.in_turn(extensions, (&repository, &words), move |_| described(&at)).await?)
+        Ok(self.read_shared(extensions, (&repository, &words), move |_| describe_iteration(&at)).await?)
     }
 
     async fn log(&self, params: LogParams) -> RpcResult<TextView> {
-        let at = self.place(params.at).await?;
+        let at = self.locate_iteration(params.at).await?;
         let (stream, offset, raw) = (params.stream, params.offset, params.raw);
-        Ok(blocking(move || piece(&at, stream, offset, raw)).await?)
+        Ok(run_blocking(move || read_log_piece(&at, stream, offset, raw)).await?)
     }
 
     async fn activity(&self, params: ActivityParams) -> RpcResult<ActivityReply> {
-        let at = self.place(params.at).await?;
-        Ok(blocking(move || steps(&at, params.offset)).await?)
+        let at = self.locate_iteration(params.at).await?;
+        Ok(run_blocking(move || read_steps(&at, params.offset)).await?)
     }
 
     async fn export(&self, params: ExportParams) -> RpcResult<ExportReply> {
         let AtRun { path, run } = params.at.clone();
-        let at = self.place(AtIteration { path, run, iter: None, wait: None }).await?;
-        Ok(blocking(move || records::export(&at.layout(), &at.run, &params)).await?)
+        let at = self.locate_iteration(AtIteration { path, run, iter: None, wait: None }).await?;
+        Ok(run_blocking(move || records::export_record(&at.layout(), &at.run, &params)).await?)
     }
 
     async fn gc(&self, params: GcParams) -> RpcResult<GcReply> {
-        let repository = self.repository(params.path.as_path()).await?;
+        let repository = self.find_repository(params.path.as_path()).await?;
         let worker = self.registry.find(repository.common_dir()).await;
         let mut open = BTreeSet::new();
         if let Some(worker) = &worker {
@@ -75,17 +75,17 @@ impl IterationApiServer for Api {
                 // Which runs are over is not known.
                 return Err(ErrorData::new(ErrorKind::Held, held.message.clone()).hint("runnerctl status").into());
             }
-            let runs = worker.list().await.0;
+            let runs = worker.list_runs().await.0;
             open.extend(runs.into_iter().filter(|run| !run.state.is_terminal()).map(|run| run.id));
         }
         let workspaces = self.sweep_workspaces(repository.work_dir(), params.dry_run).await?;
-        let (layout, kept) = (Layout::new(repository.work_dir()), self.kept_records(repository.common_dir()));
-        Ok(blocking(move || records::gc_all((&layout, &kept), &open, workspaces, &params)).await?)
+        let (layout, kept) = (Layout::new(repository.work_dir()), self.archived_records(repository.common_dir()));
+        Ok(run_blocking(move || records::gc_all_records((&layout, &kept), &open, workspaces, &params)).await?)
     }
 }
 
 /// An iteration and where its record is.
-pub(super) struct IterationPlace {
+pub(super) struct IterationTarget {
     repository: Repository,
     /// Id of the run.
     pub(super) run: String,
@@ -99,12 +99,12 @@ pub(super) struct IterationPlace {
     /// Whether the guard runs on the base.
     is_on_base: bool,
     /// The daemon's folder for the repository.
-    store: Store,
+    store: RepoStore,
     /// Where its records are if its workspace is gone.
     kept: Layout,
 }
 
-impl IterationPlace {
+impl IterationTarget {
     fn layout(&self) -> Layout {
         let here = Layout::new(self.repository.work_dir());
         let is_kept = || self.kept.run_records(&self.run).is_dir();
@@ -114,18 +114,18 @@ impl IterationPlace {
     /// Returns the kind of agent whose output an iteration's record holds, as far as that is known.
     pub(super) fn agent(&self) -> Option<String> {
         let iter = self.iter?;
-        let of_record = || Some(meta_in(&self.record(iter))?.agent);
+        let of_record = || Some(read_meta_in(&self.record_dir(iter))?.agent);
         let is_live = self.live.is_some_and(|(live, _)| live == iter) && self.wait.is_none();
         if is_live { self.agent.clone().or_else(of_record) } else { of_record() }
     }
 
     /// Returns the last commit of the run that the runner has made; none before the first.
-    fn tip(&self) -> Result<Option<Id>, ErrorData> {
-        let tip = self.repository.branch(&format!("runner/{}", self.run)).map_err(|error| git_error(&error))?;
-        Ok(began_at(&self.store, &self.run).or(tip))
+    fn last_commit(&self) -> Result<Option<Id>, ErrorData> {
+        let tip = self.repository.find_branch_tip(&format!("runner/{}", self.run)).map_err(|error| git_error(&error))?;
+        Ok(session_base(&self.store, &self.run).or(tip))
     }
 
-    fn number(&self) -> Result<u32, ErrorData> {
+    fn iteration_number(&self) -> Result<u32, ErrorData> {
         self.iter.ok_or_else(|| {
             let message = format!("run {} has no iteration yet", self.run);
             ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status")
@@ -133,20 +133,20 @@ impl IterationPlace {
     }
 
     /// Returns the record of an iteration, or of a wait under its number: the last one where nothing was committed.
-    fn record(&self, iter: u32) -> PathBuf {
+    fn record_dir(&self, iter: u32) -> PathBuf {
         let (layout, run) = (self.layout(), self.run.as_str());
         if let Some(wait) = self.wait {
             return layout.waited_iteration(run, iter, wait);
         }
         let committed = layout.iteration(run, iter);
-        let waits = || waits(&layout, run).into_iter().rev().find(|(of, _)| *of == iter);
+        let waits = || list_waits(&layout, run).into_iter().rev().find(|(of, _)| *of == iter);
         let is_only_waits = !committed.is_dir();
         is_only_waits.then(waits).flatten().map_or(committed, |(_, wait)| layout.waited_iteration(run, iter, wait))
     }
 }
 
 /// Returns the iterations and waits of which there are records that left no commit, in order.
-fn waits(layout: &Layout, run: &str) -> Vec<(u32, u32)> {
+fn list_waits(layout: &Layout, run: &str) -> Vec<(u32, u32)> {
     let Ok(folders) = std::fs::read_dir(layout.run_records(run)) else { return Vec::new() };
     let number = |name: &str| {
         let (iter, wait) = name.split_once(".w")?;
@@ -160,25 +160,25 @@ fn waits(layout: &Layout, run: &str) -> Vec<(u32, u32)> {
 
 impl Api {
     /// Finds a run and an iteration of it.
-    pub(super) async fn place(&self, params: AtIteration) -> Result<IterationPlace, ErrorData> {
-        let path = self.place_meant((&params.path, params.run.as_deref()), "log").await?;
+    pub(super) async fn locate_iteration(&self, params: AtIteration) -> Result<IterationTarget, ErrorData> {
+        let path = self.resolve_run_path((&params.path, params.run.as_deref()), "log").await?;
         let params = AtIteration { path, ..params };
-        let repository = self.repository(params.path.as_path()).await?;
+        let repository = self.find_repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
-        let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
-        let kept = self.kept_records(repository.common_dir());
+        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
+        let kept = self.archived_records(repository.common_dir());
         let current = move |repository, params| {
-            place((repository, store, kept), params, status.as_ref().and_then(|status| status.run.as_ref()))
+            find_iteration((repository, store, kept), params, status.as_ref().and_then(|status| status.run.as_ref()))
         };
-        blocking(move || current(repository, params)).await
+        run_blocking(move || current(repository, params)).await
     }
 }
 
-fn place(
-    (repository, store, kept): (Repository, Store, Layout),
+fn find_iteration(
+    (repository, store, kept): (Repository, RepoStore, Layout),
     params: AtIteration,
     current: Option<&RunView>,
-) -> Result<IterationPlace, ErrorData> {
+) -> Result<IterationTarget, ErrorData> {
     let on_branch = || {
         let head = repository.head().ok()?;
         head.branch()?.strip_prefix("runner/").map(str::to_owned)
@@ -188,7 +188,7 @@ fn place(
         let message = format!("{} has no run", repository.work_dir().display());
         ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
     })?;
-    let run = full_id(&repository, &wanted)?;
+    let run = complete_run_id(&repository, &wanted)?;
     let current = current.filter(|current| current.summary.id == run);
     let live = current.filter(|current| current.summary.state == RunStatus::Running || current.phase.is_some());
     let is_on_base = live.and_then(|current| current.phase.as_ref()).is_some_and(|phase| phase.baseline);
@@ -197,14 +197,14 @@ fn place(
     let has_record = |iter: u32| Layout::new(repository.work_dir()).iteration(&run, iter).is_dir();
     let iter = match params.iter.or(live.map(|(iter, _)| iter).filter(|iter| has_record(*iter))) {
         Some(iter) => Some(iter),
-        None => last_iter((&repository, &store), &run)?,
+        None => find_last_iteration((&repository, &store), &run)?,
     };
-    Ok(IterationPlace { iter, wait: params.wait, repository, run, live, agent, is_on_base, store, kept })
+    Ok(IterationTarget { iter, wait: params.wait, repository, run, live, agent, is_on_base, store, kept })
 }
 
 /// Completes the unique prefix of a run's id from its branch.
-pub(super) fn full_id(repository: &Repository, wanted: &str) -> Result<String, ErrorData> {
-    let branches = repository.branches_with_prefix(&format!("runner/{wanted}")).map_err(|error| git_error(&error))?;
+pub(super) fn complete_run_id(repository: &Repository, wanted: &str) -> Result<String, ErrorData> {
+    let branches = repository.list_branches(&format!("runner/{wanted}")).map_err(|error| git_error(&error))?;
     let ids: Vec<&str> = branches.iter().filter_map(|(name, _)| name.strip_prefix("runner/")).collect();
     match ids[..] {
         [one] => Ok(one.to_owned()),
@@ -216,21 +216,21 @@ pub(super) fn full_id(repository: &Repository, wanted: &str) -> Result<String, E
     }
 }
 
-fn last_iter((repository, store): (&Repository, &Store), run: &str) -> Result<Option<u32>, ErrorData> {
-    let tip = repository.branch(&format!("runner/{run}")).map_err(|error| git_error(&error))?;
-    let Some(tip) = began_at(store, run).or(tip) else { return Ok(None) };
-    let committed = iterations(repository, run, tip, 100).map_err(|error| unread(&error))?;
-    let waited = waits(&Layout::new(repository.work_dir()), run).last().map(|(iter, _)| *iter);
+fn find_last_iteration((repository, store): (&Repository, &RepoStore), run: &str) -> Result<Option<u32>, ErrorData> {
+    let tip = repository.find_branch_tip(&format!("runner/{run}")).map_err(|error| git_error(&error))?;
+    let Some(tip) = session_base(store, run).or(tip) else { return Ok(None) };
+    let committed = list_iterations(repository, run, tip, 100).map_err(|error| load_error_data(&error))?;
+    let waited = list_waits(&Layout::new(repository.work_dir()), run).last().map(|(iter, _)| *iter);
     Ok(committed.first().map(|iteration| iteration.iter).max(waited))
 }
 
-fn listed(at: &IterationPlace) -> Result<Vec<IterationView>, ErrorData> {
-    let Some(tip) = at.tip()? else { return Ok(Vec::new()) };
-    let mut views = iterations(&at.repository, &at.run, tip, MAX_COMMITS).map_err(|error| unread(&error))?;
+fn list_views(at: &IterationTarget) -> Result<Vec<IterationView>, ErrorData> {
+    let Some(tip) = at.last_commit()? else { return Ok(Vec::new()) };
+    let mut views = list_iterations(&at.repository, &at.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
     let layout = at.layout();
     add_durations(&layout, &mut views);
-    views.extend(waits(&layout, &at.run).into_iter().filter_map(|(iter, wait)| {
-        let meta = meta_in(&layout.waited_iteration(&at.run, iter, wait))?;
+    views.extend(list_waits(&layout, &at.run).into_iter().filter_map(|(iter, wait)| {
+        let meta = read_meta_in(&layout.waited_iteration(&at.run, iter, wait))?;
         Some(IterationView { iter, wait: Some(wait), ..IterationView::from(&meta) })
     }));
     // What left no commit came before what was committed under its number.
@@ -238,49 +238,49 @@ fn listed(at: &IterationPlace) -> Result<Vec<IterationView>, ErrorData> {
     Ok(views)
 }
 
-fn described(at: &IterationPlace) -> Result<IterationReply, ErrorData> {
-    let iter = at.number()?;
-    let record = at.record(iter);
-    let meta = meta_in(&record);
-    let committed = if at.wait.is_none() { committed(at, iter)? } else { None };
-    let iteration = committed.or_else(|| left_nothing(at, iter)).or_else(|| meta.as_ref().map(IterationView::from));
-    let iteration = iteration.ok_or_else(|| unknown(at, iter))?;
-    let failures = if iteration.guard == GuardOutcome::Fail { failures(&record) } else { Vec::new() };
+fn describe_iteration(at: &IterationTarget) -> Result<IterationReply, ErrorData> {
+    let iter = at.iteration_number()?;
+    let record = at.record_dir(iter);
+    let meta = read_meta_in(&record);
+    let committed = if at.wait.is_none() { find_committed(at, iter)? } else { None };
+    let iteration = committed.or_else(|| find_uncommitted(at, iter)).or_else(|| meta.as_ref().map(IterationView::from));
+    let iteration = iteration.ok_or_else(|| unknown_iteration_error(at, iter))?;
+    let failures = if iteration.guard == GuardOutcome::Fail { read_failures(&record) } else { Vec::new() };
     Ok(IterationReply { iteration, record: WirePath(record), meta, failures })
 }
 
 /// Finds an iteration among the commits of its run, and reads the record of that one alone.
-fn committed(at: &IterationPlace, iter: u32) -> Result<Option<IterationView>, ErrorData> {
-    let Some(tip) = at.tip()? else { return Ok(None) };
-    let views = iterations(&at.repository, &at.run, tip, MAX_COMMITS).map_err(|error| unread(&error))?;
+fn find_committed(at: &IterationTarget, iter: u32) -> Result<Option<IterationView>, ErrorData> {
+    let Some(tip) = at.last_commit()? else { return Ok(None) };
+    let views = list_iterations(&at.repository, &at.run, tip, MAX_COMMITS).map_err(|error| load_error_data(&error))?;
     let mut found: Vec<IterationView> = views.into_iter().filter(|view| view.iter == iter).take(1).collect();
     add_durations(&at.layout(), &mut found);
     Ok(found.pop())
 }
 
 /// Finds the try that is meant among those that left no commit; the last one where none is named.
-fn left_nothing(at: &IterationPlace, iter: u32) -> Option<IterationView> {
+fn find_uncommitted(at: &IterationTarget, iter: u32) -> Option<IterationView> {
     let layout = at.layout();
     let is_meant = |(number, wait): &(u32, u32)| *number == iter && at.wait.is_none_or(|wanted| wanted == *wait);
-    let (_, wait) = waits(&layout, &at.run).into_iter().rev().find(is_meant)?;
-    let meta = meta_in(&layout.waited_iteration(&at.run, iter, wait))?;
+    let (_, wait) = list_waits(&layout, &at.run).into_iter().rev().find(is_meant)?;
+    let meta = read_meta_in(&layout.waited_iteration(&at.run, iter, wait))?;
     Some(IterationView { iter, wait: Some(wait), ..IterationView::from(&meta) })
 }
 
 /// Reads what failed in the guard, as far as its log is looked through.
-fn failures(record: &Path) -> Vec<ReportedFailure> {
-    let log = read_piece(&record.join(LogStream::Guard.file_name()), 0, MAX_SEARCHED);
+fn read_failures(record: &Path) -> Vec<ReportedFailure> {
+    let log = read_file_piece(&record.join(LogStream::Guard.file_name()), 0, MAX_SEARCHED);
     // What cannot be read is told where the log itself is asked for.
-    log.map(|(bytes, _)| feedback::reported(&bytes)).unwrap_or_default()
+    log.map(|(bytes, _)| feedback::list_failures(&bytes)).unwrap_or_default()
 }
 
-fn unread(error: &LoadError) -> ErrorData {
-    error.told("git fsck")
+fn load_error_data(error: &LoadError) -> ErrorData {
+    error.to_error_data("git fsck")
 }
 
-fn unknown(at: &IterationPlace, iter: u32) -> ErrorData {
+fn unknown_iteration_error(at: &IterationTarget, iter: u32) -> ErrorData {
     let is_known = at.layout().run_records(&at.run).is_dir()
-        || at.repository.branch(&format!("runner/{}", at.run)).is_ok_and(|tip| tip.is_some());
+        || at.repository.find_branch_tip(&format!("runner/{}", at.run)).is_ok_and(|tip| tip.is_some());
     let (message, hint) = match at.wait {
         _ if !is_known => {
             let place = at.repository.work_dir().display();
@@ -293,7 +293,7 @@ fn unknown(at: &IterationPlace, iter: u32) -> ErrorData {
 }
 
 /// A file of the records that is to be read.
-pub(super) struct Wanted {
+pub(super) struct RecordFile {
     path: PathBuf,
     /// Whether it may still be written, and so begun.
     pub(super) is_written: bool,
@@ -301,10 +301,10 @@ pub(super) struct Wanted {
     absent: ErrorData,
 }
 
-impl Wanted {
+impl RecordFile {
     /// Reads a part of it, and tells its size; a file that is yet to be begun is empty.
     pub(super) fn read(&self, offset: u64, limit: u64) -> Result<(Vec<u8>, u64), ErrorData> {
-        match read_piece(&self.path, offset, limit) {
+        match read_file_piece(&self.path, offset, limit) {
             Ok(read) => Ok(read),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.is_written => Ok((Vec::new(), 0)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(self.absent.clone()),
@@ -314,46 +314,46 @@ impl Wanted {
 }
 
 /// Finds a file of a record.
-pub(super) fn wanted(at: &IterationPlace, stream: LogStream) -> Result<Wanted, ErrorData> {
+pub(super) fn find_record_file(at: &IterationTarget, stream: LogStream) -> Result<RecordFile, ErrorData> {
     let phase = match stream {
-        LogStream::Baseline => return Ok(on_base(at)),
+        LogStream::Baseline => return Ok(baseline_file(at)),
         LogStream::Agent => Some(PhaseName::Work),
         LogStream::Guard | LogStream::GuardAccepted => Some(PhaseName::Guard),
         LogStream::Review => Some(PhaseName::Review),
         LogStream::ReviewAnswer | LogStream::Prompt | LogStream::Diff | LogStream::Output | LogStream::Events => None,
     };
-    let iter = at.number()?;
-    let folder = at.record(iter);
+    let iter = at.iteration_number()?;
+    let folder = at.record_dir(iter);
     let is_written = at.live.is_some_and(|(live, now)| live == iter && phase.is_some_and(|phase| now <= phase));
     let name = stream.file_name();
-    Ok(Wanted { path: folder.join(name), is_written, absent: absent(at, iter, &folder, name) })
+    Ok(RecordFile { path: folder.join(name), is_written, absent: missing_file_error(at, iter, &folder, name) })
 }
 
 /// What the guard printed on the base belongs to no iteration.
-fn on_base(at: &IterationPlace) -> Wanted {
+fn baseline_file(at: &IterationTarget) -> RecordFile {
     let path = at.layout().run_records(&at.run).join(LogStream::Baseline.file_name());
     let message = format!("there is no record of the guard on the base of run {}", at.run);
     let absent = ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl status");
-    Wanted { path, is_written: at.is_on_base, absent }
+    RecordFile { path, is_written: at.is_on_base, absent }
 }
 
 /// Reads what the agent did, from a byte of its output on.
-fn steps(at: &IterationPlace, offset: u64) -> Result<ActivityReply, ErrorData> {
-    let log = wanted(at, LogStream::Agent)?;
+fn read_steps(at: &IterationTarget, offset: u64) -> Result<ActivityReply, ErrorData> {
+    let log = find_record_file(at, LogStream::Agent)?;
     let (bytes, _) = log.read(offset, activity::MAX_OUTPUT)?;
-    Ok(activity::read(at.agent().as_deref(), &Part { offset, bytes, is_written: log.is_written }))
+    Ok(activity::read_steps(at.agent().as_deref(), &OutputPart { offset, bytes, is_written: log.is_written }))
 }
 
-fn piece(at: &IterationPlace, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
-    let file = wanted(at, stream)?;
+fn read_log_piece(at: &IterationTarget, stream: LogStream, offset: u64, raw: bool) -> Result<TextView, ErrorData> {
+    let file = find_record_file(at, stream)?;
     let (bytes, size) = file.read(offset, MAX_PIECE)?;
-    let whole = if bytes.len() as u64 == MAX_PIECE { whole_characters(&bytes) } else { bytes.len() };
+    let whole = if bytes.len() as u64 == MAX_PIECE { complete_characters_len(&bytes) } else { bytes.len() };
     let complete = !file.is_written && (bytes.len() as u64) < MAX_PIECE;
-    let text = if raw { encode(&bytes[..whole]) } else { visible(&bytes[..whole]) };
+    let text = if raw { encode_base64(&bytes[..whole]) } else { sanitize_text(&bytes[..whole]) };
     Ok(TextView { text, next_offset: offset + whole as u64, complete, size: Some(size) })
 }
 
-fn read_piece(path: &Path, offset: u64, limit: u64) -> std::io::Result<(Vec<u8>, u64)> {
+fn read_file_piece(path: &Path, offset: u64, limit: u64) -> std::io::Result<(Vec<u8>, u64)> {
     // An agent may have put a link or a pipe there.
     let mut file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)?;
     let (mut bytes, size) = (Vec::new(), file.metadata()?.len());
@@ -367,27 +367,27 @@ fn read_piece(path: &Path, offset: u64, limit: u64) -> std::io::Result<(Vec<u8>,
 }
 
 /// Ends a piece before a character that it would cut.
-fn whole_characters(bytes: &[u8]) -> usize {
+fn complete_characters_len(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => bytes.len(),
     }
 }
 
-fn absent(at: &IterationPlace, iter: u32, folder: &Path, name: &str) -> ErrorData {
+fn missing_file_error(at: &IterationTarget, iter: u32, folder: &Path, name: &str) -> ErrorData {
     if !folder.is_dir() {
-        return unknown(at, iter);
+        return unknown_iteration_error(at, iter);
     }
     ErrorData::new(ErrorKind::NotFound, format!("iteration {iter:04} of run {} has no {name}", at.run))
         .hint(format!("runnerctl log {iter}"))
 }
 
 /// Returns text that a terminal does not obey: terminal escapes are removed, other control characters spelled out.
-fn visible(bytes: &[u8]) -> String {
+fn sanitize_text(bytes: &[u8]) -> String {
     fence::clean(&String::from_utf8_lossy(bytes))
 }
 
-fn encode(bytes: &[u8]) -> String {
+fn encode_base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {

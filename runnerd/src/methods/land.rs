@@ -16,29 +16,29 @@ use protocol::request::{CallerEnv, StartParams};
 use runner_core::shell;
 use tokio_util::sync::CancellationToken;
 
-use super::{Api, blocking};
+use super::{Api, run_blocking};
 use crate::admit::git_error;
-use crate::causes::in_one_line;
-use crate::client_gone::ClientGone;
-use crate::git::{Advance, Id, Identity, Repository};
-use crate::landing::{self, Prepared, Site, Targets, Train};
-use crate::store::{Store, repo_id};
-use crate::verify::target;
-use crate::worker::{Handle, Message, Within};
+use crate::causes::display_chain;
+use crate::client_gone::ClientDisconnected;
+use crate::git::{BranchAdvance, Id, Identity, Repository};
+use crate::landing::{self, PreparedLanding, LandContext, LandTargets, MergeQueue};
+use crate::store::{RepoStore, repo_id};
+use crate::verify::resolve_target;
+use crate::worker::{WorkerHandle, WorkerMessage, ExclusiveWork};
 
 /// Who lands in a repository now, by its id: what is noted of a move is of one.
-static TURNS: LazyLock<Mutex<BTreeMap<String, Weak<Turn>>>> = LazyLock::new(Mutex::default);
+static TURNS: LazyLock<Mutex<BTreeMap<String, Weak<LandLock>>>> = LazyLock::new(Mutex::default);
 
 /// The turn to land in one repository.
-type Turn = tokio::sync::Mutex<()>;
+type LandLock = tokio::sync::Mutex<()>;
 
 /// Returns what whoever lands in a repository takes first.
-fn turn(repository: &Repository) -> Arc<Turn> {
+fn land_lock(repository: &Repository) -> Arc<LandLock> {
     let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     turns.retain(|_, turn| turn.strong_count() > 0);
     let known = turns.entry(repo_id(repository.common_dir())).or_default();
     known.upgrade().unwrap_or_else(|| {
-        let new = Arc::new(Turn::default());
+        let new = Arc::new(LandLock::default());
         *known = Arc::downgrade(&new);
         new
     })
@@ -48,17 +48,17 @@ fn turn(repository: &Repository) -> Arc<Turn> {
 impl LandApiServer for Api {
     async fn land(&self, extensions: &Extensions, params: LandParams) -> RpcResult<LandReply> {
         if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
-            return Err(super::draining().into());
+            return Err(super::draining_error().into());
         }
-        let repository = self.own(params.path.as_path(), params.confirmed).await?;
+        let repository = self.open_user_repository(params.path.as_path(), params.confirmed).await?;
         let stop = self.shutdown.child_token();
-        let ClientGone(left) = extensions.get().cloned().unwrap_or_default();
-        let turn = turn(&repository);
+        let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
+        let turn = land_lock(&repository);
         let _mine = turn.lock().await;
-        self.put_right(&repository).await?;
-        let ground = self.ground(repository, &params).await?;
+        self.recover_landing(&repository).await?;
+        let ground = self.find_land_target(repository, &params).await?;
         let prepared = {
-            let mut preparing = pin!(self.prepared(&ground, (&params, &stop)));
+            let mut preparing = pin!(self.prepare_landing(&ground, (&params, &stop)));
             tokio::select! {
                 prepared = &mut preparing => prepared,
                 () = left.cancelled() => {
@@ -72,21 +72,21 @@ impl LandApiServer for Api {
             return Err(ErrorData::new(ErrorKind::Fault, "whoever asked is gone").into());
         }
         let prepared = prepared?;
-        Ok(self.moved(ground, (&params, prepared)).await?)
+        Ok(self.advance_branch(ground, (&params, prepared)).await?)
     }
 
     async fn resolve(&self, extensions: &Extensions, params: ResolveParams) -> RpcResult<StartReply> {
-        let repository = self.repository(params.path.as_path()).await?;
-        let runs = meant(&repository, vec![params.run.clone()]).await?;
-        let onto = onto(&self.targets(&repository)?, (params.onto.as_deref(), &runs))?;
-        let (stop, scratch) = (self.shutdown.child_token(), landing::scratch(&self.paths.state));
+        let repository = self.find_repository(params.path.as_path()).await?;
+        let runs = resolve_runs(&repository, vec![params.run.clone()]).await?;
+        let onto = choose_branch(&self.read_targets(&repository)?, (params.onto.as_deref(), &runs))?;
+        let (stop, scratch) = (self.shutdown.child_token(), landing::scratch_dir(&self.paths.state));
         let (launcher, env, wanted, named) = (self.launcher.clone(), params.env.clone(), params.run, onto.clone());
-        let (squash, id) = blocking(move || {
-            let tip = repository.branch(&named).map_err(|error| git_error(&error))?;
-            let tip = tip.ok_or_else(|| no_branch(&repository, &named))?;
-            let site = Site { repository: &repository, scratch, launcher: &launcher, env: &env, stop: &stop };
-            let squash = landing::squash(&site, &wanted, (&named, tip)).map_err(|error| error.told(&named))?;
-            let id = free_id(&repository, &squash.run)?;
+        let (squash, id) = run_blocking(move || {
+            let tip = repository.find_branch_tip(&named).map_err(|error| git_error(&error))?;
+            let tip = tip.ok_or_else(|| missing_branch_error(&repository, &named))?;
+            let site = LandContext { repository: &repository, scratch, launcher: &launcher, env: &env, stop: &stop };
+            let squash = landing::prepare_squash(&site, &wanted, (&named, tip)).map_err(|error| error.to_error_data(&named))?;
+            let id = unused_run_id(&repository, &squash.run)?;
             Ok((squash, id))
         })
         .await?;
@@ -103,35 +103,35 @@ impl LandApiServer for Api {
         };
         let path = start.path.clone();
         let reply = self.start(extensions, start).await?;
-        let repository = self.repository(path.as_path()).await?;
-        self.remember_target(&repository, (&id, &onto))?;
+        let repository = self.find_repository(path.as_path()).await?;
+        self.save_target(&repository, (&id, &onto))?;
         Ok(reply)
     }
 
     async fn verify_landed(&self, extensions: &Extensions, params: LandedParams) -> RpcResult<LandedReport> {
-        let repository = self.readable(&params.path).await?;
-        let (scratch, branch) = (landing::scratch(&self.paths.state), params.branch);
+        let repository = self.find_readable_repository(&params.path).await?;
+        let (scratch, branch) = (landing::scratch_dir(&self.paths.state), params.branch);
         let (found, launcher, env) = (repository.clone(), self.launcher.clone(), CallerEnv::default());
         let asked = format!("landed {branch}");
         let read = move |stop: &CancellationToken| {
-            let tip = match found.branch(&branch).map_err(|error| git_error(&error))? {
+            let tip = match found.find_branch_tip(&branch).map_err(|error| git_error(&error))? {
                 Some(tip) => tip,
                 None => found
-                    .resolve(&branch)
+                    .resolve_revision(&branch)
                     .map_err(|error| git_error(&error))?
-                    .ok_or_else(|| no_branch(&found, &branch))?,
+                    .ok_or_else(|| missing_branch_error(&found, &branch))?,
             };
-            let site = Site { repository: &found, scratch, launcher: &launcher, env: &env, stop };
-            landing::landed(&site, &branch, tip).map_err(|error| error.told(&branch))
+            let site = LandContext { repository: &found, scratch, launcher: &launcher, env: &env, stop };
+            landing::audit_landed(&site, &branch, tip).map_err(|error| error.to_error_data(&branch))
         };
-        Ok(self.in_turn(extensions, (&repository, &asked), read).await?)
+        Ok(self.read_shared(extensions, (&repository, &asked), read).await?)
     }
 }
 
 /// What a landing begins with.
-struct Ground {
+struct LandTarget {
     repository: Repository,
-    worker: Option<Handle>,
+    worker: Option<WorkerHandle>,
     onto: String,
     /// The work tree that has the branch checked out.
     holder: Option<Repository>,
@@ -140,34 +140,34 @@ struct Ground {
 impl Api {
     /// Finds the repository around a path with the configuration that its user has now, unless a session is at work that
     /// could have written it.
-    async fn own(&self, path: &Path, confirmed: bool) -> Result<Repository, ErrorData> {
-        let repository = self.repository(path).await?;
+    async fn open_user_repository(&self, path: &Path, confirmed: bool) -> Result<Repository, ErrorData> {
+        let repository = self.find_repository(path).await?;
         let worker = self.registry.find(repository.common_dir()).await;
-        self.as_asked(repository, worker.as_ref(), confirmed).await
+        self.pin_config(repository, worker.as_ref(), confirmed).await
     }
 
     /// Finds the branch, and the work tree that has it.
-    async fn ground(&self, repository: Repository, params: &LandParams) -> Result<Ground, ErrorData> {
+    async fn find_land_target(&self, repository: Repository, params: &LandParams) -> Result<LandTarget, ErrorData> {
         let worker = self.registry.find(repository.common_dir()).await;
-        let runs = meant(&repository, params.runs.clone()).await?;
-        let onto = onto(&self.targets(&repository)?, (params.onto.as_deref(), &runs))?;
-        let holder = self.holder(&repository, (&onto, params.confirmed)).await?;
-        Ok(Ground { repository, worker, onto, holder })
+        let runs = resolve_runs(&repository, params.runs.clone()).await?;
+        let onto = choose_branch(&self.read_targets(&repository)?, (params.onto.as_deref(), &runs))?;
+        let holder = self.find_checkout(&repository, (&onto, params.confirmed)).await?;
+        Ok(LandTarget { repository, worker, onto, holder })
     }
 
     /// Returns the work tree that has a branch checked out, with the configuration that counts in it; refuses a branch that
     /// is being rebased or bisected.
-    async fn holder(
+    async fn find_checkout(
         &self,
         repository: &Repository,
         (onto, confirmed): (&str, bool),
     ) -> Result<Option<Repository>, ErrorData> {
         let (around, name) = (repository.clone(), onto.to_owned());
-        let found = blocking(move || {
+        let found = run_blocking(move || {
             let mut holder = None;
-            for tree in around.work_trees().map_err(|error| git_error(&error))? {
-                if let Some(operation) = tree.at_work_on(&name) {
-                    return Err(at_work(&tree, (operation, &name)));
+            for tree in around.list_work_trees().map_err(|error| git_error(&error))? {
+                if let Some(operation) = tree.find_branch_operation(&name) {
+                    return Err(branch_busy_error(&tree, (operation, &name)));
                 }
                 let head = tree.head().map_err(|error| git_error(&error))?;
                 if head.branch() == Some(name.as_str()) {
@@ -178,44 +178,44 @@ impl Api {
         })
         .await?;
         match found {
-            Some(holder) => self.own(holder.work_dir(), confirmed).await.map(Some),
+            Some(holder) => self.open_user_repository(holder.work_dir(), confirmed).await.map(Some),
             None => Ok(None),
         }
     }
 
-    async fn prepared(
+    async fn prepare_landing(
         &self,
-        ground: &Ground,
+        ground: &LandTarget,
         (params, stop): (&LandParams, &CancellationToken),
-    ) -> Result<Prepared, ErrorData> {
+    ) -> Result<PreparedLanding, ErrorData> {
         let (known, live) = match &ground.worker {
             Some(worker) => {
                 let live = worker.status().run.as_ref().map(|run| run.summary.id.clone());
-                (worker.list().await.1, live.filter(|_| self.is_live(worker)))
+                (worker.list_runs().await.1, live.filter(|_| self.is_unsettled(worker)))
             }
             None => (Vec::new(), None),
         };
-        let site = Site {
+        let site = LandContext {
             repository: &ground.repository,
-            scratch: landing::scratch(&self.paths.state),
+            scratch: landing::scratch_dir(&self.paths.state),
             launcher: &self.launcher,
             env: &params.env,
             stop,
         };
-        let train = Train { asked: params, onto: &ground.onto, live: live.as_deref(), known: &known };
-        landing::prepare(&site, &train).await.map_err(|error| error.told(&ground.onto))
+        let train = MergeQueue { params, onto: &ground.onto, active_run: live.as_deref(), confirmed_commands: &known };
+        landing::prepare_landing(&site, &train).await.map_err(|error| error.to_error_data(&ground.onto))
     }
 
     /// Moves the branch, unless a preview was asked for or there is nothing to move to.
-    async fn moved(&self, ground: Ground, (params, prepared): (&LandParams, Prepared)) -> Result<LandReply, ErrorData> {
-        let Ground { repository, worker, onto, holder } = ground;
+    async fn advance_branch(&self, ground: LandTarget, (params, prepared): (&LandParams, PreparedLanding)) -> Result<LandReply, ErrorData> {
+        let LandTarget { repository, worker, onto, holder } = ground;
         let work_tree = holder.as_ref().map(|holder| WirePath::from(holder.work_dir()));
-        let moves = prepared.moves();
-        let (before, after) = (prepared.before, prepared.after);
+        let moves = prepared.is_move_needed();
+        let (before, after) = (prepared.old_tip, prepared.new_tip);
         let mut reply = LandReply {
             onto: onto.clone(),
-            before: prepared.before.map(|id| id.to_string()),
-            after: prepared.after.to_string(),
+            before: prepared.old_tip.map(|id| id.to_string()),
+            after: prepared.new_tip.to_string(),
             preview: params.preview,
             work_tree: work_tree.filter(|_| moves),
             runs: prepared.runs,
@@ -223,20 +223,20 @@ impl Api {
         if params.preview || !moves {
             return Ok(reply);
         }
-        let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
+        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
         let message = format!("runner: land {}", params.runs.join(" "));
         let laid_out = holder.clone();
         let work = move || {
             let by = repository.identity().unwrap_or_else(Identity::runner);
-            let advance = Advance { branch: &onto, old: before, new: after, message: &message, by: &by };
+            let advance = BranchAdvance { branch: &onto, old: before, new: after, message: &message, identity: &by };
             landing::move_branch(&store, (&repository, holder.as_ref()), &advance)
         };
         // No run begins in the work tree meanwhile: a run is begun by the worker.
         match worker {
-            Some(worker) => worker.ask(|reply| Message::Within(Within::new(work), reply)).await?,
-            None => blocking(work).await?,
+            Some(worker) => worker.send_request(|reply| WorkerMessage::RunExclusive(ExclusiveWork::new(work), reply)).await?,
+            None => run_blocking(work).await?,
         }
-        let behind = blocking(move || Ok(laid_out.zip(before).and_then(|(tree, old)| behind(&tree, (&old, &after)))));
+        let behind = run_blocking(move || Ok(laid_out.zip(before).and_then(|(tree, old)| stale_submodules_note(&tree, (&old, &after)))));
         if let Some(last) = reply.runs.last_mut() {
             last.notes.extend(behind.await?);
         }
@@ -244,28 +244,28 @@ impl Api {
     }
 
     /// Puts right what an earlier landing has left that was cut off.
-    async fn put_right(&self, repository: &Repository) -> Result<(), ErrorData> {
-        let (store, vault) = (Store::new(&self.vault, &repo_id(repository.common_dir())), self.vault.clone());
+    async fn recover_landing(&self, repository: &Repository) -> Result<(), ErrorData> {
+        let (store, vault) = (RepoStore::new(&self.vault, &repo_id(repository.common_dir())), self.vault.clone());
         let worker = self.registry.find(repository.common_dir()).await;
-        let live = worker.filter(|worker| self.is_live(worker));
-        blocking(move || {
-            let known = live.map(|worker| super::known(&vault, &worker, |_| true)).unwrap_or_default();
-            let bind = |repository| known.iter().fold(repository, |repository, known| known.bind(repository));
-            landing::recover(&store, bind)
-                .map_err(|error| ErrorData::new(ErrorKind::Fault, in_one_line(&error)).hint("runnerctl daemon status"))
+        let live = worker.filter(|worker| self.is_unsettled(worker));
+        run_blocking(move || {
+            let known = live.map(|worker| super::find_pinned(&vault, &worker, |_| true)).unwrap_or_default();
+            let bind = |repository| known.iter().fold(repository, |repository, known| known.bind_repository(repository));
+            landing::recover_landing(&store, bind)
+                .map_err(|error| ErrorData::new(ErrorKind::Fault, display_chain(&error)).hint("runnerctl daemon status"))
         })
         .await
     }
 
-    fn targets(&self, repository: &Repository) -> Result<Targets, ErrorData> {
-        let note = Store::new(&self.vault, &repo_id(repository.common_dir())).landing_targets::<Targets>();
-        note.read().map(Option::unwrap_or_default).map_err(|error| kept(&error))
+    fn read_targets(&self, repository: &Repository) -> Result<LandTargets, ErrorData> {
+        let note = RepoStore::new(&self.vault, &repo_id(repository.common_dir())).landing_targets_file::<LandTargets>();
+        note.read().map(Option::unwrap_or_default).map_err(|error| sealed_file_error(&error))
     }
 
     /// Remembers where the result of a run is to go: the branch that HEAD is on, or that of the run that HEAD is on.
-    pub(super) fn remember_target(&self, repository: &Repository, (run, onto): (&str, &str)) -> Result<(), ErrorData> {
-        let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
-        let mut targets = self.targets(repository)?;
+    pub(super) fn save_target(&self, repository: &Repository, (run, onto): (&str, &str)) -> Result<(), ErrorData> {
+        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
+        let mut targets = self.read_targets(repository)?;
         let onto = match onto.strip_prefix("runner/") {
             Some(before) => targets.0.get(before).cloned(),
             None => Some(onto.to_owned()),
@@ -274,33 +274,33 @@ impl Api {
         if targets.0.insert(run.to_owned(), onto.clone()) == Some(onto) {
             return Ok(());
         }
-        store.landing_targets::<Targets>().write(&targets).map_err(|error| kept(&error))
+        store.landing_targets_file::<LandTargets>().write(&targets).map_err(|error| sealed_file_error(&error))
     }
 }
 
 /// Says which folders of submodules are behind a landing, and how they are brought along.
-fn behind(holder: &Repository, (before, after): (&Id, &Id)) -> Option<String> {
+fn stale_submodules_note(holder: &Repository, (before, after): (&Id, &Id)) -> Option<String> {
     // The branch has moved, whatever can be said of it.
-    let moved = holder.submodules_moved(before, after).ok().filter(|moved| !moved.is_empty())?;
+    let moved = holder.find_moved_submodules(before, after).ok().filter(|moved| !moved.is_empty())?;
     let place = holder.work_dir().display().to_string();
     let command = ["git", "-C", &place, "submodule", "update", "--init", "--"].into_iter();
     let command = shell::words(command.chain(moved.iter().map(String::as_str)));
     Some(format!("the folders of submodules are as they were: {command}"))
 }
 
-fn kept(error: &crate::repo::kept::KeptError) -> ErrorData {
+fn sealed_file_error(error: &crate::repo::kept::SealedFileError) -> ErrorData {
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }
 
 /// Returns the ids of the runs that are meant, each of which has a branch.
-async fn meant(repository: &Repository, wanted: Vec<String>) -> Result<Vec<String>, ErrorData> {
+async fn resolve_runs(repository: &Repository, wanted: Vec<String>) -> Result<Vec<String>, ErrorData> {
     let repository = repository.clone();
-    let run = move |wanted: &String| Ok(target(&repository, Some(wanted))?.run);
-    blocking(move || wanted.iter().map(run).collect()).await
+    let run = move |wanted: &String| Ok(resolve_target(&repository, Some(wanted))?.run);
+    run_blocking(move || wanted.iter().map(run).collect()).await
 }
 
 /// Chooses the branch that runs land on: the one that was named, else the one that all of them were started from.
-fn onto(targets: &Targets, (named, runs): (Option<&str>, &[String])) -> Result<String, ErrorData> {
+fn choose_branch(targets: &LandTargets, (named, runs): (Option<&str>, &[String])) -> Result<String, ErrorData> {
     if let Some(named) = named {
         return Ok(named.to_owned());
     }
@@ -320,20 +320,20 @@ fn onto(targets: &Targets, (named, runs): (Option<&str>, &[String])) -> Result<S
     Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint(command(first)))
 }
 
-fn no_branch(repository: &Repository, name: &str) -> ErrorData {
+fn missing_branch_error(repository: &Repository, name: &str) -> ErrorData {
     let message = format!("there is no branch {name} in {}", repository.work_dir().display());
     ErrorData::new(ErrorKind::NotFound, message).hint("git branch --list")
 }
 
-fn at_work(tree: &Repository, (operation, branch): (&str, &str)) -> ErrorData {
+fn branch_busy_error(tree: &Repository, (operation, branch): (&str, &str)) -> ErrorData {
     let place = tree.work_dir().display().to_string();
     let message = format!("a {operation} of {branch} is in progress in {place}");
     ErrorData::new(ErrorKind::DirtyTree, message).hint(shell::words(["git", "-C", &place, "status"]))
 }
 
 /// Returns an id for the run that brings in another one.
-fn free_id(repository: &Repository, run: &str) -> Result<String, ErrorData> {
-    let taken = repository.branches_with_prefix("runner/").map_err(|error| git_error(&error))?;
+fn unused_run_id(repository: &Repository, run: &str) -> Result<String, ErrorData> {
+    let taken = repository.list_branches("runner/").map_err(|error| git_error(&error))?;
     let is_free = |id: &String| !taken.iter().any(|(name, _): &(String, Id)| name[7..].eq_ignore_ascii_case(id));
     let first = format!("resolve-{run}");
     let next = (2..).map(|number| format!("{first}-{number}"));

@@ -10,7 +10,7 @@ use protocol::view::{RepoView, StatusView};
 
 /// Where a repository stands; of a workspace, first where the repository does that it was made from.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct RepoSortKey {
     path: WirePath,
     /// Two repositories may have been registered at one path.
     id: String,
@@ -20,28 +20,28 @@ struct Place {
 }
 
 /// The paths of repositories that are no workspaces, by their ids.
-type Paths = BTreeMap<String, WirePath>;
+type RepoPaths = BTreeMap<String, WirePath>;
 
 /// Puts repositories in order.
-pub(super) fn sort(views: &mut [RepoView]) {
-    let paths = paths(views.iter());
-    views.sort_by_cached_key(|view| Place::of(view, view.queue.first().map(|run| run.queued_at), &paths));
+pub(super) fn sort_repositories(views: &mut [RepoView]) {
+    let paths = source_paths(views.iter());
+    views.sort_by_cached_key(|view| RepoSortKey::for_view(view, view.queue.first().map(|run| run.queued_at), &paths));
 }
 
 /// Puts what is told of repositories in order.
 pub(super) fn sort_statuses(views: &mut [StatusView]) {
-    let paths = paths(views.iter().map(|view| &view.repo));
+    let paths = source_paths(views.iter().map(|view| &view.repo));
     let asked_at = |view: &StatusView| view.run.as_ref().map(|run| run.summary.queued_at);
-    views.sort_by_cached_key(|view| Place::of(&view.repo, asked_at(view), &paths));
+    views.sort_by_cached_key(|view| RepoSortKey::for_view(&view.repo, asked_at(view), &paths));
 }
 
-fn paths<'a>(views: impl Iterator<Item = &'a RepoView>) -> Paths {
+fn source_paths<'a>(views: impl Iterator<Item = &'a RepoView>) -> RepoPaths {
     let own = views.filter(|view| view.source_id.is_none());
     own.map(|view| (view.id.clone(), view.path.clone())).collect()
 }
 
-impl Place {
-    fn of(view: &RepoView, asked_at: Option<Timestamp>, paths: &Paths) -> Self {
+impl RepoSortKey {
+    fn for_view(view: &RepoView, asked_at: Option<Timestamp>, paths: &RepoPaths) -> Self {
         let id = view.source_id.as_ref().unwrap_or(&view.id);
         // It may have been asked for in another work tree than the one that is registered.
         let path = paths.get(id).or(view.source.as_ref()).unwrap_or(&view.path);
@@ -77,7 +77,7 @@ mod tests {
             view("b", "/home/b", None),
             view("a", "/home/a", None),
         ];
-        sort(&mut views);
+        sort_repositories(&mut views);
         assert_eq!(views.map(|view| view.id), ["a", "b", "w1", "w2", "c"]);
     }
 
@@ -85,7 +85,7 @@ mod tests {
     fn a_workspace_whose_source_is_not_listed_stands_where_it_would() {
         let mut views =
             [view("c", "/home/c", None), view("w", "/a/w", Some(("b", "/home/b"))), view("a", "/home/a", None)];
-        sort(&mut views);
+        sort_repositories(&mut views);
         assert_eq!(views.map(|view| view.id), ["a", "w", "c"]);
     }
 }

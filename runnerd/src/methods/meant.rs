@@ -11,12 +11,12 @@ use protocol::request::AtRun;
 use protocol::view::{RunSummary, StatusView};
 use runner_core::shell;
 
-use super::{Api, blocking};
+use super::{Api, run_blocking};
 use crate::admit::git_error;
-use crate::worker::{Handle, Message};
+use crate::worker::{WorkerHandle, WorkerMessage};
 
 /// A run of a repository, in place or isolated.
-struct Candidate {
+struct RunCandidate {
     summary: RunSummary,
     /// Whether it works in a workspace.
     is_isolated: bool,
@@ -25,33 +25,33 @@ struct Candidate {
 impl Api {
     /// Returns the request as it is made to the repository in which the run works that is meant. `command` is what a person
     /// types for it, for whoever has to say which.
-    pub(super) async fn meant(&self, at: AtRun, command: &str) -> Result<AtRun, ErrorData> {
-        let path = self.place_meant((&at.path, at.run.as_deref()), command).await?;
+    pub(super) async fn resolve_run(&self, at: AtRun, command: &str) -> Result<AtRun, ErrorData> {
+        let path = self.resolve_run_path((&at.path, at.run.as_deref()), command).await?;
         Ok(AtRun { path, run: at.run })
     }
 
     /// Returns where the run works that is meant: the one that is named, or the only one that goes on; the path as it is
     /// where there is nothing to choose from.
-    pub(super) async fn place_meant(
+    pub(super) async fn resolve_run_path(
         &self,
         (path, run): (&WirePath, Option<&str>),
         command: &str,
     ) -> Result<WirePath, ErrorData> {
-        let Some((own, isolated)) = self.runs_around(path.as_path()).await else { return Ok(path.clone()) };
-        let own: Vec<Candidate> = match own {
-            Some(own) => own.list().await.0,
+        let Some((own, isolated)) = self.isolated_runs_of(path.as_path()).await else { return Ok(path.clone()) };
+        let own: Vec<RunCandidate> = match own {
+            Some(own) => own.list_runs().await.0,
             None => Vec::new(),
         }
         .into_iter()
-        .map(|summary| Candidate { summary, is_isolated: false })
+        .map(|summary| RunCandidate { summary, is_isolated: false })
         .collect();
-        let isolated = isolated.iter().filter_map(summary).map(|summary| Candidate { summary, is_isolated: true });
-        let all: Vec<Candidate> = own.into_iter().chain(isolated).collect();
+        let isolated = isolated.iter().filter_map(run_summary).map(|summary| RunCandidate { summary, is_isolated: true });
+        let all: Vec<RunCandidate> = own.into_iter().chain(isolated).collect();
         let chosen = match run {
             // One whose workspace is gone has its branch; what begins like its id is another.
-            Some(run) if self.has_branch(path, run).await && all.iter().all(|known| known.summary.id != run) => None,
-            Some(run) => named(&all, run)?,
-            None => one_that_goes_on(&all, (path, command))?,
+            Some(run) if self.has_run_branch(path, run).await && all.iter().all(|known| known.summary.id != run) => None,
+            Some(run) => find_by_id(&all, run)?,
+            None => find_only_active(&all, (path, command))?,
         };
         Ok(chosen
             .filter(|chosen| chosen.is_isolated)
@@ -59,25 +59,25 @@ impl Api {
     }
 
     /// Whether the repository around a path has the branch of a run with this very id.
-    async fn has_branch(&self, path: &WirePath, run: &str) -> bool {
-        let Ok(repository) = self.repository(path.as_path()).await else { return false };
+    async fn has_run_branch(&self, path: &WirePath, run: &str) -> bool {
+        let Ok(repository) = self.find_repository(path.as_path()).await else { return false };
         let branch = format!("runner/{run}");
-        let found = blocking(move || repository.branch(&branch).map_err(|error| git_error(&error)));
+        let found = run_blocking(move || repository.find_branch_tip(&branch).map_err(|error| git_error(&error)));
         found.await.is_ok_and(|tip| tip.is_some())
     }
 
     /// Returns the worker of the repository around a path and those of its isolated runs; none where it has no such runs.
-    pub(super) async fn runs_around(&self, path: &Path) -> Option<(Option<Handle>, Vec<Handle>)> {
+    pub(super) async fn isolated_runs_of(&self, path: &Path) -> Option<(Option<WorkerHandle>, Vec<WorkerHandle>)> {
         let all = self.registry.list().await;
         if all.iter().all(|worker| worker.source.is_none()) {
             return None;
         }
         // What is wrong with the path is said by whoever does what is asked.
-        let repository = self.repository(path).await.ok()?;
-        let is_its = |worker: &Handle| {
+        let repository = self.find_repository(path).await.ok()?;
+        let is_its = |worker: &WorkerHandle| {
             worker.source.as_ref().is_some_and(|source| source.common_dir.as_path() == repository.common_dir())
         };
-        let isolated: Vec<Handle> = all.into_iter().filter(is_its).collect();
+        let isolated: Vec<WorkerHandle> = all.into_iter().filter(is_its).collect();
         if isolated.is_empty() {
             return None;
         }
@@ -85,14 +85,14 @@ impl Api {
     }
 
     /// Describes a repository with its isolated runs: beside its own run, or in the place of one, the only one that goes on.
-    pub(super) async fn with_isolated(&self, path: &Path, view: StatusView) -> StatusView {
-        let Some((_, workers)) = self.runs_around(path).await else { return view };
+    pub(super) async fn add_isolated_runs(&self, path: &Path, view: StatusView) -> StatusView {
+        let Some((_, workers)) = self.isolated_runs_of(path).await else { return view };
         for worker in &workers {
-            look_again(worker).await;
+            refresh_published(worker).await;
         }
-        let isolated: Vec<RunSummary> = workers.iter().filter_map(summary).collect();
+        let isolated: Vec<RunSummary> = workers.iter().filter_map(run_summary).collect();
         let goes_on = |view: &StatusView| view.run.as_ref().is_some_and(|run| !run.summary.state.is_terminal());
-        let views = workers.iter().map(super::super::worker::Handle::status);
+        let views = workers.iter().map(super::super::worker::WorkerHandle::status);
         let mut live = views.filter(|view| goes_on(view));
         let run = match (goes_on(&view), live.next(), live.next()) {
             (false, Some(one), None) => one.run.clone(),
@@ -103,26 +103,26 @@ impl Api {
 }
 
 /// Has the worker of an isolated run that nobody drives look how far it is published: a person moves branches too.
-pub(super) async fn look_again(worker: &Handle) {
+pub(super) async fn refresh_published(worker: &WorkerHandle) {
     let Some(source) = worker.source.as_ref().filter(|_| !worker.is_driving()) else { return };
     let run = source.run.clone();
     // One that does not answer is shown as it was last seen.
-    let _ = worker.ask(|reply| Message::Describe { run, reply }).await;
+    let _ = worker.send_request(|reply| WorkerMessage::Describe { run, reply }).await;
 }
 
 /// Returns the run of a workspace, as it is in lists.
-pub(super) fn summary(worker: &Handle) -> Option<RunSummary> {
+pub(super) fn run_summary(worker: &WorkerHandle) -> Option<RunSummary> {
     let (status, source) = (worker.status(), worker.source.clone()?);
     let queued = status.repo.queue.iter().find(|run| run.id == source.run).cloned();
     queued.or_else(|| status.run.as_ref().map(|run| run.summary.clone()))
 }
 
 /// Returns the run whose id this is, or begins like this; none where no run's does.
-fn named<'a>(all: &'a [Candidate], wanted: &str) -> Result<Option<&'a Candidate>, ErrorData> {
+fn find_by_id<'a>(all: &'a [RunCandidate], wanted: &str) -> Result<Option<&'a RunCandidate>, ErrorData> {
     if let Some(exact) = all.iter().find(|run| run.summary.id == wanted) {
         return Ok(Some(exact));
     }
-    let fitting: Vec<&Candidate> = all.iter().filter(|run| run.summary.id.starts_with(wanted)).collect();
+    let fitting: Vec<&RunCandidate> = all.iter().filter(|run| run.summary.id.starts_with(wanted)).collect();
     match fitting[..] {
         [] => Ok(None),
         [one] => Ok(Some(one)),
@@ -136,24 +136,24 @@ fn named<'a>(all: &'a [Candidate], wanted: &str) -> Result<Option<&'a Candidate>
 
 /// Returns the run that goes on, where there is one; of those in place, the first in the queue. Where none does, it is the
 /// last one that ended, unless one in place is known.
-fn one_that_goes_on<'a>(
-    all: &'a [Candidate],
+fn find_only_active<'a>(
+    all: &'a [RunCandidate],
     (path, command): (&WirePath, &str),
-) -> Result<Option<&'a Candidate>, ErrorData> {
-    let goes_on = |run: &&Candidate| !run.summary.state.is_terminal();
+) -> Result<Option<&'a RunCandidate>, ErrorData> {
+    let goes_on = |run: &&RunCandidate| !run.summary.state.is_terminal();
     let own = all.iter().filter(goes_on).find(|run| !run.is_isolated);
     let isolated = all.iter().filter(goes_on).filter(|run| run.is_isolated);
-    let live: Vec<&Candidate> = own.into_iter().chain(isolated).collect();
+    let live: Vec<&RunCandidate> = own.into_iter().chain(isolated).collect();
     match live[..] {
         [one] => Ok(Some(one)),
         [] if all.iter().any(|run| !run.is_isolated) => Ok(None),
         [] => Ok(all.iter().max_by_key(|run| run.summary.ended_at)),
-        _ => Err(which(&live, (path, command))),
+        _ => Err(ambiguous_run_error(&live, (path, command))),
     }
 }
 
-fn which(live: &[&Candidate], (path, command): (&WirePath, &str)) -> ErrorData {
-    let told = |run: &&Candidate| {
+fn ambiguous_run_error(live: &[&RunCandidate], (path, command): (&WirePath, &str)) -> ErrorData {
+    let told = |run: &&RunCandidate| {
         let how = if run.is_isolated { "isolated" } else { "in place" };
         format!("\n  {}  {}, {how}", run.summary.id, run.summary.state)
     };
@@ -175,30 +175,30 @@ mod tests {
 
     use super::*;
 
-    fn run(id: &str, state: RunStatus, is_isolated: bool) -> Candidate {
+    fn run(id: &str, state: RunStatus, is_isolated: bool) -> RunCandidate {
         let path = WirePath::from(Path::new("/w"));
         let record = runner_core::run::RunRecord::queued(id, path, jiff::Timestamp::UNIX_EPOCH);
-        Candidate { summary: RunSummary { state, ..crate::worker::summary(&record) }, is_isolated }
+        RunCandidate { summary: RunSummary { state, ..crate::worker::run_summary(&record) }, is_isolated }
     }
 
-    fn id(chosen: Option<&Candidate>) -> Option<&str> {
+    fn id(chosen: Option<&RunCandidate>) -> Option<&str> {
         chosen.map(|run| run.summary.id.as_str())
     }
 
     #[test]
     fn a_run_is_named_by_its_id_or_a_beginning_that_no_other_has() {
         let all = [run("tidy", RunStatus::Running, false), run("tidy-2", RunStatus::Running, true)];
-        assert_eq!(id(named(&all, "tidy").unwrap()), Some("tidy"));
-        assert_eq!(id(named(&all, "tidy-").unwrap()), Some("tidy-2"));
-        assert_eq!(id(named(&all, "port").unwrap()), None);
-        assert!(named(&all, "ti").is_err());
+        assert_eq!(id(find_by_id(&all, "tidy").unwrap()), Some("tidy"));
+        assert_eq!(id(find_by_id(&all, "tidy-").unwrap()), Some("tidy-2"));
+        assert_eq!(id(find_by_id(&all, "port").unwrap()), None);
+        assert!(find_by_id(&all, "ti").is_err());
     }
 
     #[test]
     fn the_only_run_that_goes_on_is_meant_and_of_several_none_is() {
         let at = WirePath::from(Path::new("/p"));
         let meant =
-            |all: &[Candidate]| one_that_goes_on(all, (&at, "pause")).map(|chosen| id(chosen).map(str::to_owned));
+            |all: &[RunCandidate]| find_only_active(all, (&at, "pause")).map(|chosen| id(chosen).map(str::to_owned));
         let over = run("old", RunStatus::Completed, false);
         let all = [over, run("a", RunStatus::Paused, true)];
         assert_eq!(meant(&all).unwrap().as_deref(), Some("a"));

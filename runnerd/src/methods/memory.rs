@@ -6,7 +6,7 @@ use protocol::error::ErrorData;
 use protocol::reply::{MemoryFile, MemoryReply};
 use protocol::request::AtRun;
 
-use super::{Api, blocking, tree};
+use super::{Api, run_blocking, tree};
 use crate::admit::git_error;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
@@ -14,17 +14,17 @@ use crate::repo::layout::Layout;
 #[async_trait]
 impl MemoryApiServer for Api {
     async fn memory(&self, params: AtRun) -> RpcResult<MemoryReply> {
-        let params = self.meant(params, "tree").await?;
-        let repository = self.repository(params.path.as_path()).await?;
-        Ok(blocking(move || read(&repository, params.run.as_deref())).await?)
+        let params = self.resolve_run(params, "tree").await?;
+        let repository = self.find_repository(params.path.as_path()).await?;
+        Ok(run_blocking(move || read_memory(&repository, params.run.as_deref())).await?)
     }
 }
 
-fn read(repository: &Repository, run: Option<&str>) -> Result<MemoryReply, ErrorData> {
-    let commit = tree::tip(repository, run)?;
+fn read_memory(repository: &Repository, run: Option<&str>) -> Result<MemoryReply, ErrorData> {
+    let commit = tree::find_tip(repository, run)?;
     let mut files = Vec::new();
     for path in [Layout::GOAL, Layout::PROGRESS, Layout::NOTES].into_iter().chain(Layout::MEMORY) {
-        if let Some(bytes) = repository.read(&commit, path).map_err(|error| git_error(&error))? {
+        if let Some(bytes) = repository.read_file(&commit, path).map_err(|error| git_error(&error))? {
             let name = path.rsplit('/').next().unwrap_or(path).to_owned();
             files.push(MemoryFile { name, text: String::from_utf8_lossy(&bytes).into_owned() });
         }

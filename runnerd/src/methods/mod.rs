@@ -47,42 +47,42 @@ use protocol::path::WirePath;
 use protocol::paths::Paths;
 use protocol::reply::ChangeReply;
 use protocol::request::AtRun;
-use runner_core::change::Change;
+use runner_core::change::ChangeRequest;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-pub use self::flight::Flights;
-use self::flight::Question;
+pub use self::flight::SingleFlight;
+use self::flight::ReadQuery;
 use crate::admit;
-use crate::client_gone::{ClientGone, FromInside};
-use crate::events::Events;
+use crate::client_gone::{ClientDisconnected, InsideIteration};
+use crate::events::EventStream;
 use crate::git::Repository;
 use crate::logging::FilterHandle;
-use crate::process::{Inhibitor, Launcher, Offer};
-use crate::registry::Registry;
-use crate::repo::kept::Vault;
-use crate::rpc::Callers;
-use crate::startup::Program;
-use crate::store::Store;
-use crate::worker::{ChangeOrder, Handle, Message, Trusted};
+use crate::process::{Inhibitor, Launcher, HostCapabilities};
+use crate::registry::RepoRegistry;
+use crate::repo::kept::StateDir;
+use crate::rpc::CallerCheck;
+use crate::startup::DaemonProgram;
+use crate::store::RepoStore;
+use crate::worker::{ChangeOrder, WorkerHandle, WorkerMessage, PinnedRepo};
 
 /// What the methods work with.
 #[derive(Debug, Clone)]
 pub struct Api {
     /// The repositories.
-    pub registry: Registry,
+    pub registry: RepoRegistry,
     /// The stream of events.
-    pub events: Events,
+    pub events: EventStream,
     /// Judges whom a client asks for.
-    pub callers: Callers,
+    pub callers: CallerCheck,
     /// Where things are.
     pub paths: Arc<Paths>,
     /// The folder of the workspaces of isolated runs.
     pub workspaces: PathBuf,
     /// The private part of the state.
-    pub vault: Vault,
+    pub vault: StateDir,
     /// How programs are held.
-    pub offer: Arc<Offer>,
+    pub offer: Arc<HostCapabilities>,
     /// Whether runs are begun here and go on elsewhere: what they start is not looked for on this machine.
     pub begins_only: bool,
     /// Starts them.
@@ -98,9 +98,9 @@ pub struct Api {
     /// Whether a service manager has passed the socket, and keeps it.
     pub socket_passed: bool,
     /// The file that this daemon was started from, as far as it is known.
-    pub program: Option<Program>,
+    pub program: Option<DaemonProgram>,
     /// Reads that take long, and are under way.
-    pub reads: Flights,
+    pub reads: SingleFlight,
     /// Ends everything.
     pub shutdown: CancellationToken,
     /// Lets nothing new begin.
@@ -137,46 +137,46 @@ impl Api {
     ///
     /// While a run of it is live, its configuration may be a session's: then the captured one counts in all its work
     /// trees.
-    async fn repository(&self, path: &Path) -> Result<Repository, ErrorData> {
+    async fn find_repository(&self, path: &Path) -> Result<Repository, ErrorData> {
         let (path, vault, workers) = (path.to_owned(), self.vault.clone(), self.registry.list().await);
         let around = move |folders: &BTreeSet<&Path>| {
-            let known = |worker| known(&vault, worker, |path| folders.contains(path));
+            let known = |worker| find_pinned(&vault, worker, |path| folders.contains(path));
             workers.iter().flat_map(known).collect()
         };
-        let repository = blocking(move || admit::repository(&path, around)).await?;
+        let repository = run_blocking(move || admit::find_repository(&path, around)).await?;
         let worker = self.registry.find(repository.common_dir()).await;
-        let live = worker.filter(|worker| self.is_live(worker));
+        let live = worker.filter(|worker| self.is_unsettled(worker));
         let Some(worker) = live else { return Ok(repository) };
-        let known = known(&self.vault, &worker, |path| !path.as_os_str().is_empty());
-        blocking(move || Ok(known.iter().fold(repository, |repository, known| known.bind(repository)))).await
+        let known = find_pinned(&self.vault, &worker, |path| !path.as_os_str().is_empty());
+        run_blocking(move || Ok(known.iter().fold(repository, |repository, known| known.bind_repository(repository)))).await
     }
 
     /// Whether a session of a run may be at work, or has left something that was not looked at yet.
-    fn is_live(&self, worker: &Handle) -> bool {
-        worker.is_driving() || Store::new(&self.vault, &worker.id).journal().1.exists()
+    fn is_unsettled(&self, worker: &WorkerHandle) -> bool {
+        worker.is_driving() || RepoStore::new(&self.vault, &worker.id).journal().1.exists()
     }
 
     /// Carries out a read that takes long in its turn; whoever asks the same meanwhile gets the same answer.
     ///
     /// The words must name all that the answer follows from, but for the work tree.
-    async fn in_turn<T: Clone + Send + Sync + 'static>(
+    async fn read_shared<T: Clone + Send + Sync + 'static>(
         &self,
         extensions: &Extensions,
         (repository, words): (&Repository, &str),
         read: impl FnOnce(&CancellationToken) -> Result<T, ErrorData> + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let ClientGone(left) = extensions.get().cloned().unwrap_or_default();
-        let question = Question {
+        let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
+        let question = ReadQuery {
             repository: repository.common_dir().to_owned(),
             asked: format!("{words} in {}", repository.work_dir().display()),
-            from_inside: extensions.get::<FromInside>().is_some(),
+            from_inside: extensions.get::<InsideIteration>().is_some(),
         };
-        self.reads.ask(question, &left, read).await
+        self.reads.run(question, &left, read).await
     }
 
     /// Finds the worker of the repository around a path.
-    async fn worker(&self, path: &Path) -> Result<(Repository, Handle), ErrorData> {
-        let repository = self.repository(path).await?;
+    async fn find_worker(&self, path: &Path) -> Result<(Repository, WorkerHandle), ErrorData> {
+        let repository = self.find_repository(path).await?;
         let handle = self.registry.find(repository.common_dir()).await.ok_or_else(|| {
             let message = format!("{} is not registered", repository.work_dir().display());
             ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
@@ -186,21 +186,21 @@ impl Api {
 }
 
 /// Returns those work trees of a repository's runs that are `wanted`: for each, a digest is made.
-fn known(vault: &Vault, worker: &Handle, wanted: impl Fn(&Path) -> bool) -> Vec<Trusted> {
-    let (store, status) = (Store::new(vault, &worker.id), worker.status());
+fn find_pinned(vault: &StateDir, worker: &WorkerHandle, wanted: impl Fn(&Path) -> bool) -> Vec<PinnedRepo> {
+    let (store, status) = (RepoStore::new(vault, &worker.id), worker.status());
     let runs = status.run.iter().map(|run| &run.summary).chain(&status.repo.queue).map(|run| &run.path);
     let paths = std::iter::once(&status.repo.path).chain(runs).map(WirePath::as_path);
     let paths = paths.filter(|path| !path.as_os_str().is_empty() && wanted(path));
-    paths.map(|path| Trusted::of(&store, path)).collect()
+    paths.map(|path| PinnedRepo::for_work_tree(&store, path)).collect()
 }
 
 impl Api {
     /// Has a person's request taken by the worker of the repository around a path.
-    async fn change(&self, at: AtRun, change: Change, opened: Option<String>) -> Result<ChangeReply, ErrorData> {
-        let at = self.meant(at, change.command()).await?;
-        let (_, worker) = self.worker(at.path.as_path()).await?;
+    async fn submit_change(&self, at: AtRun, change: ChangeRequest, opened: Option<String>) -> Result<ChangeReply, ErrorData> {
+        let at = self.resolve_run(at, change.command()).await?;
+        let (_, worker) = self.find_worker(at.path.as_path()).await?;
         let order = ChangeOrder { run: at.run, change, opened };
-        worker.ask(|reply| Message::Change(Box::new(order), reply)).await
+        worker.send_request(|reply| WorkerMessage::Change(Box::new(order), reply)).await
     }
 }
 
@@ -210,12 +210,12 @@ fn refuse_development() -> Result<(), ErrorData> {
     Err(ErrorData::new(ErrorKind::ProtocolMismatch, message).hint("update runnerctl, and runner-ui with it"))
 }
 
-fn draining() -> ErrorData {
+fn draining_error() -> ErrorData {
     ErrorData::new(ErrorKind::Draining, "the daemon is shutting down").hint("runnerctl daemon status")
 }
 
 /// Runs what blocks where blocking is allowed.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ErrorData> + Send + 'static,
 ) -> Result<T, ErrorData> {
     let bug = |error: tokio::task::JoinError| ErrorData::new(ErrorKind::Bug, format!("a request failed: {error}"));

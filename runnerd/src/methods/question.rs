@@ -7,22 +7,22 @@ use protocol::path::WirePath;
 use protocol::reply::ChangeReply;
 use protocol::request::{AnswerParams, AtRun, QuestionsParams};
 use protocol::view::QuestionView;
-use runner_core::change::Change;
+use runner_core::change::ChangeRequest;
 use runner_core::questions;
 
-use super::{Api, blocking, branches};
+use super::{Api, run_blocking, branches};
 use crate::admit::git_error;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
-use crate::store::Store;
-use crate::worker::{ChangeOrder, Handle, Message, Trusted};
+use crate::store::RepoStore;
+use crate::worker::{ChangeOrder, WorkerHandle, WorkerMessage, PinnedRepo};
 
 #[async_trait]
 impl QuestionApiServer for Api {
     async fn questions(&self, params: QuestionsParams) -> RpcResult<Vec<QuestionView>> {
         let mut views = match &params.path {
-            Some(path) if let Some(found) = self.asked_in_branches(path).await? => found,
-            path => self.asked(path.as_ref()).await?.into_iter().map(|asked| asked.view).collect(),
+            Some(path) if let Some(found) = self.list_branch_questions(path).await? => found,
+            path => self.list_questions(path.as_ref()).await?.into_iter().map(|asked| asked.view).collect(),
         };
         views.retain(|view| params.all || view.answer.is_none());
         views.sort_by_key(|view| view.answer.is_some());
@@ -30,37 +30,37 @@ impl QuestionApiServer for Api {
     }
 
     async fn answer(&self, params: AnswerParams) -> RpcResult<ChangeReply> {
-        let asked = self.asked(params.path.as_ref()).await?;
-        let Asked { worker, view } = one(asked, &params.id)?;
-        let change = Change::Answer { question: view.id, text: params.text };
+        let asked = self.list_questions(params.path.as_ref()).await?;
+        let QuestionEntry { worker, view } = find_question(asked, &params.id)?;
+        let change = ChangeRequest::Answer { question: view.id, text: params.text };
         let order = ChangeOrder { run: Some(view.run), change, opened: None };
-        Ok(worker.ask(|reply| Message::Change(Box::new(order), reply)).await?)
+        Ok(worker.send_request(|reply| WorkerMessage::Change(Box::new(order), reply)).await?)
     }
 }
 
 /// A question, and whose repository it is in.
-struct Asked {
-    worker: Handle,
+struct QuestionEntry {
+    worker: WorkerHandle,
     view: QuestionView,
 }
 
 impl Api {
     /// Returns the questions of all runs whose branches are there, where the repository is not known.
-    async fn asked_in_branches(&self, path: &WirePath) -> Result<Option<Vec<QuestionView>>, ErrorData> {
-        let repository = self.repository(path.as_path()).await?;
+    async fn list_branch_questions(&self, path: &WirePath) -> Result<Option<Vec<QuestionView>>, ErrorData> {
+        let repository = self.find_repository(path.as_path()).await?;
         if self.registry.find(repository.common_dir()).await.is_some() {
             return Ok(None);
         }
         let at = AtRun { path: path.clone(), run: None };
-        blocking(move || branches::questions(&repository, &at)).await
+        run_blocking(move || branches::list_questions(&repository, &at)).await
     }
 
     /// Returns the questions of the current run of one repository, or of each.
-    async fn asked(&self, path: Option<&WirePath>) -> Result<Vec<Asked>, ErrorData> {
+    async fn list_questions(&self, path: Option<&WirePath>) -> Result<Vec<QuestionEntry>, ErrorData> {
         let mut workers = match path {
             Some(path) => {
-                let own = self.worker(path.as_path()).await?.1;
-                let isolated = self.runs_around(path.as_path()).await.map(|(_, isolated)| isolated);
+                let own = self.find_worker(path.as_path()).await?.1;
+                let isolated = self.isolated_runs_of(path.as_path()).await.map(|(_, isolated)| isolated);
                 std::iter::once(own).chain(isolated.into_iter().flatten()).collect()
             }
             None => self.registry.list().await,
@@ -68,19 +68,19 @@ impl Api {
         workers.sort_by_key(|worker| worker.status().repo.path.clone());
         let mut asked = Vec::new();
         for worker in workers {
-            let store = Store::new(&self.vault, &worker.id);
+            let store = RepoStore::new(&self.vault, &worker.id);
             let Some(run) = worker.status().run.as_ref().map(|run| run.summary.clone()) else { continue };
             let read = move || {
-                let trusted = Trusted::of(&store, run.path.as_path()).repository();
+                let trusted = PinnedRepo::for_work_tree(&store, run.path.as_path()).try_open();
                 let trusted = trusted.map_err(|error| git_error(&error))?;
                 let found = trusted.map_or_else(|| Repository::discover(run.path.as_path()), Ok);
                 let repository = found.map_err(|error| git_error(&error))?;
-                let tip = repository.branch(&run.branch).map_err(|error| git_error(&error))?;
-                let text = tip.map(|tip| repository.read(&tip, Layout::QUESTIONS)).transpose();
+                let tip = repository.find_branch_tip(&run.branch).map_err(|error| git_error(&error))?;
+                let text = tip.map(|tip| repository.read_file(&tip, Layout::QUESTIONS)).transpose();
                 let text = text.map_err(|error| git_error(&error))?.flatten().unwrap_or_default();
-                Ok((run, questions::list(&String::from_utf8_lossy(&text))))
+                Ok((run, questions::parse_questions(&String::from_utf8_lossy(&text))))
             };
-            let (run, questions) = match blocking(read).await {
+            let (run, questions) = match run_blocking(read).await {
                 Ok(found) => found,
                 // One that cannot be read hides no others.
                 Err(error) if path.is_none() => {
@@ -89,7 +89,7 @@ impl Api {
                 }
                 Err(error) => return Err(error),
             };
-            asked.extend(questions.into_iter().map(|questions::Question { id, text, answer }| Asked {
+            asked.extend(questions.into_iter().map(|questions::AgentQuestion { id, text, answer }| QuestionEntry {
                 view: QuestionView { id, text, answer, path: run.path.clone(), run: run.id.clone() },
                 worker: worker.clone(),
             }));
@@ -99,16 +99,16 @@ impl Api {
 }
 
 /// Returns the question whose id begins like this, or `RUN/` and the id; an open one before those that are answered.
-fn one(asked: Vec<Asked>, wanted: &str) -> Result<Asked, ErrorData> {
+fn find_question(asked: Vec<QuestionEntry>, wanted: &str) -> Result<QuestionEntry, ErrorData> {
     let (run, id) = wanted.rsplit_once('/').map_or((None, wanted), |(run, id)| (Some(run), id));
     let is_meant =
         |view: &QuestionView| !id.is_empty() && view.id.starts_with(id) && run.is_none_or(|run| view.run == run);
-    let mut fitting: Vec<Asked> = asked.into_iter().filter(|asked| is_meant(&asked.view)).collect();
+    let mut fitting: Vec<QuestionEntry> = asked.into_iter().filter(|asked| is_meant(&asked.view)).collect();
     fitting.sort_by_key(|asked| asked.view.answer.is_some());
-    let place = |asked: &Asked| (asked.view.id.clone(), asked.view.path.clone());
+    let place = |asked: &QuestionEntry| (asked.view.id.clone(), asked.view.path.clone());
     let first = fitting.first().map(place);
     if fitting.iter().any(|asked| asked.view.answer.is_none() && Some(place(asked)) != first) {
-        let told = |asked: &Asked| format!("{}/{} in {}", asked.view.run, asked.view.id, asked.view.path);
+        let told = |asked: &QuestionEntry| format!("{}/{} in {}", asked.view.run, asked.view.id, asked.view.path);
         let all: Vec<String> = fitting.iter().map(told).collect();
         let message = format!("`{wanted}` matches more than one question: {}", all.join(", "));
         let hint = "name the run too, as in: runnerctl answer RUN/ID TEXT";

@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
-use protocol::reply::{ExportReply, GcReply, RunRecords, WorkspaceSwept};
+use protocol::reply::{ExportReply, GcReply, RunRecords as RunRecordsView, WorkspaceSwept};
 use protocol::request::{ExportParams, GcParams};
 
 use crate::repo::layout::Layout;
-use crate::repo::records::{OfRun, Records, RecordsError};
+use crate::repo::records::{RunRecords, RecordsDir, RecordsError};
 
 /// Copies one record of `run`, or what belongs to the run as a whole.
-pub(super) fn export(layout: &Layout, run: &str, params: &ExportParams) -> Result<ExportReply, ErrorData> {
+pub(super) fn export_record(layout: &Layout, run: &str, params: &ExportParams) -> Result<ExportReply, ErrorData> {
     let none = |what: &str| {
         ErrorData::new(ErrorKind::NotFound, format!("there is no {what} in {}", layout.root().display()))
             .hint("runnerctl log, and runnerctl queue --ended")
     };
-    let records = Records::of(layout).ok_or_else(|| none("record"))?;
-    let known = records.of_run(run).ok_or_else(|| none(&format!("record of run {run}")))?;
+    let records = RecordsDir::find(layout).ok_or_else(|| none("record"))?;
+    let known = records.describe_run(run).ok_or_else(|| none(&format!("record of run {run}")))?;
     let to = params.to.as_path();
     if to.starts_with(layout.folder()) {
         let message = format!("{} is in the folder of the runner itself", to.display());
@@ -26,26 +26,26 @@ pub(super) fn export(layout: &Layout, run: &str, params: &ExportParams) -> Resul
     if let Some(name) = params.record.as_ref().filter(|name| !known.records.contains(name)) {
         return Err(none(&format!("record {name} of run {run}")));
     }
-    let copied = records.copy(run, params.record.as_deref(), to).map_err(|error| refused(&error))?;
+    let copied = records.copy_record(run, params.record.as_deref(), to).map_err(|error| records_error(&error))?;
     Ok(ExportReply {
         run: run.to_owned(),
         to: params.to.clone(),
         files: copied.files,
         bytes: copied.bytes,
-        left_out: copied.left_out.into_iter().map(WirePath).collect(),
+        left_out: copied.skipped.into_iter().map(WirePath).collect(),
         records: if params.record.is_none() { known.records } else { Vec::new() },
     })
 }
 
 /// Removes records as [`gc`] does: of a work tree, and of the isolated runs whose workspaces are gone. Of both, the newest
 /// stay.
-pub(super) fn gc_all(
+pub(super) fn gc_all_records(
     (here, kept): (&Layout, &Layout),
     open: &BTreeSet<String>,
     workspaces: Vec<WorkspaceSwept>,
     params: &GcParams,
 ) -> Result<GcReply, ErrorData> {
-    let (mut reply, of_gone) = (gc(here, open, params)?, gc(kept, open, params)?);
+    let (mut reply, of_gone) = (gc_records(here, open, params)?, gc_records(kept, open, params)?);
     reply.freed_bytes += of_gone.freed_bytes;
     reply.freed_bytes += workspaces.iter().filter(|swept| swept.kept.is_none()).map(|swept| swept.bytes).sum::<u64>();
     reply.removed.extend(of_gone.removed);
@@ -54,39 +54,39 @@ pub(super) fn gc_all(
 }
 
 /// Removes the records of all runs but the newest ones; those of `open` runs stay and do not count.
-pub(super) fn gc(layout: &Layout, open: &BTreeSet<String>, params: &GcParams) -> Result<GcReply, ErrorData> {
+pub(super) fn gc_records(layout: &Layout, open: &BTreeSet<String>, params: &GcParams) -> Result<GcReply, ErrorData> {
     let path = WirePath::from(layout.root());
-    let Some(records) = Records::of(layout) else {
+    let Some(records) = RecordsDir::find(layout) else {
         let (removed, kept, workspaces) = (Vec::new(), Vec::new(), Vec::new());
         return Ok(GcReply { path, removed, kept, workspaces, freed_bytes: 0, dry_run: params.dry_run });
     };
     let (mut kept, over): (Vec<_>, Vec<_>) =
-        records.runs().map_err(|error| refused(&error))?.into_iter().partition(|run| open.contains(&run.run));
+        records.list_runs().map_err(|error| records_error(&error))?.into_iter().partition(|run| open.contains(&run.run));
     let mut over = over.into_iter();
     kept.extend(over.by_ref().take(usize::try_from(params.keep).unwrap_or(usize::MAX)));
-    let removed: Vec<OfRun> = over.collect();
+    let removed: Vec<RunRecords> = over.collect();
     if !params.dry_run {
-        records.remove_leftovers().map_err(|error| refused(&error))?;
+        records.remove_leftovers().map_err(|error| records_error(&error))?;
         for run in &removed {
-            records.remove(&run.run).map_err(|error| refused(&error))?;
+            records.remove(&run.run).map_err(|error| records_error(&error))?;
         }
     }
     Ok(GcReply {
         path,
         freed_bytes: removed.iter().map(|run| run.bytes).sum(),
-        removed: removed.into_iter().map(view).collect(),
-        kept: kept.into_iter().map(view).collect(),
+        removed: removed.into_iter().map(to_run_records).collect(),
+        kept: kept.into_iter().map(to_run_records).collect(),
         workspaces: Vec::new(),
         dry_run: params.dry_run,
     })
 }
 
-fn view(run: OfRun) -> RunRecords {
+fn to_run_records(run: RunRecords) -> RunRecordsView {
     let records = u32::try_from(run.records.len()).unwrap_or(u32::MAX);
-    RunRecords { run: run.run, records, bytes: run.bytes }
+    RunRecordsView { run: run.run, records, bytes: run.bytes }
 }
 
-fn refused(error: &RecordsError) -> ErrorData {
+fn records_error(error: &RecordsError) -> ErrorData {
     if error.source.kind() == std::io::ErrorKind::AlreadyExists {
         let message = format!("{} is there already, and nothing is overwritten", error.path.display());
         return ErrorData::new(ErrorKind::InvalidRequest, message)

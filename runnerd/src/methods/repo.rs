@@ -8,19 +8,19 @@ use protocol::view::{DiskView, RepoView};
 use runner_core::shell;
 
 use super::{Api, listing};
-use crate::worker::Handle;
+use crate::worker::WorkerHandle;
 
 #[async_trait]
 impl RepoApiServer for Api {
     async fn list(&self) -> RpcResult<Vec<RepoView>> {
         let mut views: Vec<RepoView> =
             self.registry.list().await.iter().map(|worker| worker.status().repo.clone()).collect();
-        listing::sort(&mut views);
+        listing::sort_repositories(&mut views);
         Ok(views)
     }
 
     async fn disk(&self) -> RpcResult<DiskView> {
-        Ok(self.measure().await?)
+        Ok(self.measure_workspaces().await?)
     }
 
     async fn remove(&self, params: AtPath) -> RpcResult<RepoView> {
@@ -28,9 +28,9 @@ impl RepoApiServer for Api {
         let known = self.registry.list().await.into_iter().find(|worker| worker.status().repo.path == params.path);
         let id = match known {
             Some(worker) => worker.id,
-            None => self.worker(params.path.as_path()).await?.1.id,
+            None => self.find_worker(params.path.as_path()).await?.1.id,
         };
-        let is_it = |worker: &Handle| worker.id == id;
+        let is_it = |worker: &WorkerHandle| worker.id == id;
         if let Some(source) = self.registry.list().await.into_iter().find(is_it).and_then(|worker| worker.source) {
             let message = format!("{} is the workspace of run {}, and forgotten with it", params.path, source.run);
             let place = shell::quoted(&source.path.to_string());

@@ -7,17 +7,17 @@ use protocol::reply::ReviewReply;
 use protocol::request::AtRun;
 use protocol::review::{ApproveParams, PendingReview, RejectParams};
 use runner_core::approval::Decision;
-use runner_core::message::WordSignature;
+use runner_core::message::ReviewSignature;
 
 use super::Api;
-use crate::worker::Message;
+use crate::worker::WorkerMessage;
 
 #[async_trait]
 impl ReviewApiServer for Api {
     async fn pending_review(&self, params: AtRun) -> RpcResult<PendingReview> {
-        let AtRun { path, run } = self.meant(params, "approve").await?;
-        let (_, worker) = self.worker(path.as_path()).await?;
-        Ok(worker.ask(|reply| Message::PendingReview { run, reply }).await?)
+        let AtRun { path, run } = self.resolve_run(params, "approve").await?;
+        let (_, worker) = self.find_worker(path.as_path()).await?;
+        Ok(worker.send_request(|reply| WorkerMessage::PendingReview { run, reply }).await?)
     }
 
     async fn approve(&self, params: ApproveParams) -> RpcResult<ReviewReply> {
@@ -32,11 +32,11 @@ impl ReviewApiServer for Api {
 impl Api {
     async fn decide(&self, at: AtRun, decision: Decision, signature: Option<String>) -> Result<ReviewReply, ErrorData> {
         let command = if decision == Decision::Approve { "approve" } else { "reject" };
-        let signature = signature.map(|text| text.parse::<WordSignature>()).transpose().map_err(|malformed| {
+        let signature = signature.map(|text| text.parse::<ReviewSignature>()).transpose().map_err(|malformed| {
             ErrorData::new(ErrorKind::InvalidRequest, format!("malformed value of `signature`: {malformed}"))
         })?;
-        let AtRun { path, run } = self.meant(at, command).await?;
-        let (_, worker) = self.worker(path.as_path()).await?;
-        worker.ask(|reply| Message::Review { run, decision, signature, reply }).await
+        let AtRun { path, run } = self.resolve_run(at, command).await?;
+        let (_, worker) = self.find_worker(path.as_path()).await?;
+        worker.send_request(|reply| WorkerMessage::Review { run, decision, signature, reply }).await
     }
 }

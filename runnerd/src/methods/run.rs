@@ -16,104 +16,104 @@ use protocol::request::{
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
-use super::meant::look_again;
-use super::{Api, blocking, branches, draining, isolated, listing};
-use crate::admit::{self, Commands, Ground, git_error};
-use crate::agent::Candidates;
-use crate::client_gone::ClientGone;
+use super::meant::refresh_published;
+use super::{Api, run_blocking, branches, draining_error, isolated, listing};
+use crate::admit::{self, StartCommands, StartPreconditions, git_error};
+use crate::agent::AgentCandidates;
+use crate::client_gone::ClientDisconnected;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
-use crate::store::{Store, repo_id};
-use crate::worker::{Handle, IdChoice, Message, StartOrder, Trusted, is_claimed_by_another, make_layout, proposal};
+use crate::store::{RepoStore, repo_id};
+use crate::worker::{WorkerHandle, IdChoice, WorkerMessage, StartOrder, PinnedRepo, is_claimed_by_another, create_layout, propose_workspace};
 
 #[async_trait]
 impl RunApiServer for Api {
     async fn init(&self, params: InitParams) -> RpcResult<InitReply> {
-        let repository = self.repository(params.path.as_path()).await?;
-        Ok(blocking(move || init(&repository, params.force)).await?)
+        let repository = self.find_repository(params.path.as_path()).await?;
+        Ok(run_blocking(move || init_layout(&repository, params.force)).await?)
     }
 
     async fn start(&self, extensions: &Extensions, params: StartParams) -> RpcResult<StartReply> {
         if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
-            return Err(draining().into());
+            return Err(draining_error().into());
         }
-        let params = self.goes_on_isolated(params).await?;
-        let repository = self.repository(params.path.as_path()).await?;
-        let (around, before) = (repository.clone(), self.branch_of(&repository).await);
+        let params = self.redirect_to_isolated(params).await?;
+        let repository = self.find_repository(params.path.as_path()).await?;
+        let (around, before) = (repository.clone(), self.current_branch(&repository).await);
         let reply = if self.is_isolated(&repository, &params).await? {
-            let ClientGone(left) = extensions.get().cloned().unwrap_or_default();
+            let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
             self.start_isolated(repository, params, left).await?
         } else {
-            let asker = Asker { confirmed: params.confirmed, env: params.env.clone() };
-            let check = move |repository: &Repository, ground: Ground<'_>| admit::start(repository, &params, ground);
-            self.put_into_queue(repository, asker, check).await?
+            let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone() };
+            let check = move |repository: &Repository, ground: StartPreconditions<'_>| admit::check_start(repository, &params, ground);
+            self.enqueue_run(repository, asker, check).await?
         };
-        self.keep_target(&around, (&reply, before));
+        self.try_save_target(&around, (&reply, before));
         Ok(reply)
     }
 
     async fn fork(&self, params: ForkParams) -> RpcResult<StartReply> {
         if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
-            return Err(draining().into());
+            return Err(draining_error().into());
         }
         let (path, run, iter) = (params.path.clone(), params.run.clone(), Some(params.iter));
-        let run = self.place(AtIteration { path, run, iter, wait: None }).await?.run;
-        let path = self.place_meant((&params.path, Some(&run)), "fork").await?;
-        let repository = self.repository(path.as_path()).await?;
-        let asker = Asker { confirmed: params.confirmed, env: params.env.clone() };
+        let run = self.locate_iteration(AtIteration { path, run, iter, wait: None }).await?.run;
+        let path = self.resolve_run_path((&params.path, Some(&run)), "fork").await?;
+        let repository = self.find_repository(path.as_path()).await?;
+        let asker = StartCaller { confirmed: params.confirmed, env: params.env.clone() };
         let (around, before) = (repository.clone(), Some(format!("runner/{run}")));
-        let check = move |repository: &Repository, ground: Ground<'_>| admit::fork(repository, &run, &params, ground);
-        let reply = self.put_into_queue(repository, asker, check).await?;
-        self.keep_target(&around, (&reply, before));
+        let check = move |repository: &Repository, ground: StartPreconditions<'_>| admit::check_fork(repository, &run, &params, ground);
+        let reply = self.enqueue_run(repository, asker, check).await?;
+        self.try_save_target(&around, (&reply, before));
         Ok(reply)
     }
 
     async fn step(&self, params: StepParams) -> RpcResult<StepReply> {
-        let path = self.place_meant((&params.path, params.run.as_deref()), "step").await?;
-        let (repository, worker) = self.worker(path.as_path()).await?;
-        let caller = Caller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
-        self.readmit(repository, &worker, caller).await?;
-        Ok(worker.ask(|reply| Message::Step { run: params.run, reply }).await?)
+        let path = self.resolve_run_path((&params.path, params.run.as_deref()), "step").await?;
+        let (repository, worker) = self.find_worker(path.as_path()).await?;
+        let caller = ResumeCaller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
+        self.check_resume(repository, &worker, caller).await?;
+        Ok(worker.send_request(|reply| WorkerMessage::Step { run: params.run, reply }).await?)
     }
 
     async fn pause(&self, params: PauseParams) -> RpcResult<ControlReply> {
-        let path = self.place_meant((&params.path, params.run.as_deref()), "pause").await?;
-        let (_, worker) = self.worker(path.as_path()).await?;
-        Ok(worker.ask_or_tell(|reply| Message::Pause { run: params.run, now: params.now, reply }).await?)
+        let path = self.resolve_run_path((&params.path, params.run.as_deref()), "pause").await?;
+        let (_, worker) = self.find_worker(path.as_path()).await?;
+        Ok(worker.ask_or_tell(|reply| WorkerMessage::Pause { run: params.run, now: params.now, reply }).await?)
     }
 
     async fn resume(&self, params: ResumeParams) -> RpcResult<ControlReply> {
-        let path = self.place_meant((&params.path, params.run.as_deref()), "resume").await?;
-        let (repository, worker) = self.worker(path.as_path()).await?;
-        self.make_anew(&worker).await?;
-        let caller = Caller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
-        self.readmit(repository, &worker, caller).await?;
+        let path = self.resolve_run_path((&params.path, params.run.as_deref()), "resume").await?;
+        let (repository, worker) = self.find_worker(path.as_path()).await?;
+        self.recreate_workspace(&worker).await?;
+        let caller = ResumeCaller { run: params.run.clone(), confirmed: params.confirmed, env: params.env };
+        self.check_resume(repository, &worker, caller).await?;
         let (run, now, more) = (params.run, params.now, params.more);
-        Ok(worker.ask(|reply| Message::Resume { run, now, more, reply }).await?)
+        Ok(worker.send_request(|reply| WorkerMessage::Resume { run, now, more, reply }).await?)
     }
 
     async fn cancel(&self, params: AtRun) -> RpcResult<ControlReply> {
-        let params = self.meant(params, "cancel").await?;
-        let (_, worker) = self.worker(params.path.as_path()).await?;
+        let params = self.resolve_run(params, "cancel").await?;
+        let (_, worker) = self.find_worker(params.path.as_path()).await?;
         Ok(worker.cancel(params.run).await?)
     }
 
     async fn status(&self, params: AtRun) -> RpcResult<StatusView> {
-        let params = if params.run.is_some() { self.meant(params, "status").await? } else { params };
+        let params = if params.run.is_some() { self.resolve_run(params, "status").await? } else { params };
         let (path, is_of_all) = (params.path.clone(), params.run.is_none());
-        let (repository, worker) = self.worker(params.path.as_path()).await?;
+        let (repository, worker) = self.find_worker(params.path.as_path()).await?;
         let mut view = match params.run {
             None => {
-                look_again(&worker).await;
+                refresh_published(&worker).await;
                 (*worker.status()).clone()
             }
-            Some(run) => worker.ask(|reply| Message::Describe { run, reply }).await?,
+            Some(run) => worker.send_request(|reply| WorkerMessage::Describe { run, reply }).await?,
         };
         // Whose record cannot be read is known by where it was asked for.
         if view.repo.path.as_path().as_os_str().is_empty() {
             view.repo.path = WirePath::from(repository.work_dir());
         }
-        Ok(if is_of_all { self.with_isolated(path.as_path(), view).await } else { view })
+        Ok(if is_of_all { self.add_isolated_runs(path.as_path(), view).await } else { view })
     }
 
     async fn status_all(&self) -> RpcResult<Vec<StatusView>> {
@@ -124,23 +124,23 @@ impl RunApiServer for Api {
     }
 
     async fn list(&self, params: AtPath) -> RpcResult<Vec<RunSummary>> {
-        let (_, worker) = self.worker(params.path.as_path()).await?;
-        let mut runs = worker.list().await.0;
-        runs.extend(self.isolated_around(&params).await);
+        let (_, worker) = self.find_worker(params.path.as_path()).await?;
+        let mut runs = worker.list_runs().await.0;
+        runs.extend(self.list_isolated_runs(&params).await);
         Ok(runs)
     }
 
     async fn branches(&self, params: AtRun) -> RpcResult<Vec<BranchView>> {
-        let repository = self.repository(params.path.as_path()).await?;
-        Ok(blocking(move || branches::views(&repository, &params)).await?)
+        let repository = self.find_repository(params.path.as_path()).await?;
+        Ok(run_blocking(move || branches::list_branch_views(&repository, &params)).await?)
     }
 
     async fn locate(&self, params: AtRun) -> RpcResult<RunSummary> {
-        let AtRun { path, run } = self.meant(params, "path").await?;
-        let (_, worker) = self.worker(path.as_path()).await?;
+        let AtRun { path, run } = self.resolve_run(params, "path").await?;
+        let (_, worker) = self.find_worker(path.as_path()).await?;
         let view = match run {
             None => (*worker.status()).clone(),
-            Some(run) => worker.ask(|reply| Message::Describe { run, reply }).await?,
+            Some(run) => worker.send_request(|reply| WorkerMessage::Describe { run, reply }).await?,
         };
         let none = || {
             let message = format!("{} has no run", view.repo.path);
@@ -150,192 +150,192 @@ impl RunApiServer for Api {
     }
 
     async fn queue(&self, params: AtPath) -> RpcResult<Vec<RunSummary>> {
-        let (_, worker) = self.worker(params.path.as_path()).await?;
-        let isolated = self.isolated_around(&params).await;
+        let (_, worker) = self.find_worker(params.path.as_path()).await?;
+        let isolated = self.list_isolated_runs(&params).await;
         let live = isolated.into_iter().filter(|run| !run.state.is_terminal());
         Ok(worker.status().repo.queue.iter().cloned().chain(live).collect())
     }
 }
 
 /// What the caller of a run that begins passes on, and whether they have confirmed its commands.
-struct Asker {
+struct StartCaller {
     confirmed: bool,
     env: CallerEnv,
 }
 
 /// Who wants a run to go on, and what they pass on.
-struct Caller {
+struct ResumeCaller {
     run: Option<String>,
     confirmed: bool,
     env: CallerEnv,
 }
 
 /// What was checked of a run that may go on.
-pub(super) struct Admitted {
+pub(super) struct AdmittedRun {
     pub(super) repository: Repository,
-    pub(super) commands: Commands,
+    pub(super) commands: StartCommands,
     pub(super) env: CallerEnv,
 }
 
 impl Api {
     /// Returns the branch that HEAD is on.
-    async fn branch_of(&self, repository: &Repository) -> Option<String> {
+    async fn current_branch(&self, repository: &Repository) -> Option<String> {
         let repository = repository.clone();
-        let head = blocking(move || repository.head().map_err(|error| git_error(&error))).await.ok()?;
+        let head = run_blocking(move || repository.head().map_err(|error| git_error(&error))).await.ok()?;
         head.branch().map(str::to_owned)
     }
 
     /// Remembers the branch that a new run was started from; without it, who lands says where.
-    fn keep_target(&self, repository: &Repository, (reply, before): (&StartReply, Option<String>)) {
+    fn try_save_target(&self, repository: &Repository, (reply, before): (&StartReply, Option<String>)) {
         let Some(before) = before.filter(|_| !reply.resumed) else { return };
-        if let Err(error) = self.remember_target(repository, (&reply.run.id, &before)) {
+        if let Err(error) = self.save_target(repository, (&reply.run.id, &before)) {
             tracing::warn!(run = reply.run.id, %error, "the branch that the run was started from is not kept");
         }
     }
 
     /// Checks a run that begins and its caller, remembers what was passed on, and puts it into the queue.
-    async fn put_into_queue(
+    async fn enqueue_run(
         &self,
         repository: Repository,
-        asker: Asker,
-        check: impl FnOnce(&Repository, Ground<'_>) -> Result<(StartOrder, Commands), ErrorData> + Send + 'static,
+        asker: StartCaller,
+        check: impl FnOnce(&Repository, StartPreconditions<'_>) -> Result<(StartOrder, StartCommands), ErrorData> + Send + 'static,
     ) -> Result<StartReply, ErrorData> {
-        let Asker { confirmed, env } = asker;
+        let StartCaller { confirmed, env } = asker;
         let (common_dir, path) = (repository.common_dir().to_owned(), repository.work_dir().to_owned());
         let known = self.registry.find(&common_dir).await;
         if let Some(worker) = &known {
-            worker.none_is_being_cancelled().await;
+            worker.wait_until_none_cancelling().await;
         }
-        let repository = self.as_asked(repository, known.as_ref(), confirmed).await?;
+        let repository = self.pin_config(repository, known.as_ref(), confirmed).await?;
         let present = repository.clone();
         let source = known.as_ref().and_then(|worker| worker.source.clone());
-        let is_at_work = known.as_ref().is_some_and(|worker| is_at_work(&worker.status(), &path))
+        let is_at_work = known.as_ref().is_some_and(|worker| is_session_active(&worker.status(), &path))
             || is_driven_elsewhere(known.as_ref(), &common_dir);
-        let (order, commands) = blocking({
+        let (order, commands) = run_blocking({
             let offer = (!self.begins_only).then(|| Arc::clone(&self.offer));
-            move || check(&repository, Ground { is_at_work, offer: offer.as_deref() })
+            move || check(&repository, StartPreconditions { is_at_work, offer: offer.as_deref() })
         })
         .await?;
         if let Some(source) = source.filter(|source| order.id != IdChoice::Given(source.run.clone())) {
-            return Err(isolated::one_run_alone(&source));
+            return Err(isolated::single_run_error(&source));
         }
         self.refuse_unconfirmed(&commands, confirmed, known.as_ref()).await?;
         self.check_agents(&commands, &env, &path).await?;
         let worker = self.registry.register(&common_dir, &path).await?;
-        self.remember(&worker, Admitted { repository: present, commands, env }).await?;
-        worker.ask(|reply| Message::Start(Box::new(order), reply)).await
+        self.save_confirmation(&worker, AdmittedRun { repository: present, commands, env }).await?;
+        worker.send_request(|reply| WorkerMessage::Start(Box::new(order), reply)).await
     }
 
     /// Refuses commands that this user has neither written here nor confirmed.
     pub(super) async fn refuse_unconfirmed(
         &self,
-        commands: &Commands,
+        commands: &StartCommands,
         confirmed: bool,
-        known: Option<&Handle>,
+        known: Option<&WorkerHandle>,
     ) -> Result<(), ErrorData> {
         if confirmed || commands.written_here {
             return Ok(());
         }
         let digests = match known {
-            Some(worker) => worker.list().await.1,
+            Some(worker) => worker.list_runs().await.1,
             None => Vec::new(),
         };
-        if digests.contains(&commands.digest) { Ok(()) } else { Err(admit::unconfirmed(commands)) }
+        if digests.contains(&commands.digest) { Ok(()) } else { Err(admit::unconfirmed_error(commands)) }
     }
 
     /// Checks that a run may go on, and remembers what its caller has passed on.
-    async fn readmit(&self, repository: Repository, worker: &Handle, caller: Caller) -> Result<(), ErrorData> {
-        let Caller { run, confirmed, env } = caller;
+    async fn check_resume(&self, repository: Repository, worker: &WorkerHandle, caller: ResumeCaller) -> Result<(), ErrorData> {
+        let ResumeCaller { run, confirmed, env } = caller;
         let current = worker.status().run.as_ref().map(|run| run.summary.id.clone());
         let Some(run) = run.or(current) else { return Ok(()) };
         // The worker says what is wrong with a beginning that fits none or several.
-        let known: Vec<String> = worker.list().await.0.into_iter().map(|known| known.id).collect();
+        let known: Vec<String> = worker.list_runs().await.0.into_iter().map(|known| known.id).collect();
         let mut fitting = known.iter().filter(|known| known.starts_with(&run));
         let run = match (known.contains(&run), fitting.next(), fitting.next()) {
             (false, Some(one), None) => one.clone(),
             (true, ..) => run,
             (false, ..) => return Ok(()),
         };
-        let repository = self.as_asked(repository, Some(worker), confirmed).await?;
-        let is_at_work = is_at_work(&worker.status(), repository.work_dir())
+        let repository = self.pin_config(repository, Some(worker), confirmed).await?;
+        let is_at_work = is_session_active(&worker.status(), repository.work_dir())
             || is_driven_elsewhere(Some(worker), repository.common_dir());
         let (caller, present, offer) = (env.0.clone(), repository.clone(), Arc::clone(&self.offer));
         let commands =
-            blocking(move || admit::go_on(&repository, &run, &caller, Ground { is_at_work, offer: Some(&offer) }))
+            run_blocking(move || admit::check_resume(&repository, &run, &caller, StartPreconditions { is_at_work, offer: Some(&offer) }))
                 .await?;
-        let is_known = commands.written_here || worker.list().await.1.contains(&commands.digest);
+        let is_known = commands.written_here || worker.list_runs().await.1.contains(&commands.digest);
         if !confirmed && !is_known {
-            return Err(admit::unconfirmed(&commands));
+            return Err(admit::unconfirmed_error(&commands));
         }
         self.check_agents(&commands, &env, present.work_dir()).await?;
-        self.remember(worker, Admitted { repository: present, commands, env }).await
+        self.save_confirmation(worker, AdmittedRun { repository: present, commands, env }).await
     }
 
     /// Checks that the agents of a run can work.
     pub(super) async fn check_agents(
         &self,
-        commands: &Commands,
+        commands: &StartCommands,
         env: &CallerEnv,
         folder: &Path,
     ) -> Result<(), ErrorData> {
         let (config, scratch) = (&commands.config, self.paths.state.join("scratch"));
-        let candidates = Candidates { config, folder, env: &env.0, scratch: &scratch };
-        admit::agents(candidates, &self.launcher).await
+        let candidates = AgentCandidates { config, folder, env: &env.0, scratch: &scratch };
+        admit::check_agents(candidates, &self.launcher).await
     }
 
     /// Returns the repository with the configuration that its caller has now, unless a session could have written that.
-    pub(super) async fn as_asked(
+    pub(super) async fn pin_config(
         &self,
         repository: Repository,
-        worker: Option<&Handle>,
+        worker: Option<&WorkerHandle>,
         confirmed: bool,
     ) -> Result<Repository, ErrorData> {
-        let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
-        if worker.is_some_and(|worker| self.is_live(worker)) {
-            if repository.captured().is_some() {
+        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
+        if worker.is_some_and(|worker| self.is_unsettled(worker)) {
+            if repository.pinned_config().is_some() {
                 return Ok(repository);
             }
-            let trusted = Trusted::of(&store, repository.work_dir());
-            return blocking(move || trusted.bound().map_err(|error| git_error(&error))).await;
+            let trusted = PinnedRepo::for_work_tree(&store, repository.work_dir());
+            return run_blocking(move || trusted.open().map_err(|error| git_error(&error))).await;
         }
-        let suspects = store.suspects();
-        blocking(move || {
-            admit::users_configuration(&suspects, confirmed)?;
-            admit::present(repository.work_dir())
+        let suspects = store.suspects_file();
+        run_blocking(move || {
+            admit::check_user_config(&suspects, confirmed)?;
+            admit::open_current(repository.work_dir())
         })
         .await
     }
 
     /// Refuses to lay out files of a repository that is bound to no configuration by one of the user's that a session has
     /// left, unless they have confirmed it.
-    pub(super) async fn check_users_configuration(
+    pub(super) async fn check_user_config(
         &self,
         repository: &Repository,
         confirmed: bool,
     ) -> Result<(), ErrorData> {
-        if repository.captured().is_some() {
+        if repository.pinned_config().is_some() {
             return Ok(());
         }
-        let suspects = Store::new(&self.vault, &repo_id(repository.common_dir())).suspects();
-        blocking(move || admit::users_configuration(&suspects, confirmed)).await
+        let suspects = RepoStore::new(&self.vault, &repo_id(repository.common_dir())).suspects_file();
+        run_blocking(move || admit::check_user_config(&suspects, confirmed)).await
     }
 
     /// Keeps the confirmation, the configuration of git and the caller's environment.
-    pub(super) async fn remember(&self, worker: &Handle, admitted: Admitted) -> Result<(), ErrorData> {
-        let Admitted { repository, commands, env } = admitted;
-        worker.ask(|reply| Message::Confirm { digest: commands.digest, reply }).await?;
-        let store = Store::new(&self.vault, &worker.id);
-        let (trusted, is_running) = (Trusted::of(&store, repository.work_dir()), worker.is_driving());
-        let is_live = self.is_live(worker);
+    pub(super) async fn save_confirmation(&self, worker: &WorkerHandle, admitted: AdmittedRun) -> Result<(), ErrorData> {
+        let AdmittedRun { repository, commands, env } = admitted;
+        worker.send_request(|reply| WorkerMessage::Confirm { digest: commands.digest, reply }).await?;
+        let store = RepoStore::new(&self.vault, &worker.id);
+        let (trusted, is_running) = (PinnedRepo::for_work_tree(&store, repository.work_dir()), worker.is_driving());
+        let is_live = self.is_unsettled(worker);
         // Another run may have begun since it was found.
-        let is_found_before = is_live && repository.captured().is_none();
-        let repository = if is_found_before { self.repository(repository.work_dir()).await? } else { repository };
-        blocking(move || {
-            let remembered = match trusted.repository() {
-                _ if !is_live => trusted.capture(&repository),
+        let is_found_before = is_live && repository.pinned_config().is_none();
+        let repository = if is_found_before { self.find_repository(repository.work_dir()).await? } else { repository };
+        run_blocking(move || {
+            let remembered = match trusted.try_open() {
+                _ if !is_live => trusted.pin(&repository),
                 // What counts in another work tree counts in one that nothing was captured in.
-                Ok(None) => trusted.accept(&repository),
-                Ok(Some(_)) if !is_running => trusted.accept(&repository),
+                Ok(None) => trusted.repin(&repository),
+                Ok(Some(_)) if !is_running => trusted.repin(&repository),
                 known => known.map(drop),
             };
             remembered.map_err(|error| git_error(&error))
@@ -344,7 +344,7 @@ impl Api {
         if env.0.is_empty() {
             return Ok(());
         }
-        blocking(move || {
+        run_blocking(move || {
             store.save_env(&env).map_err(|error| ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
         })
         .await
@@ -352,20 +352,20 @@ impl Api {
 }
 
 /// Whether a run of the repository is being driven in this work tree.
-pub(super) fn is_at_work(status: &StatusView, path: &Path) -> bool {
+pub(super) fn is_session_active(status: &StatusView, path: &Path) -> bool {
     let is_driven = |state| matches!(state, RunStatus::Running | RunStatus::Waiting);
     status.repo.queue.iter().any(|run| is_driven(run.state) && run.path.as_path() == path)
 }
 
 /// Whether another daemon drives a run of the repository: what lies in the work tree is its session's then, and the run
 /// waits until that has ended.
-pub(super) fn is_driven_elsewhere(worker: Option<&Handle>, common_dir: &Path) -> bool {
-    !worker.is_some_and(Handle::is_driving) && is_claimed_by_another(common_dir)
+pub(super) fn is_driven_elsewhere(worker: Option<&WorkerHandle>, common_dir: &Path) -> bool {
+    !worker.is_some_and(WorkerHandle::is_driving) && is_claimed_by_another(common_dir)
 }
 
-fn init(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {
+fn init_layout(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let report = make_layout(&layout, force, proposal(&layout).as_ref()).map_err(|error| {
+    let report = create_layout(&layout, force, propose_workspace(&layout).as_ref()).map_err(|error| {
         ErrorData::new(ErrorKind::InvalidFile, format!("cannot make .runner/ in {}", layout.root().display()))
             .caused_by(&error)
             .hint("fix the file, then: runnerctl init")
@@ -373,7 +373,7 @@ fn init(repository: &Repository, force: bool) -> Result<InitReply, ErrorData> {
     Ok(InitReply {
         path: WirePath::from(layout.root()),
         created: report.created,
-        kept: report.kept,
+        kept: report.unchanged,
         overwritten: report.overwritten,
     })
 }

@@ -11,58 +11,58 @@ use protocol::explain::ExplainReply;
 use protocol::reply::{ChangeReply, TreeReply, ValidateReply};
 use protocol::request::{AddParams, AtRun, EditParams, RetryParams, ValidateParams};
 use protocol::view::SelectView;
-use runner_core::change::{Addition, Change};
+use runner_core::change::{NodeAddition, ChangeRequest};
 use runner_core::digest::sha256_hex;
-use runner_core::select::{Selection, select};
+use runner_core::select::{LeafSelection, select};
 use runner_core::{tree, validate};
 use tokio_util::sync::CancellationToken;
 
 use super::explain::explain;
-use super::iteration::full_id;
-use super::{Api, blocking, validate as checks};
-use crate::admit::{Passed, git_error};
+use super::iteration::complete_run_id;
+use super::{Api, run_blocking, validate as checks};
+use crate::admit::{ProgramInputs, git_error};
 use crate::git::{Id, Repository};
 use crate::repo::durable;
-use crate::store::{Store, repo_id};
-use crate::worker::{Loaded, load, node_ref};
+use crate::store::{RepoStore, repo_id};
+use crate::worker::{CommittedState, load_state, node_ref};
 
 #[async_trait]
 impl TreeApiServer for Api {
     async fn get(&self, params: AtRun) -> RpcResult<TreeReply> {
-        let params = self.meant(params, "tree").await?;
-        let repository = self.repository(params.path.as_path()).await?;
+        let params = self.resolve_run(params, "tree").await?;
+        let repository = self.find_repository(params.path.as_path()).await?;
         let status = self.registry.find(repository.common_dir()).await.map(|worker| worker.status());
-        let loaded = blocking(move || load_tip(&repository, params.run.as_deref())).await?;
+        let loaded = run_blocking(move || load_tip(&repository, params.run.as_deref())).await?;
         let run = status.as_ref().and_then(|status| status.run.as_ref());
         let run = run.filter(|run| loaded.run_state.run_id.as_ref() == Some(&run.summary.id));
         let state = run.map(|run| run.summary.state);
         let live = run.filter(|run| run.phase.is_some()).and_then(|run| run.node.as_ref()).map(|node| node.id.clone());
         let next = match select(&loaded.tree) {
-            Selection::Open(leaf) | Selection::Exhausted(leaf) => Some(leaf.id.clone()),
-            Selection::Complete => None,
+            LeafSelection::Open(leaf) | LeafSelection::Exhausted(leaf) => Some(leaf.id.clone()),
+            LeafSelection::Complete => None,
         };
         let digest = sha256_hex(tree::canonical(&loaded.tree).as_bytes());
         Ok(TreeReply { current: live.or(next), state, tree: loaded.tree, digest })
     }
 
     async fn select(&self, params: AtRun) -> RpcResult<SelectView> {
-        let params = self.meant(params, "select").await?;
-        let repository = self.repository(params.path.as_path()).await?;
-        let loaded = blocking(move || load_tip(&repository, params.run.as_deref())).await?;
+        let params = self.resolve_run(params, "select").await?;
+        let repository = self.find_repository(params.path.as_path()).await?;
+        let loaded = run_blocking(move || load_tip(&repository, params.run.as_deref())).await?;
         Ok(match select(&loaded.tree) {
-            Selection::Open(leaf) => SelectView::Open { node: node_ref(&loaded, leaf) },
-            Selection::Exhausted(leaf) => SelectView::Stuck { node: node_ref(&loaded, leaf) },
-            Selection::Complete => SelectView::Complete,
+            LeafSelection::Open(leaf) => SelectView::Open { node: node_ref(&loaded, leaf) },
+            LeafSelection::Exhausted(leaf) => SelectView::Stuck { node: node_ref(&loaded, leaf) },
+            LeafSelection::Complete => SelectView::Complete,
         })
     }
 
     async fn explain(&self, extensions: &Extensions, params: AtRun) -> RpcResult<ExplainReply> {
-        let params = self.meant(params, "explain").await?;
-        let repository = self.repository(params.path.as_path()).await?;
+        let params = self.resolve_run(params, "explain").await?;
+        let repository = self.find_repository(params.path.as_path()).await?;
         let worker = self.registry.find(repository.common_dir()).await;
-        let store = Store::new(&self.vault, &repo_id(repository.common_dir()));
+        let store = RepoStore::new(&self.vault, &repo_id(repository.common_dir()));
         let known = match worker {
-            Some(worker) => worker.list().await.0,
+            Some(worker) => worker.list_runs().await.0,
             None => Vec::new(),
         };
         let words = format!("explain {:?} {}", params.run, self.events.last_seq());
@@ -72,39 +72,39 @@ impl TreeApiServer for Api {
             let summary = known.into_iter().find(|run| loaded.run_state.run_id.as_ref() == Some(&run.id));
             Ok(explain(&loaded, summary, &store))
         };
-        Ok(self.in_turn(extensions, (&repository, &words), read).await?)
+        Ok(self.read_shared(extensions, (&repository, &words), read).await?)
     }
 
     async fn validate(&self, params: ValidateParams) -> RpcResult<ValidateReply> {
-        let repository = self.repository(params.path.as_path()).await?;
+        let repository = self.find_repository(params.path.as_path()).await?;
         let offer = Arc::clone(&self.offer);
-        Ok(blocking(move || checks::all(&repository, Passed { env: &params.env.0, offer: Some(&offer) })).await?)
+        Ok(run_blocking(move || checks::run_checks(&repository, ProgramInputs { env: &params.env.0, offer: Some(&offer) })).await?)
     }
 
     async fn retry(&self, params: RetryParams) -> RpcResult<ChangeReply> {
-        Ok(self.change(params.at, Change::Retry { node: params.node }, None).await?)
+        Ok(self.submit_change(params.at, ChangeRequest::Retry { node: params.node }, None).await?)
     }
 
     async fn add_node(&self, params: AddParams) -> RpcResult<ChangeReply> {
         let AddParams { at, parent, title, goal, acceptance, after, order } = params;
-        let addition = Addition { parent, title, goal, acceptance, after, order };
-        Ok(self.change(at, Change::Add(addition), None).await?)
+        let addition = NodeAddition { parent, title, goal, acceptance, after, order };
+        Ok(self.submit_change(at, ChangeRequest::Add(addition), None).await?)
     }
 
     async fn edit(&self, params: EditParams) -> RpcResult<ChangeReply> {
         let EditParams { at, file, opened } = params;
-        let edited = blocking(move || left_in(file.as_path())).await?;
-        Ok(self.change(at, Change::Edit { base: String::new(), edited }, opened).await?)
+        let edited = run_blocking(move || read_edited_tree(file.as_path())).await?;
+        Ok(self.submit_change(at, ChangeRequest::Edit { base: String::new(), edited }, opened).await?)
     }
 }
 
 /// Reads the tree that a person has left in a file.
-fn left_in(file: &Path) -> Result<String, ErrorData> {
+fn read_edited_tree(file: &Path) -> Result<String, ErrorData> {
     let bytes = durable::read(file)
         .map_err(|error| ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).caused_by(&error))?
         .ok_or_else(|| ErrorData::new(ErrorKind::NotFound, format!("there is no file {}", file.display())))?;
     // Read and written again, a text has the bounds that the queue can rely on.
-    let tree = validate::load_persons(&bytes).map_err(|faults| {
+    let tree = validate::load_person_tree(&bytes).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         ErrorData::new(ErrorKind::InvalidRequest, format!("the tree is not valid:\n{}", faults.join("\n")))
     })?;
@@ -112,15 +112,15 @@ fn left_in(file: &Path) -> Result<String, ErrorData> {
 }
 
 /// Reads the state at the tip of a run's branch, else at HEAD.
-pub(super) fn load_tip(repository: &Repository, run: Option<&str>) -> Result<Loaded, ErrorData> {
-    load_at(repository, tip(repository, run)?)
+pub(super) fn load_tip(repository: &Repository, run: Option<&str>) -> Result<CommittedState, ErrorData> {
+    load_at(repository, find_tip(repository, run)?)
 }
 
 /// Returns the last commit of a run; the one that is checked out where none is named.
-pub(super) fn tip(repository: &Repository, run: Option<&str>) -> Result<Id, ErrorData> {
-    let run = run.map(|run| full_id(repository, run)).transpose()?;
+pub(super) fn find_tip(repository: &Repository, run: Option<&str>) -> Result<Id, ErrorData> {
+    let run = run.map(|run| complete_run_id(repository, run)).transpose()?;
     let tip = match &run {
-        Some(run) => repository.branch(&format!("runner/{run}")).map_err(|error| git_error(&error))?,
+        Some(run) => repository.find_branch_tip(&format!("runner/{run}")).map_err(|error| git_error(&error))?,
         None => repository.head().map_err(|error| git_error(&error))?.commit(),
     };
     let no_run = || {
@@ -134,6 +134,6 @@ pub(super) fn tip(repository: &Repository, run: Option<&str>) -> Result<Id, Erro
     tip.ok_or_else(no_run)
 }
 
-fn load_at(repository: &Repository, commit: Id) -> Result<Loaded, ErrorData> {
-    load(repository, commit).map_err(|error| error.told("runnerctl validate, or runnerctl start"))
+fn load_at(repository: &Repository, commit: Id) -> Result<CommittedState, ErrorData> {
+    load_state(repository, commit).map_err(|error| error.to_error_data("runnerctl validate, or runnerctl start"))
 }

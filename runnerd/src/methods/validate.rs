@@ -8,8 +8,8 @@ use protocol::reply::ValidateReply;
 use protocol::view::CheckView;
 use runner_core::validate;
 
-use crate::admit::{self, Passed, git_error};
-use crate::causes::in_one_line;
+use crate::admit::{self, ProgramInputs, git_error};
+use crate::causes::display_chain;
 use crate::git::Repository;
 use crate::repo::durable::{self, DurableError};
 use crate::repo::goal::Goal;
@@ -18,32 +18,32 @@ use crate::repo::prompts;
 use crate::worker::tool_faults;
 
 /// Makes all checks.
-pub(super) fn all(repository: &Repository, passed: Passed<'_>) -> Result<ValidateReply, ErrorData> {
+pub(super) fn run_checks(repository: &Repository, passed: ProgramInputs<'_>) -> Result<ValidateReply, ErrorData> {
     let layout = Layout::new(repository.work_dir());
-    let config = admit::configured(&layout, passed.offer);
+    let config = admit::read_usable_config(&layout, passed.offer);
     // Which programs are meant is not known where the configuration cannot be read.
     let programs = config.as_ref().ok().and_then(|config| admit::find_programs(repository, config, passed.env).err());
     let checks = vec![
-        check("layout", layout_faults(&layout)),
-        check("config", faults(config.err())),
-        check("programs", faults(programs)),
-        check("prompts", prompt_faults(&layout)),
-        check("nodes", tool_faults(&layout)),
-        check("goal", goal_faults(&layout)),
-        check("tree", tree_faults(&layout)),
-        check("run_state", json_faults::<protocol::state::RunState>(&layout, Layout::RUN_STATE)),
-        check("feedback", json_faults::<protocol::state::Feedback>(&layout, Layout::FEEDBACK)),
-        check("identity", identity_faults(repository, &layout)?),
+        check_view("layout", layout_faults(&layout)),
+        check_view("config", error_faults(config.err())),
+        check_view("programs", error_faults(programs)),
+        check_view("prompts", prompt_faults(&layout)),
+        check_view("nodes", tool_faults(&layout)),
+        check_view("goal", goal_faults(&layout)),
+        check_view("tree", tree_faults(&layout)),
+        check_view("run_state", json_faults::<protocol::state::RunState>(&layout, Layout::RUN_STATE)),
+        check_view("feedback", json_faults::<protocol::state::Feedback>(&layout, Layout::FEEDBACK)),
+        check_view("identity", identity_faults(repository, &layout)?),
     ];
     let ok = checks.iter().all(|check| check.ok);
     Ok(ValidateReply { path: WirePath::from(layout.root()), ok, checks })
 }
 
-fn check(name: &str, faults: Vec<String>) -> CheckView {
+fn check_view(name: &str, faults: Vec<String>) -> CheckView {
     CheckView { name: name.to_owned(), ok: faults.is_empty(), faults }
 }
 
-fn faults(error: Option<ErrorData>) -> Vec<String> {
+fn error_faults(error: Option<ErrorData>) -> Vec<String> {
     let told = |error: ErrorData| error.hint.iter().fold(error.message, |told, hint| format!("{told}; {hint}"));
     error.into_iter().map(told).collect()
 }
@@ -52,7 +52,7 @@ fn prompt_faults(layout: &Layout) -> Vec<String> {
     let names = std::fs::read_dir(layout.prompts()).into_iter().flatten().flatten();
     let mut names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
-    prompts::faults(|path| durable::read(&layout.path(path))).into_iter().chain(prompts::unknown(names)).collect()
+    prompts::find_template_faults(|path| durable::read(&layout.path(path))).into_iter().chain(prompts::find_unknown_templates(names)).collect()
 }
 
 fn layout_faults(layout: &Layout) -> Vec<String> {
@@ -83,7 +83,7 @@ fn layout_faults(layout: &Layout) -> Vec<String> {
 
 /// Why a file cannot be looked at.
 #[derive(Debug, thiserror::Error)]
-enum ReadError {
+enum RequiredFileError {
     /// The disk.
     #[error(transparent)]
     Disk(#[from] DurableError),
@@ -92,21 +92,21 @@ enum ReadError {
     Missing(String),
 }
 
-fn read(layout: &Layout, path: &str) -> Result<Vec<u8>, ReadError> {
-    durable::read(&layout.path(path))?.ok_or_else(|| ReadError::Missing(path.to_owned()))
+fn read_required(layout: &Layout, path: &str) -> Result<Vec<u8>, RequiredFileError> {
+    durable::read(&layout.path(path))?.ok_or_else(|| RequiredFileError::Missing(path.to_owned()))
 }
 
 fn goal_faults(layout: &Layout) -> Vec<String> {
-    let fault = match read(layout, Layout::GOAL) {
-        Err(error) => Some(in_one_line(&error)),
-        Ok(bytes) => Goal::parse(&bytes, &layout.goal()).err().map(|error| in_one_line(&error)),
+    let fault = match read_required(layout, Layout::GOAL) {
+        Err(error) => Some(display_chain(&error)),
+        Ok(bytes) => Goal::parse(&bytes, &layout.goal()).err().map(|error| display_chain(&error)),
     };
     fault.into_iter().collect()
 }
 
 fn tree_faults(layout: &Layout) -> Vec<String> {
-    match read(layout, Layout::TREE) {
-        Err(error) => vec![in_one_line(&error)],
+    match read_required(layout, Layout::TREE) {
+        Err(error) => vec![display_chain(&error)],
         Ok(bytes) => {
             let faults = validate::load(&bytes).err().unwrap_or_default();
             faults.iter().map(ToString::to_string).collect()
@@ -115,8 +115,8 @@ fn tree_faults(layout: &Layout) -> Vec<String> {
 }
 
 fn json_faults<T: serde::de::DeserializeOwned>(layout: &Layout, path: &str) -> Vec<String> {
-    let fault = match read(layout, path) {
-        Err(error) => Some(in_one_line(&error)),
+    let fault = match read_required(layout, path) {
+        Err(error) => Some(display_chain(&error)),
         Ok(bytes) => serde_json::from_slice::<T>(&bytes).err().map(|error| format!("{path}: {error}")),
     };
     fault.into_iter().collect()
@@ -124,10 +124,10 @@ fn json_faults<T: serde::de::DeserializeOwned>(layout: &Layout, path: &str) -> V
 
 /// The three places of the id must agree once a run has begun.
 fn identity_faults(repository: &Repository, layout: &Layout) -> Result<Vec<String>, ErrorData> {
-    let goal = read(layout, Layout::GOAL).ok().and_then(|bytes| Goal::parse(&bytes, &layout.goal()).ok());
+    let goal = read_required(layout, Layout::GOAL).ok().and_then(|bytes| Goal::parse(&bytes, &layout.goal()).ok());
     let goal = goal.and_then(|goal| goal.id().map(str::to_owned));
     let state: Option<protocol::state::RunState> =
-        read(layout, Layout::RUN_STATE).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        read_required(layout, Layout::RUN_STATE).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let state = state.and_then(|state| state.run_id);
     let head = repository.head().map_err(|error| git_error(&error))?;
     let branch = head.branch().and_then(|branch| branch.strip_prefix("runner/")).map(str::to_owned);

@@ -10,69 +10,69 @@ use protocol::path::WirePath;
 use protocol::request::{RerunParams, VerifyParams};
 use protocol::shell;
 use protocol::verify::{AuditFinding, AuditPass, AuditReport, RerunReport, TipsParams};
-use runner_core::audit::Tips;
+use runner_core::audit::TipSearch;
 use tokio_util::sync::CancellationToken;
 
-use super::{Api, blocking};
+use super::{Api, run_blocking};
 use crate::admit::git_error;
-use crate::client_gone::ClientGone;
+use crate::client_gone::ClientDisconnected;
 use crate::git::{GitError, Id, Repository};
-use crate::verify::{Signers, Since, Stage, Target, VerifyError, commands, copies, reviewed, signed, target, verify};
+use crate::verify::{AllowedSigners, RevisionFilter, GuardRerunner, VerifyTarget, VerifyError, list_guard_commands, copies_dir, check_review_signatures, check_signatures, resolve_target, verify_branch};
 
 #[async_trait]
 impl VerifyApiServer for Api {
     async fn verify(&self, extensions: &Extensions, params: VerifyParams) -> RpcResult<AuditReport> {
-        let path = self.place_meant((&params.path, params.run.as_deref()), "verify").await?;
-        let repository = self.readable(&path).await?;
+        let path = self.resolve_run_path((&params.path, params.run.as_deref()), "verify").await?;
+        let repository = self.find_readable_repository(&path).await?;
         let wanted = params.run;
-        let (repository, target) = blocking(move || {
-            let target = target(&repository, wanted.as_deref())?;
+        let (repository, target) = run_blocking(move || {
+            let target = resolve_target(&repository, wanted.as_deref())?;
             Ok((repository, target))
         })
         .await?;
-        let is_live = self.is_at_work(&repository, &target).await;
+        let is_live = self.is_run_active(&repository, &target).await;
         let (since, signers, reviewers) = (params.since, params.signers, params.reviewers);
         let asked = format!("verify {} {} {is_live} {since:?} {signers:?} {reviewers:?}", target.run, target.tip);
         let folder = self.paths.state.clone();
         let found = repository.clone();
         let read = move |stop: &CancellationToken| {
-            let mut since = since.as_deref().map(|since| Since::new(&found, since)).transpose()?;
-            let mut report = verify(&found, &target, is_live, stop).map_err(|error| told(&found, &error))?;
+            let mut since = since.as_deref().map(|since| RevisionFilter::new(&found, since)).transpose()?;
+            let mut report = verify_branch(&found, &target, is_live, stop).map_err(|error| verify_error_data(&found, &error))?;
             if let Some(signers) = &signers {
-                let signers = Signers { text: signers, folder: &folder };
-                signed(&found, (&target, signers), &mut report, stop).map_err(|error| told(&found, &error))?;
+                let signers = AllowedSigners { text: signers, folder: &folder };
+                check_signatures(&found, (&target, signers), &mut report, stop).map_err(|error| verify_error_data(&found, &error))?;
             }
             if let Some(reviewers) = &reviewers {
-                let reviewers = Signers { text: reviewers, folder: &folder };
-                reviewed(&found, reviewers, &mut report, stop).map_err(|error| told(&found, &error))?;
+                let reviewers = AllowedSigners { text: reviewers, folder: &folder };
+                check_review_signatures(&found, reviewers, &mut report, stop).map_err(|error| verify_error_data(&found, &error))?;
             }
             match &mut since {
-                Some(since) => since.leave_out(report),
+                Some(since) => since.filter_report(report),
                 None => Ok(report),
             }
         };
-        Ok(self.in_turn(extensions, (&repository, &asked), read).await?)
+        Ok(self.read_shared(extensions, (&repository, &asked), read).await?)
     }
 
     async fn rerun_guards(&self, extensions: &Extensions, params: RerunParams) -> RpcResult<RerunReport> {
-        let repository = self.readable(&params.path).await?;
-        self.check_users_configuration(&repository, params.confirmed).await?;
+        let repository = self.find_readable_repository(&params.path).await?;
+        self.check_user_config(&repository, params.confirmed).await?;
         let (passes, since) = (params.passes, params.since);
-        let (repository, passes, commands) = blocking(move || {
-            let passes = later(&repository, passes, since.as_deref())?;
-            let commands = commands(&repository, &passes).map_err(|error| told(&repository, &error))?;
+        let (repository, passes, commands) = run_blocking(move || {
+            let passes = filter_since(&repository, passes, since.as_deref())?;
+            let commands = list_guard_commands(&repository, &passes).map_err(|error| verify_error_data(&repository, &error))?;
             Ok((repository, passes, commands))
         })
         .await?;
         if !params.confirmed {
-            return Err(unconfirmed(&commands).into());
+            return Err(unconfirmed_guards_error(&commands).into());
         }
         let stop = self.shutdown.child_token();
-        let folder = copies(&self.paths.state);
+        let folder = copies_dir(&self.paths.state);
         let (launcher, env) = (&self.launcher, &params.env);
-        let stage = Stage { repository: &repository, folder, launcher, env, stop: &stop, brings: false };
-        let ClientGone(left) = extensions.get().cloned().unwrap_or_default();
-        let mut rerun = pin!(stage.rerun(&passes));
+        let stage = GuardRerunner { repository: &repository, folder, launcher, env, stop: &stop, copies_workspace: false };
+        let ClientDisconnected(left) = extensions.get().cloned().unwrap_or_default();
+        let mut rerun = pin!(stage.rerun_guards(&passes));
         let findings = tokio::select! {
             findings = &mut rerun => findings,
             () = left.cancelled() => {
@@ -80,7 +80,7 @@ impl VerifyApiServer for Api {
                 rerun.await
             }
         };
-        let findings = findings.map_err(|error| told(&repository, &error))?;
+        let findings = findings.map_err(|error| verify_error_data(&repository, &error))?;
         Ok(RerunReport { guards: u32::try_from(passes.len()).unwrap_or(u32::MAX), findings })
     }
 
@@ -89,27 +89,27 @@ impl VerifyApiServer for Api {
         let last: Id = tip
             .parse()
             .map_err(|_| ErrorData::new(ErrorKind::InvalidRequest, format!("`{tip}` is not a commit id")))?;
-        let repository = self.readable(&path).await?;
+        let repository = self.find_readable_repository(&path).await?;
         let (found, asked) = (repository.clone(), format!("tips {last} {tips:?}"));
         let read = move |stop: &CancellationToken| {
-            let mut looked = Tips::new(&tip, &tips);
-            let walked = found.first_parents_until(&last, usize::MAX, |commit| {
-                stop.is_cancelled() || looked.take(&commit.id.to_string())
+            let mut looked = TipSearch::new(&tip, &tips);
+            let walked = found.visit_first_parents(&last, usize::MAX, |commit| {
+                stop.is_cancelled() || looked.visit_commit(&commit.id.to_string())
             });
             walked.map_err(|error| git_error(&error))?;
             if stop.is_cancelled() {
-                return Err(told(&found, &VerifyError::Interrupted));
+                return Err(verify_error_data(&found, &VerifyError::Interrupted));
             }
-            Ok(looked.lost())
+            Ok(looked.into_findings())
         };
-        Ok(self.in_turn(extensions, (&repository, &asked), read).await?)
+        Ok(self.read_shared(extensions, (&repository, &asked), read).await?)
     }
 }
 
 /// Leaves out what a revision has already.
-fn later(repository: &Repository, passes: Vec<AuditPass>, since: Option<&str>) -> Result<Vec<AuditPass>, ErrorData> {
+fn filter_since(repository: &Repository, passes: Vec<AuditPass>, since: Option<&str>) -> Result<Vec<AuditPass>, ErrorData> {
     let Some(since) = since else { return Ok(passes) };
-    let mut since = Since::new(repository, since)?;
+    let mut since = RevisionFilter::new(repository, since)?;
     let mut later = Vec::new();
     for pass in passes {
         if !since.contains(&pass.commit)? {
@@ -119,43 +119,43 @@ fn later(repository: &Repository, passes: Vec<AuditPass>, since: Option<&str>) -
     Ok(later)
 }
 
-fn unconfirmed(commands: &[Vec<String>]) -> ErrorData {
+fn unconfirmed_guards_error(commands: &[Vec<String>]) -> ErrorData {
     let message = format!("the guards of these commits would be run, as this user:{}", shell::lines(commands));
     ErrorData::new(ErrorKind::Unconfirmed, message).hint("look at the commands, then add --yes")
 }
 
 impl Api {
     /// Finds the repository around a path, bare or not.
-    pub(super) async fn readable(&self, path: &WirePath) -> Result<Repository, ErrorData> {
-        match self.repository(path.as_path()).await {
+    pub(super) async fn find_readable_repository(&self, path: &WirePath) -> Result<Repository, ErrorData> {
+        match self.find_repository(path.as_path()).await {
             Err(error) if error.kind == ErrorKind::NotARepository => {
                 let path = path.as_path().to_owned();
-                blocking(move || Repository::discover_to_read(&path).map_err(|_| error)).await
+                run_blocking(move || Repository::discover_read_only(&path).map_err(|_| error)).await
             }
             found => found,
         }
     }
 
     /// Whether a session of the run is at work: its commits have no receipt yet.
-    async fn is_at_work(&self, repository: &Repository, target: &Target) -> bool {
+    async fn is_run_active(&self, repository: &Repository, target: &VerifyTarget) -> bool {
         let Some(worker) = self.registry.find(repository.common_dir()).await else { return false };
         let is_current = worker.status().run.as_ref().is_some_and(|run| run.summary.id == target.run);
-        is_current && self.is_live(&worker)
+        is_current && self.is_unsettled(&worker)
     }
 }
 
-pub(super) fn told(repository: &Repository, error: &VerifyError) -> ErrorData {
+pub(super) fn verify_error_data(repository: &Repository, error: &VerifyError) -> ErrorData {
     match error {
-        VerifyError::Git(error @ GitError::Broken { .. }) => {
+        VerifyError::Git(error @ GitError::Corrupt { .. }) => {
             let is_partial = repository.is_partial().unwrap_or(false);
             let hint = if is_partial { "git fetch --refetch --no-filter" } else { "git fsck --connectivity-only" };
             git_error(error).hint(hint)
         }
-        VerifyError::Git(error @ GitError::FalseObject { .. }) => git_error(error).hint("git fsck"),
+        VerifyError::Git(error @ GitError::HashMismatch { .. }) => git_error(error).hint("git fsck"),
         VerifyError::Git(error) => git_error(error),
-        VerifyError::State(error) => error.told("runnerctl validate"),
-        VerifyError::Gone(_)
-        | VerifyError::NoCommit(_)
+        VerifyError::State(error) => error.to_error_data("runnerctl validate"),
+        VerifyError::MissingCommit(_)
+        | VerifyError::InvalidCommit(_)
         | VerifyError::Folder { .. }
         | VerifyError::Spawn(_)
         | VerifyError::Workspace(_)

@@ -14,16 +14,16 @@ use protocol::view::{DiskView, RunSummary, StopReason, WorkspaceDisk};
 use runner_core::publish;
 use runner_core::shell;
 
-use super::meant::summary;
-use super::{Api, blocking};
+use super::meant::run_summary;
+use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
-use crate::git::{Change, GitError, Repository};
-use crate::isolation::{self, Reserved};
+use crate::git::{WorktreeChange, GitError, Repository};
+use crate::isolation::{self, ReservedId};
 use crate::repo::layout::Layout;
-use crate::repo::records::{Records, RecordsError};
-use crate::store::{Source, Store, repo_id};
-use crate::worker::{Handle, Trusted};
-use crate::workspace::{self, Owner};
+use crate::repo::records::{RecordsDir, RecordsError};
+use crate::store::{SourceRepo, RepoStore, repo_id};
+use crate::worker::{WorkerHandle, PinnedRepo};
+use crate::workspace::{self, WorkspaceOwner};
 
 /// The folder of records whose workspaces are gone, in the state folder.
 const RECORDS: &str = "records";
@@ -31,31 +31,31 @@ const RECORDS: &str = "records";
 const SHOWN: usize = 5;
 
 /// A workspace that may go.
-struct Old {
+struct EndedWorkspace {
     summary: RunSummary,
-    source: Source,
-    store: Store,
+    source: SourceRepo,
+    store: RepoStore,
     /// The daemon's folder for its source.
-    of_source: Store,
+    of_source: RepoStore,
     /// Where its records go.
     kept: Layout,
 }
 
 /// Why a workspace cannot be removed now.
-enum Stays {
+enum KeepReason {
     /// It has something that is nowhere else.
     For(StopReason),
     /// Something failed.
     Failed(ErrorData),
 }
 
-impl From<GitError> for Stays {
+impl From<GitError> for KeepReason {
     fn from(error: GitError) -> Self {
         Self::Failed(git_error(&error))
     }
 }
 
-impl From<RecordsError> for Stays {
+impl From<RecordsError> for KeepReason {
     fn from(error: RecordsError) -> Self {
         Self::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
     }
@@ -63,19 +63,19 @@ impl From<RecordsError> for Stays {
 
 impl Api {
     /// Returns where the records of a repository's isolated runs are whose workspaces are gone.
-    pub(super) fn kept_records(&self, common_dir: &Path) -> Layout {
+    pub(super) fn archived_records(&self, common_dir: &Path) -> Layout {
         Layout::new(self.paths.state.join(RECORDS).join(repo_id(common_dir)))
     }
 
     /// Measures all workspaces.
-    pub(super) async fn measure(&self) -> Result<DiskView, ErrorData> {
+    pub(super) async fn measure_workspaces(&self) -> Result<DiskView, ErrorData> {
         let workers = self.registry.list().await;
         let known: Vec<_> =
-            workers.iter().filter_map(|worker| Some((summary(worker)?, worker.source.clone()?))).collect();
+            workers.iter().filter_map(|worker| Some((run_summary(worker)?, worker.source.clone()?))).collect();
         let folder = self.workspaces.clone();
-        blocking(move || {
-            let disk = |(run, source): (RunSummary, std::sync::Arc<Source>)| WorkspaceDisk {
-                bytes: isolation::bytes_below(run.path.as_path()),
+        run_blocking(move || {
+            let disk = |(run, source): (RunSummary, std::sync::Arc<SourceRepo>)| WorkspaceDisk {
+                bytes: isolation::directory_bytes(run.path.as_path()),
                 over: run.state.is_terminal(),
                 source: source.path.clone(),
                 path: run.path,
@@ -90,41 +90,41 @@ impl Api {
 
     /// Removes the workspaces of those isolated runs of a repository that are over, and says what has become of each.
     pub(super) async fn sweep_workspaces(&self, path: &Path, dry_run: bool) -> Result<Vec<WorkspaceSwept>, ErrorData> {
-        let Some((_, workers)) = self.runs_around(path).await else { return Ok(Vec::new()) };
+        let Some((_, workers)) = self.isolated_runs_of(path).await else { return Ok(Vec::new()) };
         let mut swept = Vec::new();
         for worker in workers {
-            let Some(summary) = summary(&worker).filter(|run| run.state.is_terminal()) else { continue };
+            let Some(summary) = run_summary(&worker).filter(|run| run.state.is_terminal()) else { continue };
             let (run, path) = (summary.id.clone(), summary.path.clone());
-            let (bytes, gone) = self.sweep(&worker, summary, dry_run).await?;
+            let (bytes, gone) = self.sweep_workspace(&worker, summary, dry_run).await?;
             let kept = match gone {
                 Ok(()) => None,
-                Err(Stays::For(why)) => Some(why),
-                Err(Stays::Failed(ErrorData { message, hint: Some(hint), .. })) => Some(StopReason::new(message, hint)),
-                Err(Stays::Failed(ErrorData { message, .. })) => Some(StopReason::new(message, "runnerctl gc")),
+                Err(KeepReason::For(why)) => Some(why),
+                Err(KeepReason::Failed(ErrorData { message, hint: Some(hint), .. })) => Some(StopReason::new(message, hint)),
+                Err(KeepReason::Failed(ErrorData { message, .. })) => Some(StopReason::new(message, "runnerctl gc")),
             };
             swept.push(WorkspaceSwept { run, path, bytes, kept });
         }
         Ok(swept)
     }
 
-    async fn sweep(
+    async fn sweep_workspace(
         &self,
-        worker: &Handle,
+        worker: &WorkerHandle,
         summary: RunSummary,
         dry_run: bool,
-    ) -> Result<(u64, Result<(), Stays>), ErrorData> {
+    ) -> Result<(u64, Result<(), KeepReason>), ErrorData> {
         let Some(source) = worker.source.clone() else { return Ok((0, Ok(()))) };
         let common_dir = source.common_dir.as_path();
-        let old = Old {
+        let old = EndedWorkspace {
             summary,
-            store: Store::new(&self.vault, &worker.id),
-            of_source: Store::new(&self.vault, &repo_id(common_dir)),
-            kept: self.kept_records(common_dir),
+            store: RepoStore::new(&self.vault, &worker.id),
+            of_source: RepoStore::new(&self.vault, &repo_id(common_dir)),
+            kept: self.archived_records(common_dir),
             source: (*source).clone(),
         };
-        let (bytes, old, checked) = blocking(move || {
-            let bytes = isolation::bytes_below(old.summary.path.as_path());
-            let checked = old.check().and_then(|()| if dry_run { Ok(()) } else { old.put_aside() });
+        let (bytes, old, checked) = run_blocking(move || {
+            let bytes = isolation::directory_bytes(old.summary.path.as_path());
+            let checked = old.check_removable().and_then(|()| if dry_run { Ok(()) } else { old.move_aside() });
             Ok((bytes, old, checked))
         })
         .await?;
@@ -133,48 +133,48 @@ impl Api {
         }
         // The run is over, and nobody lets it go on in a folder that is gone.
         if let Err(error) = self.registry.remove(&worker.id).await {
-            return Ok((bytes, Err(Stays::Failed(error))));
+            return Ok((bytes, Err(KeepReason::Failed(error))));
         }
-        blocking(move || Ok((bytes, old.forget()))).await
+        run_blocking(move || Ok((bytes, old.finish_removal()))).await
     }
 }
 
-impl Old {
-    fn place(&self) -> &Path {
+impl EndedWorkspace {
+    fn workspace_path(&self) -> &Path {
         self.summary.path.as_path()
     }
 
-    fn source(&self) -> Result<Repository, Stays> {
+    fn open_source(&self) -> Result<Repository, KeepReason> {
         let path = self.source.path.as_path();
-        match Trusted::of(&self.of_source, path).repository()? {
+        match PinnedRepo::for_work_tree(&self.of_source, path).try_open()? {
             Some(repository) => Ok(repository),
-            None => admit::present(path).map_err(Stays::Failed),
+            None => admit::open_current(path).map_err(KeepReason::Failed),
         }
     }
 
     /// Fails where something of the workspace is nowhere else. One whose folder is gone has nothing.
-    fn check(&self) -> Result<(), Stays> {
-        if self.place().symlink_metadata().is_err() {
-            if self.place().parent().is_none_or(|around| around.symlink_metadata().is_err()) {
+    fn check_removable(&self) -> Result<(), KeepReason> {
+        if self.workspace_path().symlink_metadata().is_err() {
+            if self.workspace_path().parent().is_none_or(|around| around.symlink_metadata().is_err()) {
                 let message =
-                    format!("the folder of {} is not there, nor is the one around it", self.place().display());
-                return Err(Stays::Failed(ErrorData::new(ErrorKind::Fault, message).hint("df -h")));
+                    format!("the folder of {} is not there, nor is the one around it", self.workspace_path().display());
+                return Err(KeepReason::Failed(ErrorData::new(ErrorKind::Fault, message).hint("df -h")));
             }
             return Ok(());
         }
-        let workspace = Trusted::of(&self.store, self.place()).bound()?;
+        let workspace = PinnedRepo::for_work_tree(&self.store, self.workspace_path()).open()?;
         self.refuse_unpublished(&workspace)?;
         self.refuse_submodules(&workspace)?;
         let note =
-            self.store.workspace().read().map_err(|error| {
-                Stays::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
+            self.store.workspace_file().read().map_err(|error| {
+                KeepReason::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(&error))
             })?;
         // Nobody has worked in one that was never made ready: what git ignores there was copied, or is the setup's.
         let mut files = match note {
-            Some(note) => workspace::foreign(&workspace, &note.made)?,
+            Some(note) => workspace::find_unknown_files(&workspace, &note.made)?,
             None => Vec::new(),
         };
-        let changed = workspace.changes()?.iter().map(Change::display_path).collect::<Vec<_>>();
+        let changed = workspace.list_changes()?.iter().map(WorktreeChange::display_path).collect::<Vec<_>>();
         files.extend(changed.into_iter().filter(|path| !path.starts_with(".runner/")));
         files.sort();
         files.dedup();
@@ -184,26 +184,26 @@ impl Old {
         let shown = files.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
         let more = files.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let place = shell::quoted(&self.place().display().to_string());
-        Err(Stays::For(StopReason::new(
+        let place = shell::quoted(&self.workspace_path().display().to_string());
+        Err(KeepReason::For(StopReason::new(
             format!("it holds files that no commit has: {shown}{more}"),
             format!("git -C {place} status --ignored; take what you need, remove the rest, then: runnerctl gc"),
         )))
     }
 
     /// Fails where there are submodules: what was committed in them is published nowhere.
-    fn refuse_submodules(&self, workspace: &Repository) -> Result<(), Stays> {
+    fn refuse_submodules(&self, workspace: &Repository) -> Result<(), KeepReason> {
         let folder = workspace.common_dir().join("modules");
         let has_some = match fs::read_dir(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
-            Err(error) => return Err(Stays::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()))),
+            Err(error) => return Err(KeepReason::Failed(ErrorData::new(ErrorKind::Fault, error.to_string()))),
             Ok(mut entries) => entries.next().is_some(),
         };
         if !has_some {
             return Ok(());
         }
-        let place = shell::quoted(&self.place().display().to_string());
-        Err(Stays::For(StopReason::new(
+        let place = shell::quoted(&self.workspace_path().display().to_string());
+        Err(KeepReason::For(StopReason::new(
             "it has submodules, whose commits are not published",
             format!(
                 "git -C {place} submodule foreach git log --oneline -5; take what you need, then remove the folder"
@@ -212,19 +212,19 @@ impl Old {
     }
 
     /// Fails where a reference of the workspace leads to what its source does not have.
-    fn refuse_unpublished(&self, workspace: &Repository) -> Result<(), Stays> {
-        let (source, run) = (self.source()?, &self.source.run);
-        let there = source.refs()?;
+    fn refuse_unpublished(&self, workspace: &Repository) -> Result<(), KeepReason> {
+        let (source, run) = (self.open_source()?, &self.source.run);
+        let there = source.list_refs()?;
         let branch = format!("refs/heads/runner/{run}");
-        for (name, id) in workspace.refs()? {
+        for (name, id) in workspace.list_refs()? {
             let Ok(id) = id.parse() else { continue };
-            if name == publish::guarded(run) {
+            if name == publish::guard_ref(run) {
                 continue;
             }
-            if !source.holds(&id)? {
+            if !source.has_object(&id)? {
                 let why = format!("{name} in it has commits that {} does not have", self.source.path);
-                let place = shell::quoted(&self.place().display().to_string());
-                return Err(Stays::For(StopReason::new(why, format!("git -C {place} log --oneline {name}"))));
+                let place = shell::quoted(&self.workspace_path().display().to_string());
+                return Err(KeepReason::For(StopReason::new(why, format!("git -C {place} log --oneline {name}"))));
             }
             let at = there.get(&branch).or_else(|| there.get(&format!("refs/runner/at/{run}")));
             let at = at.and_then(|at| at.parse().ok());
@@ -232,41 +232,41 @@ impl Old {
             if name == branch && !is_reached()? {
                 let why = self.summary.published.as_ref().and_then(|published| published.why.clone());
                 let behind = || StopReason::new("it is not published", format!("runnerctl status --run {run}"));
-                return Err(Stays::For(why.unwrap_or_else(behind)));
+                return Err(KeepReason::For(why.unwrap_or_else(behind)));
             }
         }
         Ok(())
     }
 
     /// Moves the records away and takes the workspace out of its place.
-    fn put_aside(&self) -> Result<(), Stays> {
+    fn move_aside(&self) -> Result<(), KeepReason> {
         let run = &self.source.run;
-        if let Some(records) = Records::of(&Layout::new(self.place())) {
-            records.move_to(run, &self.kept)?;
+        if let Some(records) = RecordsDir::find(&Layout::new(self.workspace_path())) {
+            records.move_records(run, &self.kept)?;
         }
-        match fs::rename(self.place(), self.going()) {
+        match fs::rename(self.workspace_path(), self.removal_path()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                let message = format!("removing {}: {error}", self.place().display());
-                Err(Stays::Failed(ErrorData::new(ErrorKind::Fault, message)))
+                let message = format!("removing {}: {error}", self.workspace_path().display());
+                Err(KeepReason::Failed(ErrorData::new(ErrorKind::Fault, message)))
             }
             _ => Ok(()),
         }
     }
 
-    fn owner(&self) -> Owner {
-        Owner::of(self.store.key())
+    fn owner(&self) -> WorkspaceOwner {
+        WorkspaceOwner::from_key(self.store.key())
     }
 
     /// Returns where it is while it is removed: what stays there is removed at the next start.
-    fn going(&self) -> PathBuf {
-        self.owner().unfinished(self.place())
+    fn removal_path(&self) -> PathBuf {
+        self.owner().unfinished_path(self.workspace_path())
     }
 
     /// Removes it, and gives its id back.
-    fn forget(&self) -> Result<(), Stays> {
-        let reserved = Reserved { run: self.source.run.clone(), nonce: self.source.nonce.clone() };
-        let source = self.source()?;
-        let forgotten = isolation::forget(&source, &reserved, (self.place(), &self.owner()));
-        forgotten.map_err(|error| Stays::Failed(ErrorData::new(ErrorKind::Fault, error)))
+    fn finish_removal(&self) -> Result<(), KeepReason> {
+        let reserved = ReservedId { run: self.source.run.clone(), nonce: self.source.nonce.clone() };
+        let source = self.open_source()?;
+        let forgotten = isolation::remove_run_traces(&source, &reserved, (self.workspace_path(), &self.owner()));
+        forgotten.map_err(|error| KeepReason::Failed(ErrorData::new(ErrorKind::Fault, error)))
     }
 }

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use protocol::private;
 use serde_json::value::RawValue;
 
-use super::{FOLDER, PrivateError, SEALED, Sealed, key, open, refuse_development, sealed, system, written};
-use crate::repo::durable::{self, Access};
-use crate::repo::kept::{Envelope, Vault};
-use crate::repo::seal::{Belonging, Key, without_seal};
+use super::{PRIVATE_DIR, StateDirError, SEAL_MARKER_FILE, SealMarker, read_key, open_state_dir, check_not_development, seal_marker, io_error, write_error};
+use crate::repo::durable::{self, FileAccess};
+use crate::repo::kept::{Envelope, StateDir};
+use crate::repo::seal::{SealContext, SealKey, strip_seal};
 
 /// The folder of the repositories' folders, and the name of a journal in one.
 const REPOSITORIES: &str = "repos";
@@ -21,108 +21,108 @@ const JOURNAL: &str = "journal.jsonl";
 
 /// What became of the state.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Resealed {
+pub struct ResealReport {
     /// Whether there is another key now.
     pub new_key: bool,
     /// Files that were taken as they are, and are sealed now.
-    pub taken: Vec<PathBuf>,
+    pub sealed: Vec<PathBuf>,
     /// Files that hold nothing that could be sealed.
-    pub left: Vec<PathBuf>,
+    pub skipped: Vec<PathBuf>,
 }
 
 /// Seals everything in the state folder as it is. The lock on the state folder is held.
-pub fn reseal(state: &Path) -> Result<Resealed, PrivateError> {
-    refuse_development(state)?;
-    let folder = state.join(FOLDER);
-    let mut done = Resealed::default();
+pub fn reseal(state: &Path) -> Result<ResealReport, StateDirError> {
+    check_not_development(state)?;
+    let folder = state.join(PRIVATE_DIR);
+    let mut report = ResealReport::default();
     if folder.symlink_metadata().is_err() {
-        open(state)?;
-        return Ok(Resealed { new_key: true, ..done });
+        open_state_dir(state)?;
+        return Ok(ResealReport { new_key: true, ..report });
     }
     private::check_folder(&folder)?;
-    let key = match key(&folder) {
+    let key = match read_key(&folder) {
         Ok(key) => key,
-        Err(PrivateError::NoKey { path, .. }) => {
-            let key = Key::random()?;
-            done.new_key = true;
-            durable::replace(&path, key.to_text().as_bytes(), Access::Private)?;
+        Err(StateDirError::MissingKey { path, .. }) => {
+            let key = SealKey::random()?;
+            report.new_key = true;
+            durable::replace(&path, key.to_text().as_bytes(), FileAccess::Private)?;
             key
         }
         Err(error) => return Err(error),
     };
-    let vault = Vault::new(folder, key);
-    for place in places(vault.folder())?.iter().filter(|place| *place != SEALED) {
-        take(&vault, place, &mut done)?;
+    let vault = StateDir::new(folder, key);
+    for place in list_sealed_files(vault.folder())?.iter().filter(|place| *place != SEAL_MARKER_FILE) {
+        reseal_file(&vault, place, &mut report)?;
     }
     // The last: without this word the daemon does not start.
-    sealed(&vault).write(&Sealed {}).map_err(written)?;
-    Ok(done)
+    seal_marker(&vault).write(&SealMarker {}).map_err(write_error)?;
+    Ok(report)
 }
 
-fn take(vault: &Vault, place: &str, done: &mut Resealed) -> Result<(), PrivateError> {
+fn reseal_file(vault: &StateDir, place: &str, report: &mut ResealReport) -> Result<(), StateDirError> {
     let path = vault.folder().join(place);
     let Some(bytes) = durable::read(&path)? else { return Ok(()) };
-    let text = if place.ends_with(JOURNAL) { journal(vault, place, &bytes) } else { note(vault, place, &bytes) };
+    let text = if place.ends_with(JOURNAL) { reseal_journal(vault, place, &bytes) } else { reseal_text(vault, place, &bytes) };
     match text.map(String::into_bytes) {
         Some(text) if text == bytes => {}
         Some(text) => {
-            durable::replace(&path, &text, Access::Private)?;
-            done.taken.push(path);
+            durable::replace(&path, &text, FileAccess::Private)?;
+            report.sealed.push(path);
         }
-        None => done.left.push(path),
+        None => report.skipped.push(path),
     }
     Ok(())
 }
 
-fn note(vault: &Vault, place: &str, bytes: &[u8]) -> Option<String> {
-    let text = without_seal(bytes).unwrap_or_else(|| bytes.to_vec());
+fn reseal_text(vault: &StateDir, place: &str, bytes: &[u8]) -> Option<String> {
+    let text = strip_seal(bytes).unwrap_or_else(|| bytes.to_vec());
     serde_json::from_slice::<Envelope<&str, &RawValue>>(&text).ok()?;
-    let belonging = Belonging { place, behind: None };
-    Some(vault.key().seal(belonging, std::str::from_utf8(&text).ok()?).0)
+    let context = SealContext { place, predecessor: None };
+    Some(vault.key().seal(context, std::str::from_utf8(&text).ok()?).0)
 }
 
 /// A last line that was cut short never happened, here as well.
-fn journal(vault: &Vault, place: &str, bytes: &[u8]) -> Option<String> {
+fn reseal_journal(vault: &StateDir, place: &str, bytes: &[u8]) -> Option<String> {
     let whole = &bytes[..=bytes.iter().rposition(|&byte| byte == b'\n')?];
-    let (mut text, mut behind) = (String::new(), None);
+    let (mut text, mut last_seal) = (String::new(), None);
     for (number, line) in (1_u64..).zip(whole.split_inclusive(|&byte| byte == b'\n')) {
-        let body = String::from_utf8(without_seal(line)?).ok()?;
+        let body = String::from_utf8(strip_seal(line)?).ok()?;
         serde_json::from_str::<&RawValue>(&body).ok()?;
-        let belonging = Belonging { place, behind: behind.as_ref().map(|(number, seal)| (*number, seal)) };
-        let (line, seal) = vault.key().seal(belonging, &body);
+        let context = SealContext { place, predecessor: last_seal.as_ref().map(|(number, seal)| (*number, seal)) };
+        let (line, seal) = vault.key().seal(context, &body);
         text.push_str(&line);
-        behind = Some((number, seal));
+        last_seal = Some((number, seal));
     }
     Some(text)
 }
 
 /// Names the notes and journals below the private folder.
-pub(super) fn places(folder: &Path) -> Result<Vec<String>, PrivateError> {
-    let mut places = notes(folder, "")?;
-    for id in names(&folder.join(REPOSITORIES))? {
+pub(super) fn list_sealed_files(folder: &Path) -> Result<Vec<String>, StateDirError> {
+    let mut places = list_sealed_in(folder, "")?;
+    for id in list_names(&folder.join(REPOSITORIES))? {
         for part in ["", "git/", "live/"] {
-            places.extend(notes(folder, &format!("{REPOSITORIES}/{id}/{part}"))?);
+            places.extend(list_sealed_in(folder, &format!("{REPOSITORIES}/{id}/{part}"))?);
         }
     }
     Ok(places)
 }
 
-fn notes(folder: &Path, place: &str) -> Result<Vec<String>, PrivateError> {
+fn list_sealed_in(folder: &Path, place: &str) -> Result<Vec<String>, StateDirError> {
     let is_note = |name: &String| name == JOURNAL || Path::new(name).extension().is_some_and(|end| end == "json");
-    let names = names(&folder.join(place))?.into_iter().filter(is_note);
+    let names = list_names(&folder.join(place))?.into_iter().filter(is_note);
     Ok(names.map(|name| format!("{place}{name}")).collect())
 }
 
 /// Returns the names in a folder that are text, sorted; none where there is no folder.
-fn names(folder: &Path) -> Result<Vec<String>, PrivateError> {
+fn list_names(folder: &Path) -> Result<Vec<String>, StateDirError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => return Ok(Vec::new()),
-        Err(error) => return Err(system("listing", folder)(error)),
+        Err(error) => return Err(io_error("listing", folder)(error)),
     };
     let mut names = Vec::new();
     for entry in entries {
-        names.extend(entry.map_err(system("listing", folder))?.file_name().into_string().ok());
+        names.extend(entry.map_err(io_error("listing", folder))?.file_name().into_string().ok());
     }
     names.sort();
     Ok(names)

@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 
 use crate::folders;
 
-const FOLDER: &str = "signing";
-const KEY: &str = "key";
+const SIGNING_DIR: &str = "signing";
+const KEY_FILE: &str = "key";
 
 /// The key, as others may know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum SigningKeyError {
     },
     /// The public half is missing, or is none.
     #[error("{path} is missing, or is no public key", path = .path.display())]
-    Foreign {
+    InvalidPublicKey {
         /// The file.
         path: PathBuf,
     },
@@ -53,14 +53,14 @@ pub enum SigningKeyError {
 impl SigningKey {
     /// Finds the key in the private part of a state folder.
     pub fn find(private: &Path) -> Result<Option<Self>, SigningKeyError> {
-        let file = private.join(FOLDER).join(KEY);
+        let file = private.join(SIGNING_DIR).join(KEY_FILE);
         let public = file.with_extension("pub");
         let text = match fs::read_to_string(&public) {
             Ok(text) => text,
             // A private half alone is not written over.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !private.join(FOLDER).exists() => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !private.join(SIGNING_DIR).exists() => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(SigningKeyError::Foreign { path: public });
+                return Err(SigningKeyError::InvalidPublicKey { path: public });
             }
             Err(source) => return Err(SigningKeyError::Io { doing: "reading", path: public, source }),
         };
@@ -69,45 +69,45 @@ impl SigningKey {
             (Some(kind), Some(key), Some(name)) => {
                 Ok(Some(Self { signer: format!("{name} namespaces=\"git\" {kind} {key}"), file }))
             }
-            _ => Err(SigningKeyError::Foreign { path: public }),
+            _ => Err(SigningKeyError::InvalidPublicKey { path: public }),
         }
     }
 
     /// Makes the key where there is none, whole or not at all; one that is there stays as it is. Tells whether it was made.
-    pub fn make(private: &Path) -> Result<(Self, bool), SigningKeyError> {
+    pub fn find_or_create(private: &Path) -> Result<(Self, bool), SigningKeyError> {
         if let Some(found) = Self::find(private)? {
             return Ok((found, false));
         }
-        let folder = private.join(FOLDER);
+        let folder = private.join(SIGNING_DIR);
         let unfinished = folder.with_extension("new");
         let failed = |doing, path: &Path| {
             let path = path.to_owned();
             move |source| SigningKeyError::Io { doing, path, source }
         };
-        folders::remove(&unfinished).map_err(failed("removing", &unfinished))?;
+        folders::remove_all(&unfinished).map_err(failed("removing", &unfinished))?;
         DirBuilder::new().mode(0o700).create(&unfinished).map_err(failed("making", &unfinished))?;
-        generate(&unfinished.join(KEY))?;
+        generate_key(&unfinished.join(KEY_FILE))?;
         fs::rename(&unfinished, &folder).map_err(failed("naming", &folder))?;
-        let made = Self::find(private)?.ok_or_else(|| SigningKeyError::Foreign { path: folder.join("key.pub") })?;
-        Ok((made, true))
+        let created = Self::find(private)?.ok_or_else(|| SigningKeyError::InvalidPublicKey { path: folder.join("key.pub") })?;
+        Ok((created, true))
     }
 }
 
 /// Has the program make both halves, which it puts on the disk itself.
-fn generate(file: &Path) -> Result<(), SigningKeyError> {
+fn generate_key(file: &Path) -> Result<(), SigningKeyError> {
     let failed = |why: String| SigningKeyError::Program { why };
     let mut keygen = Command::new("ssh-keygen");
-    keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", &name(), "-f"]).arg(file).stdin(Stdio::null());
+    keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", &signer_name(), "-f"]).arg(file).stdin(Stdio::null());
     let output = keygen.output().map_err(|error| failed(error.to_string()))?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(failed(said.lines().next_back().map_or_else(|| output.status.to_string(), str::to_owned)))
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(failed(stderr.lines().next_back().map_or_else(|| output.status.to_string(), str::to_owned)))
 }
 
 /// By which it is called: the program, and the machine in characters that a name of a signer may have.
-fn name() -> String {
+fn signer_name() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host: String = host.chars().filter(|c| c.is_ascii_alphanumeric() || ".-".contains(*c)).collect();
     format!("runnerd@{}", if host.is_empty() { "localhost" } else { &host })
@@ -125,17 +125,17 @@ mod tests {
         assert_eq!(SigningKey::find(private.path()).expect("it can be looked for"), None);
         // What a daemon has left that died meanwhile.
         fs::create_dir(private.path().join("signing.new")).expect("a folder");
-        let (made, is_new) = SigningKey::make(private.path()).expect("a key can be made");
+        let (made, is_new) = SigningKey::find_or_create(private.path()).expect("a key can be made");
         assert!(is_new && made.signer.contains('@') && made.signer.contains(" namespaces=\"git\" ssh-ed25519 AAAA"));
         for path in [made.file.parent().expect("a folder"), &made.file] {
             let found = fs::metadata(path).expect("it is there");
             assert_eq!(found.permissions().mode() & 0o077, 0, "{}", path.display());
         }
-        assert_eq!(SigningKey::make(private.path()).expect("it is there"), (made.clone(), false));
+        assert_eq!(SigningKey::find_or_create(private.path()).expect("it is there"), (made.clone(), false));
         fs::write(made.file.with_extension("pub"), "nonsense\n").expect("it can be written");
-        assert!(matches!(SigningKey::make(private.path()), Err(SigningKeyError::Foreign { .. })));
+        assert!(matches!(SigningKey::find_or_create(private.path()), Err(SigningKeyError::InvalidPublicKey { .. })));
         fs::remove_file(made.file.with_extension("pub")).expect("it is there");
-        assert!(matches!(SigningKey::make(private.path()), Err(SigningKeyError::Foreign { .. })));
+        assert!(matches!(SigningKey::find_or_create(private.path()), Err(SigningKeyError::InvalidPublicKey { .. })));
         assert!(made.file.is_file(), "the private half is kept");
     }
 }

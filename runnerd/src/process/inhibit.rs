@@ -23,19 +23,19 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
 /// Time in which the program ends once its child has.
 const END_LIMIT: Duration = Duration::from_secs(5);
 /// Most bytes of what the program says that are kept.
-const MAX_SAID: u64 = 400;
+const MAX_ERROR_BYTES: u64 = 400;
 
 /// Whether the machine may go to sleep by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sleep {
+pub enum SleepState {
     /// It may: the settings say so.
-    Unminded,
+    NotManaged,
     /// It may: nobody holds it awake.
     Allowed,
     /// It is held awake.
     Inhibited,
     /// It may, though somebody wants it awake.
-    Unable {
+    Failed {
         /// Why.
         why: String,
     },
@@ -45,73 +45,73 @@ pub enum Sleep {
 #[derive(Debug, Clone)]
 pub struct Inhibitor {
     holders: watch::Sender<usize>,
-    sleep: watch::Receiver<Sleep>,
+    state: watch::Receiver<SleepState>,
 }
 
 /// Holds the machine awake until it is dropped.
 #[derive(Debug)]
-pub struct Awake {
+pub struct SleepInhibition {
     holders: watch::Sender<usize>,
 }
 
 impl Inhibitor {
     /// Makes an inhibitor; one that is off does nothing. Needs a runtime, with which it ends.
     pub fn new(is_on: bool) -> Self {
-        let (holders, wanted) = watch::channel(0);
-        let (said, sleep) = watch::channel(if is_on { Sleep::Allowed } else { Sleep::Unminded });
+        let (holders, holder_count) = watch::channel(0);
+        let (state_sender, state) = watch::channel(if is_on { SleepState::Allowed } else { SleepState::NotManaged });
         if is_on {
-            tokio::spawn(mind(wanted, said));
+            tokio::spawn(run_inhibitor(holder_count, state_sender));
         }
-        Self { holders, sleep }
+        Self { holders, state }
     }
 
     /// Wants the machine awake.
-    pub fn hold(&self) -> Awake {
+    pub fn hold(&self) -> SleepInhibition {
         self.holders.send_modify(|holders| *holders += 1);
-        Awake { holders: self.holders.clone() }
+        SleepInhibition { holders: self.holders.clone() }
     }
 
     /// Returns whether the machine may go to sleep by itself.
-    pub fn sleep(&self) -> Sleep {
-        self.sleep.borrow().clone()
+    pub fn state(&self) -> SleepState {
+        self.state.borrow().clone()
     }
 }
 
-impl Drop for Awake {
+impl Drop for SleepInhibition {
     fn drop(&mut self) {
         self.holders.send_modify(|holders| *holders -= 1);
     }
 }
 
 /// Starts the program for the first holder and ends it after the last one, again and again.
-async fn mind(mut wanted: watch::Receiver<usize>, said: watch::Sender<Sleep>) {
+async fn run_inhibitor(mut holder_count: watch::Receiver<usize>, state_sender: watch::Sender<SleepState>) {
     // An error means that nobody can want anything any more.
-    while wanted.wait_for(|holders| *holders > 0).await.is_ok() {
-        let why = match start() {
+    while holder_count.wait_for(|holders| *holders > 0).await.is_ok() {
+        let why = match start_program() {
             Ok(child) => {
-                said.send_replace(Sleep::Inhibited);
-                inhibit(child, &mut wanted).await
+                state_sender.send_replace(SleepState::Inhibited);
+                hold_until_released(child, &mut holder_count).await
             }
             Err(why) => Some(why.to_string()),
         };
         if let Some(why) = why {
             tracing::info!(why, "the machine is not kept awake");
-            said.send_replace(Sleep::Unable { why });
-            unwanted(&mut wanted).await;
+            state_sender.send_replace(SleepState::Failed { why });
+            wait_until_released(&mut holder_count).await;
         }
-        said.send_replace(Sleep::Allowed);
+        state_sender.send_replace(SleepState::Allowed);
     }
 }
 
 /// Waits until nobody wants the machine awake, and ends the program; returns why it has ended before.
-async fn inhibit(mut child: Child, wanted: &mut watch::Receiver<usize>) -> Option<String> {
+async fn hold_until_released(mut child: Child, holder_count: &mut watch::Receiver<usize>) -> Option<String> {
     // To wait for a child closes its standard input, if that is still its own.
-    let line = child.stdin.take();
+    let stdin = child.stdin.take();
     tokio::select! {
-        () = unwanted(wanted) => {}
-        _ = child.wait() => return Some(last_words(child).await),
+        () = wait_until_released(holder_count) => {}
+        _ = child.wait() => return Some(read_error_output(child).await),
     }
-    drop(line);
+    drop(stdin);
     if timeout(END_LIMIT, child.wait()).await.is_err() {
         // What cannot be killed either is the system's.
         let _ = child.kill().await;
@@ -120,15 +120,15 @@ async fn inhibit(mut child: Child, wanted: &mut watch::Receiver<usize>) -> Optio
 }
 
 /// Waits until nobody wants the machine awake, or nobody can any more.
-async fn unwanted(wanted: &mut watch::Receiver<usize>) {
-    let _ = wanted.wait_for(|holders| *holders == 0).await;
+async fn wait_until_released(holder_count: &mut watch::Receiver<usize>) {
+    let _ = holder_count.wait_for(|holders| *holders == 0).await;
 }
 
-async fn last_words(mut child: Child) -> String {
+async fn read_error_output(mut child: Child) -> String {
     let mut text = Vec::new();
     if let Some(errors) = child.stderr.take() {
         // A process that it has left behind may keep the pipe open.
-        let _ = timeout(Duration::from_secs(1), errors.take(MAX_SAID).read_to_end(&mut text)).await;
+        let _ = timeout(Duration::from_secs(1), errors.take(MAX_ERROR_BYTES).read_to_end(&mut text)).await;
     }
     let text = String::from_utf8_lossy(&text).split_whitespace().collect::<Vec<_>>().join(" ");
     if text.is_empty() { "the program for it has ended by itself".to_owned() } else { text }
@@ -136,7 +136,7 @@ async fn last_words(mut child: Child) -> String {
 
 /// Why no program keeps the machine awake.
 #[derive(Debug, thiserror::Error)]
-enum StartError {
+enum InhibitError {
     /// Neither is there.
     #[error("there is no {} in the daemon's PATH", PROGRAMS.map(|(name, _)| name).join(" and no "))]
     NoProgram,
@@ -145,18 +145,18 @@ enum StartError {
     Spawn { program: PathBuf, error: std::io::Error },
 }
 
-fn start() -> Result<Child, StartError> {
-    let found = PROGRAMS.iter().find_map(|(name, arguments)| Some((find(name)?, arguments)));
-    let (program, arguments) = found.ok_or(StartError::NoProgram)?;
+fn start_program() -> Result<Child, InhibitError> {
+    let found = PROGRAMS.iter().find_map(|(name, arguments)| Some((find_program(name)?, arguments)));
+    let (program, arguments) = found.ok_or(InhibitError::NoProgram)?;
     let mut command = Command::new(&program);
     command.args(*arguments).arg("cat").env_clear().current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    command.spawn().map_err(|error| StartError::Spawn { program, error })
+    command.spawn().map_err(|error| InhibitError::Spawn { program, error })
 }
 
 /// Finds a program in the daemon's own `PATH`.
-fn find(name: &str) -> Option<PathBuf> {
+fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let mut places = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
-    places.find(|place| super::program::check(place).is_ok())
+    let mut candidates = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
+    candidates.find(|place| super::program::check_executable(place).is_ok())
 }

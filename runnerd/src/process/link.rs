@@ -20,36 +20,36 @@ use tokio::{
     time::timeout,
 };
 
-use supervisor::{SHIM_COMMAND, VARIABLE, Word};
+use supervisor::{SHIM_COMMAND, VARIABLE, ShimMessage};
 
-use super::{Spec, tap::Tap};
+use super::{ProgramSpec, tap::PipeReader};
 
 /// Time for a shim to end after its last word.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running shim.
-pub(super) struct Link {
+pub(super) struct ShimLink {
     child: Child,
-    live: OwnedWriteHalf,
-    words: Lines<BufReader<OwnedReadHalf>>,
+    writer: OwnedWriteHalf,
+    messages: Lines<BufReader<OwnedReadHalf>>,
 }
 
 /// The reading ends of a program's output.
-pub(super) struct Pipes {
+pub(super) struct OutputPipes {
     /// Its standard error; without [`apart`](Self::apart) also its standard output, in order.
-    pub(super) common: Tap,
+    pub(super) combined: PipeReader,
     /// Its standard output, where that is kept apart.
-    pub(super) apart: Option<Tap>,
+    pub(super) separate: Option<PipeReader>,
 }
 
-impl Link {
+impl ShimLink {
     /// Starts a shim, which then waits for its order, and returns the reading ends of its program's output.
-    pub(super) fn open(shim: &Path, spec: &Spec<'_>) -> io::Result<(Self, Pipes)> {
-        let (own_end, shims_end) = Socket::pair()?;
+    pub(super) fn open_shim(shim: &Path, spec: &ProgramSpec<'_>) -> io::Result<(Self, OutputPipes)> {
+        let (own_end, shim_end) = Socket::pair()?;
         own_end.set_nonblocking(true)?;
-        let (common, error_writer) = Tap::open()?;
-        let (apart, output_writer) = if spec.splits_output {
-            let (apart, writer) = Tap::open()?;
+        let (common, error_writer) = PipeReader::open_pipe()?;
+        let (apart, output_writer) = if spec.separates_output {
+            let (apart, writer) = PipeReader::open_pipe()?;
             (Some(apart), writer)
         } else {
             (None, error_writer.try_clone()?)
@@ -58,22 +58,22 @@ impl Link {
             .arg(SHIM_COMMAND)
             .env_clear()
             .env(VARIABLE, spec.mark.as_str())
-            .stdin(Stdio::from(OwnedFd::from(shims_end)))
+            .stdin(Stdio::from(OwnedFd::from(shim_end)))
             .stdout(output_writer)
             .stderr(error_writer)
             .spawn()?;
-        let (incoming, live) = UnixStream::from_std(own_end)?.into_split();
-        Ok((Self { child, live, words: BufReader::new(incoming).lines() }, Pipes { common, apart }))
+        let (incoming, writer) = UnixStream::from_std(own_end)?.into_split();
+        Ok((Self { child, writer, messages: BufReader::new(incoming).lines() }, OutputPipes { combined: common, separate: apart }))
     }
 
     /// Sends bytes down. A shim that is gone is seen by its words, which end.
     pub(super) async fn send(&mut self, bytes: &[u8]) {
-        let _ = self.live.write_all(bytes).await;
+        let _ = self.writer.write_all(bytes).await;
     }
 
     /// Waits for the next word; `None` means that the shim is gone. May be dropped and called again without loss.
-    pub(super) async fn next_word(&mut self) -> Option<Word> {
-        let line = self.words.next_line().await.ok()??;
+    pub(super) async fn next_message(&mut self) -> Option<ShimMessage> {
+        let line = self.messages.next_line().await.ok()??;
         serde_json::from_str(&line).ok()
     }
 

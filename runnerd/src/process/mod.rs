@@ -37,42 +37,42 @@ mod watchdog;
 use supervisor::since_boot;
 use tokio_util::sync::CancellationToken;
 
-pub use inhibit::{Awake, Inhibitor, Sleep};
-pub use offer::{Missing, Offer};
-pub use orphans::{StillAlive, Swept, end_survivors, until_gone};
-pub use probe::{Wanted, probe};
+pub use inhibit::{SleepInhibition, Inhibitor, SleepState};
+pub use offer::{UnusedLevel, HostCapabilities};
+pub use orphans::{StillAlive, SweepReport, end_survivors, wait_until_gone};
+pub use probe::{ProbeOptions, probe_host};
 pub use program::find as find_program;
 pub use spawn::{Launcher, SpawnError};
-pub use spec::{Ended, Follower, Limits, LogFile, Piece, Report, Spec, Stream};
+pub use spec::{ProgramEnd, OutputFollower, TimeLimits, LogFile, OutputPiece, ProgramReport, ProgramSpec, OutputStream};
 pub use supervisor::table::{read as read_of_process, read_text as read_text_of_process};
-pub use supervisor::{Descriptors, Farewell, Mark, shield_daemon};
+pub use supervisor::{DescriptorLimit, StopPolicy, Mark, shield_daemon};
 
 use self::{
-    capture::Capture,
-    output::{Listeners, Output},
-    supervise::Supervision,
-    watchdog::Watchdog,
+    capture::LogCapture,
+    output::{OutputListeners, ProgramOutput},
+    supervise::ProgramSupervision,
+    watchdog::ProgramWatchdog,
 };
 
 /// Runs one program to its end, and everything that it started to theirs.
 ///
 /// Cancelling `stop` ends it in order: SIGTERM, the grace, SIGKILL. Dropping the future kills at once. An error means
 /// that nothing ran; all that happens to a program that ran is in the [`Report`].
-pub async fn run(launcher: &Launcher, mut spec: Spec<'_>, stop: &CancellationToken) -> Result<Report, SpawnError> {
-    let began = since_boot();
+pub async fn run_program(launcher: &Launcher, mut spec: ProgramSpec<'_>, stop: &CancellationToken) -> Result<ProgramReport, SpawnError> {
+    let start = since_boot();
     if stop.is_cancelled() {
-        return Ok(Report::of_nothing(Ended::Stopped));
+        return Ok(ProgramReport::not_started(ProgramEnd::Stopped));
     }
     spec.limits = spec.limits.with_bounded_grace();
-    let capture = Capture::create(&spec.log).await?;
-    let (link, pipes) = spawn::start(launcher, &spec, began).await?;
-    let supervision = Supervision {
+    let capture = LogCapture::create_capture(&spec.log).await?;
+    let (link, pipes) = spawn::start_program(launcher, &spec, start).await?;
+    let supervision = ProgramSupervision {
         link,
-        output: Output::new(pipes, capture, Listeners { follower: spec.follower, watcher: spec.output }),
-        watchdog: Watchdog::new(began, spec.limits),
-        containment: launcher.offer().level_for(spec.no_new_privs),
+        output: ProgramOutput::new(pipes, capture, OutputListeners { follower: spec.follower, watcher: spec.output }),
+        watchdog: ProgramWatchdog::new(start, spec.limits),
+        containment: launcher.capabilities().level_for(spec.no_new_privs),
         mark: spec.mark,
-        began,
+        began: start,
     };
-    Ok(supervision.until_over(stop).await)
+    Ok(supervision.wait_for_end(stop).await)
 }

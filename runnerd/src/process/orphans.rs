@@ -5,12 +5,12 @@
 
 use std::{fs::File, io, path::Path, thread, time::Duration};
 
-use runner_core::obstacle::Nature;
+use runner_core::obstacle::Transience;
 use rustix::process::Signal;
-use supervisor::{Mark, PidFd, end_all, groups_of, kill_all, since_boot, table};
+use supervisor::{Mark, PidFd, kill_and_remove_groups, groups_of, kill_groups, since_boot, table};
 use thiserror::Error;
 
-use crate::obstruction::Obstructs;
+use crate::obstruction::Retryable;
 
 /// Pause before another attempt, at the shim's lock or at the table of processes.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -21,7 +21,7 @@ const EMPTY_PASSES: u32 = 2;
 
 /// What a search found, and ended.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepReport {
     /// Numbers of the processes, which are dead.
     pub ended: Vec<i32>,
 }
@@ -47,11 +47,11 @@ pub enum StillAlive {
     },
 }
 
-impl Obstructs for StillAlive {
-    fn nature(&self) -> Nature {
+impl Retryable for StillAlive {
+    fn transience(&self) -> Transience {
         match self {
             // A process that cannot be killed waits for a device.
-            Self::Processes { .. } | Self::Unknown { .. } => Nature::Passing,
+            Self::Processes { .. } | Self::Unknown { .. } => Transience::Passing,
         }
     }
 
@@ -67,38 +67,38 @@ impl Obstructs for StillAlive {
 ///
 /// Waits for the shim that holds `lock`, at most half of `within`; a shim that keeps it is ended as well. Blocks the
 /// calling thread. Processes of an earlier boot need no search: see [`boot_id`](crate::clock::boot_id).
-pub fn end_survivors(mark: &Mark, lock: &Path, within: Duration) -> Result<Swept, StillAlive> {
+pub fn end_survivors(mark: &Mark, lock: &Path, within: Duration) -> Result<SweepReport, StillAlive> {
     let began = since_boot();
     wait_for_shim(lock, began + within / 2);
-    sweep(mark, began + within)
+    sweep_until(mark, began + within)
 }
 
 /// Waits, however long it takes, until nothing is alive of a program whose end left something alive.
 ///
 /// Nobody may look at or commit what such a process can still write.
-pub async fn until_gone(mark: &Mark, lock: &Path, left: Option<StillAlive>) {
-    let mut left = left;
-    while let Some(alive) = left.take() {
+pub async fn wait_until_gone(mark: &Mark, lock: &Path, remaining: Option<StillAlive>) {
+    let mut remaining = remaining;
+    while let Some(alive) = remaining.take() {
         tracing::error!(error = &alive as &dyn std::error::Error, "waiting for processes that do not die");
         tokio::time::sleep(GONE_PAUSE).await;
-        left = tokio::task::block_in_place(|| end_survivors(mark, lock, GONE_PAUSE)).err();
+        remaining = tokio::task::block_in_place(|| end_survivors(mark, lock, GONE_PAUSE)).err();
     }
 }
 
 /// Ends every process that bears the mark, again and again until two looks in a row find none.
-pub(super) fn sweep(mark: &Mark, until: Duration) -> Result<Swept, StillAlive> {
+pub(super) fn sweep_until(mark: &Mark, until: Duration) -> Result<SweepReport, StillAlive> {
     let swept = sweep_marked(mark, until)?;
-    end_all(&groups_of(mark), until);
+    kill_and_remove_groups(&groups_of(mark), until);
     Ok(swept)
 }
 
-fn sweep_marked(mark: &Mark, until: Duration) -> Result<Swept, StillAlive> {
+fn sweep_marked(mark: &Mark, until: Duration) -> Result<SweepReport, StillAlive> {
     let groups = groups_of(mark);
     let mut ended = Vec::new();
     let mut empty = 0;
     while empty < EMPTY_PASSES {
         let is_last = since_boot() >= until;
-        match bearers(mark) {
+        match find_marked(mark) {
             Ok(found) if found.is_empty() => empty += 1,
             Ok(found) if is_last => {
                 let pids = found.iter().map(|process| process.pid).collect();
@@ -107,8 +107,8 @@ fn sweep_marked(mark: &Mark, until: Duration) -> Result<Swept, StillAlive> {
             Err(source) if is_last => return Err(StillAlive::Unknown { mark: mark.clone(), source }),
             Ok(found) => {
                 empty = 0;
-                kill_all(&groups);
-                ended.extend(kill(&found, until));
+                kill_groups(&groups);
+                ended.extend(kill_processes(&found, until));
             }
             Err(_) => {
                 empty = 0;
@@ -116,11 +116,11 @@ fn sweep_marked(mark: &Mark, until: Duration) -> Result<Swept, StillAlive> {
             }
         }
     }
-    Ok(Swept { ended })
+    Ok(SweepReport { ended })
 }
 
 /// One that may not be signalled does not die, and is found again until time is up.
-fn kill(found: &[PidFd], until: Duration) -> Vec<i32> {
+fn kill_processes(found: &[PidFd], until: Duration) -> Vec<i32> {
     for process in found {
         let _ = process.signal(Signal::KILL);
     }
@@ -139,15 +139,15 @@ fn wait_for_shim(lock: &Path, until: Duration) {
 }
 
 /// A look that does not even see the calling process proves nothing.
-fn bearers(mark: &Mark) -> io::Result<Vec<PidFd>> {
+fn find_marked(mark: &Mark) -> io::Result<Vec<PidFd>> {
     let own = nix::unistd::getpid().as_raw();
     let mut found = Vec::new();
-    let mut is_own_seen = false;
+    let mut saw_itself = false;
     for entry in table::entries()? {
-        is_own_seen |= entry.pid == own;
+        saw_itself |= entry.pid == own;
         if entry.pid != own && !entry.is_zombie && mark.is_on(entry.pid) {
             found.extend(PidFd::open(entry.pid, || mark.is_on(entry.pid))?);
         }
     }
-    if is_own_seen { Ok(found) } else { Err(io::Error::other("the table of processes cannot be read")) }
+    if saw_itself { Ok(found) } else { Err(io::Error::other("the table of processes cannot be read")) }
 }

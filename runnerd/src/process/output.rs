@@ -5,61 +5,61 @@ use std::{future::poll_fn, mem, task::Poll};
 use tokio::sync::mpsc;
 
 use super::{
-    capture::{Capture, Captured},
-    link::Pipes,
-    spec::{Follower, Piece, Stream},
-    tap::{Drawn, PIPE_BYTES, Tap},
+    capture::{LogCapture, CaptureReport},
+    link::OutputPipes,
+    spec::{OutputFollower, OutputPiece, OutputStream},
+    tap::{FillResult, PIPE_BYTES, PipeReader},
 };
 
 /// Size of the chunks that everything else gets to see.
-const CHUNK: usize = 1 << 17;
+const CHUNK_BYTES: usize = 1 << 17;
 
 /// Size of the chunks for a watcher, so that its channel bounds its memory.
-const PIECE: usize = 1 << 13;
+const PIECE_BYTES: usize = 1 << 13;
 
 /// The output of a program, and where its bytes go.
-pub(super) struct Output<'a> {
-    sources: Vec<Source>,
+pub(super) struct ProgramOutput<'a> {
+    sources: Vec<OutputSource>,
     buffer: Vec<u8>,
-    sink: Sink<'a>,
+    sink: OutputSink<'a>,
 }
 
 /// A reading end of a program's output.
-struct Source {
-    tap: Tap,
+struct OutputSource {
+    reader: PipeReader,
     is_open: bool,
     /// The one stream that comes through it; none where both do.
-    stream: Option<Stream>,
+    stream: Option<OutputStream>,
 }
 
 /// Who gets to know what a program prints, besides its log.
-pub(super) struct Listeners<'a> {
-    pub(super) follower: Option<Box<dyn Follower + 'a>>,
-    pub(super) watcher: Option<mpsc::Sender<Piece>>,
+pub(super) struct OutputListeners<'a> {
+    pub(super) follower: Option<Box<dyn OutputFollower + 'a>>,
+    pub(super) watcher: Option<mpsc::Sender<OutputPiece>>,
 }
 
-struct Sink<'a> {
-    capture: Capture,
-    follower: Option<Box<dyn Follower + 'a>>,
-    watch: Option<Watch>,
+struct OutputSink<'a> {
+    capture: LogCapture,
+    follower: Option<Box<dyn OutputFollower + 'a>>,
+    watcher: Option<OutputWatch>,
 }
 
 /// Whoever watches, and whether they missed what came last.
-struct Watch {
-    watcher: mpsc::Sender<Piece>,
-    has_missed: bool,
+struct OutputWatch {
+    watcher: mpsc::Sender<OutputPiece>,
+    has_gap: bool,
 }
 
-impl<'a> Output<'a> {
-    pub(super) fn new(pipes: Pipes, capture: Capture, listeners: Listeners<'a>) -> Self {
-        let Listeners { follower, watcher } = listeners;
-        let watch = watcher.map(|watcher| Watch { watcher, has_missed: false });
-        let source = |tap, stream| Source { tap, is_open: true, stream };
-        let sources = match pipes.apart {
-            None => vec![source(pipes.common, None)],
-            Some(apart) => vec![source(apart, Some(Stream::Output)), source(pipes.common, Some(Stream::Error))],
+impl<'a> ProgramOutput<'a> {
+    pub(super) fn new(pipes: OutputPipes, capture: LogCapture, listeners: OutputListeners<'a>) -> Self {
+        let OutputListeners { follower, watcher } = listeners;
+        let watcher = watcher.map(|watcher| OutputWatch { watcher, has_gap: false });
+        let source = |tap, stream| OutputSource { reader: tap, is_open: true, stream };
+        let sources = match pipes.separate {
+            None => vec![source(pipes.combined, None)],
+            Some(apart) => vec![source(apart, Some(OutputStream::Output)), source(pipes.combined, Some(OutputStream::Error))],
         };
-        Self { sources, buffer: vec![0; CHUNK], sink: Sink { capture, follower, watch } }
+        Self { sources, buffer: vec![0; CHUNK_BYTES], sink: OutputSink { capture, follower, watcher } }
     }
 
     /// Returns whether a process may still write.
@@ -73,64 +73,64 @@ impl<'a> Output<'a> {
     }
 
     /// Waits until there is something to take. May be dropped and called again without loss.
-    pub(super) async fn ready(&self) {
+    pub(super) async fn wait_ready(&self) {
         poll_fn(|context| {
             let mut open = self.sources.iter().filter(|source| source.is_open);
-            if open.any(|source| source.tap.poll_ready(context).is_ready()) { Poll::Ready(()) } else { Poll::Pending }
+            if open.any(|source| source.reader.poll_readable(context).is_ready()) { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
 
     /// Takes what is in each pipe.
-    pub(super) async fn take(&mut self) {
+    pub(super) async fn drain(&mut self) {
         for source in self.sources.iter_mut().filter(|source| source.is_open) {
-            source.is_open = source.tap.draw() != Drawn::End;
-            self.sink.keep(source, &mut self.buffer).await;
+            source.is_open = source.reader.fill() != FillResult::End;
+            self.sink.deliver(source, &mut self.buffer).await;
         }
     }
 
     /// Takes what is in the pipes now, and no more than fits into them: a writer that nobody could find may still be
     /// there.
-    pub(super) async fn take_rest(&mut self) {
+    pub(super) async fn drain_rest(&mut self) {
         for source in &mut self.sources {
-            let mut left = PIPE_BYTES;
-            while let Drawn::Bytes(count) = source.tap.draw_now(left) {
-                self.sink.keep(source, &mut self.buffer).await;
-                left -= count;
+            let mut remaining = PIPE_BYTES;
+            while let FillResult::Bytes(count) = source.reader.fill_up_to(remaining) {
+                self.sink.deliver(source, &mut self.buffer).await;
+                remaining -= count;
             }
         }
     }
 
     /// Completes the log.
-    pub(super) async fn finish(self) -> Captured {
-        self.sink.capture.finish().await
+    pub(super) async fn finish(self) -> CaptureReport {
+        self.sink.capture.finish_log().await
     }
 }
 
-impl Sink<'_> {
+impl OutputSink<'_> {
     /// Keeps what was drawn.
-    async fn keep(&mut self, source: &Source, buffer: &mut [u8]) {
-        while let Some(chunk) = source.tap.read(buffer) {
-            if let Some(watch) = &mut self.watch {
-                watch.offer(chunk);
+    async fn deliver(&mut self, source: &OutputSource, buffer: &mut [u8]) {
+        while let Some(chunk) = source.reader.read_chunk(buffer) {
+            if let Some(watch) = &mut self.watcher {
+                watch.send_chunk(chunk);
             }
             if let (Some(follower), Some(stream)) = (&mut self.follower, source.stream) {
-                follower.hear(stream, chunk);
+                follower.on_output(stream, chunk);
             }
-            self.capture.take(chunk).await;
+            self.capture.write_chunk(chunk).await;
         }
     }
 }
 
-impl Watch {
+impl OutputWatch {
     /// A watcher that does not keep up misses a part; the program must not wait for it.
-    fn offer(&mut self, chunk: &[u8]) {
-        for part in chunk.chunks(PIECE) {
-            let Ok(place) = self.watcher.try_reserve() else {
-                self.has_missed = true;
+    fn send_chunk(&mut self, chunk: &[u8]) {
+        for part in chunk.chunks(PIECE_BYTES) {
+            let Ok(permit) = self.watcher.try_reserve() else {
+                self.has_gap = true;
                 return;
             };
-            place.send(Piece { bytes: part.to_vec(), after_gap: mem::take(&mut self.has_missed) });
+            permit.send(OutputPiece { bytes: part.to_vec(), after_gap: mem::take(&mut self.has_gap) });
         }
     }
 }

@@ -15,26 +15,26 @@ use super::SpawnError;
 pub fn find(name: &OsStr, cwd: &Path, env: &[(OsString, OsString)]) -> Result<PathBuf, SpawnError> {
     if name.as_bytes().contains(&b'/') {
         let path = cwd.join(name);
-        return check(&path).map(|()| path.clone()).map_err(|why| refusal(name, path, &why));
+        return check_executable(&path).map(|()| path.clone()).map_err(|why| find_error(name, path, &why));
     }
-    let mut refused = None;
-    for folder in folders(env) {
+    let mut first_error = None;
+    for folder in path_dirs(env) {
         let path = folder.join(name);
-        match check(&path) {
+        match check_executable(&path) {
             Ok(()) if !name.is_empty() => return Ok(path),
             Ok(()) => {}
             Err(why) if is_absent(&why) => {}
-            Err(why) => refused = refused.or(Some((path, why))),
+            Err(why) => first_error = first_error.or(Some((path, why))),
         }
     }
-    Err(match refused {
-        Some((path, why)) if !name.is_empty() => refusal(name, path, &why),
+    Err(match first_error {
+        Some((path, why)) if !name.is_empty() => find_error(name, path, &why),
         _ => not_found(name),
     })
 }
 
 /// Folders relative to the work tree are left out: there, a program chooses what runs next.
-fn folders(env: &[(OsString, OsString)]) -> impl Iterator<Item = PathBuf> {
+fn path_dirs(env: &[(OsString, OsString)]) -> impl Iterator<Item = PathBuf> {
     let path = env.iter().rev().find(|(name, _)| name == "PATH");
     path.map(|(_, value)| std::env::split_paths(value).filter(|folder| folder.is_absolute()).collect::<Vec<_>>())
         .unwrap_or_default()
@@ -42,7 +42,7 @@ fn folders(env: &[(OsString, OsString)]) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Tells why a file cannot be run, where that is so.
-pub(super) fn check(path: &Path) -> io::Result<()> {
+pub(super) fn check_executable(path: &Path) -> io::Result<()> {
     if path.metadata()?.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
@@ -53,7 +53,7 @@ fn is_absent(why: &io::Error) -> bool {
     matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn refusal(name: &OsStr, path: PathBuf, why: &io::Error) -> SpawnError {
+fn find_error(name: &OsStr, path: PathBuf, why: &io::Error) -> SpawnError {
     if is_absent(why) {
         return not_found(name);
     }

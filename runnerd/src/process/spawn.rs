@@ -12,18 +12,18 @@ use std::{
     time::Duration,
 };
 
-use runner_core::obstacle::{self, Nature};
-use supervisor::{Order, Step, Word, to_line};
+use runner_core::obstacle::{self, Transience};
+use supervisor::{ShimOrder, StartStep, ShimMessage, to_line};
 use thiserror::Error;
 use tokio::time::timeout;
 
 use super::{
-    Offer, Spec,
-    link::{Link, Pipes},
+    HostCapabilities, ProgramSpec,
+    link::{ShimLink, OutputPipes},
     program,
-    shim::Shim,
+    shim::ShimProgram,
 };
-use crate::obstruction::{Obstructs, remedy_at};
+use crate::obstruction::{Retryable, path_remedy};
 
 /// Time in which a shim answers, however busy the machine is.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -77,10 +77,10 @@ pub enum SpawnError {
     },
     /// The system is short of processes, descriptors or memory for now; the same may work later.
     #[error("starting a process")]
-    Obstacle(#[source] io::Error),
+    Shortage(#[source] io::Error),
     /// What was to be put around the program could not be.
     #[error("{doing}")]
-    Contain {
+    Isolation {
         /// What was being done, and to which path.
         doing: String,
         /// What the system says.
@@ -91,7 +91,7 @@ pub enum SpawnError {
         "{} is not the folder that it was when the daemon started: it was moved, or another one was put in its place",
         path.display()
     )]
-    Moved {
+    HiddenFolderMoved {
         /// The folder.
         path: PathBuf,
     },
@@ -105,28 +105,28 @@ pub enum SpawnError {
     },
 }
 
-impl Obstructs for SpawnError {
-    fn nature(&self) -> Nature {
+impl Retryable for SpawnError {
+    fn transience(&self) -> Transience {
         match self {
             // A lock has a holder that is alive.
-            Self::Locked { .. } => Nature::Passing,
+            Self::Locked { .. } => Transience::Passing,
             // It does not come right by being looked at again.
-            Self::Moved { .. } => Nature::Lost,
-            Self::NotFound { .. } | Self::NotExecutable { .. } => Nature::Lasting,
-            Self::Folder { source, .. } | Self::Log { source, .. } | Self::LockFile { source, .. } => source.nature(),
-            Self::Obstacle(source) | Self::Contain { source, .. } | Self::Shim { source, .. } => source.nature(),
+            Self::HiddenFolderMoved { .. } => Transience::Lost,
+            Self::NotFound { .. } | Self::NotExecutable { .. } => Transience::Lasting,
+            Self::Folder { source, .. } | Self::Log { source, .. } | Self::LockFile { source, .. } => source.transience(),
+            Self::Shortage(source) | Self::Isolation { source, .. } | Self::Shim { source, .. } => source.transience(),
         }
     }
 
     fn remedy(&self) -> Option<String> {
         match self {
             Self::Locked { path } => Some(format!("end the program that holds {}", path.display())),
-            Self::Moved { path } => Some(format!("put the folder back at {}", path.display())),
+            Self::HiddenFolderMoved { path } => Some(format!("put the folder back at {}", path.display())),
             Self::NotFound { .. } | Self::NotExecutable { .. } => None,
             Self::Folder { path, source } | Self::Log { path, source } | Self::LockFile { path, source } => {
-                Some(remedy_at(path, source))
+                Some(path_remedy(path, source))
             }
-            Self::Obstacle(source) | Self::Contain { source, .. } | Self::Shim { source, .. } => source.remedy(),
+            Self::Shortage(source) | Self::Isolation { source, .. } | Self::Shim { source, .. } => source.remedy(),
         }
     }
 }
@@ -138,10 +138,10 @@ impl SpawnError {
     }
 
     /// Sorts out what is known to pass by itself, and says nothing about the program.
-    pub(super) fn of(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
-        match obstacle::of(&error) {
-            Nature::Passing => Self::Obstacle(error),
-            Nature::Lasting | Nature::Lost => otherwise(error),
+    pub(super) fn classify(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
+        match obstacle::classify_io_error(&error) {
+            Transience::Passing => Self::Shortage(error),
+            Transience::Lasting | Transience::Lost => otherwise(error),
         }
     }
 }
@@ -149,22 +149,22 @@ impl SpawnError {
 /// Knows what shims are made of, and what they put around programs.
 #[derive(Debug, Clone)]
 pub struct Launcher {
-    pub(super) shim: Shim,
-    pub(super) offer: Arc<Offer>,
-    descriptors: Option<u64>,
-    hidden: Option<Hidden>,
+    pub(super) shim: ShimProgram,
+    pub(super) capabilities: Arc<HostCapabilities>,
+    descriptor_limit: Option<u64>,
+    hidden_folder: Option<HiddenFolder>,
 }
 
 /// A folder that programs are not to see.
 #[derive(Debug, Clone)]
-struct Hidden {
+struct HiddenFolder {
     folder: PathBuf,
     /// What tells it from another one in its place.
-    place: Option<(u64, u64)>,
+    identity: Option<(u64, u64)>,
 }
 
-impl Hidden {
-    fn place(folder: &Path) -> Option<(u64, u64)> {
+impl HiddenFolder {
+    fn identity(folder: &Path) -> Option<(u64, u64)> {
         fs::symlink_metadata(folder).ok().map(|found| (found.dev(), found.ino()))
     }
 }
@@ -172,65 +172,65 @@ impl Hidden {
 impl Launcher {
     /// Makes shims of the given binary, whose `main` must be [`supervisor::main`] where that is something.
     pub fn new(program: PathBuf) -> Self {
-        Self::of(Shim::of(program))
+        Self::with_shim(ShimProgram::from_path(program))
     }
 
-    fn of(shim: Shim) -> Self {
-        Self { shim, offer: Arc::default(), descriptors: None, hidden: None }
+    fn with_shim(shim: ShimProgram) -> Self {
+        Self { shim, capabilities: Arc::default(), descriptor_limit: None, hidden_folder: None }
     }
 
     /// Puts around programs what a machine offers.
     #[must_use]
-    pub fn within(self, offer: Offer) -> Self {
-        Self { offer: Arc::new(offer), ..self }
+    pub fn with_capabilities(self, capabilities: HostCapabilities) -> Self {
+        Self { capabilities: Arc::new(capabilities), ..self }
     }
 
     /// Hides a folder, which must exist, from every program that has mounts of its own: at the level `pidns`.
     ///
     /// The path must be canonical. A program from which it cannot be hidden there is not started.
     #[must_use]
-    pub fn hiding(self, folder: PathBuf) -> Self {
-        Self { hidden: Some(Hidden { place: Hidden::place(&folder), folder }), ..self }
+    pub fn with_hidden_folder(self, folder: PathBuf) -> Self {
+        Self { hidden_folder: Some(HiddenFolder { identity: HiddenFolder::identity(&folder), folder }), ..self }
     }
 
     /// Fails if the hidden folder is not the one that it was when it was named.
     ///
     /// A program cannot see what is hidden, but there are ways to move the folder, and to put another one in its place.
-    pub fn refuse_moved(&self) -> Result<(), SpawnError> {
-        match &self.hidden {
-            Some(Hidden { folder, place }) if Hidden::place(folder) != *place => {
-                Err(SpawnError::Moved { path: folder.clone() })
+    pub fn check_hidden_folder(&self) -> Result<(), SpawnError> {
+        match &self.hidden_folder {
+            Some(HiddenFolder { folder, identity }) if HiddenFolder::identity(folder) != *identity => {
+                Err(SpawnError::HiddenFolderMoved { path: folder.clone() })
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    pub(super) fn hidden(&self) -> Option<&Path> {
-        self.hidden.as_ref().map(|hidden| hidden.folder.as_path())
+    pub(super) fn hidden_path(&self) -> Option<&Path> {
+        self.hidden_folder.as_ref().map(|hidden| hidden.folder.as_path())
     }
 
     /// Lets programs have this many descriptors open, and not as many as the daemon.
     #[must_use]
-    pub fn with_descriptors(self, limit: u64) -> Self {
-        Self { descriptors: Some(limit), ..self }
+    pub fn with_descriptor_limit(self, limit: u64) -> Self {
+        Self { descriptor_limit: Some(limit), ..self }
     }
 
     /// Returns what is put around programs, for others to keep.
-    pub fn shared_offer(&self) -> Arc<Offer> {
-        Arc::clone(&self.offer)
+    pub fn shared_capabilities(&self) -> Arc<HostCapabilities> {
+        Arc::clone(&self.capabilities)
     }
 
     /// Returns what is put around programs; nothing if nobody has looked.
-    pub fn offer(&self) -> &Offer {
-        &self.offer
+    pub fn capabilities(&self) -> &HostCapabilities {
+        &self.capabilities
     }
 
     /// Makes shims of the small program beside the running one, else of the running one.
-    pub async fn installed() -> Self {
-        let beside = async { Self::beside(&env::current_exe()?).await };
+    pub async fn from_installed() -> Self {
+        let beside = async { Self::from_daemon_dir(&env::current_exe()?).await };
         beside.await.unwrap_or_else(|why| {
             tracing::info!(%why, "runnerd-shim is not used: shims are made of the daemon's own program");
-            Self::this_binary()
+            Self::from_current_exe()
         })
     }
 
@@ -239,44 +239,44 @@ impl Launcher {
     /// # Errors
     ///
     /// Fails if there is none, or if it is of another build than the caller or cannot be started.
-    pub async fn beside(daemon: &Path) -> io::Result<Self> {
-        Ok(Self::of(Shim::beside(daemon).await?))
+    pub async fn from_daemon_dir(daemon: &Path) -> io::Result<Self> {
+        Ok(Self::with_shim(ShimProgram::from_daemon_dir(daemon).await?))
     }
 
     /// Makes shims of the running binary, the file that was started even if another took its path meanwhile.
-    pub fn this_binary() -> Self {
+    pub fn from_current_exe() -> Self {
         Self::new("/proc/self/exe".into())
     }
 }
 
 /// Starts a shim and has it start the program; also returns the program's output.
-pub(super) async fn start(launcher: &Launcher, spec: &Spec<'_>, began: Duration) -> Result<(Link, Pipes), SpawnError> {
-    launcher.refuse_moved()?;
-    let order = order(launcher, spec, began)?;
+pub(super) async fn start_program(launcher: &Launcher, spec: &ProgramSpec<'_>, began: Duration) -> Result<(ShimLink, OutputPipes), SpawnError> {
+    launcher.check_hidden_folder()?;
+    let order = shim_order(launcher, spec, began)?;
     let shim = &launcher.shim.path;
     let (mut link, output) =
-        Link::open(shim, spec).map_err(|error| SpawnError::of(error, |error| broken(shim, error)))?;
+        ShimLink::open_shim(shim, spec).map_err(|error| SpawnError::classify(error, |error| shim_error(shim, error)))?;
     let start = async {
         link.send(&to_line(&order)).await;
-        link.next_word().await
+        link.next_message().await
     };
     match timeout(START_LIMIT, start).await {
-        Ok(Some(Word::Started)) => Ok((link, output)),
-        Ok(Some(Word::Refused { step, errno })) => {
-            Err(refusal(step, io::Error::from_raw_os_error(errno), &order, shim))
+        Ok(Some(ShimMessage::Started)) => Ok((link, output)),
+        Ok(Some(ShimMessage::Refused { step, errno })) => {
+            Err(refusal_error(step, io::Error::from_raw_os_error(errno), &order, shim))
         }
-        Ok(_) => Err(broken(shim, io::Error::other("it ended before the program ran"))),
+        Ok(_) => Err(shim_error(shim, io::Error::other("it ended before the program ran"))),
         Err(elapsed) => {
             link.kill().await;
-            Err(broken(shim, elapsed.into()))
+            Err(shim_error(shim, elapsed.into()))
         }
     }
 }
 
-fn order(launcher: &Launcher, spec: &Spec<'_>, began: Duration) -> Result<Order, SpawnError> {
-    let walls = launcher.offer.walls_for(spec.no_new_privs);
+fn shim_order(launcher: &Launcher, spec: &ProgramSpec<'_>, began: Duration) -> Result<ShimOrder, SpawnError> {
+    let isolation = launcher.capabilities.isolation_for(spec.no_new_privs);
     let name = spec.argv.first().map(OsString::as_os_str).unwrap_or_default();
-    Ok(Order {
+    Ok(ShimOrder {
         program: program::find(name, &spec.cwd, &spec.env)?.into(),
         argv: spec.argv.clone(),
         cwd: spec.cwd.clone().into(),
@@ -286,51 +286,51 @@ fn order(launcher: &Launcher, spec: &Spec<'_>, began: Duration) -> Result<Order,
         lock: spec.lock.clone().into(),
         deadline: began + spec.limits.budget,
         grace: spec.limits.grace,
-        farewell: spec.farewell,
+        farewell: spec.stop_policy,
         no_new_privs: spec.no_new_privs,
-        descriptors: launcher.descriptors,
-        cgroup: walls.place.map(|place| place.group_of(&spec.mark).into()),
-        namespaces: walls.namespaces,
-        hidden: walls.namespaces.and(launcher.hidden()).map(Into::into),
+        descriptors: launcher.descriptor_limit,
+        cgroup: isolation.group_place.map(|place| place.group_of(&spec.mark).into()),
+        namespaces: isolation.namespaces,
+        hidden: isolation.namespaces.and(launcher.hidden_path()).map(Into::into),
     })
 }
 
-fn refusal(step: Step, source: io::Error, order: &Order, shim: &Path) -> SpawnError {
+fn refusal_error(step: StartStep, source: io::Error, order: &ShimOrder, shim: &Path) -> SpawnError {
     let (lock, folder, program) = (&order.lock, &order.cwd, &order.program);
     match step {
-        Step::Lock => SpawnError::Locked { path: lock.into() },
-        Step::SetUp => SpawnError::of(source, |source| broken(shim, source)),
-        Step::Threads => broken(shim, io::Error::other(format!("making sure that it has one thread: {source}"))),
-        Step::Cgroup => {
+        StartStep::Lock => SpawnError::Locked { path: lock.into() },
+        StartStep::SetUp => SpawnError::classify(source, |source| shim_error(shim, source)),
+        StartStep::Threads => shim_error(shim, io::Error::other(format!("making sure that it has one thread: {source}"))),
+        StartStep::Cgroup => {
             let doing = format!(
                 "making the control group {}",
                 Path::new(order.cgroup.as_deref().unwrap_or_default()).display()
             );
-            SpawnError::Contain { doing, source }
+            SpawnError::Isolation { doing, source }
         }
-        Step::Namespace => SpawnError::Contain { doing: "making a PID namespace".to_owned(), source },
-        Step::Hide => {
+        StartStep::Namespace => SpawnError::Isolation { doing: "making a PID namespace".to_owned(), source },
+        StartStep::Hide => {
             let folder = Path::new(order.hidden.as_deref().unwrap_or_default());
-            SpawnError::Contain { doing: format!("hiding {} from a program", folder.display()), source }
+            SpawnError::Isolation { doing: format!("hiding {} from a program", folder.display()), source }
         }
-        Step::LockFile => SpawnError::LockFile { path: lock.into(), source },
-        Step::Folder => SpawnError::Folder { path: folder.into(), source },
-        Step::Exec => SpawnError::of(source, |source| SpawnError::NotExecutable {
+        StartStep::LockFile => SpawnError::LockFile { path: lock.into(), source },
+        StartStep::Folder => SpawnError::Folder { path: folder.into(), source },
+        StartStep::Exec => SpawnError::classify(source, |source| SpawnError::NotExecutable {
             program: program.into(),
-            why: why_not(&source),
+            why: exec_failure(&source),
         }),
     }
 }
 
 /// The file is there: what the system does not find is what its first line names.
-fn why_not(source: &io::Error) -> String {
+fn exec_failure(source: &io::Error) -> String {
     match source.kind() {
         io::ErrorKind::NotFound => "its interpreter does not exist".to_owned(),
         _ => source.to_string(),
     }
 }
 
-fn broken(shim: &Path, source: io::Error) -> SpawnError {
+fn shim_error(shim: &Path, source: io::Error) -> SpawnError {
     SpawnError::Shim { program: shim.to_owned(), source }
 }
 
@@ -342,9 +342,9 @@ mod tests {
 
     #[test]
     fn shortage_passes_and_nothing_else_does() {
-        let kind = |errno: Errno| SpawnError::of(errno.into(), |error| broken(Path::new("shim"), error));
+        let kind = |errno: Errno| SpawnError::classify(errno.into(), |error| shim_error(Path::new("shim"), error));
         for errno in [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE, Errno::ENFILE, Errno::ETXTBSY] {
-            assert!(matches!(kind(errno), SpawnError::Obstacle(_)), "{errno}");
+            assert!(matches!(kind(errno), SpawnError::Shortage(_)), "{errno}");
         }
         for errno in [Errno::ENOENT, Errno::EACCES, Errno::ENOEXEC, Errno::E2BIG] {
             assert!(matches!(kind(errno), SpawnError::Shim { .. }), "{errno}");

@@ -6,20 +6,20 @@ use protocol::words::Containment;
 use runner_core::redact::Secrets;
 use tokio::sync::mpsc;
 
-use super::{Farewell, Mark, StillAlive};
+use super::{StopPolicy, Mark, StillAlive};
 
 /// Follows a program while it runs.
-pub trait Follower: Send + Sync {
+pub trait OutputFollower: Send + Sync {
     /// Takes the next bytes of a stream, secrets included; called only where the streams are kept apart.
-    fn hear(&mut self, stream: Stream, bytes: &[u8]);
+    fn on_output(&mut self, stream: OutputStream, bytes: &[u8]);
 
     /// Says whether the answer that the program is to give is there; asked about twice a second, so it must be cheap.
     fn has_answered(&mut self) -> bool;
 }
 
-impl<T: Follower + ?Sized> Follower for &mut T {
-    fn hear(&mut self, stream: Stream, bytes: &[u8]) {
-        (**self).hear(stream, bytes);
+impl<T: OutputFollower + ?Sized> OutputFollower for &mut T {
+    fn on_output(&mut self, stream: OutputStream, bytes: &[u8]) {
+        (**self).on_output(stream, bytes);
     }
 
     fn has_answered(&mut self) -> bool {
@@ -29,7 +29,7 @@ impl<T: Follower + ?Sized> Follower for &mut T {
 
 /// One of the two streams that a program prints to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output.
     Output,
     /// Standard error.
@@ -37,7 +37,7 @@ pub enum Stream {
 }
 
 /// One program to run.
-pub struct Spec<'a> {
+pub struct ProgramSpec<'a> {
     /// Program and arguments. A program without `/` is searched in the `PATH` of [`env`](Self::env).
     pub argv: Vec<OsString>,
     /// Folder that it starts in.
@@ -51,18 +51,18 @@ pub struct Spec<'a> {
     /// File that the shim keeps locked as long as it lives.
     pub lock: PathBuf,
     /// Time that it has.
-    pub limits: Limits,
+    pub limits: TimeLimits,
     /// Where its output goes.
     pub log: LogFile,
     /// Hears it; ends a program that stays after its answer is there ([`Ended::Lingered`]).
-    pub follower: Option<Box<dyn Follower + 'a>>,
+    pub follower: Option<Box<dyn OutputFollower + 'a>>,
     /// Takes standard output through a pipe of its own, so that nothing of standard error can get between its bytes. In
     /// the log both stand in the order in which they were read, which may differ from the order of writing.
-    pub splits_output: bool,
+    pub separates_output: bool,
     /// How it is asked to end.
-    pub farewell: Farewell,
+    pub stop_policy: StopPolicy,
     /// Receives the output as it comes. A piece that finds the channel full is left out.
-    pub output: Option<mpsc::Sender<Piece>>,
+    pub output: Option<mpsc::Sender<OutputPiece>>,
     /// Denies privileges beyond the user's own, for good (`no_new_privs`): no `sudo`, and no rootless `podman`, whose
     /// helpers need them. Without it the program is in no user namespace either, which would deny them as well.
     pub no_new_privs: bool,
@@ -70,7 +70,7 @@ pub struct Spec<'a> {
 
 /// How long a program may take. All of it is measured in time since boot, so a machine's sleep counts.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct TimeLimits {
     /// From the call to the kill. It is asked to end [`grace`](Self::grace) earlier.
     pub budget: Duration,
     /// Silence that ends it.
@@ -81,7 +81,7 @@ pub struct Limits {
 
 /// A piece of output as it came, secrets included.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct OutputPiece {
     /// At most 8 KiB.
     pub bytes: Vec<u8>,
     /// Whether something between it and the piece before was left out.
@@ -101,7 +101,7 @@ pub struct LogFile {
 
 /// Why a program is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProgramEnd {
     /// By itself, with this exit code.
     Exited(i32),
     /// By this signal, which nobody here sent.
@@ -120,9 +120,9 @@ pub enum Ended {
 
 /// What became of a program.
 #[derive(Debug)]
-pub struct Report {
+pub struct ProgramReport {
     /// Why it is over.
-    pub ended: Ended,
+    pub end: ProgramEnd,
     /// Time from the call to the end of the last process, a machine's sleep included.
     pub elapsed: Duration,
     /// Time from the call until its answer was seen, if it was.
@@ -141,17 +141,17 @@ pub struct Report {
     pub containment: Containment,
 }
 
-impl Limits {
+impl TimeLimits {
     /// A grace as long as the budget would end a program as soon as it starts.
     pub(super) fn with_bounded_grace(self) -> Self {
         Self { grace: self.grace.min(self.budget / 2), ..self }
     }
 }
 
-impl Report {
-    pub(super) fn of_nothing(ended: Ended) -> Self {
+impl ProgramReport {
+    pub(super) fn not_started(end: ProgramEnd) -> Self {
         Self {
-            ended,
+            end,
             elapsed: Duration::ZERO,
             answered: None,
             captured_bytes: 0,

@@ -3,28 +3,28 @@
 use std::time::Duration;
 
 use protocol::words::Containment;
-use supervisor::{Cause, Command, Over, Word, since_boot};
+use supervisor::{EndCause, ShimCommand, FinalReport, ShimMessage, since_boot};
 use tokio::{select, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Ended, Mark, Report,
-    link::Link,
-    orphans::{self, StillAlive, Swept},
-    output::Output,
-    watchdog::{Action, Watchdog},
+    ProgramEnd, Mark, ProgramReport,
+    link::ShimLink,
+    orphans::{self, StillAlive, SweepReport},
+    output::ProgramOutput,
+    watchdog::{WatchdogAction, ProgramWatchdog},
 };
 
 /// Time between two questions for the answer.
-const PROBE: Duration = Duration::from_millis(500);
+const ANSWER_INTERVAL: Duration = Duration::from_millis(500);
 /// Time for the search after a lost shim.
 const SWEEP_LIMIT: Duration = Duration::from_secs(10);
 
 /// A program that runs, seen from the daemon.
-pub(super) struct Supervision<'a> {
-    pub link: Link,
-    pub output: Output<'a>,
-    pub watchdog: Watchdog,
+pub(super) struct ProgramSupervision<'a> {
+    pub link: ShimLink,
+    pub output: ProgramOutput<'a>,
+    pub watchdog: ProgramWatchdog,
     pub mark: Mark,
     /// What is in force.
     pub containment: Containment,
@@ -32,21 +32,21 @@ pub(super) struct Supervision<'a> {
     pub began: Duration,
 }
 
-impl Supervision<'_> {
+impl ProgramSupervision<'_> {
     /// Attends to the program until nothing of it is alive.
-    pub(super) async fn until_over(mut self, stop: &CancellationToken) -> Report {
-        let (ended, survivors, still_alive) = match self.attend(stop).await {
-            Some(over) => (self.ended(over.cause), over.survivors, self.still_alive(over.still_alive)),
+    pub(super) async fn wait_for_end(mut self, stop: &CancellationToken) -> ProgramReport {
+        let (end, survivors, still_alive) = match self.watch_program(stop).await {
+            Some(over) => (self.program_end(over.cause), over.survivors, self.survivors_of(over.still_alive)),
             None => self.end_without_shim().await,
         };
         self.link.close().await;
-        self.output.take_rest().await;
+        self.output.drain_rest().await;
         let elapsed = since_boot().saturating_sub(self.began);
         let log = self.output.finish().await;
-        Report {
-            ended,
+        ProgramReport {
+            end,
             elapsed,
-            answered: self.watchdog.answered().map(|at| at.saturating_sub(self.began)),
+            answered: self.watchdog.answered_at().map(|at| at.saturating_sub(self.began)),
             captured_bytes: log.kept,
             dropped_bytes: log.dropped,
             log_fault: log.fault,
@@ -57,76 +57,76 @@ impl Supervision<'_> {
     }
 
     /// Returns the shim's last word, or nothing if it is gone without one.
-    async fn attend(&mut self, stop: &CancellationToken) -> Option<Over> {
-        let mut next_probe = self.began;
+    async fn watch_program(&mut self, stop: &CancellationToken) -> Option<FinalReport> {
+        let mut next_check = self.began;
         loop {
-            self.probe(&mut next_probe);
-            let pause = match self.watchdog.next(since_boot()) {
-                Action::Wait(pause) => pause,
-                Action::Stop => {
-                    self.link.send(&[Command::Stop.to_byte()]).await;
+            self.check_answer(&mut next_check);
+            let pause = match self.watchdog.next_action(since_boot()) {
+                WatchdogAction::Wait(pause) => pause,
+                WatchdogAction::Stop => {
+                    self.link.send(&[ShimCommand::Stop.to_byte()]).await;
                     continue;
                 }
-                Action::Kill => {
-                    self.link.send(&[Command::Kill.to_byte()]).await;
+                WatchdogAction::Kill => {
+                    self.link.send(&[ShimCommand::Kill.to_byte()]).await;
                     continue;
                 }
-                Action::GiveUp => return None,
+                WatchdogAction::GiveUp => return None,
             };
             select! {
                 biased;
-                word = self.link.next_word() => match word? {
-                    Word::LeaderGone => self.watchdog.saw_leader_go(since_boot()),
-                    Word::Over(over) => return Some(over),
-                    Word::Started | Word::Refused { .. } => {}
+                message = self.link.next_message() => match message? {
+                    ShimMessage::LeaderGone => self.watchdog.record_leader_exit(since_boot()),
+                    ShimMessage::Over(over) => return Some(over),
+                    ShimMessage::Started | ShimMessage::Refused { .. } => {}
                 },
-                () = stop.cancelled(), if !self.watchdog.is_stop_wanted() => self.watchdog.want_stop(),
-                () = self.output.ready(), if self.output.is_open() => self.take_output().await,
+                () = stop.cancelled(), if !self.watchdog.is_stop_requested() => self.watchdog.request_stop(),
+                () = self.output.wait_ready(), if self.output.is_open() => self.drain_output().await,
                 () = sleep(pause) => {}
             }
         }
     }
 
-    async fn take_output(&mut self) {
-        self.output.take().await;
+    async fn drain_output(&mut self) {
+        self.output.drain().await;
         if self.output.is_open() {
-            self.watchdog.saw_output(since_boot());
+            self.watchdog.record_output(since_boot());
         } else {
-            self.watchdog.saw_output_close();
+            self.watchdog.record_output_closed();
         }
     }
 
-    fn probe(&mut self, next: &mut Duration) {
+    fn check_answer(&mut self, next: &mut Duration) {
         let now = since_boot();
         if now >= *next {
-            *next = now + PROBE;
+            *next = now + ANSWER_INTERVAL;
             if self.output.has_answered() {
-                self.watchdog.saw_answer(now);
+                self.watchdog.record_answer(now);
             }
         }
     }
 
-    fn ended(&self, cause: Cause) -> Ended {
+    fn program_end(&self, cause: EndCause) -> ProgramEnd {
         match cause {
-            Cause::Exited(code) => Ended::Exited(code),
-            Cause::Signaled(signal) => Ended::Signaled(signal),
-            Cause::Deadline => Ended::TimedOut,
-            Cause::Asked => self.watchdog.ended(since_boot()),
+            EndCause::Exited(code) => ProgramEnd::Exited(code),
+            EndCause::Signaled(signal) => ProgramEnd::Signaled(signal),
+            EndCause::Deadline => ProgramEnd::TimedOut,
+            EndCause::Asked => self.watchdog.program_end(since_boot()),
         }
     }
 
-    fn still_alive(&self, pids: Vec<i32>) -> Option<StillAlive> {
+    fn survivors_of(&self, pids: Vec<i32>) -> Option<StillAlive> {
         (!pids.is_empty()).then(|| StillAlive::Processes { mark: self.mark.clone(), pids })
     }
 
     /// Ends a shim that does not answer, and then all that it left.
-    async fn end_without_shim(&mut self) -> (Ended, u32, Option<StillAlive>) {
-        let ended = self.watchdog.ended(since_boot());
+    async fn end_without_shim(&mut self) -> (ProgramEnd, u32, Option<StillAlive>) {
+        let ended = self.watchdog.program_end(since_boot());
         self.link.kill().await;
         let mark = self.mark.clone();
-        let sweep = tokio::task::spawn_blocking(move || orphans::sweep(&mark, since_boot() + SWEEP_LIMIT));
-        match sweep.await.expect("BUG: the search for orphans does not panic") {
-            Ok(Swept { ended: pids }) => (ended, u32::try_from(pids.len()).unwrap_or(u32::MAX), None),
+        let search = tokio::task::spawn_blocking(move || orphans::sweep_until(&mark, since_boot() + SWEEP_LIMIT));
+        match search.await.expect("BUG: the search for orphans does not panic") {
+            Ok(SweepReport { ended: pids }) => (ended, u32::try_from(pids.len()).unwrap_or(u32::MAX), None),
             Err(alive) => (ended, 0, Some(alive)),
         }
     }

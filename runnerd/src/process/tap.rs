@@ -22,9 +22,9 @@ pub(super) const PIPE_BYTES: usize = PIPE as usize;
 
 /// What was drawn.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Drawn {
+pub(super) enum FillResult {
     /// There is nothing now.
-    Nothing,
+    Empty,
     /// So many bytes.
     Bytes(usize),
     /// There will be nothing any more.
@@ -32,67 +32,67 @@ pub(super) enum Drawn {
 }
 
 /// A reading end.
-pub(super) struct Tap {
-    printed: Receiver,
+pub(super) struct PipeReader {
+    source: Receiver,
     /// Our own pipe: where it is filled and where it is read. Empty but for what was drawn and not read yet.
-    filled: OwnedFd,
-    drawn: OwnedFd,
+    buffer_writer: OwnedFd,
+    buffer_reader: OwnedFd,
 }
 
-impl Tap {
+impl PipeReader {
     /// Makes a pipe, and returns its writing end as well.
     ///
     /// # Errors
     ///
     /// Fails if there are no file descriptors left.
-    pub(super) fn open() -> io::Result<(Self, OwnedFd)> {
-        let (printed, writer) = pipe()?;
-        let (drawn, filled) = pipe()?;
-        Ok((Self { printed: Receiver::from_owned_fd(printed)?, filled, drawn }, writer))
+    pub(super) fn open_pipe() -> io::Result<(Self, OwnedFd)> {
+        let (printed, writer) = create_pipe()?;
+        let (drawn, filled) = create_pipe()?;
+        Ok((Self { source: Receiver::from_owned_fd(printed)?, buffer_writer: filled, buffer_reader: drawn }, writer))
     }
 
     /// Waits until there is something to draw, or the end.
-    pub(super) fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.printed.poll_read_ready(context).map(|_| ())
+    pub(super) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.source.poll_read_ready(context).map(|_| ())
     }
 
     /// Draws what the program has printed, which is then to be [read](Self::read).
-    pub(super) fn draw(&self) -> Drawn {
-        match self.draw_now(PIPE_BYTES) {
-            Drawn::Nothing => self.draw_byte(),
+    pub(super) fn fill(&self) -> FillResult {
+        match self.fill_up_to(PIPE_BYTES) {
+            FillResult::Empty => self.fill_byte(),
             other => other,
         }
     }
 
     /// Draws `most` bytes at most, and asks the kernel: the runtime may not have heard yet that there is something.
-    pub(super) fn draw_now(&self, most: usize) -> Drawn {
-        let moved = splice(&self.printed, None, &self.filled, None, most, SpliceFFlags::SPLICE_F_NONBLOCK);
-        drawn(moved.map_err(io::Error::from))
+    pub(super) fn fill_up_to(&self, most: usize) -> FillResult {
+        let moved = splice(&self.source, None, &self.buffer_writer, None, most, SpliceFFlags::SPLICE_F_NONBLOCK);
+        classify_fill(moved.map_err(io::Error::from))
     }
 
     /// Draws a byte by way of the runtime, which only thus gets to know that there is nothing.
-    fn draw_byte(&self) -> Drawn {
+    fn fill_byte(&self) -> FillResult {
         let mut byte = [0];
-        drawn(self.printed.try_read(&mut byte).and_then(|count| Ok(write(&self.filled, &byte[..count])?)))
+        classify_fill(self.source.try_read(&mut byte).and_then(|count| Ok(write(&self.buffer_writer, &byte[..count])?)))
     }
 
     /// Reads the next part of what was drawn; `None` if there is no more.
-    pub(super) fn read<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-        let count = read(&self.drawn, buffer).ok().filter(|count| *count > 0)?;
+    pub(super) fn read_chunk<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+        let count = read(&self.buffer_reader, buffer).ok().filter(|count| *count > 0)?;
         Some(&buffer[..count])
     }
 }
 
-fn drawn(moved: io::Result<usize>) -> Drawn {
+fn classify_fill(moved: io::Result<usize>) -> FillResult {
     match moved {
-        Ok(count) if count > 0 => Drawn::Bytes(count),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Drawn::Nothing,
-        Ok(_) | Err(_) => Drawn::End,
+        Ok(count) if count > 0 => FillResult::Bytes(count),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => FillResult::Empty,
+        Ok(_) | Err(_) => FillResult::End,
     }
 }
 
 /// Makes a pipe whose reader never waits.
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+fn create_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (output, writer) = pipe2(OFlag::O_CLOEXEC)?;
     fcntl(&output, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     // Refused to a user who holds many pipes; the default size is only slower.
@@ -108,33 +108,33 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_printed_is_drawn_at_once_and_read_in_parts_until_the_end() {
-        let (tap, writer) = Tap::open().unwrap();
-        assert_eq!(tap.draw(), Drawn::Nothing);
+        let (tap, writer) = PipeReader::open_pipe().unwrap();
+        assert_eq!(tap.fill(), FillResult::Empty);
         write(&writer, b"one, ").unwrap();
         write(&writer, b"two").unwrap();
-        std::future::poll_fn(|context| tap.poll_ready(context)).await;
-        assert_eq!(tap.draw(), Drawn::Bytes(8));
+        std::future::poll_fn(|context| tap.poll_readable(context)).await;
+        assert_eq!(tap.fill(), FillResult::Bytes(8));
         let mut buffer = [0; 6];
-        assert_eq!(tap.read(&mut buffer).unwrap(), b"one, t");
-        assert_eq!(tap.read(&mut buffer).unwrap(), b"wo");
-        assert_eq!(tap.read(&mut buffer), None);
+        assert_eq!(tap.read_chunk(&mut buffer).unwrap(), b"one, t");
+        assert_eq!(tap.read_chunk(&mut buffer).unwrap(), b"wo");
+        assert_eq!(tap.read_chunk(&mut buffer), None);
         write(&writer, b"three").unwrap();
-        assert_eq!(tap.draw_now(2), Drawn::Bytes(2));
-        assert_eq!(tap.read(&mut buffer).unwrap(), b"th");
+        assert_eq!(tap.fill_up_to(2), FillResult::Bytes(2));
+        assert_eq!(tap.read_chunk(&mut buffer).unwrap(), b"th");
         drop(writer);
-        assert_eq!(tap.draw_now(9), Drawn::Bytes(3));
-        assert_eq!(tap.draw_now(9), Drawn::End);
-        assert_eq!(tap.read(&mut buffer).unwrap(), b"ree");
+        assert_eq!(tap.fill_up_to(9), FillResult::Bytes(3));
+        assert_eq!(tap.fill_up_to(9), FillResult::End);
+        assert_eq!(tap.read_chunk(&mut buffer).unwrap(), b"ree");
     }
 
     #[tokio::test]
     async fn a_writer_goes_on_while_what_was_drawn_is_not_read_yet() {
-        let (tap, writer) = Tap::open().unwrap();
+        let (tap, writer) = PipeReader::open_pipe().unwrap();
         fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
         let page = [7; 4096];
         let fill = || std::iter::from_fn(|| write(&writer, &page).ok()).sum::<usize>();
         let first = fill();
-        assert_eq!(tap.draw_now(PIPE_BYTES), Drawn::Bytes(first));
+        assert_eq!(tap.fill_up_to(PIPE_BYTES), FillResult::Bytes(first));
         assert_eq!(fill(), first);
     }
 }

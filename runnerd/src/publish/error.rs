@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use runner_core::obstacle::Nature;
+use runner_core::obstacle::Transience;
 
 use crate::git::GitError;
-use crate::obstruction::Obstructs;
-use crate::repo::kept::KeptError;
+use crate::obstruction::Retryable;
+use crate::repo::kept::SealedFileError;
 
 /// Why a run could not be published.
 #[derive(Debug, thiserror::Error)]
@@ -16,29 +16,29 @@ pub enum PublishError {
     Git(#[from] GitError),
     /// What was published before is not known.
     #[error(transparent)]
-    Kept(#[from] KeptError),
+    SealedFile(#[from] SealedFileError),
     /// Somebody moves the run's references all the time.
     #[error("publishing to {path}: its references go on moving")]
-    Restless {
+    RefsUnstable {
         /// The source.
         path: PathBuf,
     },
 }
 
-impl Obstructs for PublishError {
-    fn nature(&self) -> Nature {
+impl Retryable for PublishError {
+    fn transience(&self) -> Transience {
         match self {
-            Self::Git(error) => error.nature(),
-            Self::Kept(error) => error.nature(),
-            Self::Restless { .. } => Nature::Passing,
+            Self::Git(error) => error.transience(),
+            Self::SealedFile(error) => error.transience(),
+            Self::RefsUnstable { .. } => Transience::Passing,
         }
     }
 
     fn remedy(&self) -> Option<String> {
         match self {
             Self::Git(error) => error.remedy(),
-            Self::Kept(error) => error.remedy(),
-            Self::Restless { path } => Some(format!("end the programs that move references of {}", path.display())),
+            Self::SealedFile(error) => error.remedy(),
+            Self::RefsUnstable { path } => Some(format!("end the programs that move references of {}", path.display())),
         }
     }
 }

@@ -14,15 +14,15 @@ mod steps;
 pub(crate) mod tests;
 
 use protocol::view::{PublishedView, StopReason};
-use runner_core::publish::{self, Hold, Step, Told, Whole};
+use runner_core::publish::{self, PublishHold, PublishStep, HoldContext, ObjectCompleteness};
 
 pub use self::error::PublishError;
-use self::look::Look;
-pub use self::look::last_kept;
-pub use self::note::Published;
-use crate::git::{Captured, GitError, Id, Repository, Use};
-use crate::repo::kept::Kept;
-use crate::store::{Source, Store};
+use self::look::PublishSnapshot;
+pub use self::look::find_last_kept;
+pub use self::note::PublishedMove;
+use crate::git::{PinnedConfig, GitError, Id, Repository, BranchUseKind};
+use crate::repo::kept::SealedFile;
+use crate::store::{SourceRepo, RepoStore};
 
 /// Steps after which somebody moves all the time what is looked at.
 const MAX_STEPS: u32 = 16;
@@ -33,7 +33,7 @@ const MAX_BEHIND: usize = 10_000;
 
 /// What has come of publishing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Publication {
+pub struct PublishOutcome {
     /// What clients see; none before the run has a commit.
     pub view: Option<PublishedView>,
     /// Whether a person has to look before the run goes on: why, is in the view.
@@ -45,15 +45,15 @@ pub struct Publication {
 pub struct Publisher<'a> {
     workspace: &'a Repository,
     target: Repository,
-    source: &'a Source,
-    note: Kept<Published>,
-    progress: Progress,
+    source: &'a SourceRepo,
+    record_file: SealedFile<PublishedMove>,
+    progress: PublishProgress,
 }
 
 /// What this call knows of what it has done.
 #[derive(Debug)]
-struct Progress {
-    whole: Whole,
+struct PublishProgress {
+    completeness: ObjectCompleteness,
     /// Whether something was sent.
     has_sent: bool,
     /// What leads to all of that.
@@ -65,52 +65,52 @@ struct Progress {
 }
 
 /// Brings the source up to what the workspace has.
-pub fn publish(store: &Store, workspace: &Repository, source: &Source) -> Result<Publication, PublishError> {
+pub fn publish_run(store: &RepoStore, workspace: &Repository, source: &SourceRepo) -> Result<PublishOutcome, PublishError> {
     Publisher::new(store, workspace, source)?.run()
 }
 
 /// Looks how far the source is, and does nothing; none before the run has a commit.
-pub fn look(store: &Store, workspace: &Repository, source: &Source) -> Result<Option<PublishedView>, PublishError> {
+pub fn inspect_published(store: &RepoStore, workspace: &Repository, source: &SourceRepo) -> Result<Option<PublishedView>, PublishError> {
     let publisher = Publisher::new(store, workspace, source)?;
-    let Some(look) = publisher.look()? else { return Ok(None) };
-    publisher.view(publish::next(Some(&look.seen)), &look)
+    let Some(snapshot) = publisher.read_snapshot()? else { return Ok(None) };
+    publisher.build_view(publish::next_step(Some(&snapshot.input)), &snapshot)
 }
 
 impl<'a> Publisher<'a> {
     /// Names the two repositories; nothing is done yet.
-    pub fn new(store: &Store, workspace: &'a Repository, source: &'a Source) -> Result<Self, PublishError> {
-        let (_, folder) = store.git::<Captured>(source.common_dir.as_path());
-        let target = workspace.target(source.common_dir.as_path(), &folder)?;
-        let progress = Progress {
-            whole: Whole::Unknown,
+    pub fn new(store: &RepoStore, workspace: &'a Repository, source: &'a SourceRepo) -> Result<Self, PublishError> {
+        let (_, folder) = store.git_config_file::<PinnedConfig>(source.common_dir.as_path());
+        let target = workspace.pinned_target(source.common_dir.as_path(), &folder)?;
+        let progress = PublishProgress {
+            completeness: ObjectCompleteness::Unknown,
             has_sent: false,
             sent: Vec::new(),
             has_sent_all: false,
             missing: String::new(),
         };
-        Ok(Self { workspace, target, source, note: store.published(), progress })
+        Ok(Self { workspace, target, source, record_file: store.published_file(), progress })
     }
 
-    fn branch(&self) -> String {
+    fn branch_name(&self) -> String {
         format!("runner/{}", self.source.run)
     }
 
     /// Does one step after the other until there is nothing to do.
-    pub fn run(mut self) -> Result<Publication, PublishError> {
+    pub fn run(mut self) -> Result<PublishOutcome, PublishError> {
         let mut refusals = 0;
         for _ in 0..MAX_STEPS {
-            let Some(mut look) = self.look()? else { return Ok(Publication::default()) };
-            let done = match look.unsettled() {
-                Some(note) => self.look_after(note).map(|()| None),
-                None => self.steps(&mut look),
+            let Some(mut snapshot) = self.read_snapshot()? else { return Ok(PublishOutcome::default()) };
+            let result = match snapshot.unsettled_move() {
+                Some(note) => self.verify_move(note).map(|()| None),
+                None => self.run_steps(&mut snapshot),
             };
-            match done {
+            match result {
                 // What somebody else has moved since it was read is read again; what stays as it was is an error.
                 Err(PublishError::Git(
-                    error @ (GitError::Program { .. } | GitError::Moved { .. } | GitError::Broken { .. }),
+                    error @ (GitError::CommandFailed { .. } | GitError::RefMoved { .. } | GitError::Corrupt { .. }),
                 )) => {
                     refusals += 1;
-                    if refusals >= MAX_REFUSALS && self.look()?.as_ref() == Some(&look) {
+                    if refusals >= MAX_REFUSALS && self.read_snapshot()?.as_ref() == Some(&snapshot) {
                         return Err(error.into());
                     }
                 }
@@ -121,55 +121,55 @@ impl<'a> Publisher<'a> {
                 }
             }
         }
-        Err(PublishError::Restless { path: self.source.path.0.clone() })
+        Err(PublishError::RefsUnstable { path: self.source.path.0.clone() })
     }
 
     /// Does what is to be done next until a reference was moved; returns what has come of it where there is nothing more to
     /// do.
-    fn steps(&mut self, look: &mut Look) -> Result<Option<Publication>, PublishError> {
+    fn run_steps(&mut self, snapshot: &mut PublishSnapshot) -> Result<Option<PublishOutcome>, PublishError> {
         loop {
-            match publish::next(Some(&look.seen)) {
-                Step::Send => self.send(look, false)?,
-                Step::SendAll => self.send(look, true)?,
-                Step::Check => self.check(look)?,
-                Step::Keep => return self.keep(look).map(|()| None),
-                Step::Move => return self.move_branch(look).map(|()| None),
-                done => return self.end(done, look).map(Some),
+            match publish::next_step(Some(&snapshot.input)) {
+                PublishStep::Send => self.send_objects(snapshot, false)?,
+                PublishStep::SendAll => self.send_objects(snapshot, true)?,
+                PublishStep::CheckObjects => self.check_complete(snapshot)?,
+                PublishStep::KeepRefs => return self.update_keep_refs(snapshot).map(|()| None),
+                PublishStep::MoveBranch => return self.move_branch(snapshot).map(|()| None),
+                done => return self.finish(done, snapshot).map(Some),
             }
             // Whether references are where they were is seen when they are moved.
-            look.seen.is_sent = self.progress.has_sent;
-            look.seen.whole = self.progress.whole;
+            snapshot.input.is_sent = self.progress.has_sent;
+            snapshot.input.objects = self.progress.completeness;
         }
     }
 
     /// Tells what has come of it, where there is nothing more to do.
-    fn end(&self, step: Step, look: &Look) -> Result<Publication, PublishError> {
-        if step == Step::UpToDate {
-            self.remember(look)?;
+    fn finish(&self, step: PublishStep, snapshot: &PublishSnapshot) -> Result<PublishOutcome, PublishError> {
+        if step == PublishStep::UpToDate {
+            self.record_published(snapshot)?;
         }
-        Ok(Publication { view: self.view(step, look)?, is_held: matches!(step, Step::Hold(_)) })
+        Ok(PublishOutcome { view: self.build_view(step, snapshot)?, is_held: matches!(step, PublishStep::Hold(_)) })
     }
 
     /// Tells how far the source is, and why it stays so where the next step is to do nothing.
-    fn view(&self, step: Step, look: &Look) -> Result<Option<PublishedView>, PublishError> {
+    fn build_view(&self, step: PublishStep, snapshot: &PublishSnapshot) -> Result<Option<PublishedView>, PublishError> {
         let why = match step {
-            Step::Skip => Some(self.in_use(look)),
-            Step::Hold(hold) => Some(self.hold(hold, look)),
-            Step::NotBegun => return Ok(None),
+            PublishStep::Skip => Some(self.in_use_reason(snapshot)),
+            PublishStep::Hold(hold) => Some(self.hold_reason(hold, snapshot)),
+            PublishStep::NotBegun => return Ok(None),
             _ => None,
         };
-        let (tip, behind) = (look.branch.clone(), Some(self.behind(look)?));
+        let (tip, behind) = (snapshot.branch.clone(), Some(self.count_behind(snapshot)?));
         Ok(Some(PublishedView { to: self.source.path.clone(), tip, behind, why }))
     }
 
     /// Returns how many commits of the run the branch lacks.
-    fn behind(&self, look: &Look) -> Result<u32, PublishError> {
-        let until = look.branch.as_deref().and_then(|id| id.parse::<Id>().ok()).or(look.base);
-        if until == Some(look.tip) {
+    fn count_behind(&self, snapshot: &PublishSnapshot) -> Result<u32, PublishError> {
+        let until = snapshot.branch.as_deref().and_then(|id| id.parse::<Id>().ok()).or(snapshot.base);
+        if until == Some(snapshot.tip) {
             return Ok(0);
         }
         let mut count = 0;
-        self.workspace.first_parents_until(&look.tip, MAX_BEHIND, |commit| {
+        self.workspace.visit_first_parents(&snapshot.tip, MAX_BEHIND, |commit| {
             let is_there = Some(commit.id) == until;
             count += u32::from(!is_there);
             is_there
@@ -177,31 +177,31 @@ impl<'a> Publisher<'a> {
         Ok(count)
     }
 
-    fn hold(&self, hold: Hold, look: &Look) -> StopReason {
+    fn hold_reason(&self, hold: PublishHold, snapshot: &PublishSnapshot) -> StopReason {
         let found = match hold {
-            Hold::ForeignBranch => look.branch.as_deref(),
-            Hold::ForeignKeeper => look.at.as_deref(),
-            Hold::InTheWay => look.in_the_way.as_deref(),
-            Hold::ReservedForAnother => look.reserved_for.as_deref(),
-            Hold::BranchGone => None,
-            Hold::Incomplete => Some(self.progress.missing.as_str()),
+            PublishHold::ForeignBranch => snapshot.branch.as_deref(),
+            PublishHold::ForeignKeepRef => snapshot.keeper.as_deref(),
+            PublishHold::InTheWay => snapshot.conflicting_branch.as_deref(),
+            PublishHold::ReservedForAnother => snapshot.reserved_for.as_deref(),
+            PublishHold::BranchGone => None,
+            PublishHold::Incomplete => Some(self.progress.missing.as_str()),
         };
-        hold.reason(&Told {
+        hold.stop_reason(&HoldContext {
             run: &self.source.run,
             source: &self.source.path.to_string(),
             workspace: &self.workspace.work_dir().display().to_string(),
             found: found.unwrap_or_default(),
-            kept: look.at.as_deref(),
+            kept: snapshot.keeper.as_deref(),
         })
     }
 
-    fn in_use(&self, look: &Look) -> StopReason {
-        let place = look.in_use.as_ref().map_or(self.target.work_dir(), |used| &used.work_tree);
-        let how = match &look.in_use {
-            Some(used) if used.how == Use::GitAtWork => publish::Use::GitAtWork,
-            _ if place.is_dir() => publish::Use::InWorkTree,
-            _ => publish::Use::InLostWorkTree,
+    fn in_use_reason(&self, snapshot: &PublishSnapshot) -> StopReason {
+        let place = snapshot.branch_user.as_ref().map_or(self.target.work_dir(), |used| &used.work_tree);
+        let how = match &snapshot.branch_user {
+            Some(used) if used.kind == BranchUseKind::GitRunning => publish::BranchUse::GitAtWork,
+            _ if place.is_dir() => publish::BranchUse::InWorkTree,
+            _ => publish::BranchUse::InLostWorkTree,
         };
-        publish::skipped(&self.source.run, how, [&self.source.path.to_string(), &place.display().to_string()])
+        publish::skip_reason(&self.source.run, how, [&self.source.path.to_string(), &place.display().to_string()])
     }
 }

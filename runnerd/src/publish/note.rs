@@ -4,12 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::git::{GitError, Id, MovedRef, Repository};
-use crate::repo::kept::Note;
+use crate::repo::kept::Sealable;
 
 /// The last move of the branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Published {
+pub struct PublishedMove {
     /// Where it was moved from; none where it was made.
     pub from: Option<Id>,
     /// Where it was moved to.
@@ -18,19 +18,19 @@ pub struct Published {
     pub is_done: bool,
 }
 
-impl Note for Published {
+impl Sealable for PublishedMove {
     const KIND: &'static str = "published";
     const VERSION: u32 = 1;
 }
 
-impl Published {
+impl PublishedMove {
     /// Tells whether the branch has been in the source.
-    pub fn was_there(&self) -> bool {
+    pub fn was_published(&self) -> bool {
         self.is_done || self.from.is_some()
     }
 
     /// Returns where the branch was moved to, if nobody knows yet whether it was checked out meanwhile.
-    pub(super) fn unsettled(&self) -> Option<Id> {
+    pub(super) fn unsettled_target(&self) -> Option<Id> {
         (!self.is_done && self.from.is_some()).then_some(self.to)
     }
 
@@ -40,8 +40,8 @@ impl Published {
     pub fn accounts_for(&self, moved: &MovedRef, repository: &Repository) -> Result<bool, GitError> {
         let id = |value: &Option<String>| value.as_ref().and_then(|value| value.parse::<Id>().ok());
         let Some(after) = id(&moved.after) else { return Ok(false) };
-        let is_within = |one: &Id, of: &Id| Ok(repository.holds(one)? && repository.is_ancestor(one, of)?);
-        if !repository.holds(&self.to)? || !is_within(&after, &self.to)? {
+        let is_within = |one: &Id, of: &Id| Ok(repository.has_object(one)? && repository.is_ancestor(one, of)?);
+        if !repository.has_object(&self.to)? || !is_within(&after, &self.to)? {
             return Ok(false);
         }
         match (&moved.before, id(&moved.before)) {

@@ -1,109 +1,109 @@
 //! The steps of publishing, each of which may be the last before a death: objects, the references that keep them, and the
 //! branch at the end.
 
-use runner_core::publish::{self, Standing, Whole};
+use runner_core::publish::{self, RefRelation, ObjectCompleteness};
 
-use super::look::Look;
-use super::{PublishError, Published, Publisher};
-use crate::git::{Id, Known, Reached, RefChange, Use};
+use super::look::PublishSnapshot;
+use super::{PublishError, PublishedMove, Publisher};
+use crate::git::{Id, KnownObjects, ObjectRange, RefChange, BranchUseKind};
 
 /// Said in the logs of references.
 const MESSAGE: &str = "runner: publish";
 
 impl Publisher<'_> {
     /// Puts what is new into the source, or everything.
-    pub(super) fn send(&mut self, look: &Look, everything: bool) -> Result<(), PublishError> {
+    pub(super) fn send_objects(&mut self, snapshot: &PublishSnapshot, everything: bool) -> Result<(), PublishError> {
         self.progress.has_sent = true;
         self.progress.has_sent_all |= everything;
-        let known = look.at.as_deref().and_then(|at| at.parse().ok()).or(look.base).filter(|_| !everything);
+        let known = snapshot.keeper.as_deref().and_then(|at| at.parse().ok()).or(snapshot.base).filter(|_| !everything);
         // Before the pointers to them.
         self.workspace.send_large_files(&self.target)?;
-        let tips = if everything { look.tips() } else { look.news() };
-        let is_seen = self.workspace.send_objects(&self.target, Reached { from: &tips, not_from: known.as_slice() })?;
-        self.progress.whole = look.seen.when_sent(is_seen, look.at == look.branch);
+        let tips = if everything { snapshot.tips() } else { snapshot.unpublished_tips() };
+        let is_seen = self.workspace.send_objects(&self.target, ObjectRange { tips: &tips, excluded: known.as_slice() })?;
+        self.progress.completeness = snapshot.input.objects_after_send(is_seen, snapshot.keeper == snapshot.branch);
         self.progress.sent = tips;
         Ok(())
     }
 
     /// Points to the objects what keeps them, in one transaction.
-    pub(super) fn keep(&mut self, look: &Look) -> Result<(), PublishError> {
-        let [wanted, there] = &look.extras;
-        let differing = wanted.iter().filter(|(name, id)| there.get(*name) != Some(id));
+    pub(super) fn update_keep_refs(&mut self, snapshot: &PublishSnapshot) -> Result<(), PublishError> {
+        let [expected, present] = &snapshot.extras;
+        let differing = expected.iter().filter(|(name, id)| present.get(*name) != Some(id));
         let mut changes: Vec<RefChange> = differing
-            .map(|(name, id)| RefChange { name: name.clone(), from: there.get(name).copied(), to: *id })
+            .map(|(name, id)| RefChange { name: name.clone(), from: present.get(name).copied(), to: *id })
             .collect();
-        if look.seen.at != Standing::Same {
-            let from = look.at.as_deref().and_then(|at| at.parse().ok());
-            changes.push(RefChange { name: publish::keeper(&self.source.run), from, to: look.tip });
+        if snapshot.input.keep_ref != RefRelation::Same {
+            let from = snapshot.keeper.as_deref().and_then(|at| at.parse().ok());
+            changes.push(RefChange { name: publish::keep_ref(&self.source.run), from, to: snapshot.tip });
         }
-        self.progress.whole = Whole::Unknown;
-        Ok(self.target.change_refs(MESSAGE, &changes)?)
+        self.progress.completeness = ObjectCompleteness::Unknown;
+        Ok(self.target.update_refs(MESSAGE, &changes)?)
     }
 
     /// Looks whether the source has all that the run's references lead to.
-    pub(super) fn check(&mut self, look: &Look) -> Result<(), PublishError> {
-        let branch = look.branch.as_deref().and_then(|branch| branch.parse().ok());
+    pub(super) fn check_complete(&mut self, snapshot: &PublishSnapshot) -> Result<(), PublishError> {
+        let branch = snapshot.branch.as_deref().and_then(|branch| branch.parse().ok());
         let known = match branch {
-            _ if self.progress.has_sent_all => Known::Nothing,
+            _ if self.progress.has_sent_all => KnownObjects::Nothing,
             // It was looked at before it was moved there.
-            Some(branch) if look.seen.branch == Standing::Behind => Known::Commit(branch),
-            _ => Known::References,
+            Some(branch) if snapshot.input.branch == RefRelation::Behind => KnownObjects::Commit(branch),
+            _ => KnownObjects::References,
         };
         // What was kept by a life before may never have been looked at.
         let tips =
-            if self.progress.has_sent { [look.news(), self.progress.sent.clone()].concat() } else { look.tips() };
-        let missing = self.target.lacking(&tips, known)?;
-        self.progress.whole = match &missing {
-            None => Whole::Yes,
-            Some(_) if self.progress.has_sent_all => Whole::LackingAll,
-            Some(_) => Whole::Lacking,
+            if self.progress.has_sent { [snapshot.unpublished_tips(), self.progress.sent.clone()].concat() } else { snapshot.tips() };
+        let missing = self.target.find_missing_object(&tips, known)?;
+        self.progress.completeness = match &missing {
+            None => ObjectCompleteness::Yes,
+            Some(_) if self.progress.has_sent_all => ObjectCompleteness::LackingAll,
+            Some(_) => ObjectCompleteness::Lacking,
         };
         self.progress.missing = missing.unwrap_or_default();
         Ok(())
     }
 
     /// Moves the branch from where it was read, unless somebody has checked it out meanwhile.
-    pub(super) fn move_branch(&self, look: &Look) -> Result<(), PublishError> {
-        let from = look.branch.as_deref().and_then(|branch| branch.parse().ok());
-        let note = Published { from, to: look.tip, is_done: false };
-        self.note.write(&note)?;
-        self.set_branch(from, look.tip)?;
-        self.look_after(&note)
+    pub(super) fn move_branch(&self, snapshot: &PublishSnapshot) -> Result<(), PublishError> {
+        let from = snapshot.branch.as_deref().and_then(|branch| branch.parse().ok());
+        let note = PublishedMove { from, to: snapshot.tip, is_done: false };
+        self.record_file.write(&note)?;
+        self.set_branch(from, snapshot.tip)?;
+        self.verify_move(&note)
     }
 
     /// Sets the branch.
     pub(super) fn set_branch(&self, from: Option<Id>, to: Id) -> Result<(), PublishError> {
-        let name = format!("refs/heads/{}", self.branch());
-        Ok(self.target.change_refs(MESSAGE, &[RefChange { name, from, to }])?)
+        let name = format!("refs/heads/{}", self.branch_name());
+        Ok(self.target.update_refs(MESSAGE, &[RefChange { name, from, to }])?)
     }
 
     /// Looks after a move whether somebody has checked the branch out just before it: his files are of where it was, and
     /// would look like a change that takes the run's commit back. Then the branch goes back too.
-    pub(super) fn look_after(&self, note: &Published) -> Result<(), PublishError> {
-        let used = self.target.in_use(&self.branch())?;
+    pub(super) fn verify_move(&self, note: &PublishedMove) -> Result<(), PublishError> {
+        let used = self.target.find_branch_use(&self.branch_name())?;
         if let (Some(from), Some(used)) = (note.from, &used) {
-            let is_of_now = used.how == Use::CheckedOut && self.target.was_laid_out_from(used, &note.to, &from)?;
-            if !is_of_now {
+            let is_current = used.kind == BranchUseKind::CheckedOut && self.target.is_index_closer_to(used, &note.to, &from)?;
+            if !is_current {
                 tracing::info!(run = self.source.run, place = %used.work_tree.display(), "the branch goes back: it is in use");
                 return self.set_branch(Some(note.to), from);
             }
         }
         // From here on whoever checks the branch out has its files of now.
-        Ok(self.note.write(&Published { is_done: true, ..note.clone() })?)
+        Ok(self.record_file.write(&PublishedMove { is_done: true, ..note.clone() })?)
     }
 
     /// Remembers that the branch is where it is to be, whoever has brought it there.
-    pub(super) fn remember(&self, look: &Look) -> Result<(), PublishError> {
-        let is_known = |note: &Published| note.to == look.tip && note.was_there();
-        if look.note.as_ref().is_some_and(is_known) {
+    pub(super) fn record_published(&self, snapshot: &PublishSnapshot) -> Result<(), PublishError> {
+        let is_known = |note: &PublishedMove| note.to == snapshot.tip && note.was_published();
+        if snapshot.record.as_ref().is_some_and(is_known) {
             return Ok(());
         }
-        let from = look.note.as_ref().map(|note| note.to).filter(|to| *to != look.tip);
-        Ok(self.note.write(&Published { from, to: look.tip, is_done: true })?)
+        let from = snapshot.record.as_ref().map(|note| note.to).filter(|to| *to != snapshot.tip);
+        Ok(self.record_file.write(&PublishedMove { from, to: snapshot.tip, is_done: true })?)
     }
 }
 
-impl Look {
+impl PublishSnapshot {
     /// Returns what is to be in the source.
     fn tips(&self) -> Vec<Id> {
         let extras = self.extras[0].values();
@@ -111,9 +111,9 @@ impl Look {
     }
 
     /// Returns what of it no reference of the source keeps.
-    fn news(&self) -> Vec<Id> {
-        let [wanted, there] = &self.extras;
-        let extras = wanted.iter().filter(|(name, id)| there.get(*name) != Some(id)).map(|(_, id)| *id);
+    fn unpublished_tips(&self) -> Vec<Id> {
+        let [expected, present] = &self.extras;
+        let extras = expected.iter().filter(|(name, id)| present.get(*name) != Some(id)).map(|(_, id)| *id);
         [self.tip].into_iter().chain(extras).collect()
     }
 }

@@ -6,7 +6,7 @@ pub(crate) mod fixture;
 mod people;
 mod strangers;
 
-use self::fixture::Pair;
+use self::fixture::PublishFixture;
 
 #[test]
 fn what_the_run_commits_comes_under_its_branch_with_all_that_it_is_made_of() {
@@ -20,7 +20,7 @@ fn what_the_run_commits_comes_into_a_reftable_too() {
 }
 
 fn comes_under_its_branch(options: &[&str]) {
-    let pair = Pair::with(options);
+    let pair = PublishFixture::with(options);
     pair.commit("one");
     let published = pair.publish();
     assert_eq!(published.tip.as_deref(), Some(pair.tip().as_str()), "{options:?}");
@@ -33,7 +33,7 @@ fn comes_under_its_branch(options: &[&str]) {
 
 #[test]
 fn many_objects_come_as_one_pack_and_few_one_by_one() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     let packs = || pair.source_git("count-objects -v").lines().any(|line| line == "packs: 1");
     pair.commit("few");
     pair.publish();
@@ -49,7 +49,7 @@ fn many_objects_come_as_one_pack_and_few_one_by_one() {
 
 #[test]
 fn what_is_kept_beside_the_branch_comes_too() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.commit("one");
     let blob = pair.git("hash-object -w file");
     pair.git(&format!("update-ref refs/runner/raw/x/0001 {blob}"));
@@ -67,17 +67,17 @@ fn what_is_kept_beside_the_branch_comes_too() {
 
 #[test]
 fn nothing_is_published_of_a_run_that_has_not_begun() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.git("switch --quiet --detach");
     pair.git("branch --quiet -D runner/x");
     let published = pair.try_publish().unwrap();
-    assert_eq!(published, super::Publication::default());
+    assert_eq!(published, super::PublishOutcome::default());
     assert_eq!(pair.source_git("for-each-ref refs/runner refs/heads/runner"), "");
 }
 
 #[test]
 fn what_is_up_to_date_is_left_alone() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.commit("one");
     pair.publish();
     let before = pair.state_of_source();

@@ -21,10 +21,10 @@ pub trait Disk: Clone + Debug {
     type File: DiskFile;
 
     /// Says what is at a path.
-    fn look(&self, path: &Path) -> io::Result<Found>;
+    fn read_metadata(&self, path: &Path) -> io::Result<DiskMetadata>;
 
     /// Opens a file that is there. A pipe is opened without waiting for its other end.
-    fn open(&self, path: &Path, how: How) -> io::Result<Self::File>;
+    fn open(&self, path: &Path, how: OpenMode) -> io::Result<Self::File>;
 
     /// Creates a file of a name that nothing had, for its owner alone; the name begins with `prefix`.
     fn create_temporary(&self, folder: &Path, prefix: &OsStr) -> io::Result<(Self::File, PathBuf)>;
@@ -48,7 +48,7 @@ pub trait Disk: Clone + Debug {
 /// A file of a [`Disk`].
 pub trait DiskFile: Read + Write {
     /// Says what the file is.
-    fn look(&self) -> io::Result<Found>;
+    fn read_metadata(&self) -> io::Result<DiskMetadata>;
 
     /// Sets who may read and write it.
     fn set_mode(&self, mode: u32) -> io::Result<()>;
@@ -63,7 +63,7 @@ pub trait DiskFile: Read + Write {
 
 /// What a file is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum OpenMode {
     /// To read it.
     Read,
     /// To write behind its end.
@@ -72,9 +72,9 @@ pub enum How {
 
 /// What is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct DiskMetadata {
     /// Which kind of thing.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Its size in bytes.
     pub len: u64,
     /// Its permissions.
@@ -83,7 +83,7 @@ pub struct Found {
 
 /// A kind of thing on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A folder.
@@ -114,13 +114,13 @@ pub(super) fn sync_file_system(_: &Path) -> io::Result<()> {
 impl Disk for RealDisk {
     type File = File;
 
-    fn look(&self, path: &Path) -> io::Result<Found> {
-        fs::symlink_metadata(path).map(|found| describe(&found))
+    fn read_metadata(&self, path: &Path) -> io::Result<DiskMetadata> {
+        fs::symlink_metadata(path).map(|found| to_disk_metadata(&found))
     }
 
-    fn open(&self, path: &Path, how: How) -> io::Result<File> {
+    fn open(&self, path: &Path, how: OpenMode) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        options.read(how == How::Read).append(how == How::Append);
+        options.read(how == OpenMode::Read).append(how == OpenMode::Append);
         options.custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)
     }
 
@@ -151,8 +151,8 @@ impl Disk for RealDisk {
 }
 
 impl DiskFile for File {
-    fn look(&self) -> io::Result<Found> {
-        self.metadata().map(|found| describe(&found))
+    fn read_metadata(&self) -> io::Result<DiskMetadata> {
+        self.metadata().map(|found| to_disk_metadata(&found))
     }
 
     fn set_mode(&self, mode: u32) -> io::Result<()> {
@@ -168,12 +168,12 @@ impl DiskFile for File {
     }
 }
 
-fn describe(found: &Metadata) -> Found {
+fn to_disk_metadata(found: &Metadata) -> DiskMetadata {
     let kind = match found.file_type() {
-        kind if kind.is_file() => Kind::File,
-        kind if kind.is_dir() => Kind::Folder,
-        kind if kind.is_symlink() => Kind::Link,
-        _ => Kind::Other,
+        kind if kind.is_file() => FileKind::File,
+        kind if kind.is_dir() => FileKind::Folder,
+        kind if kind.is_symlink() => FileKind::Link,
+        _ => FileKind::Other,
     };
-    Found { kind, len: found.len(), mode: found.permissions().mode() & 0o777 }
+    DiskMetadata { kind, len: found.len(), mode: found.permissions().mode() & 0o777 }
 }

@@ -8,21 +8,21 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
-use runner_core::obstacle::Nature;
+use runner_core::obstacle::Transience;
 
-use super::disk::{self, Disk, DiskFile as _, Found, How, Kind, RealDisk};
-use crate::obstruction::{Obstructs, put_right, remedy_at};
+use super::disk::{self, Disk, DiskFile as _, DiskMetadata, OpenMode, FileKind, RealDisk};
+use crate::obstruction::{Retryable, fix_path_remedy, path_remedy};
 use crate::temporary;
 
 /// Files that are written for one replacement: what could not be flushed once may be lost although it can be
 /// flushed the next time, and is written anew.
-const TRIES: usize = 2;
+const MAX_ATTEMPTS: usize = 2;
 /// Most bytes of a file that is read: twice what the largest answer and tree together can need in JSON.
 pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Who may read a file or folder that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum FileAccess {
     /// Everybody, as git would check it out: files 0644, folders 0755; a mode that a file
     /// already has is kept.
     Repository,
@@ -67,18 +67,18 @@ pub enum DurableError {
     },
 }
 
-impl Obstructs for DurableError {
-    fn nature(&self) -> Nature {
+impl Retryable for DurableError {
+    fn transience(&self) -> Transience {
         match self {
-            Self::Io { source, .. } => source.nature(),
-            Self::Symlink { .. } | Self::WrongType { .. } | Self::TooLarge { .. } => Nature::Lasting,
+            Self::Io { source, .. } => source.transience(),
+            Self::Symlink { .. } | Self::WrongType { .. } | Self::TooLarge { .. } => Transience::Lasting,
         }
     }
 
     fn remedy(&self) -> Option<String> {
         Some(match self {
-            Self::Io { path, source, .. } => remedy_at(path, source),
-            Self::Symlink { path } | Self::WrongType { path, .. } | Self::TooLarge { path, .. } => put_right(path),
+            Self::Io { path, source, .. } => path_remedy(path, source),
+            Self::Symlink { path } | Self::WrongType { path, .. } | Self::TooLarge { path, .. } => fix_path_remedy(path),
         })
     }
 }
@@ -94,51 +94,51 @@ impl DurableError {
 }
 
 /// Names the disk that durable files are on.
-pub fn on<D: Disk>(disk: &D) -> Durable<'_, D> {
-    Durable(disk)
+pub fn with_disk<D: Disk>(disk: &D) -> DurableFiles<'_, D> {
+    DurableFiles(disk)
 }
 
 /// Replaces a file of this machine; see [`Durable::replace`].
-pub fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), DurableError> {
-    on(&RealDisk).replace(path, bytes, access)
+pub fn replace(path: &Path, bytes: &[u8], access: FileAccess) -> Result<(), DurableError> {
+    with_disk(&RealDisk).replace(path, bytes, access)
 }
 
 /// Replaces a file of this machine; see [`Durable::put`].
-pub fn put(path: &Path, bytes: &[u8], access: Access) -> Result<(), DurableError> {
-    on(&RealDisk).put(path, bytes, access)
+pub fn replace_unsynced(path: &Path, bytes: &[u8], access: FileAccess) -> Result<(), DurableError> {
+    with_disk(&RealDisk).replace_unsynced(path, bytes, access)
 }
 
 /// Reads a file of this machine; see [`Durable::read`].
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, DurableError> {
-    on(&RealDisk).read(path)
+    with_disk(&RealDisk).read(path)
 }
 
 /// Creates a folder of this machine and the missing ones above it.
-pub fn create_dir(path: &Path, access: Access) -> Result<(), DurableError> {
-    on(&RealDisk).create_dir(path, access)
+pub fn create_dir(path: &Path, access: FileAccess) -> Result<(), DurableError> {
+    with_disk(&RealDisk).create_dir(path, access)
 }
 
 /// Returns when everything that was written to the file system of `folder` is on the disk, by whomever.
-pub fn sync_everything(folder: &Path) -> Result<(), DurableError> {
-    disk::sync_file_system(folder).map_err(failed("flushing the file system of", folder))
+pub fn sync_file_system(folder: &Path) -> Result<(), DurableError> {
+    disk::sync_file_system(folder).map_err(io_error("flushing the file system of", folder))
 }
 
 /// Removes from a folder of this machine what interrupted replacements left; see [`Durable::remove_leftovers`].
 pub fn remove_leftovers(folder: &Path) -> Result<usize, DurableError> {
-    on(&RealDisk).remove_leftovers(folder)
+    with_disk(&RealDisk).remove_leftovers(folder)
 }
 
 /// Creates the folders that `relative` names below `root`, following no link on the way.
-pub fn create_dir_below(root: &Path, relative: impl AsRef<Path>, access: Access) -> Result<PathBuf, DurableError> {
-    let path = put_dir_below(root, relative, access)?;
+pub fn create_dir_below(root: &Path, relative: impl AsRef<Path>, access: FileAccess) -> Result<PathBuf, DurableError> {
+    let path = create_dir_below_unsynced(root, relative, access)?;
     let mut above = path.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
-    above.try_for_each(|folder| on(&RealDisk).sync_folder(folder))?;
+    above.try_for_each(|folder| with_disk(&RealDisk).sync_folder(folder))?;
     Ok(path)
 }
 
 /// Creates folders as [`create_dir_below`] does, for a caller that flushes the file system: until then, a power cut may
 /// take them.
-pub fn put_dir_below(root: &Path, relative: impl AsRef<Path>, access: Access) -> Result<PathBuf, DurableError> {
+pub fn create_dir_below_unsynced(root: &Path, relative: impl AsRef<Path>, access: FileAccess) -> Result<PathBuf, DurableError> {
     let relative = relative.as_ref();
     let mut path = root.to_owned();
     for component in relative.components() {
@@ -146,30 +146,30 @@ pub fn put_dir_below(root: &Path, relative: impl AsRef<Path>, access: Access) ->
             return Err(DurableError::WrongType { path: path.join(relative), wanted: "folder" });
         };
         path.push(name);
-        on(&RealDisk).make_folder(&path, access)?;
+        with_disk(&RealDisk).create_folder_if_missing(&path, access)?;
     }
     Ok(path)
 }
 
 /// Durable files on one disk.
 #[derive(Debug)]
-pub struct Durable<'d, D>(&'d D);
+pub struct DurableFiles<'d, D>(&'d D);
 
-impl<D: Disk> Durable<'_, D> {
+impl<D: Disk> DurableFiles<'_, D> {
     /// Replaces a file, or creates it, so that a reader or a crash sees the old or the new bytes.
-    pub fn replace(&self, path: &Path, bytes: &[u8], access: Access) -> Result<(), DurableError> {
-        self.put(path, bytes, access)?;
-        self.sync_folder(folder_of(path))
+    pub fn replace(&self, path: &Path, bytes: &[u8], access: FileAccess) -> Result<(), DurableError> {
+        self.replace_unsynced(path, bytes, access)?;
+        self.sync_folder(parent_dir(path))
     }
 
     /// Replaces a file as [`Self::replace`] does, for a caller that flushes the folder: until then, a power cut may
     /// bring the old bytes back.
-    pub fn put(&self, path: &Path, bytes: &[u8], access: Access) -> Result<(), DurableError> {
-        let mode = self.mode_for(path, access)?;
+    pub fn replace_unsynced(&self, path: &Path, bytes: &[u8], access: FileAccess) -> Result<(), DurableError> {
+        let mode = self.choose_mode(path, access)?;
         let temporary = self.write_temporary(path, bytes, mode)?;
         self.0.rename(&temporary, path).map_err(|error| {
-            self.give_up(&temporary);
-            failed("replacing", path)(error)
+            self.discard_temporary(&temporary);
+            io_error("replacing", path)(error)
         })
     }
 
@@ -178,27 +178,27 @@ impl<D: Disk> Durable<'_, D> {
     ///
     /// After an error the file may end anywhere behind them, and must be replaced as a whole.
     pub fn append_at(&self, path: &Path, len: u64, bytes: &[u8]) -> Result<(), DurableError> {
-        let mut file = self.open(path, How::Append)?;
-        file.set_len(len).map_err(failed("cutting off", path))?;
-        file.write_all(bytes).map_err(failed("appending to", path))?;
-        file.sync().map_err(failed("flushing", path))
+        let mut file = self.open(path, OpenMode::Append)?;
+        file.set_len(len).map_err(io_error("cutting off", path))?;
+        file.write_all(bytes).map_err(io_error("appending to", path))?;
+        file.sync().map_err(io_error("flushing", path))
     }
 
     /// Reads a file of at most [`MAX_BYTES`]; `None` if it does not exist.
     pub fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, DurableError> {
-        let file = match self.open(path, How::Read) {
+        let file = match self.open(path, OpenMode::Read) {
             Ok(file) => file,
             Err(error) if error.kind() == Some(io::ErrorKind::NotFound) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let len = file.look().map_err(failed("looking at", path))?.len;
+        let len = file.read_metadata().map_err(io_error("looking at", path))?.len;
         let too_large = |len| Err(DurableError::TooLarge { path: path.to_owned(), len });
         if len > MAX_BYTES {
             return too_large(len);
         }
         let mut bytes = Vec::new();
         // It may grow meanwhile.
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed("reading", path))?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(io_error("reading", path))?;
         let len = bytes.len() as u64;
         if len > MAX_BYTES { too_large(len) } else { Ok(Some(bytes)) }
     }
@@ -206,7 +206,7 @@ impl<D: Disk> Durable<'_, D> {
     /// Removes a file, if there is one.
     pub fn remove(&self, path: &Path) -> Result<(), DurableError> {
         match self.0.remove(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("removing", path)(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("removing", path)(error)),
             _ => Ok(()),
         }
     }
@@ -215,33 +215,33 @@ impl<D: Disk> Durable<'_, D> {
     ///
     /// One that is there may have been made by a life that was killed before its name was on the disk; where it is
     /// private, the name is there afterwards.
-    pub fn create_dir(&self, path: &Path, access: Access) -> Result<(), DurableError> {
-        match self.0.look(path) {
+    pub fn create_dir(&self, path: &Path, access: FileAccess) -> Result<(), DurableError> {
+        match self.0.read_metadata(path) {
             Ok(found) => {
-                expect_folder(path, found)?;
-                return if access == Access::Private { self.sync_folder(folder_of(path)) } else { Ok(()) };
+                check_is_folder(path, found)?;
+                return if access == FileAccess::Private { self.sync_folder(parent_dir(path)) } else { Ok(()) };
             }
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("looking at", path)(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error("looking at", path)(error)),
             Err(_) => {}
         }
-        let made = match self.make_folder(path, access) {
+        let result = match self.create_folder_if_missing(path, access) {
             Err(error) if error.kind() == Some(io::ErrorKind::NotFound) => {
-                self.create_dir(folder_of(path), access)?;
-                self.make_folder(path, access)
+                self.create_dir(parent_dir(path), access)?;
+                self.create_folder_if_missing(path, access)
             }
             made => made,
         };
-        if made? { self.sync_folder(folder_of(path)) } else { Ok(()) }
+        if result? { self.sync_folder(parent_dir(path)) } else { Ok(()) }
     }
 
     /// Removes what interrupted calls of [`Self::replace`] left in a folder, and returns how many files that were.
     pub fn remove_leftovers(&self, folder: &Path) -> Result<usize, DurableError> {
         let mut removed = 0;
         for name in
-            self.0.list(folder).map_err(failed("listing", folder))?.into_iter().filter(|name| temporary::is_one(name))
+            self.0.list(folder).map_err(io_error("listing", folder))?.into_iter().filter(|name| temporary::is_temp_name(name))
         {
             let path = folder.join(name);
-            if self.0.look(&path).is_ok_and(|found| found.kind == Kind::File) {
+            if self.0.read_metadata(&path).is_ok_and(|found| found.kind == FileKind::File) {
                 self.remove(&path)?;
                 removed += 1;
             }
@@ -254,58 +254,58 @@ impl<D: Disk> Durable<'_, D> {
 
     /// Returns when the names in a folder are on the disk.
     pub fn sync_folder(&self, folder: &Path) -> Result<(), DurableError> {
-        self.0.sync_folder(folder).map_err(failed("flushing the folder", folder))
+        self.0.sync_folder(folder).map_err(io_error("flushing the folder", folder))
     }
 
     /// Writes a file beside `path` and flushes it.
     fn write_temporary(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<PathBuf, DurableError> {
         let mut tries = 1;
         loop {
-            let created = self.0.create_temporary(folder_of(path), &temporary::prefix(path));
-            let (mut file, temporary) = created.map_err(failed("creating a temporary file beside", path))?;
-            let written = file.write_all(bytes).map_err(failed("writing", path));
-            let written = written.and_then(|()| file.set_mode(mode).map_err(failed("setting the mode of", path)));
-            let flushed = written.map(|()| file.sync().map_err(failed("flushing", path)));
+            let created = self.0.create_temporary(parent_dir(path), &temporary::name_prefix(path));
+            let (mut file, temporary) = created.map_err(io_error("creating a temporary file beside", path))?;
+            let written = file.write_all(bytes).map_err(io_error("writing", path));
+            let written = written.and_then(|()| file.set_mode(mode).map_err(io_error("setting the mode of", path)));
+            let flushed = written.map(|()| file.sync().map_err(io_error("flushing", path)));
             match flushed {
                 Ok(Ok(())) => return Ok(temporary),
-                Ok(Err(_)) if tries < TRIES => tries += 1,
+                Ok(Err(_)) if tries < MAX_ATTEMPTS => tries += 1,
                 Ok(Err(error)) | Err(error) => {
-                    self.give_up(&temporary);
+                    self.discard_temporary(&temporary);
                     return Err(error);
                 }
             }
-            self.give_up(&temporary);
+            self.discard_temporary(&temporary);
         }
     }
 
     /// Removes a temporary file of no use; one that stays is a leftover.
-    fn give_up(&self, temporary: &Path) {
+    fn discard_temporary(&self, temporary: &Path) {
         let _ = self.0.remove(temporary);
     }
 
-    fn mode_for(&self, path: &Path, access: Access) -> Result<u32, DurableError> {
-        match self.0.look(path) {
-            Ok(Found { kind: Kind::Link, .. }) => Err(DurableError::Symlink { path: path.to_owned() }),
-            Ok(Found { kind: Kind::File, mode, .. }) => Ok(match access {
+    fn choose_mode(&self, path: &Path, access: FileAccess) -> Result<u32, DurableError> {
+        match self.0.read_metadata(path) {
+            Ok(DiskMetadata { kind: FileKind::Link, .. }) => Err(DurableError::Symlink { path: path.to_owned() }),
+            Ok(DiskMetadata { kind: FileKind::File, mode, .. }) => Ok(match access {
                 // What is written is data, whatever has been done to the file before.
-                Access::Repository => mode & !0o111,
-                Access::Private => file_mode(access),
+                FileAccess::Repository => mode & !0o111,
+                FileAccess::Private => file_mode(access),
             }),
             Ok(_) => Err(DurableError::WrongType { path: path.to_owned(), wanted: "file" }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(file_mode(access)),
-            Err(error) => Err(failed("looking at", path)(error)),
+            Err(error) => Err(io_error("looking at", path)(error)),
         }
     }
 
-    fn open(&self, path: &Path, how: How) -> Result<D::File, DurableError> {
+    fn open(&self, path: &Path, how: OpenMode) -> Result<D::File, DurableError> {
         let file = self.0.open(path, how).map_err(|source| {
             if source.raw_os_error().map(Errno::from_raw) == Some(Errno::ELOOP) {
                 return DurableError::Symlink { path: path.to_owned() };
             }
-            failed("opening", path)(source)
+            io_error("opening", path)(source)
         })?;
-        let found = file.look().map_err(failed("looking at", path))?;
-        if found.kind == Kind::File {
+        let found = file.read_metadata().map_err(io_error("looking at", path))?;
+        if found.kind == FileKind::File {
             Ok(file)
         } else {
             Err(DurableError::WrongType { path: path.to_owned(), wanted: "file" })
@@ -313,46 +313,46 @@ impl<D: Disk> Durable<'_, D> {
     }
 
     /// Creates one folder, and tells whether it is new.
-    fn make_folder(&self, path: &Path, access: Access) -> Result<bool, DurableError> {
+    fn create_folder_if_missing(&self, path: &Path, access: FileAccess) -> Result<bool, DurableError> {
         let mode = match access {
-            Access::Repository => 0o755,
-            Access::Private => 0o700,
+            FileAccess::Repository => 0o755,
+            FileAccess::Private => 0o700,
         };
         match self.0.create_folder(path, mode) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let found = self.0.look(path).map_err(failed("looking at", path))?;
-                expect_folder(path, found).map(|()| false)
+                let found = self.0.read_metadata(path).map_err(io_error("looking at", path))?;
+                check_is_folder(path, found).map(|()| false)
             }
-            Err(error) => Err(failed("creating the folder", path)(error)),
+            Err(error) => Err(io_error("creating the folder", path)(error)),
         }
     }
 }
 
-fn expect_folder(path: &Path, found: Found) -> Result<(), DurableError> {
+fn check_is_folder(path: &Path, found: DiskMetadata) -> Result<(), DurableError> {
     match found.kind {
-        Kind::Folder => Ok(()),
-        Kind::Link => Err(DurableError::Symlink { path: path.to_owned() }),
-        Kind::File | Kind::Other => Err(DurableError::WrongType { path: path.to_owned(), wanted: "folder" }),
+        FileKind::Folder => Ok(()),
+        FileKind::Link => Err(DurableError::Symlink { path: path.to_owned() }),
+        FileKind::File | FileKind::Other => Err(DurableError::WrongType { path: path.to_owned(), wanted: "folder" }),
     }
 }
 
-fn file_mode(access: Access) -> u32 {
+fn file_mode(access: FileAccess) -> u32 {
     match access {
-        Access::Repository => 0o644,
-        Access::Private => 0o600,
+        FileAccess::Repository => 0o644,
+        FileAccess::Private => 0o600,
     }
 }
 
 /// Returns the folder that a path is in; for a bare name the current one.
-fn folder_of(path: &Path) -> &Path {
+fn parent_dir(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     }
 }
 
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DurableError {
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DurableError {
     move |source| DurableError::Io { action, path: path.to_owned(), source }
 }
 
@@ -366,7 +366,7 @@ mod tests {
 
     fn append(path: &Path, bytes: &[u8]) -> Result<(), DurableError> {
         let len = fs::metadata(path).map_or(0, |found| found.len());
-        on(&RealDisk).append_at(path, len, bytes)
+        with_disk(&RealDisk).append_at(path, len, bytes)
     }
 
     fn mode(path: &Path) -> u32 {
@@ -381,8 +381,8 @@ mod tests {
     fn replacing_leaves_the_new_bytes_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("tree.json");
-        replace(&file, b"old", Access::Repository).unwrap();
-        replace(&file, b"new", Access::Repository).unwrap();
+        replace(&file, b"old", FileAccess::Repository).unwrap();
+        replace(&file, b"new", FileAccess::Repository).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"new");
         assert_eq!(names(home.path()), ["tree.json"]);
     }
@@ -391,15 +391,15 @@ mod tests {
     fn a_mode_is_kept_in_the_repository_and_forced_where_private() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("f");
-        replace(&file, b"", Access::Repository).unwrap();
+        replace(&file, b"", FileAccess::Repository).unwrap();
         assert_eq!(mode(&file), 0o644);
         fs::set_permissions(&file, Permissions::from_mode(0o775)).unwrap();
-        replace(&file, b"", Access::Repository).unwrap();
+        replace(&file, b"", FileAccess::Repository).unwrap();
         assert_eq!(mode(&file), 0o664, "nothing that is written there is a program");
-        replace(&file, b"", Access::Private).unwrap();
+        replace(&file, b"", FileAccess::Private).unwrap();
         assert_eq!(mode(&file), 0o600);
         let folder = home.path().join("d/e");
-        create_dir(&folder, Access::Private).unwrap();
+        create_dir(&folder, FileAccess::Private).unwrap();
         assert_eq!((mode(&folder), mode(folder.parent().unwrap())), (0o700, 0o700));
     }
 
@@ -407,7 +407,7 @@ mod tests {
     fn appending_keeps_what_was_there() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("journal");
-        replace(&file, b"a\n", Access::Private).unwrap();
+        replace(&file, b"a\n", FileAccess::Private).unwrap();
         append(&file, b"b\n").unwrap();
         assert_eq!(read(&file).unwrap().unwrap(), b"a\nb\n");
     }
@@ -416,8 +416,8 @@ mod tests {
     fn appending_takes_the_place_of_what_a_failed_try_has_left() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("journal");
-        replace(&file, b"a\nhal", Access::Private).unwrap();
-        on(&RealDisk).append_at(&file, 2, b"b\n").unwrap();
+        replace(&file, b"a\nhal", FileAccess::Private).unwrap();
+        with_disk(&RealDisk).append_at(&file, 2, b"b\n").unwrap();
         assert_eq!(read(&file).unwrap().unwrap(), b"a\nb\n");
     }
 
@@ -438,7 +438,7 @@ mod tests {
         let (target, link) = (home.path().join("target"), home.path().join("link"));
         fs::write(&target, "precious").unwrap();
         symlink(&target, &link).unwrap();
-        for result in [replace(&link, b"x", Access::Repository), append(&link, b"x"), read(&link).map(drop)] {
+        for result in [replace(&link, b"x", FileAccess::Repository), append(&link, b"x"), read(&link).map(drop)] {
             assert!(matches!(result, Err(DurableError::Symlink { path }) if path == link));
         }
         assert_eq!(fs::read(&target).unwrap(), b"precious");
@@ -448,17 +448,17 @@ mod tests {
     fn no_folder_is_made_through_a_link() {
         let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(elsewhere.path(), home.path().join("state")).unwrap();
-        let result = create_dir_below(home.path(), "state/sub", Access::Repository);
+        let result = create_dir_below(home.path(), "state/sub", FileAccess::Repository);
         assert!(matches!(result, Err(DurableError::Symlink { .. })));
         assert!(names(elsewhere.path()).is_empty());
-        let outside = create_dir_below(home.path(), "../x", Access::Repository);
+        let outside = create_dir_below(home.path(), "../x", FileAccess::Repository);
         assert!(matches!(outside, Err(DurableError::WrongType { .. })));
     }
 
     #[test]
     fn a_folder_in_the_place_of_a_file_is_refused() {
         let home = tempfile::tempdir().unwrap();
-        let result = replace(home.path(), b"x", Access::Repository);
+        let result = replace(home.path(), b"x", FileAccess::Repository);
         assert!(matches!(result, Err(DurableError::WrongType { wanted: "file", .. })));
     }
 
@@ -474,8 +474,8 @@ mod tests {
     #[test]
     fn folders_may_exist_already() {
         let home = tempfile::tempdir().unwrap();
-        let made = create_dir_below(home.path(), "a/b", Access::Repository).unwrap();
-        assert_eq!(create_dir_below(home.path(), "a/b", Access::Repository).unwrap(), made);
+        let made = create_dir_below(home.path(), "a/b", FileAccess::Repository).unwrap();
+        assert_eq!(create_dir_below(home.path(), "a/b", FileAccess::Repository).unwrap(), made);
         assert!(made.is_dir());
     }
 
@@ -502,7 +502,7 @@ mod tests {
 
     #[test]
     fn messages_name_the_path_and_what_was_done() {
-        let error = replace(Path::new("/nowhere/at/all"), b"", Access::Private).unwrap_err();
+        let error = replace(Path::new("/nowhere/at/all"), b"", FileAccess::Private).unwrap_err();
         insta::assert_snapshot!(error, @"creating a temporary file beside /nowhere/at/all");
         assert_eq!(error.kind(), Some(io::ErrorKind::NotFound));
     }

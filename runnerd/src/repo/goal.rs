@@ -87,16 +87,16 @@ pub enum IdFault {
     TooLong(usize),
     /// It begins with a mark, or is empty.
     #[error("must begin with a letter or digit: {0:?}")]
-    Beginning(String),
+    InvalidStart(String),
     /// It has a letter that is not allowed.
     #[error("may contain only letters, digits, `.`, `_` and `-`: {0:?}")]
-    Letters(String),
+    InvalidCharacter(String),
     /// It would name a range of commits.
     #[error("must not contain `..`: {0:?}")]
-    Dots(String),
+    DoubleDot(String),
     /// No branch may end like this.
     #[error("must not end in `{ending}`: {id:?}")]
-    Ending {
+    ForbiddenSuffix {
         /// How it ends.
         ending: &'static str,
         /// The id.
@@ -122,7 +122,7 @@ struct FrontMatter {
 }
 
 /// Returns a line without control characters, shortened to the length of a node's title.
-fn printable(line: &str) -> String {
+fn format_title(line: &str) -> String {
     let line: String = line.trim().chars().filter(|c| !c.is_control()).collect();
     line[..line.floor_char_boundary(TITLE_LIMIT)].trim_end().to_owned()
 }
@@ -139,7 +139,7 @@ impl Goal {
             let line = before.split(|byte| *byte == b'\n').count();
             GoalError::NotUtf8 { path: path(), line }
         })?;
-        let (front, body) = split(text).ok_or_else(|| GoalError::Unclosed { path: path() })?;
+        let (front, body) = split_front_matter(text).ok_or_else(|| GoalError::Unclosed { path: path() })?;
         let mut goal = Self { file: path(), text: text.to_owned(), front, body, id: None };
         goal.id = goal.read_id()?;
         Ok(goal)
@@ -156,7 +156,7 @@ impl Goal {
     }
 
     /// Whether there is nothing to reach yet: it is empty, or as it was made for somebody to write in.
-    pub fn is_unwritten(&self) -> bool {
+    pub fn is_template(&self) -> bool {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let body = words(self.body());
         body.is_empty() || body == words(TEMPLATE)
@@ -178,25 +178,25 @@ impl Goal {
             let heading = rest.trim_end_matches('#').trim();
             ((1..=6).contains(&marks) && !fenced && !heading.is_empty()).then_some(heading)
         })?;
-        Some(printable(heading))
+        Some(format_title(heading))
     }
 
     /// Returns what the goal is called: its first heading, else the first line that says something; nothing where none does.
     pub fn headline(&self) -> Option<String> {
-        let first_line = || self.body().lines().map(printable).find(|line| line.chars().any(char::is_alphanumeric));
+        let first_line = || self.body().lines().map(format_title).find(|line| line.chars().any(char::is_alphanumeric));
         self.title().or_else(first_line).filter(|line| !line.is_empty())
     }
 
     /// Returns the text with this id in its front matter and every other byte as it was.
     pub fn with_id(&self, id: &str) -> Result<String, GoalError> {
-        self.check(id)?;
+        self.check_id(id)?;
         let uneditable = || GoalError::Uneditable { path: self.file.clone(), id: id.to_owned() };
         let text = match (&self.front, self.id_value()) {
-            (Some(_), Some(value)) => self.with_value(&value, id),
-            (Some(front), None) => self.inserted(front.start, &format!("id: \"{id}\"{}", self.line_end())),
+            (Some(_), Some(value)) => self.replace_value(&value, id),
+            (Some(front), None) => self.insert_text(front.start, &format!("id: \"{id}\"{}", self.line_end())),
             (None, _) => {
                 let end = self.line_end();
-                self.inserted(self.start(), &format!("---{end}id: \"{id}\"{end}---{end}{end}"))
+                self.insert_text(self.text_start(), &format!("---{end}id: \"{id}\"{end}---{end}{end}"))
             }
         };
         // Forms that a line edit does not understand show when the result is read again.
@@ -217,13 +217,13 @@ impl Goal {
             return Ok(None);
         }
         let matter: FrontMatter = serde_saphyr::from_str(yaml).map_err(|error| self.yaml_error(&error))?;
-        matter.id.as_deref().map_or(Ok(()), |id| self.check(id))?;
+        matter.id.as_deref().map_or(Ok(()), |id| self.check_id(id))?;
         Ok(matter.id)
     }
 
-    fn check(&self, id: &str) -> Result<(), GoalError> {
-        valid_id(id).map_err(|fault| {
-            let line = self.id_value().map_or(1, |value| self.line_of(value.start));
+    fn check_id(&self, id: &str) -> Result<(), GoalError> {
+        check_goal_id(id).map_err(|fault| {
+            let line = self.id_value().map_or(1, |value| self.line_number(value.start));
             GoalError::Id { path: self.file.clone(), line, fault }
         })
     }
@@ -245,23 +245,23 @@ impl Goal {
         self.text[front].split_inclusive('\n').find_map(|line| {
             let offset = start;
             start += line.len();
-            let value = value_of_id(line.trim_end_matches(['\n', '\r']))?;
+            let value = find_id_value(line.trim_end_matches(['\n', '\r']))?;
             Some(offset + value.start..offset + value.end)
         })
     }
 
-    fn with_value(&self, value: &Range<usize>, id: &str) -> String {
+    fn replace_value(&self, value: &Range<usize>, id: &str) -> String {
         let (before, after) = (&self.text[..value.start], &self.text[value.end..]);
         let gap_before = if before.ends_with(':') { " " } else { "" };
         let gap_after = if after.starts_with('#') { " " } else { "" };
         format!("{before}{gap_before}\"{id}\"{gap_after}{after}")
     }
 
-    fn inserted(&self, at: usize, addition: &str) -> String {
+    fn insert_text(&self, at: usize, addition: &str) -> String {
         format!("{}{addition}{}", &self.text[..at], &self.text[at..])
     }
 
-    fn start(&self) -> usize {
+    fn text_start(&self) -> usize {
         if self.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 }
     }
 
@@ -271,22 +271,22 @@ impl Goal {
         if first.is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" }
     }
 
-    fn line_of(&self, offset: usize) -> usize {
+    fn line_number(&self, offset: usize) -> usize {
         self.text[..offset].matches('\n').count() + 1
     }
 }
 
 /// Finds front matter and the start of the body; `None` if front matter is not closed.
-fn split(text: &str) -> Option<(Option<Range<usize>>, usize)> {
+fn split_front_matter(text: &str) -> Option<(Option<Range<usize>>, usize)> {
     let start = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     let mut lines = text[start..].split_inclusive('\n');
-    let Some(opening) = lines.next().filter(|line| is_border(line)) else {
+    let Some(opening) = lines.next().filter(|line| is_delimiter(line)) else {
         return Some((None, start));
     };
     let front = start + opening.len();
     let mut end = front;
     for line in lines {
-        if is_border(line) {
+        if is_delimiter(line) {
             return Some((Some(front..end), end + line.len()));
         }
         end += line.len();
@@ -294,12 +294,12 @@ fn split(text: &str) -> Option<(Option<Range<usize>>, usize)> {
     None
 }
 
-fn is_border(line: &str) -> bool {
+fn is_delimiter(line: &str) -> bool {
     line.trim_end() == "---"
 }
 
 /// Finds the value in a line `id: value # comment`; an empty range where there is no value.
-fn value_of_id(line: &str) -> Option<Range<usize>> {
+fn find_id_value(line: &str) -> Option<Range<usize>> {
     let name = ["id", "\"id\"", "'id'"].into_iter().find(|name| {
         let rest = line.strip_prefix(name);
         let value = rest.and_then(|rest| rest.trim_start().strip_prefix(':'));
@@ -318,22 +318,22 @@ fn value_of_id(line: &str) -> Option<Range<usize>> {
 }
 
 /// Checks that an id can name a node, a run, a branch and a folder.
-pub fn valid_id(id: &str) -> Result<(), IdFault> {
+pub fn check_goal_id(id: &str) -> Result<(), IdFault> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if id.len() > LONGEST_ID {
         return Err(IdFault::TooLong(id.len()));
     }
     if !id.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric()) {
-        return Err(IdFault::Beginning(id.to_owned()));
+        return Err(IdFault::InvalidStart(id.to_owned()));
     }
     if !id.bytes().all(is_allowed) {
-        return Err(IdFault::Letters(id.to_owned()));
+        return Err(IdFault::InvalidCharacter(id.to_owned()));
     }
     if id.contains("..") {
-        return Err(IdFault::Dots(id.to_owned()));
+        return Err(IdFault::DoubleDot(id.to_owned()));
     }
     let ending = [".", ".lock"].into_iter().find(|ending| id.ends_with(ending));
-    ending.map_or(Ok(()), |ending| Err(IdFault::Ending { ending, id: id.to_owned() }))
+    ending.map_or(Ok(()), |ending| Err(IdFault::ForbiddenSuffix { ending, id: id.to_owned() }))
 }
 
 #[cfg(test)]
@@ -342,17 +342,17 @@ mod tests {
 
     use super::*;
 
-    fn goal(text: &str) -> Goal {
+    fn parse_goal(text: &str) -> Goal {
         Goal::parse(text.as_bytes(), Path::new("GOAL.md")).unwrap()
     }
 
-    fn refusal(bytes: &[u8]) -> String {
+    fn parse_error(bytes: &[u8]) -> String {
         Goal::parse(bytes, Path::new("GOAL.md")).unwrap_err().to_string()
     }
 
     #[test]
     fn a_goal_is_called_by_its_first_heading_or_else_its_first_line() {
-        let called = |text: &str| goal(text).headline();
+        let called = |text: &str| parse_goal(text).headline();
         assert_eq!(called("Some words.\n\n# Port it #\n").as_deref(), Some("Port it"));
         assert_eq!(
             called("---\nid: x\n---\n\n***\nMake `a` faster\u{1b}[2J\nand b\n").as_deref(),
@@ -381,15 +381,15 @@ mod tests {
             ("---\nid: run-1\n---", Some("run-1")),
         ];
         for (text, id) in cases {
-            assert_eq!(goal(text).id(), id, "{text:?}");
+            assert_eq!(parse_goal(text).id(), id, "{text:?}");
         }
     }
 
     #[test]
     fn the_body_is_all_after_the_front_matter() {
-        assert_eq!(goal("---\nid: a\n---\n\n# T\n---\nmore\n").body(), "\n# T\n---\nmore\n");
-        assert_eq!(goal("# T\n").body(), "# T\n");
-        assert_eq!(goal("").body(), "");
+        assert_eq!(parse_goal("---\nid: a\n---\n\n# T\n---\nmore\n").body(), "\n# T\n---\nmore\n");
+        assert_eq!(parse_goal("# T\n").body(), "# T\n");
+        assert_eq!(parse_goal("").body(), "");
     }
 
     #[test]
@@ -408,7 +408,7 @@ mod tests {
             ("\u{feff}# T", "\u{feff}---\nid: \"x\"\n---\n\n# T"),
         ];
         for (before, after) in cases {
-            assert_eq!(goal(before).with_id("x").unwrap(), after, "{before:?}");
+            assert_eq!(parse_goal(before).with_id("x").unwrap(), after, "{before:?}");
         }
     }
 
@@ -429,17 +429,17 @@ mod tests {
     #[test]
     fn messages_name_the_line() {
         let messages = [
-            refusal(b"---\nid: x\n"),
-            refusal(b"---\na: 1\nid: a b\n---\n"),
-            refusal(b"---\nid: ''\n---\n"),
-            refusal(b"---\na: 1\nb: [\n---\n"),
-            refusal(b"---\n- a\n---\n"),
-            refusal(b"---\nid: [a]\n---\n"),
-            refusal(b"---\nid: a\nid: b\n---\n"),
-            refusal(b"a\nb\xff\n"),
-            refusal(&b"x".repeat(LIMIT + 1)),
-            goal("---\n{a: 1}\n---\n").with_id("x").unwrap_err().to_string(),
-            goal("# T").with_id("a/b").unwrap_err().to_string(),
+            parse_error(b"---\nid: x\n"),
+            parse_error(b"---\na: 1\nid: a b\n---\n"),
+            parse_error(b"---\nid: ''\n---\n"),
+            parse_error(b"---\na: 1\nb: [\n---\n"),
+            parse_error(b"---\n- a\n---\n"),
+            parse_error(b"---\nid: [a]\n---\n"),
+            parse_error(b"---\nid: a\nid: b\n---\n"),
+            parse_error(b"a\nb\xff\n"),
+            parse_error(&b"x".repeat(LIMIT + 1)),
+            parse_goal("---\n{a: 1}\n---\n").with_id("x").unwrap_err().to_string(),
+            parse_goal("# T").with_id("a/b").unwrap_err().to_string(),
         ];
         insta::assert_snapshot!(messages.join("\n"), @r#"
         GOAL.md:1: front matter is opened with `---` and never closed
@@ -467,19 +467,19 @@ mod tests {
             ("---\nid: a\n# comment\n---\n# T\n", Some("T")),
         ];
         for (text, title) in cases {
-            assert_eq!(goal(text).title().as_deref(), title, "{text:?}");
+            assert_eq!(parse_goal(text).title().as_deref(), title, "{text:?}");
         }
-        let long = goal(&format!("# {}", "é".repeat(150))).title().unwrap();
+        let long = parse_goal(&format!("# {}", "é".repeat(150))).title().unwrap();
         assert_eq!(long.len(), 200);
     }
 
     #[test]
     fn ids_follow_their_grammar() {
         for id in ["a", "root.1", "run-1a2b3c4d-2", "A_b.C", "0", &"x".repeat(200)] {
-            assert_eq!(valid_id(id), Ok(()), "{id}");
+            assert_eq!(check_goal_id(id), Ok(()), "{id}");
         }
         for id in ["", ".a", "-a", "a..b", "a.", "a.lock", "a/b", "a b", "é", "a\n", &"x".repeat(201)] {
-            assert!(valid_id(id).is_err(), "{id:?}");
+            assert!(check_goal_id(id).is_err(), "{id:?}");
         }
     }
 
@@ -495,8 +495,8 @@ mod tests {
                 keys.iter().filter_map(|line| Some((line.split(':').next()?, line))).collect();
             let keys: String = keys.into_values().map(String::as_str).collect();
             let line = old.map_or_else(String::new, |old| format!("id: {old}\n"));
-            let before = goal(&format!("---\n{keys}{line}---\n{body}"));
-            let after = goal(&before.with_id(&id).unwrap());
+            let before = parse_goal(&format!("---\n{keys}{line}---\n{body}"));
+            let after = parse_goal(&before.with_id(&id).unwrap());
             prop_assert_eq!(after.id(), Some(id.as_str()));
             prop_assert_eq!(after.body(), before.body());
             let without = |goal: &Goal| {

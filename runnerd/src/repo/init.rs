@@ -3,18 +3,18 @@
 //! Contents that follow from types (tree, schemas, run state) are handed in as bytes. Nothing is
 //! committed here, and what exists stays as it is unless replacing it was asked for.
 
-use super::durable::{self, Access, DurableError};
+use super::durable::{self, FileAccess, DurableError};
 use super::goal::{self, Goal, GoalError};
 use super::layout::Layout;
 
 /// The lines that keep local files out of git.
-const IGNORED: [&str; 2] = ["context/", "iterations/"];
+const GITIGNORE_LINES: [&str; 2] = ["context/", "iterations/"];
 
 /// Has git store and lay out everything byte for byte, as the runner does: people's commits and checkouts as well.
-const AS_BYTES: &str = "* -text -ident -filter !working-tree-encoding\n";
+const RAW_ATTRIBUTES: &str = "* -text -ident -filter !working-tree-encoding\n";
 
 /// The files that people and agents add to, with the heading each begins with.
-const HEADED: [(&str, &str); 6] = [
+const HEADED_FILES: [(&str, &str); 6] = [
     (Layout::PROGRESS, "# Progress\n"),
     (Layout::NOTES, "# Notes\n"),
     (Layout::ASSUMPTIONS, "# Assumptions\n"),
@@ -40,7 +40,7 @@ pub struct InitReport {
     /// Files that did not exist.
     pub created: Vec<String>,
     /// Files that stayed as they were.
-    pub kept: Vec<String>,
+    pub unchanged: Vec<String>,
     /// Files that existed and were changed.
     pub overwritten: Vec<String>,
 }
@@ -57,64 +57,64 @@ pub enum InitError {
 }
 
 /// Makes what is missing of the layout.
-pub fn init(layout: &Layout, options: &InitOptions<'_>) -> Result<InitReport, InitError> {
+pub fn init_layout(layout: &Layout, options: &InitOptions<'_>) -> Result<InitReport, InitError> {
     if let Some(goal) = options.goal {
         Goal::parse(goal.as_bytes(), &layout.goal())?;
     }
-    durable::create_dir_below(layout.root(), Layout::STATE, Access::Repository)?;
+    durable::create_dir_below(layout.root(), Layout::STATE, FileAccess::Repository)?;
     // What an earlier try that was killed has left is nobody's file.
     for folder in [layout.folder(), layout.state()] {
         durable::remove_leftovers(&folder)?;
     }
-    let mut writer = Writer { layout, report: InitReport::default() };
-    writer.goal(options)?;
-    writer.gitignore()?;
-    writer.file(Layout::GITATTRIBUTES, AS_BYTES.as_bytes(), options.force)?;
-    let headed = HEADED.iter().map(|(path, heading)| (*path, heading.as_bytes()));
+    let mut writer = LayoutWriter { layout, report: InitReport::default() };
+    writer.write_goal(options)?;
+    writer.write_gitignore()?;
+    writer.write_file(Layout::GITATTRIBUTES, RAW_ATTRIBUTES.as_bytes(), options.force)?;
+    let headed = HEADED_FILES.iter().map(|(path, heading)| (*path, heading.as_bytes()));
     for (path, content) in options.files.iter().copied().chain(headed) {
-        writer.file(path, content, options.force)?;
+        writer.write_file(path, content, options.force)?;
     }
     Ok(writer.report)
 }
 
-struct Writer<'w> {
+struct LayoutWriter<'w> {
     layout: &'w Layout,
     report: InitReport,
 }
 
-impl Writer<'_> {
-    fn goal(&mut self, options: &InitOptions<'_>) -> Result<(), DurableError> {
+impl LayoutWriter<'_> {
+    fn write_goal(&mut self, options: &InitOptions<'_>) -> Result<(), DurableError> {
         let goal = options.goal.unwrap_or(goal::TEMPLATE);
         let replaces = options.force && options.goal.is_some();
-        self.file(Layout::GOAL, goal.as_bytes(), replaces)
+        self.write_file(Layout::GOAL, goal.as_bytes(), replaces)
     }
 
-    fn gitignore(&mut self) -> Result<(), DurableError> {
+    fn write_gitignore(&mut self) -> Result<(), DurableError> {
         let old = durable::read(&self.layout.path(Layout::GITIGNORE))?.unwrap_or_default();
-        self.file(Layout::GITIGNORE, &with_ignored(&old), true)
+        self.write_file(Layout::GITIGNORE, &add_gitignore_lines(&old), true)
     }
 
-    fn file(&mut self, relative: &str, content: &[u8], replaces: bool) -> Result<(), DurableError> {
+    fn write_file(&mut self, relative: &str, content: &[u8], replaces: bool) -> Result<(), DurableError> {
         let path = self.layout.path(relative);
         let old = durable::read(&path)?;
         let list = match &old {
             None => &mut self.report.created,
             Some(old) if old == content || !replaces => {
-                self.report.kept.push(relative.to_owned());
+                self.report.unchanged.push(relative.to_owned());
                 return Ok(());
             }
             Some(_) => &mut self.report.overwritten,
         };
-        durable::replace(&path, content, Access::Repository)?;
+        durable::replace(&path, content, FileAccess::Repository)?;
         list.push(relative.to_owned());
         Ok(())
     }
 }
 
 /// Adds the lines that are missing and keeps the rest.
-fn with_ignored(old: &[u8]) -> Vec<u8> {
+fn add_gitignore_lines(old: &[u8]) -> Vec<u8> {
     let mut text = old.to_vec();
-    for ignored in IGNORED {
+    for ignored in GITIGNORE_LINES {
         let present = text.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == ignored.as_bytes());
         if !present {
             if text.last().is_some_and(|last| *last != b'\n') {
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn the_whole_layout_is_made() {
         let (_home, layout) = fresh();
-        let report = init(&layout, &options()).unwrap();
+        let report = init_layout(&layout, &options()).unwrap();
         insta::assert_snapshot!(report.created.join("\n"), @r#"
         .runner/GOAL.md
         .runner/.gitignore
@@ -163,7 +163,7 @@ mod tests {
         .runner/state/guardrails.md
         .runner/state/improvements.md
         "#);
-        assert_eq!(report.kept, Vec::<String>::new());
+        assert_eq!(report.unchanged, Vec::<String>::new());
         assert_eq!(fs::read_to_string(layout.path(Layout::GITIGNORE)).unwrap(), "context/\niterations/\n");
         assert_eq!(fs::read(layout.tree()).unwrap(), b"{}\n");
         let goal = Goal::parse(&fs::read(layout.goal()).unwrap(), &layout.goal()).unwrap();
@@ -173,10 +173,10 @@ mod tests {
     #[test]
     fn repeating_it_changes_nothing() {
         let (_home, layout) = fresh();
-        let first = init(&layout, &options()).unwrap();
+        let first = init_layout(&layout, &options()).unwrap();
         fs::write(layout.tree(), "mine").unwrap();
-        let second = init(&layout, &options()).unwrap();
-        assert_eq!(second.kept, first.created);
+        let second = init_layout(&layout, &options()).unwrap();
+        assert_eq!(second.unchanged, first.created);
         assert!(second.created.is_empty() && second.overwritten.is_empty());
         assert_eq!(fs::read(layout.tree()).unwrap(), b"mine");
     }
@@ -184,13 +184,13 @@ mod tests {
     #[test]
     fn force_replaces_all_but_a_goal_that_nobody_gave_anew() {
         let (_home, layout) = fresh();
-        init(&layout, &InitOptions { goal: Some("# Mine\n"), ..options() }).unwrap();
+        init_layout(&layout, &InitOptions { goal: Some("# Mine\n"), ..options() }).unwrap();
         fs::write(layout.tree(), "mine").unwrap();
-        let report = init(&layout, &InitOptions { force: true, ..options() }).unwrap();
+        let report = init_layout(&layout, &InitOptions { force: true, ..options() }).unwrap();
         assert_eq!(report.overwritten, [Layout::TREE]);
         assert_eq!(fs::read_to_string(layout.goal()).unwrap(), "# Mine\n");
         let other = InitOptions { force: true, goal: Some("# Other\n"), ..options() };
-        assert_eq!(init(&layout, &other).unwrap().overwritten, [Layout::GOAL]);
+        assert_eq!(init_layout(&layout, &other).unwrap().overwritten, [Layout::GOAL]);
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         let (_home, layout) = fresh();
         fs::create_dir(layout.folder()).unwrap();
         fs::write(layout.path(Layout::GITIGNORE), "scratch/\r\n  iterations/\r\n*.log").unwrap();
-        init(&layout, &options()).unwrap();
+        init_layout(&layout, &options()).unwrap();
         let text = fs::read_to_string(layout.path(Layout::GITIGNORE)).unwrap();
         assert_eq!(text, "scratch/\r\n  iterations/\r\n*.log\ncontext/\n");
     }
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn an_unusable_goal_is_refused_before_anything_is_written() {
         let (_home, layout) = fresh();
-        let result = init(&layout, &InitOptions { goal: Some("---\nid: a b\n---\n"), ..options() });
+        let result = init_layout(&layout, &InitOptions { goal: Some("---\nid: a b\n---\n"), ..options() });
         assert!(matches!(result, Err(InitError::Goal(_))));
         assert!(!layout.folder().exists());
     }
@@ -216,7 +216,7 @@ mod tests {
         let (_home, layout) = fresh();
         let elsewhere = tempfile::tempdir().unwrap();
         symlink(elsewhere.path(), layout.folder()).unwrap();
-        let result = init(&layout, &options());
+        let result = init_layout(&layout, &options());
         assert!(matches!(result, Err(InitError::Durable(DurableError::Symlink { .. }))));
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }

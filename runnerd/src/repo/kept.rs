@@ -8,18 +8,18 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use runner_core::json;
-use runner_core::obstacle::Nature;
+use runner_core::obstacle::Transience;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::disk::{Disk, RealDisk};
-use super::durable::{self, Access, DurableError};
-use super::seal::{Belonging, Key, Unsealed, without_seal};
-use crate::obstruction::{Obstructs, put_right};
+use super::durable::{self, FileAccess, DurableError};
+use super::seal::{SealContext, SealKey, SealError, strip_seal};
+use crate::obstruction::{Retryable, fix_path_remedy};
 
 /// What can be kept in a note.
-pub trait Note: Serialize + DeserializeOwned {
+pub trait Sealable: Serialize + DeserializeOwned {
     /// Which kind it is; no two types have the same.
     const KIND: &'static str;
     /// Version of its form.
@@ -28,59 +28,59 @@ pub trait Note: Serialize + DeserializeOwned {
 
 /// The private folder, and the key with which everything in it is sealed.
 #[derive(Debug, Clone)]
-pub struct Vault {
+pub struct StateDir {
     folder: PathBuf,
-    key: Key,
+    key: SealKey,
 }
 
 /// One note: where it is, and what it is sealed for.
 #[derive(Debug, Clone)]
-pub struct Kept<T, D = RealDisk> {
+pub struct SealedFile<T, D = RealDisk> {
     disk: D,
-    vault: Vault,
-    place: String,
-    note: PhantomData<fn() -> T>,
+    vault: StateDir,
+    relative_path: String,
+    marker: PhantomData<fn() -> T>,
 }
 
 /// What is wrong with a note.
 #[derive(Debug, thiserror::Error)]
-pub enum KeptError {
+pub enum SealedFileError {
     /// It could not be read or written.
     #[error(transparent)]
     Disk(#[from] DurableError),
     /// It is there and is not what this daemon has written; it is left as it is.
     #[error("{path} cannot be trusted: {fault}")]
-    Damaged {
+    Untrusted {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        fault: Fault,
+        fault: SealedFileFault,
     },
 }
 
-impl Obstructs for KeptError {
-    fn nature(&self) -> Nature {
+impl Retryable for SealedFileError {
+    fn transience(&self) -> Transience {
         match self {
-            Self::Disk(error) => error.nature(),
+            Self::Disk(error) => error.transience(),
             // It does not come right by being looked at again.
-            Self::Damaged { .. } => Nature::Lost,
+            Self::Untrusted { .. } => Transience::Lost,
         }
     }
 
     fn remedy(&self) -> Option<String> {
         match self {
             Self::Disk(error) => error.remedy(),
-            Self::Damaged { path, .. } => Some(put_right(path)),
+            Self::Untrusted { path, .. } => Some(fix_path_remedy(path)),
         }
     }
 }
 
 /// Why a note stands for no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum SealedFileFault {
     /// Somebody else wrote it, or wrote it for another place.
     #[error(transparent)]
-    Unsealed(#[from] Unsealed),
+    InvalidSeal(#[from] SealError),
     /// It is of another version of the program.
     #[error("it has version {found}, and this daemon knows {known}")]
     Version {
@@ -116,13 +116,13 @@ pub struct Envelope<K, V> {
 
 /// As much of a note as every version has.
 #[derive(Deserialize)]
-struct Versioned {
+struct VersionHeader {
     version: u32,
 }
 
-impl Vault {
+impl StateDir {
     /// Names the private folder and its key.
-    pub fn new(folder: PathBuf, key: Key) -> Self {
+    pub fn new(folder: PathBuf, key: SealKey) -> Self {
         Self { folder, key }
     }
 
@@ -132,86 +132,86 @@ impl Vault {
     }
 
     /// Returns the key.
-    pub fn key(&self) -> &Key {
+    pub fn key(&self) -> &SealKey {
         &self.key
     }
 
     /// Returns the text of a file that holds a value of a kind, sealed for a place below the folder.
-    pub fn sealed<V: Serialize>(&self, place: &str, envelope: &Envelope<&str, V>) -> String {
-        self.key.seal(Belonging { place, behind: None }, &json::canonical(envelope)).0
+    pub fn seal_text<V: Serialize>(&self, place: &str, envelope: &Envelope<&str, V>) -> String {
+        self.key.seal(SealContext { place, predecessor: None }, &json::to_canonical_json(envelope)).0
     }
 
     /// Names the note at a place below the folder; the place is part of what its seal says.
-    pub fn note<T, D: Disk>(&self, disk: &D, place: &str) -> Kept<T, D> {
-        Kept { disk: disk.clone(), vault: self.clone(), place: place.to_owned(), note: PhantomData }
+    pub fn sealed_file<T, D: Disk>(&self, disk: &D, place: &str) -> SealedFile<T, D> {
+        SealedFile { disk: disk.clone(), vault: self.clone(), relative_path: place.to_owned(), marker: PhantomData }
     }
 }
 
-impl<T: Note, D: Disk> Kept<T, D> {
+impl<T: Sealable, D: Disk> SealedFile<T, D> {
     /// Returns the file.
     pub fn path(&self) -> PathBuf {
-        self.vault.folder.join(&self.place)
+        self.vault.folder.join(&self.relative_path)
     }
 
     /// Reads the note; none where there is no file.
-    pub fn read(&self) -> Result<Option<T>, KeptError> {
+    pub fn read(&self) -> Result<Option<T>, SealedFileError> {
         let path = self.path();
-        let Some(bytes) = durable::on(&self.disk).read(&path)? else { return Ok(None) };
-        self.open(&bytes).map(Some).map_err(|fault| KeptError::Damaged { path, fault })
+        let Some(bytes) = durable::with_disk(&self.disk).read(&path)? else { return Ok(None) };
+        self.decode(&bytes).map(Some).map_err(|fault| SealedFileError::Untrusted { path, fault })
     }
 
     /// Writes the note durably, in the place of the one before.
-    pub fn write(&self, value: &T) -> Result<(), KeptError> {
-        Ok(durable::on(&self.disk).replace(&self.path(), self.sealed(value).as_bytes(), Access::Private)?)
+    pub fn write(&self, value: &T) -> Result<(), SealedFileError> {
+        Ok(durable::with_disk(&self.disk).replace(&self.path(), self.seal_value(value).as_bytes(), FileAccess::Private)?)
     }
 
     /// Removes the note, if there is one.
-    pub fn remove(&self) -> Result<(), KeptError> {
-        Ok(durable::on(&self.disk).remove(&self.path())?)
+    pub fn remove(&self) -> Result<(), SealedFileError> {
+        Ok(durable::with_disk(&self.disk).remove(&self.path())?)
     }
 
     /// Says that what the note holds does not have the form of its kind after all.
-    pub fn malformed(&self, error: &dyn std::error::Error) -> KeptError {
-        KeptError::Damaged { path: self.path(), fault: Fault::Form(error.to_string()) }
+    pub fn malformed_error(&self, error: &dyn std::error::Error) -> SealedFileError {
+        SealedFileError::Untrusted { path: self.path(), fault: SealedFileFault::Form(error.to_string()) }
     }
 
     /// Returns the text of the file for a value.
-    fn sealed(&self, value: &T) -> String {
-        self.vault.sealed(&self.place, &Envelope { kind: T::KIND, version: T::VERSION, value })
+    fn seal_value(&self, value: &T) -> String {
+        self.vault.seal_text(&self.relative_path, &Envelope { kind: T::KIND, version: T::VERSION, value })
     }
 
-    fn open(&self, bytes: &[u8]) -> Result<T, Fault> {
-        let text = match self.vault.key.open(self.belonging(), bytes) {
+    fn decode(&self, bytes: &[u8]) -> Result<T, SealedFileFault> {
+        let text = match self.vault.key.open(self.seal_context(), bytes) {
             Ok((text, _)) => text,
             // A seal may have another form in another version: who goes back to an older program is told of that.
-            Err(unsealed) => return Err(version_fault(bytes, T::VERSION).unwrap_or(unsealed.into())),
+            Err(unsealed) => return Err(find_version_fault(bytes, T::VERSION).unwrap_or(unsealed.into())),
         };
-        read_sealed(&text)
+        parse_sealed(&text)
     }
 
-    fn belonging(&self) -> Belonging<'_> {
-        Belonging { place: &self.place, behind: None }
+    fn seal_context(&self) -> SealContext<'_> {
+        SealContext { place: &self.relative_path, predecessor: None }
     }
 }
 
-fn read_sealed<T: Note>(text: &[u8]) -> Result<T, Fault> {
-    let form = |error: serde_json::Error| Fault::Form(error.to_string());
+fn parse_sealed<T: Sealable>(text: &[u8]) -> Result<T, SealedFileFault> {
+    let form = |error: serde_json::Error| SealedFileFault::Form(error.to_string());
     let Envelope { kind, version, value } =
         serde_json::from_slice::<Envelope<String, &RawValue>>(text).map_err(form)?;
     if kind != T::KIND {
-        return Err(Fault::Kind { found: kind, known: T::KIND });
+        return Err(SealedFileFault::Kind { found: kind, known: T::KIND });
     }
     if version != T::VERSION {
-        return Err(Fault::Version { found: version, known: T::VERSION });
+        return Err(SealedFileFault::Version { found: version, known: T::VERSION });
     }
     serde_json::from_str(value.get()).map_err(form)
 }
 
 /// Tells a text of another version, of which nothing else can be said.
-pub fn version_fault(bytes: &[u8], known: u32) -> Option<Fault> {
-    let text = without_seal(bytes)?;
-    let Versioned { version: found } = serde_json::from_slice(&text).ok()?;
-    (found != known).then_some(Fault::Version { found, known })
+pub fn find_version_fault(bytes: &[u8], known: u32) -> Option<SealedFileFault> {
+    let text = strip_seal(bytes)?;
+    let VersionHeader { version: found } = serde_json::from_slice(&text).ok()?;
+    (found != known).then_some(SealedFileFault::Version { found, known })
 }
 
 #[cfg(test)]
@@ -222,55 +222,55 @@ mod tests {
 
     #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Small {
+    struct SmallRecord {
         number: u32,
     }
 
-    impl Note for Small {
+    impl Sealable for SmallRecord {
         const KIND: &'static str = "small";
         const VERSION: u32 = 2;
     }
 
     #[derive(Debug, Serialize, Deserialize)]
-    struct Other {
+    struct OtherRecord {
         number: u32,
     }
 
-    impl Note for Other {
+    impl Sealable for OtherRecord {
         const KIND: &'static str = "other";
         const VERSION: u32 = 2;
     }
 
     #[derive(Debug, Serialize, Deserialize)]
-    struct Newer {
+    struct NewerRecord {
         number: u32,
     }
 
-    impl Note for Newer {
+    impl Sealable for NewerRecord {
         const KIND: &'static str = "small";
         const VERSION: u32 = 3;
     }
 
-    struct Scratch {
+    struct SealedFileFixture {
         home: tempfile::TempDir,
-        vault: Vault,
+        vault: StateDir,
     }
 
-    impl Scratch {
+    impl SealedFileFixture {
         fn new() -> Self {
             let home = tempfile::tempdir().unwrap();
-            let vault = Vault::new(home.path().to_owned(), Key::random().unwrap());
+            let vault = StateDir::new(home.path().to_owned(), SealKey::random().unwrap());
             Self { home, vault }
         }
 
-        fn note<T: Note>(&self, place: &str) -> Kept<T> {
-            self.vault.note(&RealDisk, place)
+        fn sealed_file<T: Sealable>(&self, place: &str) -> SealedFile<T> {
+            self.vault.sealed_file(&RealDisk, place)
         }
     }
 
-    fn fault<T: Note + std::fmt::Debug>(note: &Kept<T>) -> Fault {
+    fn read_fault<T: Sealable + std::fmt::Debug>(note: &SealedFile<T>) -> SealedFileFault {
         match note.read() {
-            Err(KeptError::Damaged { path, fault }) => {
+            Err(SealedFileError::Untrusted { path, fault }) => {
                 assert_eq!(path, note.path());
                 fault
             }
@@ -280,32 +280,32 @@ mod tests {
 
     #[test]
     fn note_is_read_as_it_was_written_and_absent_before() {
-        let place = Scratch::new();
-        let note = place.note::<Small>("a.json");
+        let place = SealedFileFixture::new();
+        let note = place.sealed_file::<SmallRecord>("a.json");
         assert_eq!(note.read().unwrap(), None);
-        note.write(&Small { number: 7 }).unwrap();
-        assert_eq!(note.read().unwrap(), Some(Small { number: 7 }));
+        note.write(&SmallRecord { number: 7 }).unwrap();
+        assert_eq!(note.read().unwrap(), Some(SmallRecord { number: 7 }));
         note.remove().unwrap();
         assert_eq!(note.read().unwrap(), None);
     }
 
     #[test]
     fn note_that_was_rewritten_by_hand_is_refused_and_stays() {
-        let place = Scratch::new();
-        let note = place.note::<Small>("a.json");
-        note.write(&Small { number: 7 }).unwrap();
+        let place = SealedFileFixture::new();
+        let note = place.sealed_file::<SmallRecord>("a.json");
+        note.write(&SmallRecord { number: 7 }).unwrap();
         let right = fs::read_to_string(note.path()).unwrap();
         let unsealed = r#"{"kind":"small","version":2,"value":{"number":8}}"#;
         for (wrong, why) in [
-            (right.replace('7', "8"), Unsealed::Wrong),
-            (right.clone() + "\n", Unsealed::Wrong),
-            (unsealed.to_owned(), Unsealed::Missing),
-            (r#"{"number":8}"#.to_owned(), Unsealed::Missing),
-            (String::new(), Unsealed::Missing),
+            (right.replace('7', "8"), SealError::Mismatch),
+            (right.clone() + "\n", SealError::Mismatch),
+            (unsealed.to_owned(), SealError::Missing),
+            (r#"{"number":8}"#.to_owned(), SealError::Missing),
+            (String::new(), SealError::Missing),
         ] {
             if wrong != right {
                 fs::write(note.path(), &wrong).unwrap();
-                assert_eq!(fault(&note), Fault::Unsealed(why), "{wrong}");
+                assert_eq!(read_fault(&note), SealedFileFault::InvalidSeal(why), "{wrong}");
                 assert_eq!(fs::read_to_string(note.path()).unwrap(), wrong);
             }
         }
@@ -313,27 +313,27 @@ mod tests {
 
     #[test]
     fn note_of_another_place_is_refused() {
-        let place = Scratch::new();
-        place.note::<Small>("a.json").write(&Small { number: 7 }).unwrap();
+        let place = SealedFileFixture::new();
+        place.sealed_file::<SmallRecord>("a.json").write(&SmallRecord { number: 7 }).unwrap();
         fs::rename(place.home.path().join("a.json"), place.home.path().join("b.json")).unwrap();
-        assert_eq!(fault(&place.note::<Small>("b.json")), Fault::Unsealed(Unsealed::Wrong));
+        assert_eq!(read_fault(&place.sealed_file::<SmallRecord>("b.json")), SealedFileFault::InvalidSeal(SealError::Mismatch));
     }
 
     #[test]
     fn note_of_another_kind_or_version_is_named_as_what_it_is() {
-        let place = Scratch::new();
-        place.note::<Other>("a.json").write(&Other { number: 7 }).unwrap();
-        assert_eq!(fault(&place.note::<Small>("a.json")), Fault::Kind { found: "other".into(), known: "small" });
-        place.note::<Newer>("a.json").write(&Newer { number: 7 }).unwrap();
-        assert_eq!(fault(&place.note::<Small>("a.json")), Fault::Version { found: 3, known: 2 });
+        let place = SealedFileFixture::new();
+        place.sealed_file::<OtherRecord>("a.json").write(&OtherRecord { number: 7 }).unwrap();
+        assert_eq!(read_fault(&place.sealed_file::<SmallRecord>("a.json")), SealedFileFault::Kind { found: "other".into(), known: "small" });
+        place.sealed_file::<NewerRecord>("a.json").write(&NewerRecord { number: 7 }).unwrap();
+        assert_eq!(read_fault(&place.sealed_file::<SmallRecord>("a.json")), SealedFileFault::Version { found: 3, known: 2 });
     }
 
     #[test]
     fn note_is_for_its_owner_alone() {
         use std::os::unix::fs::PermissionsExt as _;
-        let place = Scratch::new();
-        let note = place.note::<Small>("a.json");
-        note.write(&Small { number: 7 }).unwrap();
+        let place = SealedFileFixture::new();
+        let note = place.sealed_file::<SmallRecord>("a.json");
+        note.write(&SmallRecord { number: 7 }).unwrap();
         assert_eq!(fs::metadata(note.path()).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

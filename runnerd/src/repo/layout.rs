@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use runner_core::layout;
-pub use runner_core::layout::{Ownership, class};
+pub use runner_core::layout::{PathOwnership, path_ownership};
 
 /// The paths of one work tree; the constants are relative to its root, with `/` between names.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,4 +17,4 @@ pub mod seal;
 pub(crate) mod simulated_disk;
 
 pub use goal::{Goal, GoalError};
-pub use layout::{Layout, Ownership};
+pub use layout::{Layout, PathOwnership};

@@ -10,10 +10,10 @@ use runner_core::prompt::check_override;
 use super::Layout;
 
 /// Most faults that are told at once.
-const SHOWN: usize = 5;
+const MAX_SHOWN: usize = 5;
 
 /// The templates that a repository may bring, by role.
-pub const OVERRIDES: [(Role, &str); 4] = [
+pub const OVERRIDE_TEMPLATES: [(Role, &str); 4] = [
     (Role::Worker, ".runner/prompts/worker.md"),
     (Role::Planner, ".runner/prompts/planner.md"),
     (Role::Repair, ".runner/prompts/repair.md"),
@@ -21,18 +21,18 @@ pub const OVERRIDES: [(Role, &str); 4] = [
 ];
 
 /// Returns what is wrong with the templates that `read` finds by path, each with file and line; none is no fault.
-pub fn faults<E: Display>(read: impl Fn(&str) -> Result<Option<Vec<u8>>, E>) -> Vec<String> {
-    let of = |(role, path): (Role, &str)| {
+pub fn find_template_faults<E: Display>(read: impl Fn(&str) -> Result<Option<Vec<u8>>, E>) -> Vec<String> {
+    let describe_template = |(role, path): (Role, &str)| {
         let faults = match read(path) {
-            Ok(bytes) => bytes.map(|bytes| faults_of(role, &bytes)).unwrap_or_default(),
+            Ok(bytes) => bytes.map(|bytes| check_template(role, &bytes)).unwrap_or_default(),
             Err(error) => vec![error.to_string()],
         };
-        faults.into_iter().map(|fault| format!("{path}: {fault}")).collect::<Vec<_>>()
+        faults.into_iter().map(|other| format!("{path}: {other}")).collect::<Vec<_>>()
     };
-    OVERRIDES.into_iter().flat_map(of).take(SHOWN).collect()
+    OVERRIDE_TEMPLATES.into_iter().flat_map(describe_template).take(MAX_SHOWN).collect()
 }
 
-fn faults_of(role: Role, bytes: &[u8]) -> Vec<String> {
+fn check_template(role: Role, bytes: &[u8]) -> Vec<String> {
     match std::str::from_utf8(bytes) {
         Ok(text) => check_override(role, text).iter().map(ToString::to_string).collect(),
         Err(error) => {
@@ -43,12 +43,12 @@ fn faults_of(role: Role, bytes: &[u8]) -> Vec<String> {
 }
 
 /// Returns what is wrong with the names of files in the folder of templates: one that is nearly a role's does nothing.
-pub fn unknown(names: impl IntoIterator<Item = String>) -> Vec<String> {
-    let is_known = |name: &str| name == "README" || OVERRIDES.iter().any(|(role, _)| name == role.as_str());
+pub fn find_unknown_templates(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let is_known = |name: &str| name == "README" || OVERRIDE_TEMPLATES.iter().any(|(role, _)| name == role.as_str());
     let unknown = names.into_iter().filter(|name| name.strip_suffix(".md").is_some_and(|name| !is_known(name)));
-    let told =
+    let describe_name =
         |name| format!("{}/{name}: no role is called that: worker, planner, repair or reviewer", Layout::PROMPTS);
-    unknown.take(SHOWN).map(told).collect()
+    unknown.take(MAX_SHOWN).map(describe_name).collect()
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
             _ => Ok(None),
         };
         assert_eq!(
-            faults(read),
+            find_template_faults(read),
             [
                 ".runner/prompts/planner.md: line 3: there is no `{{nodes}}`; known are `{{node}}`, `{{guard}}`",
                 ".runner/prompts/repair.md: line 2: not UTF-8",
@@ -76,6 +76,6 @@ mod tests {
     #[test]
     fn a_template_of_no_role_is_told() {
         let names = ["worker.md", "workers.md", "README.md", "notes.txt"].map(str::to_owned);
-        assert_eq!(unknown(names).len(), 1);
+        assert_eq!(find_unknown_templates(names).len(), 1);
     }
 }

@@ -16,7 +16,7 @@ use super::layout::Layout;
 use crate::folders;
 
 /// Begins the name of a folder that is being removed; no id begins with a dot.
-const GOING: &str = ".gc-";
+const REMOVAL_PREFIX: &str = ".gc-";
 /// Folders within folders of a record: there are two.
 const MAX_DEPTH: usize = 32;
 
@@ -32,13 +32,13 @@ pub struct RecordsError {
     pub source: io::Error,
 }
 
-fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RecordsError {
+fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RecordsError {
     move |source| RecordsError { doing, path: path.to_owned(), source }
 }
 
 /// The records of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OfRun {
+pub struct RunRecords {
     /// Id of the run.
     pub run: String,
     /// Records of iterations and of waits, by name.
@@ -51,115 +51,115 @@ pub struct OfRun {
 
 /// What was copied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyReport {
     /// Files.
     pub files: u64,
     /// Bytes of them.
     pub bytes: u64,
     /// What was left out since it is no file: links, pipes, sockets.
-    pub left_out: Vec<PathBuf>,
+    pub skipped: Vec<PathBuf>,
 }
 
 /// The folder of all records of a work tree.
 #[derive(Debug, Clone)]
-pub struct Records {
+pub struct RecordsDir {
     folder: PathBuf,
 }
 
-impl Records {
+impl RecordsDir {
     /// Finds the folder; none where there is none, or where a link stands in its way.
-    pub fn of(layout: &Layout) -> Option<Self> {
+    pub fn find(layout: &Layout) -> Option<Self> {
         let folder = layout.path(Layout::ITERATIONS);
         (is_folder(&layout.folder()) && is_folder(&folder)).then_some(Self { folder })
     }
 
     /// Describes the records of every run, the one that was written last first.
-    pub fn runs(&self) -> Result<Vec<OfRun>, RecordsError> {
-        let names = names_in(&self.folder)?.into_iter().filter(|name| check_id(name).is_ok());
-        let mut runs: Vec<OfRun> = names.filter_map(|run| self.of_run(&run)).collect();
+    pub fn list_runs(&self) -> Result<Vec<RunRecords>, RecordsError> {
+        let names = list_names(&self.folder)?.into_iter().filter(|name| check_id(name).is_ok());
+        let mut runs: Vec<RunRecords> = names.filter_map(|run| self.describe_run(&run)).collect();
         runs.sort_by(|a, b| (b.changed, &b.run).cmp(&(a.changed, &a.run)));
         Ok(runs)
     }
 
     /// Describes the records of a run; none where there are none.
-    pub fn of_run(&self, run: &str) -> Option<OfRun> {
+    pub fn describe_run(&self, run: &str) -> Option<RunRecords> {
         let folder = self.folder.join(run);
         if check_id(run).is_err() || !is_folder(&folder) {
             return None;
         }
-        let records = self.names(run).ok()?;
-        let mut found = OfRun { run: run.to_owned(), records, bytes: 0, changed: SystemTime::UNIX_EPOCH };
-        let mut left = vec![(folder, 0)];
-        while let Some((path, depth)) = left.pop() {
+        let records = self.list_records(run).ok()?;
+        let mut summary = RunRecords { run: run.to_owned(), records, bytes: 0, changed: SystemTime::UNIX_EPOCH };
+        let mut pending = vec![(folder, 0)];
+        while let Some((path, depth)) = pending.pop() {
             let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
-            found.changed = found.changed.max(metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH));
+            summary.changed = summary.changed.max(metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH));
             if metadata.is_file() {
-                found.bytes = found.bytes.saturating_add(metadata.len());
+                summary.bytes = summary.bytes.saturating_add(metadata.len());
             } else if metadata.is_dir() && depth < MAX_DEPTH {
-                let names = names_in(&path).unwrap_or_default();
-                left.extend(names.iter().map(|name| (path.join(name), depth + 1)));
+                let names = list_names(&path).unwrap_or_default();
+                pending.extend(names.iter().map(|name| (path.join(name), depth + 1)));
             }
         }
-        Some(found)
+        Some(summary)
     }
 
     /// Lists the records of a run by name, without a look into them; none where it has no folder, or a link stands for that.
-    pub fn names(&self, run: &str) -> Result<Vec<String>, RecordsError> {
+    pub fn list_records(&self, run: &str) -> Result<Vec<String>, RecordsError> {
         let folder = self.folder.join(run);
         if check_id(run).is_err() || !is_folder(&folder) {
             return Ok(Vec::new());
         }
-        let mut names = names_in(&folder)?;
+        let mut names = list_names(&folder)?;
         names.retain(|name| is_folder(&folder.join(name)));
         Ok(names)
     }
 
     /// Copies the record `name` of a run to `to`, which is made or must be empty; without a name, the files that
     /// belong to the run as a whole.
-    pub fn copy(&self, run: &str, name: Option<&str>, to: &Path) -> Result<Copied, RecordsError> {
+    pub fn copy_record(&self, run: &str, name: Option<&str>, to: &Path) -> Result<CopyReport, RecordsError> {
         let from = name.map_or(self.folder.join(run), |name| self.folder.join(run).join(name));
-        make_empty(to)?;
-        let mut copied = Copied::default();
+        create_empty_folder(to)?;
+        let mut copied = CopyReport::default();
         copy_folder(&from, to, if name.is_some() { MAX_DEPTH } else { 0 }, &mut copied)?;
         Ok(copied)
     }
 
     /// Moves the records of a run to those of another work tree, unless they are there already: they get their place there
     /// once they are whole.
-    pub fn move_to(&self, run: &str, to: &Layout) -> Result<(), RecordsError> {
+    pub fn move_records(&self, run: &str, to: &Layout) -> Result<(), RecordsError> {
         let (from, target) = (self.folder.join(run), to.run_records(run));
         if !is_folder(&from) || is_folder(&target) {
             return Ok(());
         }
         let folder = to.path(Layout::ITERATIONS);
-        fs::create_dir_all(&folder).map_err(failed("making", &folder))?;
+        fs::create_dir_all(&folder).map_err(io_error("making", &folder))?;
         match folders::rename(&from, &target) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-                let coming = folder.join(format!("{GOING}{run}"));
-                folders::remove(&coming).map_err(failed("removing", &coming))?;
-                fs::create_dir(&coming).map_err(failed("making", &coming))?;
-                copy_folder(&from, &coming, MAX_DEPTH, &mut Copied::default())?;
-                durable::sync_everything(&coming)
-                    .map_err(|error| failed("flushing", &coming)(io::Error::other(error)))?;
-                fs::rename(&coming, &target).map_err(failed("moving", &target))?;
+                let temporary = folder.join(format!("{REMOVAL_PREFIX}{run}"));
+                folders::remove_all(&temporary).map_err(io_error("removing", &temporary))?;
+                fs::create_dir(&temporary).map_err(io_error("making", &temporary))?;
+                copy_folder(&from, &temporary, MAX_DEPTH, &mut CopyReport::default())?;
+                durable::sync_file_system(&temporary)
+                    .map_err(|error| io_error("flushing", &temporary)(io::Error::other(error)))?;
+                fs::rename(&temporary, &target).map_err(io_error("moving", &target))?;
             }
-            moved => moved.map_err(failed("moving", &from))?,
+            moved => moved.map_err(io_error("moving", &from))?,
         }
-        File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed("flushing", &folder))
+        File::open(&folder).and_then(|folder| folder.sync_all()).map_err(io_error("flushing", &folder))
     }
 
     /// Removes the records of a run. It may be begun anew meanwhile.
     pub fn remove(&self, run: &str) -> Result<(), RecordsError> {
-        let (folder, going) = (self.folder.join(run), self.folder.join(format!("{GOING}{run}")));
-        folders::rename(&folder, &going).map_err(failed("removing", &folder))?;
-        folders::remove(&going).map_err(failed("removing", &going))
+        let (folder, temporary) = (self.folder.join(run), self.folder.join(format!("{REMOVAL_PREFIX}{run}")));
+        folders::rename(&folder, &temporary).map_err(io_error("removing", &folder))?;
+        folders::remove_all(&temporary).map_err(io_error("removing", &temporary))
     }
 
     /// Removes what a removal that was interrupted has left.
     pub fn remove_leftovers(&self) -> Result<(), RecordsError> {
-        for name in names_in(&self.folder)?.into_iter().filter(|name| name.starts_with(GOING)) {
+        for name in list_names(&self.folder)?.into_iter().filter(|name| name.starts_with(REMOVAL_PREFIX)) {
             let path = self.folder.join(name);
-            folders::remove(&path).map_err(failed("removing", &path))?;
+            folders::remove_all(&path).map_err(io_error("removing", &path))?;
         }
         Ok(())
     }
@@ -170,37 +170,37 @@ fn is_folder(path: &Path) -> bool {
 }
 
 /// Lists the names in a folder that are text, in their order.
-fn names_in(folder: &Path) -> Result<Vec<String>, RecordsError> {
-    let entries = fs::read_dir(folder).map_err(failed("listing", folder))?;
+fn list_names(folder: &Path) -> Result<Vec<String>, RecordsError> {
+    let entries = fs::read_dir(folder).map_err(io_error("listing", folder))?;
     let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     Ok(names)
 }
 
 /// Makes a folder, or sees that the one that is there is empty.
-fn make_empty(folder: &Path) -> Result<(), RecordsError> {
+fn create_empty_folder(folder: &Path) -> Result<(), RecordsError> {
     match fs::create_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-            if is_empty { Ok(()) } else { Err(failed("writing into", folder)(error)) }
+            if is_empty { Ok(()) } else { Err(io_error("writing into", folder)(error)) }
         }
-        made => made.map_err(failed("making", folder)),
+        made => made.map_err(io_error("making", folder)),
     }
 }
 
 /// Copies the files of a folder, and of those in it down to `depth`.
-fn copy_folder(from: &Path, to: &Path, depth: usize, copied: &mut Copied) -> Result<(), RecordsError> {
-    for name in names_in(from)? {
+fn copy_folder(from: &Path, to: &Path, depth: usize, copied: &mut CopyReport) -> Result<(), RecordsError> {
+    for name in list_names(from)? {
         let (source, target) = (from.join(&name), to.join(&name));
         let Ok(found) = fs::symlink_metadata(&source) else { continue };
         if found.is_file() {
             copied.bytes = copied.bytes.saturating_add(copy_file(&source, &target)?);
             copied.files += 1;
         } else if found.is_dir() && depth > 0 {
-            fs::create_dir(&target).map_err(failed("making", &target))?;
+            fs::create_dir(&target).map_err(io_error("making", &target))?;
             copy_folder(&source, &target, depth - 1, copied)?;
         } else if !found.is_dir() {
-            copied.left_out.push(source);
+            copied.skipped.push(source);
         }
     }
     Ok(())
@@ -209,10 +209,10 @@ fn copy_folder(from: &Path, to: &Path, depth: usize, copied: &mut Copied) -> Res
 /// Copies what a file holds now: one that is still written may grow meanwhile.
 fn copy_file(from: &Path, to: &Path) -> Result<u64, RecordsError> {
     let source = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(from);
-    let source = source.map_err(failed("reading", from))?;
-    let length = source.metadata().map_err(failed("reading", from))?.len();
-    let mut target = File::create_new(to).map_err(failed("making", to))?;
-    io::copy(&mut source.take(length), &mut target).map_err(failed("writing", to))
+    let source = source.map_err(io_error("reading", from))?;
+    let length = source.metadata().map_err(io_error("reading", from))?.len();
+    let mut target = File::create_new(to).map_err(io_error("making", to))?;
+    io::copy(&mut source.take(length), &mut target).map_err(io_error("writing", to))
 }
 
 #[cfg(test)]
@@ -221,86 +221,86 @@ mod tests {
 
     use super::*;
 
-    struct Stage {
+    struct RecordsFixture {
         folder: tempfile::TempDir,
     }
 
-    impl Stage {
+    impl RecordsFixture {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             fs::create_dir_all(folder.path().join(".runner/iterations")).unwrap();
             Self { folder }
         }
 
-        fn put(&self, path: &str, text: &str) -> PathBuf {
+        fn write_file(&self, path: &str, text: &str) -> PathBuf {
             let path = self.folder.path().join(".runner/iterations").join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, text).unwrap();
             path
         }
 
-        fn records(&self) -> Records {
-            Records::of(&Layout::new(self.folder.path())).expect("the folder is there")
+        fn records(&self) -> RecordsDir {
+            RecordsDir::find(&Layout::new(self.folder.path())).expect("the folder is there")
         }
     }
 
     #[test]
     fn a_link_in_the_place_of_the_records_is_not_followed() {
-        let (stage, elsewhere) = (Stage::new(), tempfile::tempdir().unwrap());
+        let (stage, elsewhere) = (RecordsFixture::new(), tempfile::tempdir().unwrap());
         fs::create_dir(elsewhere.path().join("precious")).unwrap();
         let records = stage.folder.path().join(".runner/iterations");
         symlink(elsewhere.path().join("precious"), records.join("run-1")).unwrap();
-        assert_eq!(stage.records().runs().unwrap(), [], "a run's folder is no link");
+        assert_eq!(stage.records().list_runs().unwrap(), [], "a run's folder is no link");
         fs::remove_dir_all(&records).unwrap();
         symlink(elsewhere.path(), &records).unwrap();
-        assert!(Records::of(&Layout::new(stage.folder.path())).is_none());
+        assert!(RecordsDir::find(&Layout::new(stage.folder.path())).is_none());
     }
 
     #[test]
     fn what_is_no_file_is_left_out_of_a_copy_and_named() {
-        let stage = Stage::new();
-        let file = stage.put("run-1/0001/meta.json", "{}");
+        let stage = RecordsFixture::new();
+        let file = stage.write_file("run-1/0001/meta.json", "{}");
         let link = file.with_file_name("executor.log");
         symlink("/etc/passwd", &link).unwrap();
-        stage.put("run-1/0001/reverted/a", "abc");
+        stage.write_file("run-1/0001/reverted/a", "abc");
         let to = stage.folder.path().join("copy");
-        let copied = stage.records().copy("run-1", Some("0001"), &to).unwrap();
-        assert_eq!(copied, Copied { files: 2, bytes: 5, left_out: vec![link] });
+        let copied = stage.records().copy_record("run-1", Some("0001"), &to).unwrap();
+        assert_eq!(copied, CopyReport { files: 2, bytes: 5, skipped: vec![link] });
         assert_eq!(fs::read_to_string(to.join("reverted/a")).unwrap(), "abc");
     }
 
     #[test]
     fn a_copy_overwrites_nothing() {
-        let stage = Stage::new();
-        stage.put("run-1/events.jsonl", "{}\n");
+        let stage = RecordsFixture::new();
+        stage.write_file("run-1/events.jsonl", "{}\n");
         let to = stage.folder.path().join("copy");
         fs::create_dir(&to).unwrap();
-        assert_eq!(stage.records().copy("run-1", None, &to).unwrap().files, 1, "an empty folder may be there");
-        let refused = stage.records().copy("run-1", None, &to).unwrap_err();
+        assert_eq!(stage.records().copy_record("run-1", None, &to).unwrap().files, 1, "an empty folder may be there");
+        let refused = stage.records().copy_record("run-1", None, &to).unwrap_err();
         assert_eq!(refused.source.kind(), io::ErrorKind::AlreadyExists);
     }
 
     #[test]
     fn records_that_were_moved_are_whole_and_not_moved_again() {
-        let (stage, to) = (Stage::new(), tempfile::tempdir().unwrap());
-        stage.put("run-1/0001/meta.json", "{}");
+        let (stage, to) = (RecordsFixture::new(), tempfile::tempdir().unwrap());
+        stage.write_file("run-1/0001/meta.json", "{}");
         let target = Layout::new(to.path());
-        stage.records().move_to("run-1", &target).unwrap();
+        stage.records().move_records("run-1", &target).unwrap();
         assert_eq!(fs::read_to_string(target.iteration("run-1", 1).join("meta.json")).unwrap(), "{}");
-        assert_eq!(stage.records().of_run("run-1"), None);
-        stage.put("run-1/0002/meta.json", "{}");
-        stage.records().move_to("run-1", &target).unwrap();
+        assert_eq!(stage.records().describe_run("run-1"), None);
+        stage.write_file("run-1/0002/meta.json", "{}");
+        stage.records().move_records("run-1", &target).unwrap();
         assert!(!target.iteration("run-1", 2).exists(), "what is there stays as it is");
     }
 
     #[test]
     fn a_removal_that_was_interrupted_is_finished_and_is_no_run() {
-        let stage = Stage::new();
-        stage.put("run-1/0001/meta.json", "{}");
-        stage.put(".gc-run-0/0001/meta.json", "{}");
-        assert_eq!(stage.records().runs().unwrap().len(), 1);
+        let stage = RecordsFixture::new();
+        stage.write_file("run-1/0001/meta.json", "{}");
+        stage.write_file(".gc-run-0/0001/meta.json", "{}");
+        assert_eq!(stage.records().list_runs().unwrap().len(), 1);
         stage.records().remove_leftovers().unwrap();
         stage.records().remove("run-1").unwrap();
-        assert_eq!(names_in(&stage.records().folder).unwrap(), [""; 0]);
+        assert_eq!(list_names(&stage.records().folder).unwrap(), [""; 0]);
     }
 }

@@ -19,20 +19,20 @@ const DIGITS: usize = 64;
 /// Digits of a tag.
 const TAG_DIGITS: usize = 12;
 /// What stands before the digits in a sealed text: a label with its version, which the seal covers too.
-const BEFORE: &str = r#"{"seal1":""#;
+const SEAL_PREFIX: &str = r#"{"seal1":""#;
 /// What stood there in development builds.
-const OF_DEVELOPMENT: &[u8] = br#"{"seal":""#;
+const DEVELOPMENT_PREFIX: &[u8] = br#"{"seal":""#;
 /// What stands behind them.
-const BEHIND: &str = "\",";
+const SEAL_SUFFIX: &str = "\",";
 
 /// What a daemon seals with. Its bytes are shown nowhere.
 #[derive(Clone)]
-pub struct Key(Arc<[u8; KEY_BYTES]>);
+pub struct SealKey(Arc<[u8; KEY_BYTES]>);
 
 /// The system has no random bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("the system gives no random bytes")]
-pub struct NoRandomness(#[from] getrandom::Error);
+pub struct RandomnessError(#[from] getrandom::Error);
 
 /// A seal, as hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,16 +40,16 @@ pub struct Seal(String);
 
 /// What a text belongs to: the same text has another seal anywhere else.
 #[derive(Debug, Clone, Copy)]
-pub struct Belonging<'a> {
+pub struct SealContext<'a> {
     /// The place of the file below the private folder.
     pub place: &'a str,
     /// For what follows others in the same file: how many these are, and the seal of the last.
-    pub behind: Option<(u64, &'a Seal)>,
+    pub predecessor: Option<(u64, &'a Seal)>,
 }
 
 /// Why a text is not taken for sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unsealed {
+pub enum SealError {
     /// There is none.
     #[error("it has no seal of a daemon")]
     Missing,
@@ -58,19 +58,19 @@ pub enum Unsealed {
     Development,
     /// There is one, of another text, another place or another key.
     #[error("its seal is wrong: it was changed, belongs elsewhere, or is another daemon's")]
-    Wrong,
+    Mismatch,
 }
 
 /// Returns a text that nobody has had before.
-pub fn nonce() -> Result<String, NoRandomness> {
+pub fn random_nonce() -> Result<String, RandomnessError> {
     let mut bytes = [0; NONCE_BYTES];
     getrandom::fill(&mut bytes)?;
     Ok(to_hex(&bytes))
 }
 
-impl Key {
+impl SealKey {
     /// Makes a new one of the system's random bytes.
-    pub fn random() -> Result<Self, NoRandomness> {
+    pub fn random() -> Result<Self, RandomnessError> {
         let mut bytes = [0; KEY_BYTES];
         getrandom::fill(&mut bytes)?;
         Ok(Self(Arc::new(bytes)))
@@ -89,32 +89,32 @@ impl Key {
     }
 
     /// Seals the JSON text of an object: the seal becomes its first member.
-    pub fn seal(&self, belonging: Belonging<'_>, text: &str) -> (String, Seal) {
+    pub fn seal(&self, context: SealContext<'_>, text: &str) -> (String, Seal) {
         let rest = text.strip_prefix('{').expect("BUG: what is sealed is no object");
-        let seal = Seal(to_hex(self.over(belonging, rest.as_bytes()).finalize().into_bytes().as_slice()));
-        (format!("{BEFORE}{}{BEHIND}{rest}", seal.0), seal)
+        let seal = Seal(to_hex(self.compute_mac(context, rest.as_bytes()).finalize().into_bytes().as_slice()));
+        (format!("{SEAL_PREFIX}{}{SEAL_SUFFIX}{rest}", seal.0), seal)
     }
 
     /// Returns what was sealed, and its seal.
-    pub fn open(&self, belonging: Belonging<'_>, bytes: &[u8]) -> Result<(Vec<u8>, Seal), Unsealed> {
-        let missing = if is_of_development(bytes) { Unsealed::Development } else { Unsealed::Missing };
-        let (stated, rest) = split(bytes).ok_or(missing)?;
+    pub fn open(&self, context: SealContext<'_>, bytes: &[u8]) -> Result<(Vec<u8>, Seal), SealError> {
+        let missing = if is_development_sealed(bytes) { SealError::Development } else { SealError::Missing };
+        let (stated, rest) = split_seal(bytes).ok_or(missing)?;
         let mac = from_hex(stated).ok_or(missing)?;
-        self.over(belonging, rest).verify_slice(&mac).map_err(|_| Unsealed::Wrong)?;
-        Ok((unsealed(rest), Seal(stated.to_owned())))
+        self.compute_mac(context, rest).verify_slice(&mac).map_err(|_| SealError::Mismatch)?;
+        Ok((restore_object(rest), Seal(stated.to_owned())))
     }
 
     /// Returns digits that tell this key from others, and nothing else of it.
     pub fn tag(&self) -> String {
-        let (_, Seal(digits)) = self.seal(Belonging { place: "tag", behind: None }, "{}");
+        let (_, Seal(digits)) = self.seal(SealContext { place: "tag", predecessor: None }, "{}");
         digits[..TAG_DIGITS].to_owned()
     }
 
     /// Every part has its length before it, so that no two belongings read the same.
-    fn over(&self, belonging: Belonging<'_>, rest: &[u8]) -> Hmac<Sha256> {
+    fn compute_mac(&self, context: SealContext<'_>, rest: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.0.as_slice()).expect("BUG: any length of key will do");
-        let (before, last) = belonging.behind.map_or((0, ""), |(before, seal)| (before, seal.0.as_str()));
-        let label = ["runnerd", BEFORE, belonging.place].map(str::as_bytes);
+        let (before, last) = context.predecessor.map_or((0, ""), |(before, seal)| (before, seal.0.as_str()));
+        let label = ["runnerd", SEAL_PREFIX, context.place].map(str::as_bytes);
         for part in label.into_iter().chain([&before.to_be_bytes(), last.as_bytes(), rest]) {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
@@ -123,28 +123,28 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for SealKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key")
     }
 }
 
 /// Tells whether a development build has sealed a text, or wrote it to look so.
-pub fn is_of_development(bytes: &[u8]) -> bool {
-    bytes.starts_with(OF_DEVELOPMENT)
+pub fn is_development_sealed(bytes: &[u8]) -> bool {
+    bytes.starts_with(DEVELOPMENT_PREFIX)
 }
 
 /// Returns a text without its seal, whatever that is; none if there is none.
-pub fn without_seal(bytes: &[u8]) -> Option<Vec<u8>> {
-    split(bytes).map(|(_, rest)| unsealed(rest))
+pub fn strip_seal(bytes: &[u8]) -> Option<Vec<u8>> {
+    split_seal(bytes).map(|(_, rest)| restore_object(rest))
 }
 
-fn split(bytes: &[u8]) -> Option<(&str, &[u8])> {
-    let (digits, rest) = bytes.strip_prefix(BEFORE.as_bytes())?.split_at_checked(DIGITS)?;
-    Some((std::str::from_utf8(digits).ok()?, rest.strip_prefix(BEHIND.as_bytes())?))
+fn split_seal(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (digits, rest) = bytes.strip_prefix(SEAL_PREFIX.as_bytes())?.split_at_checked(DIGITS)?;
+    Some((std::str::from_utf8(digits).ok()?, rest.strip_prefix(SEAL_SUFFIX.as_bytes())?))
 }
 
-fn unsealed(rest: &[u8]) -> Vec<u8> {
+fn restore_object(rest: &[u8]) -> Vec<u8> {
     [b"{", rest].concat()
 }
 
@@ -154,56 +154,56 @@ mod tests {
 
     const TEXT: &str = "{\"a\":1}\n";
 
-    fn at(place: &str) -> Belonging<'_> {
-        Belonging { place, behind: None }
+    fn context_at(place: &str) -> SealContext<'_> {
+        SealContext { place, predecessor: None }
     }
 
     #[test]
     fn what_is_sealed_comes_back_and_is_json() {
-        let key = Key::random().unwrap();
-        let (text, seal) = key.seal(at("a"), TEXT);
+        let key = SealKey::random().unwrap();
+        let (text, seal) = key.seal(context_at("a"), TEXT);
         assert!(serde_json::from_str::<serde_json::Value>(&text).unwrap()["seal1"].is_string());
-        assert_eq!(key.open(at("a"), text.as_bytes()), Ok((TEXT.as_bytes().to_vec(), seal)));
-        assert_eq!(without_seal(text.as_bytes()).as_deref(), Some(TEXT.as_bytes()));
+        assert_eq!(key.open(context_at("a"), text.as_bytes()), Ok((TEXT.as_bytes().to_vec(), seal)));
+        assert_eq!(strip_seal(text.as_bytes()).as_deref(), Some(TEXT.as_bytes()));
     }
 
     #[test]
     fn no_bit_changes_unseen() {
-        let key = Key::random().unwrap();
-        let (text, _) = key.seal(at("a"), TEXT);
+        let key = SealKey::random().unwrap();
+        let (text, _) = key.seal(context_at("a"), TEXT);
         for bit in 0..text.len() * 8 {
             let mut bytes = text.clone().into_bytes();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(key.open(at("a"), &bytes).is_err(), "{}", String::from_utf8_lossy(&bytes));
+            assert!(key.open(context_at("a"), &bytes).is_err(), "{}", String::from_utf8_lossy(&bytes));
         }
     }
 
     #[test]
     fn seal_is_for_one_place_one_position_and_one_key() {
-        let key = Key::random().unwrap();
-        let (_, first) = key.seal(at("a"), TEXT);
-        let behind = |before, seal| Belonging { place: "a", behind: Some((before, seal)) };
+        let key = SealKey::random().unwrap();
+        let (_, first) = key.seal(context_at("a"), TEXT);
+        let behind = |before, seal| SealContext { place: "a", predecessor: Some((before, seal)) };
         let (text, other) = key.seal(behind(1, &first), TEXT);
         let opened = |belonging| key.open(belonging, text.as_bytes()).map(drop);
         assert_eq!(opened(behind(1, &first)), Ok(()));
-        for elsewhere in [at("a"), at("b"), behind(2, &first), behind(1, &other)] {
-            assert_eq!(opened(elsewhere), Err(Unsealed::Wrong), "{elsewhere:?}");
+        for elsewhere in [context_at("a"), context_at("b"), behind(2, &first), behind(1, &other)] {
+            assert_eq!(opened(elsewhere), Err(SealError::Mismatch), "{elsewhere:?}");
         }
-        let another = Key::random().unwrap().open(behind(1, &first), text.as_bytes());
-        assert_eq!(another, Err(Unsealed::Wrong));
+        let another = SealKey::random().unwrap().open(behind(1, &first), text.as_bytes());
+        assert_eq!(another, Err(SealError::Mismatch));
     }
 
     #[test]
     fn text_without_a_seal_is_told_from_one_with_a_wrong_one() {
-        let key = Key::random().unwrap();
+        let key = SealKey::random().unwrap();
         for text in ["", TEXT, r#"{"sum":"0123456789abcdef","a":1}"#, r#"{"seal1":"","a":1}"#] {
-            assert_eq!(key.open(at("a"), text.as_bytes()), Err(Unsealed::Missing), "{text}");
+            assert_eq!(key.open(context_at("a"), text.as_bytes()), Err(SealError::Missing), "{text}");
         }
     }
 
     #[test]
     fn seal_of_a_development_build_is_named_and_counts_for_nothing() {
-        let key = Key::random().unwrap();
+        let key = SealKey::random().unwrap();
         // As such a build made it, with the same key.
         let mut mac = Hmac::<Sha256>::new_from_slice(key.0.as_slice()).unwrap();
         for part in [b"runnerd", b"a".as_slice(), &0_u64.to_be_bytes(), b"", &TEXT.as_bytes()[1..]] {
@@ -212,19 +212,19 @@ mod tests {
         }
         let seal = to_hex(mac.finalize().into_bytes().as_slice());
         let old = format!("{{\"seal\":\"{seal}\",{}", &TEXT[1..]);
-        assert_eq!(key.open(at("a"), old.as_bytes()), Err(Unsealed::Development));
-        assert_eq!(without_seal(old.as_bytes()), None);
+        assert_eq!(key.open(context_at("a"), old.as_bytes()), Err(SealError::Development));
+        assert_eq!(strip_seal(old.as_bytes()), None);
         let renamed = old.replacen("seal", "seal1", 1);
-        assert_eq!(key.open(at("a"), renamed.as_bytes()), Err(Unsealed::Wrong));
+        assert_eq!(key.open(context_at("a"), renamed.as_bytes()), Err(SealError::Mismatch));
     }
 
     #[test]
     fn key_is_written_and_read_and_never_shown() {
-        let key = Key::random().unwrap();
-        assert_eq!(Key::parse(key.to_text().as_bytes()).map(|read| read.to_text()), Some(key.to_text()));
+        let key = SealKey::random().unwrap();
+        assert_eq!(SealKey::parse(key.to_text().as_bytes()).map(|read| read.to_text()), Some(key.to_text()));
         assert_eq!(format!("{key:?}"), "Key");
         for text in ["", "\n", "00\n", &key.to_text().to_uppercase(), key.to_text().trim_end()] {
-            assert!(Key::parse(text.as_bytes()).is_none() || text == key.to_text(), "{text}");
+            assert!(SealKey::parse(text.as_bytes()).is_none() || text == key.to_text(), "{text}");
         }
     }
 }

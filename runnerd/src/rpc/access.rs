@@ -13,12 +13,12 @@ use nix::unistd::Pid;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
 
-use super::ancestry::Sign;
-use super::peer::sign_of;
-use super::wrapped::{Around, Service};
+use super::ancestry::AgentSign;
+use super::peer::find_process_sign;
+use super::wrapped::{CallMiddleware, CallService};
 use super::{Peer, PeerRole};
 use crate::clock;
-use crate::events::{About, Events};
+use crate::events::{EventSubject, EventStream};
 
 /// Most characters of a method's name that are told: it may be anything.
 const MAX_NAME: usize = 100;
@@ -64,18 +64,18 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Tells subscribers and the log of calls that were refused; of many at once, the first.
 #[derive(Debug, Clone)]
-pub(super) struct Refusals {
-    events: Events,
+pub(super) struct RefusalReporter {
+    events: EventStream,
     last: Arc<Mutex<Option<Timestamp>>>,
 }
 
-impl Refusals {
+impl RefusalReporter {
     /// Tells of none yet.
-    pub(super) fn new(events: Events) -> Self {
+    pub(super) fn new(events: EventStream) -> Self {
         Self { events, last: Arc::default() }
     }
 
-    fn tell(&self, method: &str, pid: Option<i32>) {
+    fn report(&self, method: &str, pid: Option<i32>) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock::now();
         if last.is_some_and(|last| now.duration_since(last).unsigned_abs() < PAUSE) {
@@ -84,19 +84,19 @@ impl Refusals {
         *last = Some(now);
         let method: String = method.chars().take(MAX_NAME).collect();
         tracing::warn!(method, pid, "refused to a process inside an iteration");
-        self.events.publish(About::default(), EventKind::Refused { method, pid });
+        self.events.publish(EventSubject::default(), EventKind::Refused { method, pid });
     }
 }
 
 /// Refuses steering calls of agents.
 #[derive(Debug, Clone)]
-pub(super) struct Access {
+pub(super) struct AccessCheck {
     /// Who is told.
-    pub(super) refusals: Refusals,
+    pub(super) refusals: RefusalReporter,
 }
 
-impl Around for Access {
-    fn call<'a, S: Service>(
+impl CallMiddleware for AccessCheck {
+    fn call<'a, S: CallService>(
         &self,
         service: S,
         request: Request<'a>,
@@ -106,7 +106,7 @@ impl Around for Access {
             match refusal(&request) {
                 None => service.call(request).await,
                 Some(refusal) => {
-                    refusals.tell(request.method_name(), request.extensions.get::<Peer>().and_then(|peer| peer.pid));
+                    refusals.report(request.method_name(), request.extensions.get::<Peer>().and_then(|peer| peer.pid));
                     MethodResponse::error(request.id, refusal)
                 }
             }
@@ -121,46 +121,46 @@ fn refusal(request: &Request<'_>) -> Option<ErrorData> {
     if role == PeerRole::Person || READING.contains(&request.method_name()) {
         return None;
     }
-    Some(refused(request.method_name(), peer.and_then(|peer| peer.sign)))
+    Some(refusal_error(request.method_name(), peer.and_then(|peer| peer.sign)))
 }
 
-fn refused(method: &str, sign: Option<Sign>) -> ErrorData {
-    let (place, hint) = place(sign);
+fn refusal_error(method: &str, sign: Option<AgentSign>) -> ErrorData {
+    let (place, hint) = describe_origin(sign);
     let message = format!("`{method}` was called from {place}, where only reading is allowed");
     ErrorData::new(ErrorKind::InsideIteration, message).hint(hint)
 }
 
 /// Judges processes that ask by a client: what is refused to them is refused to it.
 #[derive(Debug, Clone)]
-pub struct Callers(Refusals);
+pub struct CallerCheck(RefusalReporter);
 
-impl Callers {
+impl CallerCheck {
     /// Tells where calls that are refused to an iteration are told.
-    pub fn new(events: Events) -> Self {
-        Self(Refusals::new(events))
+    pub fn new(events: EventStream) -> Self {
+        Self(RefusalReporter::new(events))
     }
 
     /// Returns why a method is not to be called for these processes; for nobody, nothing is.
     pub fn refusal(&self, pids: &[i32], method: &str) -> Option<ErrorData> {
         if pids.is_empty() {
-            return Some(refused(method, Some(Sign::Unseen)));
+            return Some(refusal_error(method, Some(AgentSign::Unseen)));
         }
         pids.iter().find_map(|pid| {
-            let sign = if *pid > 0 { sign_of(Pid::from_raw(*pid))? } else { Sign::OtherNamespace };
-            self.0.tell(method, Some(*pid));
-            Some(refused(method, Some(sign)))
+            let sign = if *pid > 0 { find_process_sign(Pid::from_raw(*pid))? } else { AgentSign::OtherNamespace };
+            self.0.report(method, Some(*pid));
+            Some(refusal_error(method, Some(sign)))
         })
     }
 }
 
 /// Says where a peer is, and what it can do instead.
-fn place(sign: Option<Sign>) -> (&'static str, &'static str) {
+fn describe_origin(sign: Option<AgentSign>) -> (&'static str, &'static str) {
     match sign {
-        Some(Sign::Iteration) | None => ("inside an iteration", "answer as the prompt says; the runner does the rest"),
-        Some(Sign::OtherNamespace) => (
+        Some(AgentSign::Iteration) | None => ("inside an iteration", "answer as the prompt says; the runner does the rest"),
+        Some(AgentSign::OtherNamespace) => (
             "another PID namespace than the daemon's, as an iteration's or a container's",
             "call it where the daemon runs, outside of the container",
         ),
-        Some(Sign::Unseen) => ("a process that the daemon cannot look at", "call it from an ordinary shell"),
+        Some(AgentSign::Unseen) => ("a process that the daemon cannot look at", "call it from an ordinary shell"),
     }
 }

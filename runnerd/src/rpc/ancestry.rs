@@ -16,7 +16,7 @@ use crate::process::{Mark, read_of_process as read, read_text_of_process as read
 
 /// What speaks against a person at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sign {
+pub enum AgentSign {
     /// It bears a mark, or descends from a program of a run.
     Iteration,
     /// It lives in another PID namespace than the daemon.
@@ -32,63 +32,63 @@ const GENERATIONS: usize = 128;
 
 /// Where a process comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Descent {
+pub(super) enum ProcessDescent {
     /// Not from an iteration.
     Free,
     /// From an iteration, as far as can be told.
-    Inside(Sign),
+    Inside(AgentSign),
     /// A process ended while the line was followed.
     Vanished,
 }
 
 /// Follows the ancestors of a process that is not this one.
-pub(super) fn descent(peer: Pid) -> Descent {
+pub(super) fn trace_descent(peer: Pid) -> ProcessDescent {
     match is_in_own_namespace(peer) {
         Ok(true) => {}
-        Ok(false) => return Descent::Inside(Sign::OtherNamespace),
-        Err(_) => return unseen(peer),
+        Ok(false) => return ProcessDescent::Inside(AgentSign::OtherNamespace),
+        Err(_) => return classify_unreadable(peer),
     }
     // The limit and the group are inherited, so that the peer has what its ancestors have.
-    if Mark::any_is_on(peer.as_raw()) {
-        return Descent::Inside(Sign::Iteration);
+    if Mark::is_any_on(peer.as_raw()) {
+        return ProcessDescent::Inside(AgentSign::Iteration);
     }
     let mut pid = peer;
     for _ in 0..GENERATIONS {
         if pid == getpid() {
-            return Descent::Inside(Sign::Iteration);
+            return ProcessDescent::Inside(AgentSign::Iteration);
         }
-        match signs(pid) {
-            Ok(true) => return Descent::Inside(Sign::Iteration),
+        match has_own_sign(pid) {
+            Ok(true) => return ProcessDescent::Inside(AgentSign::Iteration),
             Ok(false) => {}
             // An ancestor of another user cannot be a part of an iteration; the peer itself can hide.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && pid != peer => {}
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Descent::Inside(Sign::Unseen),
-            Err(_) => return unseen(pid),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return ProcessDescent::Inside(AgentSign::Unseen),
+            Err(_) => return classify_unreadable(pid),
         }
-        match parent(pid) {
+        match read_parent(pid) {
             Ok(Some(parent)) => pid = parent,
-            Ok(None) => return Descent::Free,
-            Err(_) => return unseen(pid),
+            Ok(None) => return ProcessDescent::Free,
+            Err(_) => return classify_unreadable(pid),
         }
     }
-    Descent::Inside(Sign::Iteration)
+    ProcessDescent::Inside(AgentSign::Iteration)
 }
 
 /// Returns whether a process has as many numbers as this one: each PID namespace below `/proc`'s gives it another.
 fn is_in_own_namespace(pid: Pid) -> io::Result<bool> {
-    Ok(numbers(&read_text(pid, "status")?) == numbers(&read_text("self", "status")?))
+    Ok(namespace_depth(&read_text(pid, "status")?) == namespace_depth(&read_text("self", "status")?))
 }
 
-fn numbers(status: &str) -> Option<usize> {
+fn namespace_depth(status: &str) -> Option<usize> {
     Some(status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().count())
 }
 
 /// Judges a process without a readable entry: it ended, or `/proc` hides other users' processes.
-fn unseen(pid: Pid) -> Descent {
-    if kill(pid, None) == Err(Errno::EPERM) { Descent::Free } else { Descent::Vanished }
+fn classify_unreadable(pid: Pid) -> ProcessDescent {
+    if kill(pid, None) == Err(Errno::EPERM) { ProcessDescent::Free } else { ProcessDescent::Vanished }
 }
 
-fn signs(pid: Pid) -> io::Result<bool> {
+fn has_own_sign(pid: Pid) -> io::Result<bool> {
     let arguments = read(pid, "cmdline")?;
     Ok(arguments.split(|byte| *byte == 0).nth(1) == Some(SHIM_ARGUMENT) || has_mark(&read(pid, "environ")?))
 }
@@ -101,15 +101,15 @@ fn has_mark(environment: &[u8]) -> bool {
 }
 
 /// Returns the parent; `None` for the first process of the system or of the namespace.
-fn parent(pid: Pid) -> io::Result<Option<Pid>> {
+fn read_parent(pid: Pid) -> io::Result<Option<Pid>> {
     let stat = read(pid, "stat")?;
-    let parent = parent_in(&stat).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+    let parent = parse_parent(&stat).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
     Ok((parent > 0).then(|| Pid::from_raw(parent)))
 }
 
 /// Finds the fourth field. The second is the program's name in parentheses and may hold any byte, further
 /// parentheses included.
-fn parent_in(stat: &[u8]) -> Option<i32> {
+fn parse_parent(stat: &[u8]) -> Option<i32> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
     rest.split_ascii_whitespace().nth(1)?.parse().ok()
@@ -121,16 +121,16 @@ mod tests {
 
     #[test]
     fn a_program_name_with_parentheses_does_not_hide_the_parent() {
-        assert_eq!(parent_in(b"17 (a) R 1 (b) S 42 17 17 0"), Some(42));
-        assert_eq!(parent_in(b"17 (\xff) ) S 42 17 17 0"), Some(42));
-        assert_eq!(parent_in(b"17 (a"), None);
+        assert_eq!(parse_parent(b"17 (a) R 1 (b) S 42 17 17 0"), Some(42));
+        assert_eq!(parse_parent(b"17 (\xff) ) S 42 17 17 0"), Some(42));
+        assert_eq!(parse_parent(b"17 (a"), None);
     }
 
     #[test]
     fn a_process_has_a_number_for_each_namespace() {
-        assert_eq!(numbers("Name:\ta\nNSpid:\t17\nNSsid:\t1\n"), Some(1));
-        assert_eq!(numbers("NSpid:\t17\t2\n"), Some(2));
-        assert_eq!(numbers("Name:\ta\n"), None);
+        assert_eq!(namespace_depth("Name:\ta\nNSpid:\t17\nNSsid:\t1\n"), Some(1));
+        assert_eq!(namespace_depth("NSpid:\t17\t2\n"), Some(2));
+        assert_eq!(namespace_depth("Name:\ta\n"), None);
         assert!(is_in_own_namespace(getpid()).unwrap());
     }
 
@@ -143,6 +143,6 @@ mod tests {
 
     #[test]
     fn the_parent_of_this_process_is_the_one_that_the_system_names() {
-        assert_eq!(parent(getpid()).unwrap(), Some(nix::unistd::getppid()));
+        assert_eq!(read_parent(getpid()).unwrap(), Some(nix::unistd::getppid()));
     }
 }

@@ -11,9 +11,9 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use super::turn::Permit;
-use super::wrapped::{Around, Service};
-use crate::client_gone::ClientGone;
+use super::turn::InsidePermit;
+use super::wrapped::{CallMiddleware, CallService};
+use crate::client_gone::ClientDisconnected;
 
 /// Methods that only wait, or that belong to their connection: they end with it. Detached ones would pile
 /// up behind clients that come and go.
@@ -21,22 +21,22 @@ const ENDS_WITH_CLIENT: &[&str] = &["run.step", "events.subscribe", "events.unsu
 
 /// Carries out each call in a task of its own.
 #[derive(Debug, Clone)]
-pub(super) struct Detach {
+pub(super) struct CallDetacher {
     /// Counts the calls that are under way.
     pub(super) calls: TaskTracker,
 }
 
-impl Around for Detach {
-    fn call<'a, S: Service>(
+impl CallMiddleware for CallDetacher {
+    fn call<'a, S: CallService>(
         &self,
         service: S,
         request: Request<'a>,
     ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
-        let mut request = owned(request);
+        let mut request = to_owned_request(request);
         let left = CancellationToken::new();
-        request.extensions.insert(ClientGone(left.clone()));
+        request.extensions.insert(ClientDisconnected(left.clone()));
         // Kept until the work is done, whoever waits for it, and then with the reply.
-        let place = request.extensions.remove::<Permit>();
+        let place = request.extensions.remove::<InsidePermit>();
         let (id, method) = (request.id.clone(), request.method.clone());
         let ends_with_client = ENDS_WITH_CLIENT.contains(&&*method);
         // The service is called inside of the task: a handler that is not async panics already there.
@@ -50,19 +50,19 @@ impl Around for Detach {
         async move {
             let _is_waited_for = left.drop_guard();
             let outcome = if ends_with_client { AbortOnDropHandle::new(task).await } else { task.await };
-            outcome.unwrap_or_else(|error| panicked(id, &method, &error))
+            outcome.unwrap_or_else(|error| panic_response(id, &method, &error))
         }
     }
 }
 
-fn owned(request: Request<'_>) -> Request<'static> {
+fn to_owned_request(request: Request<'_>) -> Request<'static> {
     let params = request.params.map(std::borrow::Cow::into_owned);
     let mut owned = Request::owned(request.method.into_owned(), params, request.id.into_owned());
     owned.extensions = request.extensions;
     owned
 }
 
-fn panicked(id: Id<'static>, method: &str, error: &JoinError) -> MethodResponse {
+fn panic_response(id: Id<'static>, method: &str, error: &JoinError) -> MethodResponse {
     tracing::error!(method, %error, "a request did not come to its end");
     let message = format!("the daemon has a bug: `{method}` did not come to its end");
     let refusal = ErrorData::new(ErrorKind::Bug, &message).hint("see the daemon's log");

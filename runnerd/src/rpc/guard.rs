@@ -15,7 +15,7 @@ use tokio::net::UnixStream;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::line::Connection;
+use super::line::PeerConnection;
 
 /// A Unix stream with a limit on how long a write may make no progress.
 #[derive(Debug)]
@@ -32,15 +32,15 @@ pub(super) struct GuardedIo<Held> {
     /// gave up.
     reader: Option<Waker>,
     /// How long the peer may be silent.
-    patience: Option<Patience>,
+    patience: Option<SilenceLimit>,
     /// What lives as long as the stream, such as its place among the connections.
     _held: Held,
 }
 
 /// How long a peer may be silent.
 #[derive(Debug)]
-struct Patience {
-    line: Connection,
+struct SilenceLimit {
+    line: PeerConnection,
     /// Runs until something is to have been called.
     greeting: Option<Pin<Box<Sleep>>>,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -48,9 +48,9 @@ struct Patience {
     has_read: bool,
 }
 
-impl Patience {
+impl SilenceLimit {
     /// Returns whether it is over.
-    fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
+    fn has_expired(&mut self, cx: &mut Context<'_>) -> bool {
         if self.greeting.as_mut().is_some_and(|greeting| greeting.as_mut().poll(cx).is_ready()) {
             self.greeting = None;
             if !self.line.has_called() {
@@ -63,7 +63,7 @@ impl Patience {
     /// Returns whether nothing may be read now; somebody wakes the reader.
     ///
     /// What was read is taken up by other tasks, which are counted when they begin: they go first.
-    fn holds_back(&mut self, cx: &Context<'_>) -> bool {
+    fn must_wait(&mut self, cx: &Context<'_>) -> bool {
         if std::mem::take(&mut self.has_read) {
             cx.waker().wake_by_ref();
             return true;
@@ -78,9 +78,9 @@ impl<Held> GuardedIo<Held> {
     }
 
     /// Cuts the peer off when its line is closed, or if it has called nothing for `greeting`.
-    pub(super) fn patient(mut self, line: Connection, greeting: Duration) -> Self {
+    pub(super) fn with_silence_limit(mut self, line: PeerConnection, greeting: Duration) -> Self {
         let closing = Box::pin(line.closing().clone().cancelled_owned());
-        self.patience = Some(Patience { line, greeting: Some(Box::pin(sleep(greeting))), closing, has_read: false });
+        self.patience = Some(SilenceLimit { line, greeting: Some(Box::pin(sleep(greeting))), closing, has_read: false });
         self
     }
 
@@ -91,14 +91,14 @@ impl<Held> GuardedIo<Held> {
     }
 
     /// Tells the line what the peer has taken.
-    fn count(&self, attempt: &Poll<io::Result<usize>>) {
+    fn record_written(&self, attempt: &Poll<io::Result<usize>>) {
         if let (Poll::Ready(Ok(bytes)), Some(patience)) = (attempt, &self.patience) {
-            patience.line.written(*bytes);
+            patience.line.record_written(*bytes);
         }
     }
 
     /// Judges the outcome of an attempt to write.
-    fn written<T>(&mut self, cx: &mut Context<'_>, attempt: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn check_progress<T>(&mut self, cx: &mut Context<'_>, attempt: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if attempt.is_ready() {
             self.stalled = None;
             self.progressed = true;
@@ -112,24 +112,24 @@ impl<Held> GuardedIo<Held> {
         }
         self.dead = true;
         self.wake_reader();
-        Poll::Ready(Err(gave_up()))
+        Poll::Ready(Err(timeout_error()))
     }
 }
 
 impl<Held: Unpin> AsyncRead for GuardedIo<Held> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.dead {
-            return Poll::Ready(Err(gave_up()));
+            return Poll::Ready(Err(timeout_error()));
         }
-        if self.patience.as_mut().is_some_and(|patience| patience.is_over(cx)) {
+        if self.patience.as_mut().is_some_and(|patience| patience.has_expired(cx)) {
             self.dead = true;
-            return Poll::Ready(Err(gave_up()));
+            return Poll::Ready(Err(timeout_error()));
         }
         self.reader = Some(cx.waker().clone());
         if self.stalled.is_some() && !self.progressed {
             return Poll::Pending;
         }
-        if self.patience.as_mut().is_some_and(|patience| patience.holds_back(cx)) {
+        if self.patience.as_mut().is_some_and(|patience| patience.must_wait(cx)) {
             return Poll::Pending;
         }
         let attempt = Pin::new(&mut self.stream).poll_read(cx, buf);
@@ -146,11 +146,11 @@ impl<Held: Unpin> AsyncRead for GuardedIo<Held> {
 impl<Held: Unpin> AsyncWrite for GuardedIo<Held> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.dead {
-            return Poll::Ready(Err(gave_up()));
+            return Poll::Ready(Err(timeout_error()));
         }
         let attempt = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.count(&attempt);
-        self.written(cx, attempt)
+        self.record_written(&attempt);
+        self.check_progress(cx, attempt)
     }
 
     fn poll_write_vectored(
@@ -159,11 +159,11 @@ impl<Held: Unpin> AsyncWrite for GuardedIo<Held> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         if self.dead {
-            return Poll::Ready(Err(gave_up()));
+            return Poll::Ready(Err(timeout_error()));
         }
         let attempt = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.count(&attempt);
-        self.written(cx, attempt)
+        self.record_written(&attempt);
+        self.check_progress(cx, attempt)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -179,7 +179,7 @@ impl<Held: Unpin> AsyncWrite for GuardedIo<Held> {
     }
 }
 
-fn gave_up() -> io::Error {
+fn timeout_error() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the peer does not read, or does not speak")
 }
 
@@ -194,7 +194,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(10);
 
     /// Writes until the peer's buffer is full and the limit has passed.
-    async fn write_on(io: &mut (impl AsyncWrite + Unpin)) -> io::Error {
+    async fn write_until_error(io: &mut (impl AsyncWrite + Unpin)) -> io::Error {
         loop {
             if let Err(error) = io.write_all(&[0; 4096]).await {
                 return error;
@@ -208,7 +208,7 @@ mod tests {
         let (mut reading, mut writing) = tokio::io::split(GuardedIo::new(ours, LIMIT, ()));
         let reader = tokio::spawn(async move { reading.read_u8().await });
         let begin = tokio::time::Instant::now();
-        assert_eq!(write_on(&mut writing).await.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(write_until_error(&mut writing).await.kind(), io::ErrorKind::TimedOut);
         assert_eq!(begin.elapsed().as_secs(), LIMIT.as_secs());
         assert_eq!(reader.await.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
     }

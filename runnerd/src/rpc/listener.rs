@@ -25,14 +25,14 @@ use tokio_util::task::TaskTracker;
 use tower::layer::util::{Identity, Stack};
 use tower::{Layer, Service as _};
 
-use super::access::{Access, Refusals};
-use super::detach::Detach;
+use super::access::{AccessCheck, RefusalReporter};
+use super::detach::CallDetacher;
 use super::guard::GuardedIo;
-use super::line::{Connection, Lines, Noted};
-use super::turn::Turns;
-use super::wrapped::Wrapped;
-use super::{Bound, Peer, PeerRole};
-use crate::events::Events;
+use super::line::{PeerConnection, ConnectionTable, CallTracker};
+use super::turn::InsideLimit;
+use super::wrapped::MiddlewareService;
+use super::{BoundSocket, Peer, PeerRole};
+use crate::events::EventStream;
 
 /// Most connections, where the system lets the daemon have so many.
 const MAX_CONNECTIONS: usize = 1024;
@@ -44,9 +44,9 @@ const AGENT_CALLS: u32 = 4;
 /// A task tree may have 8 MiB, and some more when it is escaped.
 const RESPONSE_BYTES: u32 = 16 << 20;
 /// What a person's connection may ask for.
-const OF_PERSON: Allowance = Allowance { subscriptions: 16, request_bytes: 1 << 20, messages: 256 };
+const OF_PERSON: ConnectionAllowance = ConnectionAllowance { subscriptions: 16, request_bytes: 1 << 20, messages: 256 };
 /// What a connection from inside of an iteration may ask for: it only reads.
-const OF_AGENT: Allowance = Allowance { subscriptions: 2, request_bytes: 256 << 10, messages: 16 };
+const OF_AGENT: ConnectionAllowance = ConnectionAllowance { subscriptions: 2, request_bytes: 256 << 10, messages: 16 };
 const WRITE_STALL: Duration = Duration::from_secs(10);
 /// Time for the first call of a connection.
 const FIRST_CALL: Duration = Duration::from_secs(10);
@@ -55,7 +55,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 /// What a connection may ask for.
 #[derive(Debug, Clone, Copy)]
-struct Allowance {
+struct ConnectionAllowance {
     subscriptions: u32,
     request_bytes: u32,
     /// Messages that may wait for a peer; then its handlers wait.
@@ -63,17 +63,17 @@ struct Allowance {
 }
 
 /// Returns how many connections a process serves that may open so many descriptors: half of them, and 1,024 at most.
-pub fn connections_within(descriptors: u64) -> usize {
+pub fn connection_limit(descriptors: u64) -> usize {
     usize::try_from(descriptors / 2).unwrap_or(MAX_CONNECTIONS).clamp(AGENT_CONNECTIONS + 1, MAX_CONNECTIONS)
 }
 
 /// What is served, and to how many.
 #[derive(Debug)]
-pub struct Served {
+pub struct ServerOptions {
     /// The methods.
     pub methods: Methods,
     /// Where calls that are refused to an iteration are told.
-    pub events: Events,
+    pub events: EventStream,
     /// Most connections at the same time.
     pub connections: usize,
 }
@@ -86,16 +86,16 @@ pub struct Served {
 /// # Panics
 ///
 /// Panics outside of a tokio runtime.
-pub fn serve(bound: Bound, served: Served, stop: CancellationToken) -> ServeHandle {
-    let Served { methods, events, connections } = served;
+pub fn serve(bound: BoundSocket, served: ServerOptions, stop: CancellationToken) -> ServeHandle {
+    let ServerOptions { methods, events, connections } = served;
     let (stop_handle, halt) = stop_channel();
     let calls = TaskTracker::new();
-    let guards = Guards { calls: calls.clone(), refusals: Refusals::new(events), turns: Turns::default() };
-    let service = |allowance| service(connections, allowance, guards.clone());
-    let acceptor = Acceptor {
-        protocol: Protocol { methods, of_person: service(OF_PERSON), of_agent: service(OF_AGENT), stop_handle },
+    let guards = CallLayers { calls: calls.clone(), refusals: RefusalReporter::new(events), turns: InsideLimit::default() };
+    let service = |allowance| build_service(connections, allowance, guards.clone());
+    let acceptor = ConnectionAcceptor {
+        protocol: ConnectionServer { methods, of_person: service(OF_PERSON), of_agent: service(OF_AGENT), stop_handle },
         calls,
-        lines: Lines::default(),
+        lines: ConnectionTable::default(),
         slots: Arc::new(Semaphore::new(connections)),
         agent_slots: Arc::new(Semaphore::new(AGENT_CONNECTIONS)),
         uid: nix::unistd::getuid().as_raw(),
@@ -119,9 +119,9 @@ impl ServeHandle {
 }
 
 /// Numbers its connections, and so is shared by all of a kind.
-type Services = TowerServiceBuilder<Stack<Guards, Identity>, Identity>;
+type RpcServices = TowerServiceBuilder<Stack<CallLayers, Identity>, Identity>;
 
-fn service(connections: usize, allowance: Allowance, guards: Guards) -> Services {
+fn build_service(connections: usize, allowance: ConnectionAllowance, guards: CallLayers) -> RpcServices {
     let config = ServerConfig::builder()
         .max_request_body_size(allowance.request_bytes)
         .max_response_body_size(RESPONSE_BYTES)
@@ -136,37 +136,37 @@ fn service(connections: usize, allowance: Allowance, guards: Guards) -> Services
 
 /// What every call passes through: who waits for it, whether it is allowed, its turn, then its own task.
 #[derive(Debug, Clone)]
-struct Guards {
+struct CallLayers {
     calls: TaskTracker,
-    refusals: Refusals,
-    turns: Turns,
+    refusals: RefusalReporter,
+    turns: InsideLimit,
 }
 
-impl Layer<RpcService> for Guards {
-    type Service = Wrapped<Wrapped<Wrapped<Wrapped<RpcService, Detach>, Turns>, Access>, Noted>;
+impl Layer<RpcService> for CallLayers {
+    type Service = MiddlewareService<MiddlewareService<MiddlewareService<MiddlewareService<RpcService, CallDetacher>, InsideLimit>, AccessCheck>, CallTracker>;
 
     fn layer(&self, service: RpcService) -> Self::Service {
-        let detached = Wrapped::new(service, Detach { calls: self.calls.clone() });
-        let in_turn = Wrapped::new(detached, self.turns.clone());
-        Wrapped::new(Wrapped::new(in_turn, Access { refusals: self.refusals.clone() }), Noted)
+        let detached = MiddlewareService::new(service, CallDetacher { calls: self.calls.clone() });
+        let in_turn = MiddlewareService::new(detached, self.turns.clone());
+        MiddlewareService::new(MiddlewareService::new(in_turn, AccessCheck { refusals: self.refusals.clone() }), CallTracker)
     }
 }
 
-struct Acceptor {
-    protocol: Protocol,
+struct ConnectionAcceptor {
+    protocol: ConnectionServer,
     calls: TaskTracker,
-    lines: Lines,
+    lines: ConnectionTable,
     slots: Arc<Semaphore>,
     agent_slots: Arc<Semaphore>,
     uid: u32,
 }
 
 /// The places that a connection takes, given back with its stream.
-type Places = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
+type SlotPermits = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
 
-impl Acceptor {
-    async fn run(self, bound: Bound, server: ServerHandle, stop: CancellationToken) {
-        let Bound { listener, file } = bound;
+impl ConnectionAcceptor {
+    async fn run(self, bound: BoundSocket, server: ServerHandle, stop: CancellationToken) {
+        let BoundSocket { listener, file } = bound;
         if stop.run_until_cancelled(self.accept(&listener)).await.is_some() {
             tracing::error!("the control socket accepts no connections any more");
         }
@@ -192,8 +192,8 @@ impl Acceptor {
             match listener.accept().await {
                 Ok((stream, _)) => {
                     failing = false;
-                    let Some(place) = self.place().await else { return };
-                    self.admit(stream, place);
+                    let Some(place) = self.acquire_slot().await else { return };
+                    self.admit_connection(stream, place);
                 }
                 // Out of descriptors or memory: connections wait in the kernel until some are free.
                 Err(error) => {
@@ -208,15 +208,15 @@ impl Acceptor {
     }
 
     /// Waits for a place, which the most silent connection gives up; where all are waited for, until one ends.
-    async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        if self.slots.available_permits() == 0 && self.lines.close_silent() {
+    async fn acquire_slot(&self) -> Option<OwnedSemaphorePermit> {
+        if self.slots.available_permits() == 0 && self.lines.close_idle() {
             tracing::debug!("a silent connection gives way to a new one");
         }
         Arc::clone(&self.slots).acquire_owned().await.ok()
     }
 
-    fn admit(&self, stream: UnixStream, place: OwnedSemaphorePermit) {
-        let peer = match Peer::of(&stream) {
+    fn admit_connection(&self, stream: UnixStream, place: OwnedSemaphorePermit) {
+        let peer = match Peer::from_stream(&stream) {
             Ok(peer) if peer.uid == self.uid => peer,
             Ok(peer) => return tracing::warn!(?peer, "refused a connection of another user"),
             Err(error) => return tracing::warn!(%error, "refused a connection of nobody"),
@@ -229,23 +229,23 @@ impl Acceptor {
             },
         };
         tracing::debug!(?peer, "connected");
-        let line = self.lines.open(if peer.role == PeerRole::Person { CALLS } else { AGENT_CALLS });
-        let io = GuardedIo::new(stream, WRITE_STALL, (place, agent_place)).patient(line.clone(), FIRST_CALL);
-        tokio::spawn(self.protocol.clone().converse(io, peer, line));
+        let line = self.lines.add_connection(if peer.role == PeerRole::Person { CALLS } else { AGENT_CALLS });
+        let io = GuardedIo::new(stream, WRITE_STALL, (place, agent_place)).with_silence_limit(line.clone(), FIRST_CALL);
+        tokio::spawn(self.protocol.clone().serve_connection(io, peer, line));
     }
 }
 
 /// What is spoken on a connection.
 #[derive(Clone)]
-struct Protocol {
+struct ConnectionServer {
     methods: Methods,
-    of_person: Services,
-    of_agent: Services,
+    of_person: RpcServices,
+    of_agent: RpcServices,
     stop_handle: StopHandle,
 }
 
-impl Protocol {
-    async fn converse(self, io: GuardedIo<Places>, peer: Peer, line: Connection) {
+impl ConnectionServer {
+    async fn serve_connection(self, io: GuardedIo<SlotPermits>, peer: Peer, line: PeerConnection) {
         if let Err(error) = self.serve(io, peer, line).await {
             tracing::debug!(?peer, error, "connection ended");
         }
@@ -254,9 +254,9 @@ impl Protocol {
     /// Returns a box: the compiler cannot see that the bare future is `Send`.
     fn serve(
         self,
-        io: GuardedIo<Places>,
+        io: GuardedIo<SlotPermits>,
         peer: Peer,
-        line: Connection,
+        line: PeerConnection,
     ) -> Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>> {
         let stopped = self.stop_handle.clone().shutdown();
         let service = tower::service_fn(move |mut request: HttpRequest<Incoming>| {

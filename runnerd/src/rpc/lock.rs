@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use protocol::paths::Paths;
-use protocol::private::{self, FolderError};
+use protocol::private::{self, PrivateDirError};
 use protocol::startup::EXIT_OCCUPIED;
 
 /// Why the locks cannot be taken.
@@ -19,7 +19,7 @@ use protocol::startup::EXIT_OCCUPIED;
 pub enum LockError {
     /// The folder of a lock cannot be used.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Folder(#[from] PrivateDirError),
     /// Another daemon has the socket or the state folder.
     #[error("another daemon ({holder}) holds the lock {path}")]
     Held {
@@ -50,20 +50,20 @@ impl LockError {
 
 /// The locks of a daemon; dropping them lets another one start.
 #[derive(Debug)]
-pub struct Locks {
+pub struct DaemonLocks {
     _socket: File,
     _state: File,
 }
 
-impl Locks {
+impl DaemonLocks {
     /// Takes both locks without waiting, making their folders where they are missing.
     ///
     /// # Errors
     ///
     /// Fails if another daemon holds one of them, or if a folder is not private to this user.
-    pub fn take(paths: &Paths) -> Result<Self, LockError> {
-        let socket = take(&paths.socket_lock(), &paths.socket)?;
-        let state = take(&paths.state_lock(), &paths.socket)?;
+    pub fn acquire(paths: &Paths) -> Result<Self, LockError> {
+        let socket = acquire_lock(&paths.socket_lock(), &paths.socket)?;
+        let state = acquire_lock(&paths.state_lock(), &paths.socket)?;
         Ok(Self { _socket: socket, _state: state })
     }
 
@@ -74,7 +74,7 @@ impl Locks {
     }
 }
 
-fn take(path: &Path, socket: &Path) -> Result<File, LockError> {
+fn acquire_lock(path: &Path, socket: &Path) -> Result<File, LockError> {
     if let Some(folder) = path.parent() {
         private::make_folder(folder)?;
     }
@@ -82,7 +82,7 @@ fn take(path: &Path, socket: &Path) -> Result<File, LockError> {
     let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
     let mut file = options.open(path).map_err(failed)?;
     match file.try_lock() {
-        Ok(()) => sign(&mut file, socket).map_err(failed)?,
+        Ok(()) => write_holder(&mut file, socket).map_err(failed)?,
         Err(TryLockError::WouldBlock) => {
             return Err(LockError::Held { path: path.to_owned(), holder: read_holder(&mut file) });
         }
@@ -92,7 +92,7 @@ fn take(path: &Path, socket: &Path) -> Result<File, LockError> {
 }
 
 /// Writes down who holds the lock: process id, then socket, a line each.
-fn sign(file: &mut File, socket: &Path) -> io::Result<()> {
+fn write_holder(file: &mut File, socket: &Path) -> io::Result<()> {
     let mut text = format!("{}\n", std::process::id()).into_bytes();
     text.extend_from_slice(socket.as_os_str().as_bytes());
     text.push(b'\n');
@@ -122,20 +122,20 @@ mod tests {
     #[test]
     fn a_second_daemon_is_told_who_the_first_one_is() {
         let dir = tempfile::tempdir().unwrap();
-        let first = Locks::take(&paths(dir.path(), "r.sock")).unwrap();
-        let error = Locks::take(&paths(dir.path(), "r.sock")).unwrap_err();
+        let first = DaemonLocks::acquire(&paths(dir.path(), "r.sock")).unwrap();
+        let error = DaemonLocks::acquire(&paths(dir.path(), "r.sock")).unwrap_err();
         assert_eq!(error.exit_code(), EXIT_OCCUPIED);
         let named = format!("pid {}, listening on {}", std::process::id(), dir.path().join("run/r.sock").display());
         assert!(error.to_string().contains(&named), "{error}");
         drop(first);
-        Locks::take(&paths(dir.path(), "r.sock")).unwrap();
+        DaemonLocks::acquire(&paths(dir.path(), "r.sock")).unwrap();
     }
 
     #[test]
     fn another_socket_does_not_give_a_second_daemon_the_same_state() {
         let dir = tempfile::tempdir().unwrap();
-        let _first = Locks::take(&paths(dir.path(), "a.sock")).unwrap();
-        let error = Locks::take(&paths(dir.path(), "b.sock")).unwrap_err();
+        let _first = DaemonLocks::acquire(&paths(dir.path(), "a.sock")).unwrap();
+        let error = DaemonLocks::acquire(&paths(dir.path(), "b.sock")).unwrap_err();
         assert!(matches!(&error, LockError::Held { path, .. } if path.ends_with("state/lock")), "{error}");
     }
 }

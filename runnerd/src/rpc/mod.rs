@@ -15,9 +15,9 @@ mod socket;
 mod turn;
 mod wrapped;
 
-pub use self::access::{Callers, READING};
-pub use self::ancestry::Sign;
-pub use self::listener::{ServeHandle, Served, connections_within, serve};
-pub use self::lock::{LockError, Locks};
+pub use self::access::{CallerCheck, READING};
+pub use self::ancestry::AgentSign;
+pub use self::listener::{ServeHandle, ServerOptions, connection_limit, serve};
+pub use self::lock::{LockError, DaemonLocks};
 pub use self::peer::{Peer, PeerRole};
-pub use self::socket::{Bound, SocketError};
+pub use self::socket::{BoundSocket, SocketError};

@@ -10,7 +10,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
 use nix::unistd::{Pid, getpid};
 use tokio::net::UnixStream;
 
-use super::ancestry::{self, Descent, Sign};
+use super::ancestry::{self, ProcessDescent, AgentSign};
 use crate::process::read_text_of_process;
 
 /// Walks that may be begun anew because the processes changed meanwhile.
@@ -26,7 +26,7 @@ pub struct Peer {
     /// What it may do.
     pub role: PeerRole,
     /// What speaks against a person, where something does.
-    pub sign: Option<Sign>,
+    pub sign: Option<AgentSign>,
 }
 
 /// What a peer may do.
@@ -44,37 +44,37 @@ impl Peer {
     /// # Errors
     ///
     /// Fails if the system does not name the peer.
-    pub(super) fn of(stream: &UnixStream) -> io::Result<Self> {
+    pub(super) fn from_stream(stream: &UnixStream) -> io::Result<Self> {
         let credentials = stream.peer_cred()?;
         let pid = credentials.pid().filter(|pid| *pid > 0);
         // A process that is in no namespace below the daemon's has no number here.
-        let sign = pid.map_or(Some(Sign::OtherNamespace), |pid| sign(stream, Pid::from_raw(pid)));
+        let sign = pid.map_or(Some(AgentSign::OtherNamespace), |pid| find_sign(stream, Pid::from_raw(pid)));
         let role = if sign.is_none() { PeerRole::Person } else { PeerRole::Agent };
         Ok(Self { uid: credentials.uid(), pid, role, sign })
     }
 }
 
-fn sign(stream: &UnixStream, pid: Pid) -> Option<Sign> {
+fn find_sign(stream: &UnixStream, pid: Pid) -> Option<AgentSign> {
     if pid == getpid() {
         return None;
     }
     // Opened before the walk and looked at after it, so that the number cannot have changed hands between.
     let handle = getsockopt(stream, PeerPidfd);
-    sign_of(pid).or_else(|| (!is_still(pid, handle)).then_some(Sign::Unseen))
+    find_process_sign(pid).or_else(|| (!still_has_pid(pid, handle)).then_some(AgentSign::Unseen))
 }
 
 /// Tells what speaks against a person behind a process that is not this one.
-pub(super) fn sign_of(pid: Pid) -> Option<Sign> {
-    let descent = (0..WALKS).map(|_| ancestry::descent(pid)).find(|descent| *descent != Descent::Vanished);
+pub(super) fn find_process_sign(pid: Pid) -> Option<AgentSign> {
+    let descent = (0..WALKS).map(|_| ancestry::trace_descent(pid)).find(|descent| *descent != ProcessDescent::Vanished);
     match descent {
-        Some(Descent::Free) => None,
-        Some(Descent::Inside(sign)) => Some(sign),
-        _ => Some(Sign::Unseen),
+        Some(ProcessDescent::Free) => None,
+        Some(ProcessDescent::Inside(sign)) => Some(sign),
+        _ => Some(AgentSign::Unseen),
     }
 }
 
 /// Returns whether the process that connected still has its number.
-fn is_still(pid: Pid, handle: Result<OwnedFd, Errno>) -> bool {
+fn still_has_pid(pid: Pid, handle: Result<OwnedFd, Errno>) -> bool {
     match handle {
         Ok(handle) => read_text_of_process("self", &format!("fdinfo/{}", handle.as_raw_fd()))
             .is_ok_and(|info| info.lines().any(|line| line.strip_prefix("Pid:").is_some_and(|is| is_pid(is, pid)))),

@@ -10,18 +10,18 @@ use std::os::unix::net::{UnixListener as StdListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use protocol::paths::Paths;
-use protocol::private::{self, FolderError};
+use protocol::private::{self, PrivateDirError};
 use protocol::startup::EXIT_OCCUPIED;
 use tokio::net::UnixListener;
 
-use super::Locks;
+use super::DaemonLocks;
 
 /// Why the socket cannot be bound.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// The socket's folder cannot be used.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Folder(#[from] PrivateDirError),
     /// A process that holds no lock listens there.
     #[error("another process listens on {path}")]
     Taken {
@@ -58,13 +58,13 @@ impl SocketError {
 
 /// A socket that listens; connections wait until it is served.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundSocket {
     pub(super) listener: UnixListener,
     /// Its name, where it is this daemon's to remove.
     pub(super) file: Option<SocketFile>,
 }
 
-impl Bound {
+impl BoundSocket {
     /// Binds the daemon's socket, replacing what a dead daemon left.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Bound {
     /// # Panics
     ///
     /// Panics outside of a tokio runtime.
-    pub fn new(paths: &Paths, _held: &Locks) -> Result<Self, SocketError> {
+    pub fn new(paths: &Paths, _held: &DaemonLocks) -> Result<Self, SocketError> {
         let path = &paths.socket;
         if let Some(folder) = path.parent() {
             private::make_folder(folder)?;
@@ -82,7 +82,7 @@ impl Bound {
         remove_stale(path)?;
         let system = |action| move |source| SocketError::System { action, path: path.clone(), source };
         let listener = UnixListener::bind(path).map_err(system("bind"))?;
-        let file = SocketFile::of(path).map_err(system("look at"))?;
+        let file = SocketFile::new(path).map_err(system("look at"))?;
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system("protect"))?;
         Ok(Self { listener, file: Some(file) })
     }
@@ -96,7 +96,7 @@ impl Bound {
     /// # Panics
     ///
     /// Panics outside of a tokio runtime.
-    pub fn passed(listener: StdListener, paths: &Paths, _held: &Locks) -> Result<Self, SocketError> {
+    pub fn from_manager(listener: StdListener, paths: &Paths, _held: &DaemonLocks) -> Result<Self, SocketError> {
         let taken = listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
         let failed = |source| SocketError::System { action: "take over", path: paths.socket.clone(), source };
         Ok(Self { listener: taken.map_err(failed)?, file: None })
@@ -111,14 +111,14 @@ pub(super) struct SocketFile {
 }
 
 impl SocketFile {
-    fn of(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), identity: identity(path)? })
+    fn new(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), identity: file_identity(path)? })
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|found| found == self.identity)
+        if file_identity(&self.path).is_ok_and(|found| found == self.identity)
             && let Err(error) = fs::remove_file(&self.path)
         {
             tracing::warn!(path = %self.path.display(), %error, "cannot remove the socket");
@@ -126,7 +126,7 @@ impl Drop for SocketFile {
     }
 }
 
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
+fn file_identity(path: &Path) -> io::Result<(u64, u64)> {
     let found = fs::symlink_metadata(path)?;
     Ok((found.dev(), found.ino()))
 }

@@ -12,8 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::peer::{Peer, PeerRole};
-use super::wrapped::{Around, Service};
-use crate::client_gone::FromInside;
+use super::wrapped::{CallMiddleware, CallService};
+use crate::client_gone::InsideIteration;
 
 /// Calls from inside that are carried out, or whose replies are not read, at the same time.
 const CALLS_FROM_INSIDE: usize = 8;
@@ -22,29 +22,29 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One of the places for calls from inside.
 #[derive(Debug, Clone)]
-pub(super) struct Permit {
+pub(super) struct InsidePermit {
     _permit: Arc<OwnedSemaphorePermit>,
 }
 
 /// Has calls from inside take turns; a person's do not wait.
 #[derive(Debug, Clone)]
-pub(super) struct Turns(Arc<Semaphore>);
+pub(super) struct InsideLimit(Arc<Semaphore>);
 
-impl Default for Turns {
+impl Default for InsideLimit {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(CALLS_FROM_INSIDE)))
     }
 }
 
-impl Turns {
-    async fn take(&self) -> Option<Permit> {
+impl InsideLimit {
+    async fn acquire(&self) -> Option<InsidePermit> {
         let permit = timeout(PATIENCE, Arc::clone(&self.0).acquire_owned()).await.ok()?.ok()?;
-        Some(Permit { _permit: Arc::new(permit) })
+        Some(InsidePermit { _permit: Arc::new(permit) })
     }
 }
 
-impl Around for Turns {
-    fn call<'a, S: Service>(
+impl CallMiddleware for InsideLimit {
+    fn call<'a, S: CallService>(
         &self,
         service: S,
         mut request: Request<'a>,
@@ -54,17 +54,17 @@ impl Around for Turns {
             if request.extensions.get::<Peer>().is_some_and(|peer| peer.role == PeerRole::Person) {
                 return service.call(request).await;
             }
-            let Some(place) = turns.take().await else {
-                return MethodResponse::error(request.id, busy());
+            let Some(place) = turns.acquire().await else {
+                return MethodResponse::error(request.id, busy_error());
             };
-            request.extensions.insert(FromInside);
+            request.extensions.insert(InsideIteration);
             request.extensions.insert(place);
             service.call(request).await
         }
     }
 }
 
-fn busy() -> ErrorData {
+fn busy_error() -> ErrorData {
     let message = "too many calls from inside iterations are in progress";
     ErrorData::new(ErrorKind::Busy, message).hint("read the replies, and ask again")
 }
@@ -75,16 +75,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_too_many_from_inside_waits_and_is_then_refused() {
-        let turns = Turns::default();
+        let turns = InsideLimit::default();
         let mut places = Vec::new();
         for _ in 0..CALLS_FROM_INSIDE {
-            places.push(turns.take().await.expect("there is a place"));
+            places.push(turns.acquire().await.expect("there is a place"));
         }
         let begin = tokio::time::Instant::now();
-        assert!(turns.take().await.is_none());
+        assert!(turns.acquire().await.is_none());
         assert_eq!(begin.elapsed(), PATIENCE);
-        let (next, ()) = tokio::join!(turns.take(), async { drop(places.pop()) });
+        let (next, ()) = tokio::join!(turns.acquire(), async { drop(places.pop()) });
         assert!(next.is_some(), "the place of one that has ended");
-        assert_eq!(busy().kind, ErrorKind::Busy);
+        assert_eq!(busy_error().kind, ErrorKind::Busy);
     }
 }

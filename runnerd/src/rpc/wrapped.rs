@@ -7,7 +7,7 @@ use jsonrpsee::server::MethodResponse;
 use jsonrpsee::types::Request;
 
 /// What is wrapped.
-pub(super) trait Service:
+pub(super) trait CallService:
     RpcServiceT<MethodResponse = MethodResponse, BatchResponse = MethodResponse, NotificationResponse = MethodResponse>
     + Clone
     + Send
@@ -16,7 +16,7 @@ pub(super) trait Service:
 {
 }
 
-impl<S> Service for S where
+impl<S> CallService for S where
     S: RpcServiceT<
             MethodResponse = MethodResponse,
             BatchResponse = MethodResponse,
@@ -29,9 +29,9 @@ impl<S> Service for S where
 }
 
 /// What a middleware does around a call.
-pub(super) trait Around: Clone + Send + Sync + 'static {
+pub(super) trait CallMiddleware: Clone + Send + Sync + 'static {
     /// Carries out a call by `service`, or refuses it.
-    fn call<'a, S: Service>(
+    fn call<'a, S: CallService>(
         &self,
         service: S,
         request: Request<'a>,
@@ -40,19 +40,19 @@ pub(super) trait Around: Clone + Send + Sync + 'static {
 
 /// A service with something around its calls.
 #[derive(Debug, Clone)]
-pub(super) struct Wrapped<S, A> {
+pub(super) struct MiddlewareService<S, A> {
     service: S,
     around: A,
 }
 
-impl<S, A> Wrapped<S, A> {
+impl<S, A> MiddlewareService<S, A> {
     /// Puts `around` around the calls of a service.
     pub(super) fn new(service: S, around: A) -> Self {
         Self { service, around }
     }
 }
 
-impl<S: Service, A: Around> RpcServiceT for Wrapped<S, A> {
+impl<S: CallService, A: CallMiddleware> RpcServiceT for MiddlewareService<S, A> {
     type MethodResponse = MethodResponse;
     type NotificationResponse = MethodResponse;
     type BatchResponse = MethodResponse;

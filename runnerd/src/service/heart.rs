@@ -9,9 +9,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
-use super::Notifier;
-use super::pulse::Pulse;
-use crate::registry::Registry;
+use super::ServiceNotifier;
+use super::pulse::HealthCheck;
+use crate::registry::RepoRegistry;
 
 /// How often more time to end is asked for where there is no watchdog.
 const UNWATCHED_PERIOD: Duration = Duration::from_secs(20);
@@ -20,57 +20,57 @@ const SPARE: Duration = Duration::from_secs(30);
 
 /// Beats as long as the daemon lives.
 #[derive(Debug)]
-pub struct Heart {
-    notifier: Notifier,
-    registry: Registry,
+pub struct ServiceWatchdog {
+    notifier: ServiceNotifier,
+    registry: RepoRegistry,
     ending: CancellationToken,
 }
 
-impl Heart {
+impl ServiceWatchdog {
     /// Makes one that tells `notifier`. From when `ending` is cancelled, each beat asks for more time to end.
-    pub fn new(notifier: Notifier, registry: Registry, ending: CancellationToken) -> Self {
+    pub fn new(notifier: ServiceNotifier, registry: RepoRegistry, ending: CancellationToken) -> Self {
         Self { notifier, registry, ending }
     }
 
     /// Returns the time between two beats: half of what the service manager waits for.
     fn period(&self) -> Duration {
-        self.notifier.watchdog().map_or(UNWATCHED_PERIOD, |watchdog| watchdog / 2)
+        self.notifier.watchdog_period().map_or(UNWATCHED_PERIOD, |watchdog| watchdog / 2)
     }
 
     /// Returns how long the daemon may take to end, if there is no further beat.
-    pub fn patience(&self) -> Duration {
+    pub fn stop_limit(&self) -> Duration {
         2 * self.period() + SPARE
     }
 
     /// Beats; does not end by itself.
-    pub async fn beat(self) {
-        if self.notifier.watchdog().is_none() {
+    pub async fn run(self) {
+        if self.notifier.watchdog_period().is_none() {
             self.ending.cancelled().await;
         }
         let mut ticks = interval(self.period());
-        let mut pulse = Pulse::new(self.period());
+        let mut pulse = HealthCheck::new(self.period());
         let mut silent = None;
         loop {
             ticks.tick().await;
             let workers = self.registry.list().await;
             let threads_can_block = spawn_blocking(|| ()).await.is_ok();
-            let found = pulse.beat(&workers);
+            let found = pulse.tick(&workers);
             if let Some(repo) = found.as_ref().filter(|_| silent.is_none()) {
                 tracing::error!(repo, "a worker answers nobody; the service manager is not told of progress any more");
             }
             silent = found;
             if silent.is_none() && threads_can_block {
                 let running = workers.iter().filter(|worker| worker.is_driving()).count();
-                self.tell(workers.len(), running);
+                self.notify_manager(workers.len(), running);
             }
         }
     }
 
-    fn tell(&self, repositories: usize, running: usize) {
+    fn notify_manager(&self, repositories: usize, running: usize) {
         if self.ending.is_cancelled() {
-            self.notifier.still_stopping(self.patience());
+            self.notifier.extend_stop_timeout(self.stop_limit());
         } else {
-            self.notifier.alive(&format!("repositories: {repositories}, running: {running}"));
+            self.notifier.notify_alive(&format!("repositories: {repositories}, running: {running}"));
         }
     }
 }

@@ -8,6 +8,6 @@ mod notify;
 mod passed;
 mod pulse;
 
-pub use self::heart::Heart;
-pub use self::notify::Notifier;
-pub use self::passed::{Passed, PassedError};
+pub use self::heart::ServiceWatchdog;
+pub use self::notify::ServiceNotifier;
+pub use self::passed::{ActivatedSocket, ActivationError};

@@ -10,62 +10,62 @@ const SOCKET_VARIABLE: &str = "NOTIFY_SOCKET";
 
 /// Tells the service manager how the daemon is.
 #[derive(Debug, Clone, Copy)]
-pub struct Notifier {
+pub struct ServiceNotifier {
     heard: bool,
 }
 
-impl Notifier {
+impl ServiceNotifier {
     /// Returns one that is heard where this process's environment says that somebody listens.
     pub fn from_env() -> Self {
         Self { heard: env::var_os(SOCKET_VARIABLE).is_some() }
     }
 
     /// Returns one that nobody hears.
-    pub fn unheard() -> Self {
+    pub fn disabled() -> Self {
         Self { heard: false }
     }
 
     /// Returns whether a service manager listens.
-    pub fn is_heard(self) -> bool {
+    pub fn is_enabled(self) -> bool {
         self.heard
     }
 
     /// Returns how long the service manager waits for the next sign of life before it ends this process.
-    pub fn watchdog(self) -> Option<Duration> {
+    pub fn watchdog_period(self) -> Option<Duration> {
         self.heard.then(sd_notify::watchdog_enabled).flatten().filter(|period| !period.is_zero())
     }
 
     /// Says that clients are answered.
-    pub fn ready(self) {
-        self.say(&[Ready, Status("listening")]);
+    pub fn notify_ready(self) {
+        self.notify(&[Ready, Status("listening")]);
     }
 
     /// Says why the daemon does not come up.
-    pub fn failed(self, why: &str) {
-        self.say(&[Status(why)]);
+    pub fn notify_failed(self, why: &str) {
+        self.notify(&[Status(why)]);
     }
 
     /// Says that the current iterations are waited for; how long that takes is not limited.
-    pub fn draining(self) {
-        self.say(&[Status("draining: ends after the current iterations")]);
+    pub fn notify_draining(self) {
+        self.notify(&[Status("draining: ends after the current iterations")]);
     }
 
     /// Says that the daemon ends, and asks for the time that this may take.
-    pub fn stopping(self, within: Duration) {
-        self.say(&[Stopping, Status("ending"), extension(within)]);
+    pub fn notify_stopping(self, within: Duration) {
+        self.notify(&[Stopping, Status("ending"), extend_timeout(within)]);
     }
 
     /// Says that the end goes on, and asks for more time.
-    pub fn still_stopping(self, within: Duration) {
-        self.say(&[Watchdog, extension(within)]);
+    pub fn extend_stop_timeout(self, within: Duration) {
+        self.notify(&[Watchdog, extend_timeout(within)]);
     }
 
     /// Says that there is progress.
-    pub fn alive(self, status: &str) {
-        self.say(&[Watchdog, Status(status)]);
+    pub fn notify_alive(self, status: &str) {
+        self.notify(&[Watchdog, Status(status)]);
     }
 
-    fn say(self, words: &[NotifyState<'_>]) {
+    fn notify(self, words: &[NotifyState<'_>]) {
         if self.heard
             && let Err(error) = sd_notify::notify(words)
         {
@@ -74,6 +74,6 @@ impl Notifier {
     }
 }
 
-fn extension(within: Duration) -> NotifyState<'static> {
+fn extend_timeout(within: Duration) -> NotifyState<'static> {
     ExtendTimeoutUsec(u32::try_from(within.as_micros()).unwrap_or(u32::MAX))
 }

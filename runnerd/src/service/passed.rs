@@ -14,7 +14,7 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Why a socket that was passed is not served.
 #[derive(Debug, thiserror::Error)]
-pub enum PassedError {
+pub enum ActivationError {
     /// A daemon has one socket.
     #[error(
         "the service manager passed {count} sockets, and one is served: leave one `ListenStream=` in the socket unit"
@@ -60,52 +60,52 @@ pub enum PassedError {
 
 /// A socket that the service manager keeps: it is there before and after the daemon.
 #[derive(Debug)]
-pub struct Passed {
+pub struct ActivatedSocket {
     /// The socket.
     pub listener: UnixListener,
     /// Where clients find it.
     pub path: PathBuf,
 }
 
-impl Passed {
+impl ActivatedSocket {
     /// Takes the socket, if one was passed to this process. To be called before there is a second thread: what says so
     /// is taken out of the environment.
     ///
     /// # Errors
     ///
     /// Fails if it is not one private Unix socket that listens.
-    pub fn take() -> Result<Option<Self>, PassedError> {
+    pub fn from_env() -> Result<Option<Self>, ActivationError> {
         let mut passed = ListenFd::from_env();
         match passed.len() {
             0 => Ok(None),
-            1 => passed.take_unix_listener(0).map_err(PassedError::Kind)?.map(Self::of).transpose(),
-            count => Err(PassedError::Many { count }),
+            1 => passed.take_unix_listener(0).map_err(ActivationError::Kind)?.map(Self::from_listener).transpose(),
+            count => Err(ActivationError::Many { count }),
         }
     }
 
-    fn of(listener: UnixListener) -> Result<Self, PassedError> {
+    fn from_listener(listener: UnixListener) -> Result<Self, ActivationError> {
         if !getsockopt(&listener, sockopt::AcceptConn).unwrap_or(false) {
-            return Err(PassedError::Connection);
+            return Err(ActivationError::Connection);
         }
-        let address = listener.local_addr().map_err(PassedError::Kind)?;
-        let path = address.as_pathname().ok_or(PassedError::Nameless)?.to_owned();
-        check(&path)?;
+        let address = listener.local_addr().map_err(ActivationError::Kind)?;
+        let path = address.as_pathname().ok_or(ActivationError::Nameless)?.to_owned();
+        check_permissions(&path)?;
         Ok(Self { listener, path })
     }
 }
 
-fn check(path: &Path) -> Result<(), PassedError> {
+fn check_permissions(path: &Path) -> Result<(), ActivationError> {
     let path = path.to_owned();
     let found = match fs::symlink_metadata(&path) {
         Ok(found) if found.file_type().is_socket() => found,
-        Ok(_) => return Err(PassedError::Look { path, source: io::Error::other("it is no socket") }),
-        Err(source) => return Err(PassedError::Look { path, source }),
+        Ok(_) => return Err(ActivationError::Look { path, source: io::Error::other("it is no socket") }),
+        Err(source) => return Err(ActivationError::Look { path, source }),
     };
     let mode = found.mode() & 0o7777;
     if found.uid() != nix::unistd::getuid().as_raw() {
-        Err(PassedError::Foreign { path, owner: found.uid() })
+        Err(ActivationError::Foreign { path, owner: found.uid() })
     } else if mode & WRITABLE_BY_OTHERS != 0 {
-        Err(PassedError::Open { path, mode })
+        Err(ActivationError::Open { path, mode })
     } else {
         Ok(())
     }
@@ -126,7 +126,7 @@ mod tests {
         let path = dir.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(Passed::of(listener).unwrap().path, path);
+        assert_eq!(ActivatedSocket::from_listener(listener).unwrap().path, path);
     }
 
     #[test]
@@ -135,15 +135,15 @@ mod tests {
         let path = dir.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
-        let error = Passed::of(listener).unwrap_err().to_string();
+        let error = ActivatedSocket::from_listener(listener).unwrap_err().to_string();
         assert!(error.ends_with("(mode 0666): write `SocketMode=0600` into the socket unit"), "{error}");
     }
 
     #[test]
     fn a_connection_is_refused() {
         let (connection, _other) = UnixStream::pair().unwrap();
-        let passed = Passed::of(UnixListener::from(OwnedFd::from(connection)));
-        assert!(matches!(passed, Err(PassedError::Connection)), "{passed:?}");
+        let passed = ActivatedSocket::from_listener(UnixListener::from(OwnedFd::from(connection)));
+        assert!(matches!(passed, Err(ActivationError::Connection)), "{passed:?}");
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
         let path = dir.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        let passed = Passed::of(listener);
-        assert!(matches!(passed, Err(PassedError::Look { .. })), "{passed:?}");
+        let passed = ActivatedSocket::from_listener(listener);
+        assert!(matches!(passed, Err(ActivationError::Look { .. })), "{passed:?}");
     }
 }

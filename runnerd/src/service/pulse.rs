@@ -6,51 +6,51 @@ use std::time::Duration;
 use protocol::words::RunStatus;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::worker::Handle;
+use crate::worker::WorkerHandle;
 
 /// A worker answers nobody while it is at one step, of which the longest is a command of the git program with its 15
 /// minutes. Whoever is silent for longer has stopped working.
 pub(super) const LONGEST_SILENCE: Duration = Duration::from_mins(20);
 
 /// Somebody who works.
-pub(super) trait Works: Clone + Send + 'static {
+pub(super) trait HealthTarget: Clone + Send + 'static {
     /// Names it.
     fn name(&self) -> &str;
     /// Ends as soon as it attends to requests.
-    fn attends(self) -> impl Future<Output = ()> + Send;
+    fn ping(self) -> impl Future<Output = ()> + Send;
     /// Whether it waits for something that passes, and says so to everybody.
-    fn says_that_it_waits(&self) -> bool;
+    fn is_blocked(&self) -> bool;
 }
 
-impl Works for Handle {
+impl HealthTarget for WorkerHandle {
     fn name(&self) -> &str {
         &self.id
     }
 
-    async fn attends(self) {
-        self.list().await;
+    async fn ping(self) {
+        self.list_runs().await;
     }
 
-    fn says_that_it_waits(&self) -> bool {
+    fn is_blocked(&self) -> bool {
         self.status().run.as_ref().is_some_and(|run| run.summary.state == RunStatus::Waiting)
     }
 }
 
 /// Feels, from beat to beat, whether everybody works.
 #[derive(Debug)]
-pub(super) struct Pulse {
-    questions: BTreeMap<String, Question>,
+pub(super) struct HealthCheck {
+    questions: BTreeMap<String, PendingPing>,
     /// Beats for which a question may be without an answer.
     allowed: u128,
 }
 
 #[derive(Debug)]
-struct Question {
+struct PendingPing {
     answer: AbortOnDropHandle<()>,
     beats: u128,
 }
 
-impl Pulse {
+impl HealthCheck {
     /// Begins; there will be a beat in each `period`.
     pub(super) fn new(period: Duration) -> Self {
         let allowed = LONGEST_SILENCE.as_millis() / period.as_millis().max(1);
@@ -58,16 +58,16 @@ impl Pulse {
     }
 
     /// Asks everybody who has answered the last question, and returns who has been silent for too long.
-    pub(super) fn beat<W: Works>(&mut self, workers: &[W]) -> Option<String> {
+    pub(super) fn tick<W: HealthTarget>(&mut self, workers: &[W]) -> Option<String> {
         self.questions.retain(|name, _| workers.iter().any(|worker| worker.name() == name));
         for worker in workers {
             match self.questions.get_mut(worker.name()) {
                 Some(question) if !question.answer.is_finished() => {
-                    question.beats = if worker.says_that_it_waits() { 0 } else { question.beats + 1 };
+                    question.beats = if worker.is_blocked() { 0 } else { question.beats + 1 };
                 }
                 _ => {
-                    let answer = AbortOnDropHandle::new(tokio::spawn(worker.clone().attends()));
-                    self.questions.insert(worker.name().to_owned(), Question { answer, beats: 0 });
+                    let answer = AbortOnDropHandle::new(tokio::spawn(worker.clone().ping()));
+                    self.questions.insert(worker.name().to_owned(), PendingPing { answer, beats: 0 });
                 }
             }
         }
@@ -81,33 +81,33 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Clone, Copy)]
-    struct Fake {
+    struct FakeWorker {
         answers: bool,
         waits: bool,
     }
 
-    impl Works for Fake {
+    impl HealthTarget for FakeWorker {
         fn name(&self) -> &'static str {
             "fake"
         }
 
-        async fn attends(self) {
+        async fn ping(self) {
             if !self.answers {
                 std::future::pending::<()>().await;
             }
         }
 
-        fn says_that_it_waits(&self) -> bool {
+        fn is_blocked(&self) -> bool {
             self.waits
         }
     }
 
     /// Returns who was found silent in twenty beats of a minute and some more.
-    async fn twenty_minutes(worker: Fake) -> Vec<Option<String>> {
-        let mut pulse = Pulse::new(Duration::from_mins(1));
+    async fn run_for_twenty_minutes(worker: FakeWorker) -> Vec<Option<String>> {
+        let mut pulse = HealthCheck::new(Duration::from_mins(1));
         let mut found = Vec::new();
         for _ in 0..22 {
-            found.push(pulse.beat(&[worker]));
+            found.push(pulse.tick(&[worker]));
             tokio::task::yield_now().await;
         }
         found
@@ -115,28 +115,28 @@ mod tests {
 
     #[tokio::test]
     async fn who_answers_is_never_found_silent() {
-        assert!(twenty_minutes(Fake { answers: true, waits: false }).await.iter().all(Option::is_none));
+        assert!(run_for_twenty_minutes(FakeWorker { answers: true, waits: false }).await.iter().all(Option::is_none));
     }
 
     #[tokio::test]
     async fn who_answers_nobody_is_found_after_twenty_minutes_and_not_before() {
-        let found = twenty_minutes(Fake { answers: false, waits: false }).await;
+        let found = run_for_twenty_minutes(FakeWorker { answers: false, waits: false }).await;
         assert_eq!(found.iter().position(Option::is_some), Some(21));
     }
 
     #[tokio::test]
     async fn who_says_that_it_waits_may_be_silent() {
-        assert!(twenty_minutes(Fake { answers: false, waits: true }).await.iter().all(Option::is_none));
+        assert!(run_for_twenty_minutes(FakeWorker { answers: false, waits: true }).await.iter().all(Option::is_none));
     }
 
     #[tokio::test]
     async fn who_has_left_is_not_missed() {
-        let mut pulse = Pulse::new(LONGEST_SILENCE);
-        let silent = Fake { answers: false, waits: false };
+        let mut pulse = HealthCheck::new(LONGEST_SILENCE);
+        let silent = FakeWorker { answers: false, waits: false };
         for _ in 0..3 {
-            pulse.beat(&[silent]);
+            pulse.tick(&[silent]);
         }
-        assert_eq!(pulse.beat(&[silent]), Some("fake".to_owned()));
-        assert_eq!(pulse.beat::<Fake>(&[]), None);
+        assert_eq!(pulse.tick(&[silent]), Some("fake".to_owned()));
+        assert_eq!(pulse.tick::<FakeWorker>(&[]), None);
     }
 }

@@ -4,84 +4,84 @@
 
 use std::path::PathBuf;
 
-use runner_core::change::Change;
+use runner_core::change::ChangeRequest;
 use serde::{Deserialize, Serialize};
 
-use super::{Store, StoreError};
+use super::{RepoStore, StoreError};
 use crate::repo::disk::Disk;
-use crate::repo::durable::{self, Access};
-use crate::repo::kept::Note;
+use crate::repo::durable::{self, FileAccess};
+use crate::repo::kept::Sealable;
 
 /// Name of the file.
 const FILE: &str = "changes.json";
 /// The folder of texts that could not be applied.
-const REFUSED: &str = "refused";
+const REFUSED_DIR: &str = "refused";
 
 /// The file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Changes {
+pub struct ChangeQueue {
     /// Number of the next request.
     pub next: u64,
     /// What waits, oldest first.
-    pub queue: Vec<Queued>,
+    pub queue: Vec<QueuedChange>,
 }
 
 /// A request that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Queued {
+pub struct QueuedChange {
     /// Its number, which no other request of the repository has.
     pub number: u64,
     /// Id of the run.
     pub run: String,
     /// What is asked.
-    pub change: Change,
+    pub change: ChangeRequest,
     /// Commit upon which it is done; kept before it is.
     pub from: Option<String>,
 }
 
-impl Note for Changes {
+impl Sealable for ChangeQueue {
     const KIND: &'static str = "changes";
     const VERSION: u32 = 1;
 }
 
-impl Changes {
+impl ChangeQueue {
     /// Returns how many bytes the trees and configurations have that wait: nothing else is large.
-    pub fn bytes(&self) -> usize {
-        let of = |waiting: &Queued| match &waiting.change {
-            Change::Edit { base, edited } => base.len() + edited.len(),
-            Change::Config { base, text, .. } | Change::Settings { base, text, .. } => base.len() + text.len(),
+    pub fn queued_bytes(&self) -> usize {
+        let change_bytes = |waiting: &QueuedChange| match &waiting.change {
+            ChangeRequest::Edit { base, edited } => base.len() + edited.len(),
+            ChangeRequest::Config { base, text, .. } | ChangeRequest::Settings { base, text, .. } => base.len() + text.len(),
             _ => 0,
         };
-        self.queue.iter().map(of).sum()
+        self.queue.iter().map(change_bytes).sum()
     }
 }
 
-impl Default for Changes {
+impl Default for ChangeQueue {
     fn default() -> Self {
         Self { next: 1, queue: Vec::new() }
     }
 }
 
-impl<D: Disk> Store<D> {
+impl<D: Disk> RepoStore<D> {
     /// Reads what waits; nothing where there is no file.
-    pub fn load_changes(&self) -> Result<Changes, StoreError> {
-        Ok(self.note::<Changes>(FILE).read()?.unwrap_or_default())
+    pub fn load_changes(&self) -> Result<ChangeQueue, StoreError> {
+        Ok(self.sealed_file::<ChangeQueue>(FILE).read()?.unwrap_or_default())
     }
 
     /// Writes what waits, durably.
-    pub fn save_changes(&self, changes: &Changes) -> Result<(), StoreError> {
-        Ok(self.note::<Changes>(FILE).write(changes)?)
+    pub fn save_changes(&self, changes: &ChangeQueue) -> Result<(), StoreError> {
+        Ok(self.sealed_file::<ChangeQueue>(FILE).write(changes)?)
     }
 
     /// Keeps a person's text that could not be applied, and returns where.
-    pub fn keep_refused(&self, name: &str, text: &str) -> Result<PathBuf, StoreError> {
-        let disk = durable::on(&self.disk);
-        let folder = self.folder().join(REFUSED);
-        disk.create_dir(&folder, Access::Private)?;
+    pub fn save_refused_text(&self, name: &str, text: &str) -> Result<PathBuf, StoreError> {
+        let disk = durable::with_disk(&self.disk);
+        let folder = self.folder().join(REFUSED_DIR);
+        disk.create_dir(&folder, FileAccess::Private)?;
         let path = folder.join(name);
-        disk.replace(&path, text.as_bytes(), Access::Private)?;
+        disk.replace(&path, text.as_bytes(), FileAccess::Private)?;
         Ok(path)
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What waits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hooks {
+pub struct HookQueue {
     /// Events, oldest first.
     pub queue: Vec<PendingHook>,
     /// The last iteration whose questions were told, as `<run>/<iter>`.

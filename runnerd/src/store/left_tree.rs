@@ -5,12 +5,12 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use runner_core::tree::MAX_TREE_BYTES;
 use serde::{Deserialize, Serialize};
 
-use crate::repo::kept::Note;
+use crate::repo::kept::Sealable;
 
 /// The task tree as a session has left it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LeftTree {
+pub enum SavedTree {
     /// There was no file.
     None,
     /// What may be a tree.
@@ -19,14 +19,14 @@ pub enum LeftTree {
     Bytes(String),
 }
 
-impl Note for LeftTree {
+impl Sealable for SavedTree {
     const KIND: &'static str = "left-tree";
     const VERSION: u32 = 1;
 }
 
-impl LeftTree {
+impl SavedTree {
     /// Keeps what was in the file.
-    pub fn of(bytes: Vec<u8>) -> Self {
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
         let is_text = bytes.len() <= MAX_TREE_BYTES;
         match String::from_utf8(bytes) {
             Ok(text) if is_text => Self::Text(text),
@@ -36,7 +36,7 @@ impl LeftTree {
     }
 
     /// Returns what was in the file; none where there was no file, or an empty one.
-    pub fn bytes(self) -> Result<Option<Vec<u8>>, base64::DecodeError> {
+    pub fn into_bytes(self) -> Result<Option<Vec<u8>>, base64::DecodeError> {
         let bytes = match self {
             Self::None => return Ok(None),
             Self::Text(text) => text.into_bytes(),
@@ -55,12 +55,12 @@ mod tests {
     fn whatever_was_left_comes_back_and_can_be_read_again() {
         let most = 4 * MAX_TREE_BYTES + 1;
         for bytes in [b"{}".to_vec(), vec![0; 9], vec![0xff; 9], vec![0; MAX_TREE_BYTES], vec![0xff; most]] {
-            let left = LeftTree::of(bytes.clone());
+            let left = SavedTree::from_bytes(bytes.clone());
             let text = serde_json::to_string(&left).unwrap();
             assert!((text.len() as u64) < MAX_BYTES, "{} of {}", text.len(), bytes.len());
-            assert_eq!(serde_json::from_str::<LeftTree>(&text).unwrap().bytes().unwrap(), Some(bytes));
+            assert_eq!(serde_json::from_str::<SavedTree>(&text).unwrap().into_bytes().unwrap(), Some(bytes));
         }
-        assert_eq!(LeftTree::of(Vec::new()).bytes().unwrap(), None);
-        assert_eq!(LeftTree::None.bytes().unwrap(), None);
+        assert_eq!(SavedTree::from_bytes(Vec::new()).into_bytes().unwrap(), None);
+        assert_eq!(SavedTree::None.into_bytes().unwrap(), None);
     }
 }

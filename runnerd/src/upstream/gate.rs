@@ -12,34 +12,34 @@ use std::time::Duration;
 use protocol::tips;
 
 use super::UpstreamError;
-use super::hurry::Hurry;
-use super::program::{Git, Said};
+use super::hurry::Deadline;
+use super::program::{UserGit, CommandOutput};
 use crate::git::Id;
 
 /// Longest transfer of a whole repository.
-pub(super) const FETCH: Duration = Duration::from_hours(2);
+pub(super) const FETCH_TIMEOUT: Duration = Duration::from_hours(2);
 /// Longest look at what a remote has.
-const LOOK: Duration = Duration::from_mins(1);
+const LOOK_TIMEOUT: Duration = Duration::from_mins(1);
 /// With what `git remote get-url` ends where there is no remote of that name.
 const NO_REMOTE: i32 = 2;
 /// Longest push.
-pub(crate) const PUSH: Duration = Duration::from_mins(5);
+pub(crate) const PUSH_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A remote, and the store whose objects are sent to it.
 #[derive(Debug, Clone)]
-pub struct Gate {
+pub struct RemoteClient {
     folder: PathBuf,
     objects: PathBuf,
     url: String,
-    hurry: Hurry,
+    deadline: Deadline,
     tip_log: Option<PathBuf>,
     /// A commit of the store that the remote need not send again, if it has it.
-    known: Option<Id>,
+    known_commit: Option<Id>,
 }
 
 /// What a remote has of a run, and where a new one begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remote {
+pub struct RemoteRefs {
     /// What the run's branch names.
     pub tip: Option<Id>,
     /// The branch that HEAD names, without `refs/heads/`, and its commit.
@@ -48,66 +48,66 @@ pub struct Remote {
 
 /// How a push ended, by what the remote has since.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pushed {
+pub enum PushResult {
     /// The branch is there; and why something beside it is not.
     Done(Option<String>),
     /// The branch is somebody else's, or is gone: it names this.
-    Elsewhere(Option<Id>),
+    Diverged(Option<Id>),
     /// It is as it was: the remote refuses, or does not answer.
-    Refused(String),
+    Rejected(String),
 }
 
 /// What is pushed of a run's branch.
 #[derive(Debug, Clone, Copy)]
-pub struct Push<'a> {
+pub struct PushRequest<'a> {
     /// The branch, such as `runner/x`.
     pub branch: &'a str,
     /// The commit that it is to name.
     pub tip: &'a Id,
     /// What it named when it was pushed last.
-    pub known: Option<&'a Id>,
+    pub last_pushed: Option<&'a Id>,
     /// Objects and the full names that they get there.
     pub extras: &'a [(String, String)],
     /// How long it may take.
     pub limit: Duration,
 }
 
-impl Gate {
+impl RemoteClient {
     /// Makes it in `folder`, which is not there yet, for the objects of a repository.
-    pub fn make(folder: &Path, (objects, url): (&Path, &str), hurry: Hurry) -> Result<Self, UpstreamError> {
+    pub fn create(folder: &Path, (objects, url): (&Path, &str), deadline: Deadline) -> Result<Self, UpstreamError> {
         let (folder, objects) = (folder.to_owned(), objects.to_owned());
-        let gate = Self { folder, objects, url: url.to_owned(), hurry, tip_log: None, known: None };
-        fs::create_dir_all(&gate.folder).map_err(gate.io())?;
-        gate.say(gate.git(LOOK).args(["init", "--quiet", "--bare", "--template=", "."]))?;
-        Ok(gate)
+        let client = Self { folder, objects, url: url.to_owned(), deadline, tip_log: None, known_commit: None };
+        fs::create_dir_all(&client.folder).map_err(client.io_error())?;
+        client.run_checked(client.git_command(LOOK_TIMEOUT).args(["init", "--quiet", "--bare", "--template=", "."]))?;
+        Ok(client)
     }
 
     /// Has each commit that the remote takes for the last one of a run added to a tip log.
     #[must_use]
-    pub fn telling(self, tip_log: Option<PathBuf>) -> Self {
+    pub fn with_tip_log(self, tip_log: Option<PathBuf>) -> Self {
         Self { tip_log, ..self }
     }
 
     /// Names a commit of the store, from which on it is fetched.
     #[must_use]
-    pub fn knowing(self, known: Option<Id>) -> Self {
-        Self { known, ..self }
+    pub fn with_known_commit(self, known: Option<Id>) -> Self {
+        Self { known_commit: known, ..self }
     }
 
     /// Returns the address of the remote, without a password in it.
-    pub fn shown(&self) -> String {
+    pub fn display_url(&self) -> String {
         without_password(&self.url)
     }
 
     /// Looks at what the remote has.
-    pub fn look(&self, branch: &str) -> Result<Remote, UpstreamError> {
-        looked(self.git(LOOK), &self.url, branch)
+    pub fn read_refs(&self, branch: &str) -> Result<RemoteRefs, UpstreamError> {
+        list_remote_refs(self.git_command(LOOK_TIMEOUT), &self.url, branch)
     }
 
     /// Brings what a branch of the remote names into the store: what it has since the commit that is known, or all of it where
     /// the store turns out to lack something of that.
     pub fn fetch(&self, branch: &str) -> Result<(), UpstreamError> {
-        match &self.known {
+        match &self.known_commit {
             Some(known) => self.fetch_since(branch, Some(known)).or_else(|_| self.fetch_since(branch, None)),
             None => self.fetch_since(branch, None),
         }
@@ -115,131 +115,131 @@ impl Gate {
 
     fn fetch_since(&self, branch: &str, known: Option<&Id>) -> Result<(), UpstreamError> {
         let refspec = format!("+refs/heads/{branch}:refs/heads/{branch}");
-        let git = self.git(FETCH).env("GIT_OBJECT_DIRECTORY", &self.objects);
+        let git = self.git_command(FETCH_TIMEOUT).env("GIT_OBJECT_DIRECTORY", &self.objects);
         let git = git.args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]);
         // What was fetched before has a name here, and is known as well.
         let tips =
             known.map(|known| ["--negotiation-tip=refs/heads/*".to_owned(), format!("--negotiation-tip={known}")]);
         let git = git.args(tips.into_iter().flatten());
-        self.say(git.args(["--end-of-options", self.url.as_str(), refspec.as_str()])).map(drop)
+        self.run_checked(git.args(["--end-of-options", self.url.as_str(), refspec.as_str()])).map(drop)
     }
 
     /// Pushes a branch as a fast-forward, and what belongs to it.
     ///
     /// What belongs to it goes with it or not at all: a driver that was overtaken must not write over what the other one has
     /// kept. A remote that does not take it gets the branch alone.
-    pub fn push(&self, push: &Push<'_>) -> Result<Pushed, UpstreamError> {
-        let came = self.push_all(push)?;
-        if let (Some(log), Pushed::Done(_)) = (&self.tip_log, &came) {
+    pub fn push(&self, push: &PushRequest<'_>) -> Result<PushResult, UpstreamError> {
+        let result = self.push_all(push)?;
+        if let (Some(log), PushResult::Done(_)) = (&self.tip_log, &result) {
             let run = push.branch.trim_start_matches("runner/");
             if let Err(error) = tips::add(log, run, &push.tip.to_string()) {
                 tracing::error!(%error, log = %log.display(), tip = %push.tip, "the tip log lacks a commit that is published");
             }
         }
-        Ok(came)
+        Ok(result)
     }
 
-    fn push_all(&self, push: &Push<'_>) -> Result<Pushed, UpstreamError> {
+    fn push_all(&self, push: &PushRequest<'_>) -> Result<PushResult, UpstreamError> {
         let branch = format!("{}:refs/heads/{}", push.tip, push.branch);
         if push.extras.is_empty() {
-            let said = self.send(&[branch], push.limit)?;
-            return Ok(self.came_of(push, &said));
+            let output = self.run_push(&[branch], push.limit)?;
+            return Ok(self.classify_push(push, &output));
         }
         let extras = push.extras.iter().map(|(id, name)| format!("+{id}:{name}"));
         let all: Vec<String> = ["--atomic".to_owned(), branch.clone()].into_iter().chain(extras).collect();
-        let together = self.send(&all, push.limit)?;
-        match self.came_of(push, &together) {
-            Pushed::Refused(_) => {}
+        let together = self.run_push(&all, push.limit)?;
+        match self.classify_push(push, &together) {
+            PushResult::Rejected(_) => {}
             came => return Ok(came),
         }
-        let alone = self.send(&[branch], push.limit)?;
-        Ok(match self.came_of(push, &alone) {
-            Pushed::Done(_) => Pushed::Done(Some(together.why())),
+        let alone = self.run_push(&[branch], push.limit)?;
+        Ok(match self.classify_push(push, &alone) {
+            PushResult::Done(_) => PushResult::Done(Some(together.failure_reason())),
             came => came,
         })
     }
 
     /// Returns what has come of a push, by what the remote has since.
-    fn came_of(&self, push: &Push<'_>, said: &Said) -> Pushed {
-        if said.is_done {
-            return Pushed::Done(None);
+    fn classify_push(&self, push: &PushRequest<'_>, output: &CommandOutput) -> PushResult {
+        if output.is_success {
+            return PushResult::Done(None);
         }
-        match self.look(push.branch).map(|now| now.tip) {
-            Ok(Some(tip)) if tip == *push.tip && Some(push.tip) != push.known => Pushed::Done(None),
-            Ok(tip) if tip.as_ref() != push.known => Pushed::Elsewhere(tip),
-            Ok(_) | Err(_) => Pushed::Refused(said.why()),
+        match self.read_refs(push.branch).map(|now| now.tip) {
+            Ok(Some(tip)) if tip == *push.tip && Some(push.tip) != push.last_pushed => PushResult::Done(None),
+            Ok(tip) if tip.as_ref() != push.last_pushed => PushResult::Diverged(tip),
+            Ok(_) | Err(_) => PushResult::Rejected(output.failure_reason()),
         }
     }
 
     /// Keeps a commit at the remote under a name of its own.
-    pub fn keep(&self, id: &Id, name: &str, limit: Duration) -> Result<(), UpstreamError> {
-        let said = self.send(&[format!("+{id}:{name}")], limit)?;
-        if said.is_done { Ok(()) } else { Err(self.away(&said)) }
+    pub fn push_ref(&self, id: &Id, name: &str, limit: Duration) -> Result<(), UpstreamError> {
+        let output = self.run_push(&[format!("+{id}:{name}")], limit)?;
+        if output.is_success { Ok(()) } else { Err(self.unreachable_error(&output)) }
     }
 
-    fn send(&self, specs: &[String], limit: Duration) -> Result<Said, UpstreamError> {
-        let git = self.git(limit).env("GIT_OBJECT_DIRECTORY", &self.objects);
+    fn run_push(&self, specs: &[String], limit: Duration) -> Result<CommandOutput, UpstreamError> {
+        let git = self.git_command(limit).env("GIT_OBJECT_DIRECTORY", &self.objects);
         let (options, specs): (Vec<&String>, Vec<&String>) = specs.iter().partition(|word| word.starts_with("--"));
         let git = git.args(["push", "--porcelain", "--no-verify", "--no-signed"]).args(options);
-        git.args(["--end-of-options", &self.url]).args(specs).run().map_err(self.io())
+        git.args(["--end-of-options", &self.url]).args(specs).run().map_err(self.io_error())
     }
 
-    fn git(&self, limit: Duration) -> Git {
-        Git::new(&self.folder, limit).within(&self.hurry).env("GIT_DIR", &self.folder)
+    fn git_command(&self, limit: Duration) -> UserGit {
+        UserGit::new(&self.folder, limit).with_deadline(&self.deadline).env("GIT_DIR", &self.folder)
     }
 
-    fn say(&self, git: Git) -> Result<String, UpstreamError> {
-        let said = git.run().map_err(self.io())?;
-        if said.is_done { Ok(said.out) } else { Err(self.away(&said)) }
+    fn run_checked(&self, git: UserGit) -> Result<String, UpstreamError> {
+        let output = git.run().map_err(self.io_error())?;
+        if output.is_success { Ok(output.stdout) } else { Err(self.unreachable_error(&output)) }
     }
 
-    fn away(&self, said: &Said) -> UpstreamError {
-        UpstreamError::Away { remote: self.shown(), why: said.why() }
+    fn unreachable_error(&self, output: &CommandOutput) -> UpstreamError {
+        UpstreamError::Unreachable { remote: self.display_url(), why: output.failure_reason() }
     }
 
-    fn io(&self) -> impl FnOnce(io::Error) -> UpstreamError {
+    fn io_error(&self) -> impl FnOnce(io::Error) -> UpstreamError {
         let path = self.folder.clone();
         move |source| UpstreamError::Io { doing: "running git in", path, source }
     }
 }
 
 /// Looks at what a remote has of a run.
-fn looked(git: Git, url: &str, branch: &str) -> Result<Remote, UpstreamError> {
+fn list_remote_refs(git: UserGit, url: &str, branch: &str) -> Result<RemoteRefs, UpstreamError> {
     let name = format!("refs/heads/{branch}");
-    let away = |why| UpstreamError::Away { remote: without_password(url), why };
-    let said = git.args(["ls-remote", "--symref", "--end-of-options", url, "HEAD", &name]).run();
-    let said = said.map_err(|source| UpstreamError::Io { doing: "running git for", path: url.into(), source })?;
-    if !said.is_done {
-        return Err(away(said.why()));
+    let unreachable = |why| UpstreamError::Unreachable { remote: without_password(url), why };
+    let result = git.args(["ls-remote", "--symref", "--end-of-options", url, "HEAD", &name]).run();
+    let output = result.map_err(|source| UpstreamError::Io { doing: "running git for", path: url.into(), source })?;
+    if !output.is_success {
+        return Err(unreachable(output.failure_reason()));
     }
     // An id that is not understood must not be taken for a branch that is not there.
-    let id = |wanted: &str| {
-        let lines = said.out.lines().filter(|line| !line.starts_with("ref: ")).filter_map(|line| line.split_once('\t'));
-        let found = lines.into_iter().find_map(|(id, found)| (found == wanted).then_some(id));
-        found.map(|id| id.parse::<Id>().map_err(|_| away(format!("{wanted} has an id of another kind")))).transpose()
+    let id = |ref_name: &str| {
+        let lines = output.stdout.lines().filter(|line| !line.starts_with("ref: ")).filter_map(|line| line.split_once('\t'));
+        let found = lines.into_iter().find_map(|(id, found)| (found == ref_name).then_some(id));
+        found.map(|id| id.parse::<Id>().map_err(|_| unreachable(format!("{ref_name} has an id of another kind")))).transpose()
     };
-    let named = said.out.lines().find_map(|line| line.strip_prefix("ref: refs/heads/")?.strip_suffix("\tHEAD"));
-    Ok(Remote { tip: id(&name)?, head: named.map(str::to_owned).zip(id("HEAD")?) })
+    let named = output.stdout.lines().find_map(|line| line.strip_prefix("ref: refs/heads/")?.strip_suffix("\tHEAD"));
+    Ok(RemoteRefs { tip: id(&name)?, head: named.map(str::to_owned).zip(id("HEAD")?) })
 }
 
 /// Returns the address of a remote of a repository. One that is a relative path begins at the root of the work tree.
-pub fn url_of(repository: &Path, remote: &str) -> Result<String, UpstreamError> {
+pub fn remote_url(repository: &Path, remote: &str) -> Result<String, UpstreamError> {
     let path = || repository.to_owned();
-    let ask = |args: &[&str]| {
-        let ran = Git::new(repository, LOOK).args(args).run();
-        let said = ran.map_err(|source| UpstreamError::Io { doing: "running git in", path: path(), source })?;
-        match said.code {
-            Some(0) => Ok(said.out.trim_end().to_owned()),
-            Some(NO_REMOTE) => Err(UpstreamError::NoRemote { path: path(), remote: remote.to_owned() }),
-            _ => Err(UpstreamError::Git { command: args[0].to_owned(), path: path(), why: said.why() }),
+    let run_git = |args: &[&str]| {
+        let ran = UserGit::new(repository, LOOK_TIMEOUT).args(args).run();
+        let output = ran.map_err(|source| UpstreamError::Io { doing: "running git in", path: path(), source })?;
+        match output.code {
+            Some(0) => Ok(output.stdout.trim_end().to_owned()),
+            Some(NO_REMOTE) => Err(UpstreamError::MissingRemote { path: path(), remote: remote.to_owned() }),
+            _ => Err(UpstreamError::Git { command: args[0].to_owned(), path: path(), why: output.failure_reason() }),
         }
     };
-    let url = ask(&["remote", "get-url", "--end-of-options", remote])?;
+    let url = run_git(&["remote", "get-url", "--end-of-options", remote])?;
     // `host:path` and `scheme://` are addresses.
     let first = url.split('/').next().unwrap_or_default();
     if Path::new(&url).is_relative()
         && !first.contains(':')
-        && let Ok(folder) = Path::new(&ask(&["rev-parse", "--show-toplevel"])?).join(&url).canonicalize()
+        && let Ok(folder) = Path::new(&run_git(&["rev-parse", "--show-toplevel"])?).join(&url).canonicalize()
     {
         return Ok(folder.display().to_string());
     }

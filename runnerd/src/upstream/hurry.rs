@@ -10,92 +10,92 @@ use std::time::Duration;
 use crate::clock;
 
 /// The least that a command gets, however late it is.
-const LEAST: Duration = Duration::from_secs(1);
+const MIN_TIME: Duration = Duration::from_secs(1);
 
 /// When everything has to be over, once somebody has said so.
 #[derive(Debug, Clone, Default)]
-pub struct Hurry(Arc<Mutex<Rush>>);
+pub struct Deadline(Arc<Mutex<DeadlineState>>);
 
 #[derive(Debug, Default)]
-struct Rush {
-    over_by: Option<Duration>,
-    waiting: BTreeMap<u64, Sender<Told>>,
+struct DeadlineState {
+    deadline: Option<Duration>,
+    waiting: BTreeMap<u64, Sender<DeadlineMessage>>,
     next: u64,
 }
 
 /// What somebody who watches a command is told.
 #[derive(Debug)]
-enum Told {
-    Over,
-    Hurry(Duration),
+enum DeadlineMessage {
+    Done,
+    Shorten(Duration),
 }
 
 /// A command that is under way; it is over when this is dropped.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct DeadlineGuard {
     number: u64,
-    hurry: Hurry,
+    deadline: Deadline,
 }
 
 /// Waits for what ends a command that takes too long.
 #[derive(Debug)]
-pub(super) struct Watch {
-    left: Duration,
-    told: Receiver<Told>,
+pub(super) struct DeadlineWatch {
+    remaining: Duration,
+    messages: Receiver<DeadlineMessage>,
 }
 
-impl Hurry {
+impl Deadline {
     /// Says when everything has to be over, by the time since the machine was started. The first word counts.
-    pub fn be_over_by(&self, end: Duration) {
-        let mut rush = self.rush();
-        if rush.over_by.is_none() {
-            rush.over_by = Some(end);
-            for waiting in rush.waiting.values() {
+    pub fn set_deadline(&self, end: Duration) {
+        let mut state = self.lock_state();
+        if state.deadline.is_none() {
+            state.deadline = Some(end);
+            for waiting in state.waiting.values() {
                 // One that is just over does not listen any more.
-                let _ = waiting.send(Told::Hurry(left(end)));
+                let _ = waiting.send(DeadlineMessage::Shorten(time_left(end)));
             }
         }
     }
 
     /// Begins a command that may take so long.
-    pub(super) fn begin(&self, limit: Duration) -> (UnderWay, Watch) {
-        let (tell, told) = mpsc::channel();
-        let mut rush = self.rush();
-        let number = rush.next;
-        rush.next += 1;
-        rush.waiting.insert(number, tell);
-        let left = rush.over_by.map_or(limit, |end| left(end).min(limit));
-        (UnderWay { number, hurry: self.clone() }, Watch { left, told })
+    pub(super) fn watch_command(&self, limit: Duration) -> (DeadlineGuard, DeadlineWatch) {
+        let (sender, messages) = mpsc::channel();
+        let mut state = self.lock_state();
+        let number = state.next;
+        state.next += 1;
+        state.waiting.insert(number, sender);
+        let remaining = state.deadline.map_or(limit, |end| time_left(end).min(limit));
+        (DeadlineGuard { number, deadline: self.clone() }, DeadlineWatch { remaining, messages })
     }
 
-    fn rush(&self) -> MutexGuard<'_, Rush> {
+    fn lock_state(&self) -> MutexGuard<'_, DeadlineState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for DeadlineGuard {
     fn drop(&mut self) {
-        if let Some(tell) = self.hurry.rush().waiting.remove(&self.number) {
-            let _ = tell.send(Told::Over);
+        if let Some(sender) = self.deadline.lock_state().waiting.remove(&self.number) {
+            let _ = sender.send(DeadlineMessage::Done);
         }
     }
 }
 
-impl Watch {
+impl DeadlineWatch {
     /// Waits until the command is over, or its time; returns whether it is late.
-    pub(super) fn ends_late(mut self) -> bool {
+    pub(super) fn wait_expired(mut self) -> bool {
         loop {
-            match self.told.recv_timeout(self.left) {
-                Ok(Told::Over) | Err(RecvTimeoutError::Disconnected) => return false,
-                Ok(Told::Hurry(left)) => self.left = self.left.min(left),
+            match self.messages.recv_timeout(self.remaining) {
+                Ok(DeadlineMessage::Done) | Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(DeadlineMessage::Shorten(left)) => self.remaining = self.remaining.min(left),
                 Err(RecvTimeoutError::Timeout) => return true,
             }
         }
     }
 }
 
-fn left(end: Duration) -> Duration {
-    end.saturating_sub(clock::since_boot()).max(LEAST)
+fn time_left(end: Duration) -> Duration {
+    end.saturating_sub(clock::since_boot()).max(MIN_TIME)
 }
 
 #[cfg(test)]
@@ -106,22 +106,22 @@ mod tests {
 
     #[test]
     fn a_command_is_late_after_its_limit_and_not_when_it_was_over_before() {
-        let hurry = Hurry::default();
-        let (_under_way, watch) = hurry.begin(Duration::ZERO);
-        assert!(watch.ends_late());
-        let (under_way, watch) = hurry.begin(Duration::from_hours(1));
+        let hurry = Deadline::default();
+        let (_under_way, watch) = hurry.watch_command(Duration::ZERO);
+        assert!(watch.wait_expired());
+        let (under_way, watch) = hurry.watch_command(Duration::from_hours(1));
         drop(under_way);
-        assert!(!watch.ends_late());
+        assert!(!watch.wait_expired());
     }
 
     #[test]
     fn a_hurry_ends_what_is_under_way_and_bounds_what_begins_then() {
-        let hurry = Hurry::default();
-        let (_under_way, watch) = hurry.begin(Duration::from_hours(1));
-        let watching = thread::spawn(move || watch.ends_late());
-        hurry.be_over_by(Duration::ZERO);
+        let hurry = Deadline::default();
+        let (_under_way, watch) = hurry.watch_command(Duration::from_hours(1));
+        let watching = thread::spawn(move || watch.wait_expired());
+        hurry.set_deadline(Duration::ZERO);
         assert!(watching.join().expect("it ends"));
-        let (_late, watch) = hurry.begin(Duration::from_hours(1));
-        assert_eq!(watch.left, LEAST);
+        let (_late, watch) = hurry.watch_command(Duration::from_hours(1));
+        assert_eq!(watch.remaining, MIN_TIME);
     }
 }

@@ -13,10 +13,10 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::hurry::Hurry;
+use super::hurry::Deadline;
 
 /// Variables that would lead git to another repository, or have it ask somebody.
-const TAKEN_OUT: [&str; 9] = [
+const REMOVED_ENV: [&str; 9] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
@@ -28,7 +28,7 @@ const TAKEN_OUT: [&str; 9] = [
     "GIT_ASKPASS",
 ];
 /// Settings that keep it from running what a repository names, and from tidying up while somebody waits.
-const SETTINGS: [&str; 6] = [
+const GIT_SETTINGS: [&str; 6] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "gc.auto=0",
@@ -37,48 +37,48 @@ const SETTINGS: [&str; 6] = [
     "push.recurseSubmodules=no",
 ];
 /// Bytes that are kept of what it prints.
-const LIMIT_BYTES: u64 = 16 * 1024 * 1024;
+const MAX_OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A command of git's.
 #[derive(Debug)]
-pub(super) struct Git {
+pub(super) struct UserGit {
     command: Command,
     limit: Duration,
-    hurry: Hurry,
+    deadline: Deadline,
 }
 
 /// How a command ended.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct CommandOutput {
     /// Whether it ended with 0.
-    pub is_done: bool,
+    pub is_success: bool,
     /// With what it ended; none where something has ended it.
     pub code: Option<i32>,
     /// What it printed.
-    pub out: String,
+    pub stdout: String,
     /// What it complained of.
-    pub complaint: String,
+    pub stderr: String,
 }
 
-impl Git {
+impl UserGit {
     /// Prepares a command in a folder.
     pub(super) fn new(folder: &Path, limit: Duration) -> Self {
         let mut command = Command::new("git");
         command.current_dir(folder).process_group(0);
-        for name in TAKEN_OUT {
+        for name in REMOVED_ENV {
             command.env_remove(name);
         }
         command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0");
         command.args(["--no-pager", "--no-replace-objects"]);
-        for setting in SETTINGS {
+        for setting in GIT_SETTINGS {
             command.arg("-c").arg(setting);
         }
-        Self { command, limit, hurry: Hurry::default() }
+        Self { command, limit, deadline: Deadline::default() }
     }
 
     /// Has it be over when everything has to be.
-    pub(super) fn within(mut self, hurry: &Hurry) -> Self {
-        self.hurry = hurry.clone();
+    pub(super) fn with_deadline(mut self, deadline: &Deadline) -> Self {
+        self.deadline = deadline.clone();
         self
     }
 
@@ -93,56 +93,56 @@ impl Git {
     }
 
     /// Runs it to its end, or to the limit.
-    pub(super) fn run(mut self) -> io::Result<Said> {
+    pub(super) fn run(mut self) -> io::Result<CommandOutput> {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.command.spawn()?;
         let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
-        let (under_way, watch) = self.hurry.begin(self.limit);
+        let (guard, watch) = self.deadline.watch_command(self.limit);
         thread::scope(|scope| {
-            let watching = thread::Builder::new().spawn_scoped(scope, move || {
-                let is_late = watch.ends_late();
+            let watchdog = thread::Builder::new().spawn_scoped(scope, move || {
+                let is_late = watch.wait_expired();
                 if is_late {
                     let _ = killpg(group, Signal::SIGKILL);
                 }
                 is_late
             });
-            let said = talk(child);
-            drop(under_way);
-            let is_late = watching.map(|watching| watching.join().unwrap_or_default())?;
-            let mut said = said?;
+            let output = collect_output(child);
+            drop(guard);
+            let is_late = watchdog.map(|watching| watching.join().unwrap_or_default())?;
+            let mut output = output?;
             if is_late {
-                "no answer in time".clone_into(&mut said.complaint);
+                "no answer in time".clone_into(&mut output.stderr);
             }
-            Ok(said)
+            Ok(output)
         })
     }
 }
 
-impl Said {
+impl CommandOutput {
     /// Returns the last line of what it complained of, which says the most.
-    pub(super) fn why(&self) -> String {
-        let telling =
+    pub(super) fn failure_reason(&self) -> String {
+        let is_relevant =
             |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ") || line.contains("rejected");
-        let lines = || self.complaint.lines().chain(self.out.lines()).map(str::trim).filter(|line| !line.is_empty());
-        let line = lines().find(telling).or_else(|| lines().next_back()).unwrap_or("it said nothing");
+        let lines = || self.stderr.lines().chain(self.stdout.lines()).map(str::trim).filter(|line| !line.is_empty());
+        let line = lines().find(is_relevant).or_else(|| lines().next_back()).unwrap_or("it said nothing");
         line.chars().filter(|c| !c.is_control()).take(300).collect()
     }
 }
 
-fn talk(mut child: Child) -> io::Result<Said> {
+fn collect_output(mut child: Child) -> io::Result<CommandOutput> {
     let (out, err) = (child.stdout.take(), child.stderr.take());
-    let complaint = thread::Builder::new().spawn(move || read(err))?;
-    let out = read(out);
+    let complaint = thread::Builder::new().spawn(move || read_pipe(err))?;
+    let out = read_pipe(out);
     let status = child.wait()?;
     let complaint = complaint.join().unwrap_or_default();
-    Ok(Said { is_done: status.success(), code: status.code(), out, complaint })
+    Ok(CommandOutput { is_success: status.success(), code: status.code(), stdout: out, stderr: complaint })
 }
 
-fn read(pipe: Option<impl io::Read>) -> String {
+fn read_pipe(pipe: Option<impl io::Read>) -> String {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
         // What was read before it broke is told.
-        let _ = pipe.take(LIMIT_BYTES).read_to_end(&mut bytes);
+        let _ = pipe.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }

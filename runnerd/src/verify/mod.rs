@@ -9,9 +9,9 @@ mod signers;
 mod since;
 mod target;
 
-pub use points::points;
-pub use read::{VerifyError, plan, verify};
-pub use rerun::{Stage, clear, commands, copies};
-pub use signers::{Signers, reviewed, signed};
-pub use since::Since;
-pub use target::{Target, target, tips};
+pub use points::list_bisect_points;
+pub use read::{VerifyError, plan_audit, verify_branch};
+pub use rerun::{GuardRerunner, clear_copies, list_guard_commands, copies_dir};
+pub use signers::{AllowedSigners, check_review_signatures, check_signatures};
+pub use since::RevisionFilter;
+pub use target::{VerifyTarget, resolve_target, list_run_tips};

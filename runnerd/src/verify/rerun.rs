@@ -11,39 +11,39 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use protocol::request::CallerEnv;
 use protocol::verify::{AuditFinding, AuditPass, AuditRule, Severity};
-use runner_core::iteration::{GuardEnd, GuardHow};
+use runner_core::iteration::{GuardEnd, GuardEndKind};
 use runner_core::redact::Secrets;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use super::VerifyError;
-use crate::causes::in_one_line;
+use crate::causes::display_chain;
 use crate::config::{GuardConfig, RepoConfig};
 use crate::folders;
 use crate::git::{GitError, Id, Repository};
-use crate::guard::{self, Guard};
+use crate::guard::{self, GuardCall};
 use crate::process::{Launcher, Mark};
-use crate::worker::{LoadError, laid_out_at, load_config};
-use crate::workspace::{self, Order};
+use crate::worker::{LoadError, checkout_files_at, load_config};
+use crate::workspace::{self, WorkspaceOptions};
 
 /// Returns the folder for the copies that guards are run in, within that of the daemon's state.
-pub fn copies(state: &Path) -> PathBuf {
+pub fn copies_dir(state: &Path) -> PathBuf {
     state.join("verify")
 }
 
 /// Removes the copies that a daemon which was killed has left.
-pub fn clear(state: &Path) {
-    if let Err(error) = remove(&copies(state)) {
+pub fn clear_copies(state: &Path) {
+    if let Err(error) = remove_folder(&copies_dir(state)) {
         tracing::warn!(%error, "a copy that a guard was run in is left");
     }
 }
 
 /// Counts the runs of guards of this daemon: each has a folder and a mark of its own.
-static RUNS: AtomicU64 = AtomicU64::new(0);
+static RUN_COUNTER: AtomicU64 = AtomicU64::new(0);
 
 /// What guards are run with.
 #[derive(Debug)]
-pub struct Stage<'a> {
+pub struct GuardRerunner<'a> {
     /// The repository that is audited.
     pub repository: &'a Repository,
     /// A folder of the daemon's, for the copies.
@@ -55,16 +55,16 @@ pub struct Stage<'a> {
     /// Ends it.
     pub stop: &'a CancellationToken,
     /// Whether what `[workspace]` names is brought before a guard; its commands are confirmed then.
-    pub brings: bool,
+    pub copies_workspace: bool,
 }
 
 /// Returns the guards' commands of these passes, each once.
-pub fn commands(repository: &Repository, passes: &[AuditPass]) -> Result<Vec<Vec<String>>, VerifyError> {
+pub fn list_guard_commands(repository: &Repository, passes: &[AuditPass]) -> Result<Vec<Vec<String>>, VerifyError> {
     let mut commands = Vec::new();
     for pass in passes {
-        let config = match config_at(repository, &commit(pass)?) {
+        let config = match load_config_at(repository, &parse_commit(pass)?) {
             // It is told when its guard would be run.
-            Err(error) if is_of_branch(&error) => continue,
+            Err(error) if is_branch_fault(&error) => continue,
             config => config?,
         };
         if !commands.contains(&config.guard.command) {
@@ -75,8 +75,8 @@ pub fn commands(repository: &Repository, passes: &[AuditPass]) -> Result<Vec<Vec
 }
 
 /// Tells whether it is what the branch holds that cannot be read, and not the machine that refuses.
-fn is_of_branch(error: &VerifyError) -> bool {
-    let is_broken = |error: &GitError| matches!(error, GitError::Broken { .. });
+fn is_branch_fault(error: &VerifyError) -> bool {
+    let is_broken = |error: &GitError| matches!(error, GitError::Corrupt { .. });
     match error {
         VerifyError::Git(error) => is_broken(error),
         VerifyError::State(error) => !matches!(&**error, LoadError::Git(error) if !is_broken(error)),
@@ -84,131 +84,131 @@ fn is_of_branch(error: &VerifyError) -> bool {
     }
 }
 
-impl Stage<'_> {
+impl GuardRerunner<'_> {
     /// Runs the guard of each pass once more, and returns where it did not exit 0.
-    pub async fn rerun(&self, passes: &[AuditPass]) -> Result<Vec<AuditFinding>, VerifyError> {
+    pub async fn rerun_guards(&self, passes: &[AuditPass]) -> Result<Vec<AuditFinding>, VerifyError> {
         let mut findings = Vec::new();
         for pass in passes {
-            let end = match self.run(&commit(pass)?).await {
+            let end = match self.run_guard(&parse_commit(pass)?).await {
                 // What a branch holds must not end the check of the rest.
-                Err(error) if is_of_branch(&error) => GuardEnd::new(GuardHow::Missing { what: in_one_line(&error) }),
+                Err(error) if is_branch_fault(&error) => GuardEnd::new(GuardEndKind::Missing { what: display_chain(&error) }),
                 end => end?,
             };
             if self.stop.is_cancelled() {
                 return Err(VerifyError::Interrupted);
             }
-            findings.extend(finding(pass, &end));
+            findings.extend(to_finding(pass, &end));
         }
         Ok(findings)
     }
 
-    async fn run(&self, commit: &Id) -> Result<GuardEnd, VerifyError> {
-        let config = block_in_place(|| config_at(self.repository, commit))?;
-        self.check(commit, &config).await
+    async fn run_guard(&self, commit: &Id) -> Result<GuardEnd, VerifyError> {
+        let config = block_in_place(|| load_config_at(self.repository, commit))?;
+        self.run_guard_with(commit, &config).await
     }
 
     /// Runs the guard of a configuration on the files of a commit, in a folder that is gone afterwards.
-    pub async fn check(&self, commit: &Id, config: &RepoConfig) -> Result<GuardEnd, VerifyError> {
-        self.apart(commit, config, guard::GUARD).await
+    pub async fn run_guard_with(&self, commit: &Id, config: &RepoConfig) -> Result<GuardEnd, VerifyError> {
+        self.run_in_copy(commit, config, guard::GUARD_NAME).await
     }
 
     /// Runs a person's command that stands in the place of the guard's, as [`Self::check`] runs that.
-    pub async fn command(&self, commit: &Id, config: &RepoConfig) -> Result<GuardEnd, VerifyError> {
-        self.apart(commit, config, "the command").await
+    pub async fn run_command(&self, commit: &Id, config: &RepoConfig) -> Result<GuardEnd, VerifyError> {
+        self.run_in_copy(commit, config, "the command").await
     }
 
-    async fn apart(&self, commit: &Id, config: &RepoConfig, called: &'static str) -> Result<GuardEnd, VerifyError> {
-        let number = RUNS.fetch_add(1, Ordering::Relaxed);
-        let own = self.folder.join(format!("{}-{number}", std::process::id()));
-        let made = block_in_place(|| self.lay_out(commit, &own));
-        let ended = match made {
-            Ok(()) => self.guarded(config, (commit, &own), called).await,
+    async fn run_in_copy(&self, commit: &Id, config: &RepoConfig, label: &'static str) -> Result<GuardEnd, VerifyError> {
+        let number = RUN_COUNTER.fetch_add(1, Ordering::Relaxed);
+        let copy_dir = self.folder.join(format!("{}-{number}", std::process::id()));
+        let result = block_in_place(|| self.create_copy(commit, &copy_dir));
+        let ended = match result {
+            Ok(()) => self.run_prepared(config, (commit, &copy_dir), label).await,
             Err(error) => Err(error),
         };
-        let removed = block_in_place(|| remove(&own));
+        let removed = block_in_place(|| remove_folder(&copy_dir));
         let end = ended?;
         removed?;
         Ok(end)
     }
 
-    fn lay_out(&self, commit: &Id, own: &Path) -> Result<(), VerifyError> {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(own.join("work"));
-        made.map_err(|source| VerifyError::Folder { path: own.to_owned(), source })?;
-        self.repository.copy_at(commit, &own.join("work"))?;
+    fn create_copy(&self, commit: &Id, copy_dir: &Path) -> Result<(), VerifyError> {
+        let result = fs::DirBuilder::new().recursive(true).mode(0o700).create(copy_dir.join("work"));
+        result.map_err(|source| VerifyError::Folder { path: copy_dir.to_owned(), source })?;
+        self.repository.create_commit_copy(commit, &copy_dir.join("work"))?;
         // Rules for line ends and the like may be a session's.
-        for (path, file) in laid_out_at(self.repository, commit).map_err(Box::new)? {
-            let path = own.join("work").join(path);
+        for (path, file) in checkout_files_at(self.repository, commit).map_err(Box::new)? {
+            let path = copy_dir.join("work").join(path);
             fs::write(&path, file.bytes).map_err(|source| VerifyError::Folder { path, source })?;
         }
         Ok(())
     }
 
-    async fn guarded(
+    async fn run_prepared(
         &self,
         config: &RepoConfig,
-        (commit, own): (&Id, &Path),
-        called: &'static str,
+        (commit, copy_dir): (&Id, &Path),
+        label: &'static str,
     ) -> Result<GuardEnd, VerifyError> {
-        if self.brings {
-            let (source, place, copy) = (self.repository, &own.join("work"), &config.workspace.copy);
-            let order = Order { source, place, base: *commit, copy };
-            block_in_place(|| workspace::bring(&order, self.stop))?;
+        if self.copies_workspace {
+            let (source, place, copy) = (self.repository, &copy_dir.join("work"), &config.workspace.copy);
+            let order = WorkspaceOptions { source, target_dir: place, base: *commit, copy };
+            block_in_place(|| workspace::copy_ignored_files(&order, self.stop))?;
         }
-        if self.brings && !config.workspace.setup.is_empty() {
+        if self.copies_workspace && !config.workspace.setup.is_empty() {
             let setup = GuardConfig { command: config.workspace.setup.clone(), ..config.guard.clone() };
             let as_guard =
                 RepoConfig { guard: setup, iteration_timeout: config.workspace.setup_timeout, ..config.clone() };
-            let end = self.run_in(&as_guard, own, "the setup of the workspace").await?;
-            if end.how != GuardHow::Exited(0) {
+            let end = self.run_in(&as_guard, copy_dir, "the setup of the workspace").await?;
+            if end.how != GuardEndKind::Exited(0) {
                 let what = "the setup of the workspace did not exit 0".to_owned();
-                return Ok(GuardEnd { how: GuardHow::Missing { what }, ..end });
+                return Ok(GuardEnd { how: GuardEndKind::Missing { what }, ..end });
             }
         }
-        self.run_in(config, own, called).await
+        self.run_in(config, copy_dir, label).await
     }
 
-    async fn run_in(&self, config: &RepoConfig, own: &Path, called: &'static str) -> Result<GuardEnd, VerifyError> {
-        let env = self.env.0.iter().filter(|(name, _)| config.env.guard.passes(name));
+    async fn run_in(&self, config: &RepoConfig, copy_dir: &Path, label: &'static str) -> Result<GuardEnd, VerifyError> {
+        let env = self.env.0.iter().filter(|(name, _)| config.env.guard.passes_variable(name));
         let env: Vec<(OsString, OsString)> = env.map(|(name, value)| (name.into(), value.into())).collect();
-        let work = own.join("work");
-        let guard = Guard {
-            called,
+        let work = copy_dir.join("work");
+        let guard = GuardCall {
+            display_name: label,
             config: &config.guard,
             folder: &work,
             env,
-            log: own.join("guard.log"),
-            live: None,
+            log: copy_dir.join("guard.log"),
+            output: None,
             secrets: Secrets::default(),
             budget: config.iteration_timeout,
-            mark: Mark::new(format!("verify-{}", own.file_name().unwrap_or_default().display())),
-            lock: own.join("shim.lock"),
+            mark: Mark::new(format!("verify-{}", copy_dir.file_name().unwrap_or_default().display())),
+            lock: copy_dir.join("shim.lock"),
         };
-        Ok(guard::run(guard, self.launcher, self.stop).await?)
+        Ok(guard::run_guard(guard, self.launcher, self.stop).await?)
     }
 }
 
-fn config_at(repository: &Repository, commit: &Id) -> Result<RepoConfig, VerifyError> {
+fn load_config_at(repository: &Repository, commit: &Id) -> Result<RepoConfig, VerifyError> {
     load_config(repository, *commit).map_err(|error| VerifyError::State(Box::new(error)))
 }
 
-fn commit(pass: &AuditPass) -> Result<Id, VerifyError> {
-    pass.commit.parse().map_err(|_| VerifyError::NoCommit(pass.commit.clone()))
+fn parse_commit(pass: &AuditPass) -> Result<Id, VerifyError> {
+    pass.commit.parse().map_err(|_| VerifyError::InvalidCommit(pass.commit.clone()))
 }
 
 /// Removes a folder, if it is there.
-fn remove(own: &Path) -> Result<(), VerifyError> {
-    folders::remove(own).map_err(|source| VerifyError::Folder { path: own.to_owned(), source })
+fn remove_folder(copy_dir: &Path) -> Result<(), VerifyError> {
+    folders::remove_all(copy_dir).map_err(|source| VerifyError::Folder { path: copy_dir.to_owned(), source })
 }
 
-fn finding(pass: &AuditPass, end: &GuardEnd) -> Option<AuditFinding> {
+fn to_finding(pass: &AuditPass, end: &GuardEnd) -> Option<AuditFinding> {
     let found = match &end.how {
-        GuardHow::Exited(0) => return None,
-        GuardHow::Exited(code) => format!("exit={code}"),
-        GuardHow::Signaled(signal) => format!("signal={signal}"),
-        GuardHow::TimedOut => "it did not end within the budget of an iteration".to_owned(),
-        GuardHow::Missing { what } => what.clone(),
-        GuardHow::Cut => "it was ended before it could say".to_owned(),
-        GuardHow::Lost => "its supervisor was killed".to_owned(),
+        GuardEndKind::Exited(0) => return None,
+        GuardEndKind::Exited(code) => format!("exit={code}"),
+        GuardEndKind::Signaled(signal) => format!("signal={signal}"),
+        GuardEndKind::TimedOut => "it did not end within the budget of an iteration".to_owned(),
+        GuardEndKind::Missing { what } => what.clone(),
+        GuardEndKind::Cut => "it was ended before it could say".to_owned(),
+        GuardEndKind::Lost => "its supervisor was killed".to_owned(),
     };
     Some(AuditFinding {
         commit: pass.commit.clone(),

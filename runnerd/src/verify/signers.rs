@@ -7,18 +7,18 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use protocol::verify::AuditReport;
-use runner_core::audit::{self, Signature};
+use runner_core::audit::{self, SignatureStatus};
 use tempfile::NamedTempFile;
 use tokio_util::sync::CancellationToken;
 
-use super::{Target, VerifyError, plan};
-use crate::git::{Id, Repository, revoked_keys};
-use crate::ssh_signature::{Allowed, Signed};
+use super::{VerifyTarget, VerifyError, plan_audit};
+use crate::git::{Id, Repository, find_revoked_keys_file};
+use crate::ssh_signature::{AllowedSigner, SignedText};
 use crate::temporary;
 
 /// Who may sign.
 #[derive(Debug, Clone, Copy)]
-pub struct Signers<'a> {
+pub struct AllowedSigners<'a> {
     /// In git's form of allowed signers.
     pub text: &'a str,
     /// A folder of the daemon's.
@@ -26,54 +26,54 @@ pub struct Signers<'a> {
 }
 
 /// Adds to the report of a branch what does not hold of the signatures of its commits.
-pub fn signed(
+pub fn check_signatures(
     repository: &Repository,
-    (target, signers): (&Target, Signers<'_>),
+    (target, signers): (&VerifyTarget, AllowedSigners<'_>),
     report: &mut AuditReport,
     stop: &CancellationToken,
 ) -> Result<(), VerifyError> {
-    let plan = plan(repository, target, stop)?;
+    let plan = plan_audit(repository, target, stop)?;
     let failed = |source| VerifyError::Folder { path: signers.folder.to_owned(), source };
-    let file = signers.laid_out().map_err(failed)?;
-    let said = repository.signatures(&audit::to_be_signed(&plan), file.path())?;
-    audit::signed(&plan, &said, report);
+    let file = signers.write_file().map_err(failed)?;
+    let signatures = repository.check_signatures(&audit::commits_to_sign(&plan), file.path())?;
+    audit::report_signatures(&plan, &signatures, report);
     Ok(())
 }
 
 /// Adds to the report of a branch what does not hold of the signatures of people's words.
-pub fn reviewed(
+pub fn check_review_signatures(
     repository: &Repository,
-    reviewers: Signers<'_>,
+    reviewers: AllowedSigners<'_>,
     report: &mut AuditReport,
     stop: &CancellationToken,
 ) -> Result<(), VerifyError> {
     let failed = |source| VerifyError::Folder { path: reviewers.folder.to_owned(), source };
-    let file = reviewers.laid_out().map_err(failed)?;
-    let revoked = revoked_keys()?;
-    let mut said = Vec::new();
+    let file = reviewers.write_file().map_err(failed)?;
+    let revoked = find_revoked_keys_file()?;
+    let mut signatures = Vec::new();
     for review in &report.reviews {
         if stop.is_cancelled() {
             return Err(VerifyError::Interrupted);
         }
         let Some(signature) = review.signature.as_ref().and_then(|signature| signature.parse().ok()) else {
-            said.push(Signature::None);
+            signatures.push(SignatureStatus::None);
             continue;
         };
-        let commit: Id = review.commit.parse().map_err(|_| VerifyError::NoCommit(review.commit.clone()))?;
-        let time = repository.first_parents(&commit, 1)?.first().ok_or(VerifyError::Gone(commit))?.time;
+        let commit: Id = review.commit.parse().map_err(|_| VerifyError::InvalidCommit(review.commit.clone()))?;
+        let time = repository.first_parents(&commit, 1)?.first().ok_or(VerifyError::MissingCommit(commit))?.time;
         // A date that no calendar has is after every date until which a key may sign.
         let time = Timestamp::from_second(time).unwrap_or(Timestamp::MAX);
-        let allowed = Allowed { signers: file.path(), revoked: revoked.as_deref(), time };
-        let signed = Signed { signature: &signature, text: &review.text };
-        said.push(signed.held(&allowed, reviewers.folder).map_err(VerifyError::Keygen)?);
+        let allowed = AllowedSigner { signers: file.path(), revoked: revoked.as_deref(), time };
+        let signed = SignedText { signature: &signature, text: &review.text };
+        signatures.push(signed.verify(&allowed, reviewers.folder).map_err(VerifyError::Keygen)?);
     }
-    audit::reviewed(&said, report);
+    audit::report_reviews(&signatures, report);
     Ok(())
 }
 
-impl Signers<'_> {
-    fn laid_out(self) -> io::Result<NamedTempFile> {
-        let mut file = temporary::within(self.folder, Path::new("signers"))?;
+impl AllowedSigners<'_> {
+    fn write_file(self) -> io::Result<NamedTempFile> {
+        let mut file = temporary::create_in(self.folder, Path::new("signers"))?;
         file.write_all(self.text.as_bytes())?;
         Ok(file)
     }

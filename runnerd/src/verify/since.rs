@@ -12,48 +12,48 @@ use crate::git::{GitError, Id, Repository};
 
 /// A revision, and which commits are known to be in it or not.
 #[derive(Debug)]
-pub struct Since<'a> {
+pub struct RevisionFilter<'a> {
     repository: &'a Repository,
     commit: Id,
-    known: BTreeMap<String, bool>,
+    cache: BTreeMap<String, bool>,
 }
 
-impl<'a> Since<'a> {
+impl<'a> RevisionFilter<'a> {
     /// Finds a revision; one that names no commit is refused.
     pub fn new(repository: &'a Repository, revision: &str) -> Result<Self, ErrorData> {
-        let found = repository.resolve(revision).map_err(|error| git_error(&error))?;
+        let found = repository.resolve_revision(revision).map_err(|error| git_error(&error))?;
         let commit = found.ok_or_else(|| {
             let message = format!("`{revision}` names no commit in {}", repository.work_dir().display());
             ErrorData::new(ErrorKind::NotFound, message).hint("git log --oneline --first-parent")
         })?;
-        Ok(Self { repository, commit, known: BTreeMap::new() })
+        Ok(Self { repository, commit, cache: BTreeMap::new() })
     }
 
     /// Tells whether a commit is in it. What is no id is in nothing.
     pub fn contains(&mut self, commit: &str) -> Result<bool, ErrorData> {
-        if let Some(known) = self.known.get(commit) {
+        if let Some(known) = self.cache.get(commit) {
             return Ok(*known);
         }
         let id = commit.parse::<Id>().ok();
         let is_in = id.map(|id| self.repository.is_ancestor(&id, &self.commit)).transpose();
         let is_in = is_in.map_err(|error: GitError| git_error(&error))?.unwrap_or(false);
-        self.known.insert(commit.to_owned(), is_in);
+        self.cache.insert(commit.to_owned(), is_in);
         Ok(is_in)
     }
 
     /// Leaves out of a report what was found in commits that are in it, and counts that.
-    pub fn leave_out(&mut self, mut report: AuditReport) -> Result<AuditReport, ErrorData> {
-        let mut left_out = AuditSince { commit: self.commit.to_string(), violations: 0, warnings: 0 };
+    pub fn filter_report(&mut self, mut report: AuditReport) -> Result<AuditReport, ErrorData> {
+        let mut excluded = AuditSince { commit: self.commit.to_string(), violations: 0, warnings: 0 };
         let mut later = Vec::new();
         for finding in report.findings {
             match (self.contains(&finding.commit)?, finding.severity) {
                 (false, _) => later.push(finding),
-                (true, Severity::Violation) => left_out.violations += 1,
-                (true, Severity::Warning) => left_out.warnings += 1,
+                (true, Severity::Violation) => excluded.violations += 1,
+                (true, Severity::Warning) => excluded.warnings += 1,
             }
         }
         report.findings = later;
-        report.since = Some(left_out);
+        report.since = Some(excluded);
         Ok(report)
     }
 }

@@ -6,14 +6,14 @@ use protocol::command::Command;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::state::RunState;
 
-use super::read::found;
+use super::read::skip_unreadable;
 use crate::admit::git_error;
 use crate::git::{GitError, Head, Id, Repository};
 use crate::repo::layout::Layout;
 
 /// The branch of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct VerifyTarget {
     /// Id of the run.
     pub run: String,
     /// Its last commit.
@@ -21,59 +21,59 @@ pub struct Target {
 }
 
 /// Finds the branch of a run: `wanted` is its id or the beginning of it.
-pub fn target(repository: &Repository, wanted: Option<&str>) -> Result<Target, ErrorData> {
-    if wanted.is_none()
-        && let Some(target) = checked_out(repository).map_err(|error| git_error(&error))?
+pub fn resolve_target(repository: &Repository, run_prefix: Option<&str>) -> Result<VerifyTarget, ErrorData> {
+    if run_prefix.is_none()
+        && let Some(target) = find_checked_out(repository).map_err(|error| git_error(&error))?
     {
         return Ok(target);
     }
-    let runs = runs(repository).map_err(|error| git_error(&error))?;
-    let fitting: Vec<Target> = runs
+    let runs = list_runs(repository).map_err(|error| git_error(&error))?;
+    let matching: Vec<VerifyTarget> = runs
         .iter()
-        .filter(|(run, _)| wanted.is_none_or(|wanted| run.starts_with(wanted)))
-        .map(|(run, tip)| Target { run: run.clone(), tip: *tip })
+        .filter(|(run, _)| run_prefix.is_none_or(|wanted| run.starts_with(wanted)))
+        .map(|(run, tip)| VerifyTarget { run: run.clone(), tip: *tip })
         .collect();
-    let exact = fitting.iter().find(|target| Some(target.run.as_str()) == wanted);
-    match (exact, &fitting[..]) {
+    let exact = matching.iter().find(|target| Some(target.run.as_str()) == run_prefix);
+    match (exact, &matching[..]) {
         (Some(one), _) | (None, [one]) => Ok(one.clone()),
-        (None, []) => Err(none(repository, wanted)),
-        (None, several) => Err(ambiguous(wanted, several)),
+        (None, []) => Err(not_found_error(repository, run_prefix)),
+        (None, several) => Err(ambiguous_error(run_prefix, several)),
     }
 }
 
 /// The run whose branch, or whose commit, HEAD is on.
-fn checked_out(repository: &Repository) -> Result<Option<Target>, GitError> {
+fn find_checked_out(repository: &Repository) -> Result<Option<VerifyTarget>, GitError> {
     Ok(match repository.head()? {
         Head::Branch { name, commit: Some(tip) } => {
-            name.strip_prefix("runner/").map(|run| Target { run: run.to_owned(), tip })
+            name.strip_prefix("runner/").map(|run| VerifyTarget { run: run.to_owned(), tip })
         }
         Head::Branch { .. } => None,
         Head::Detached { commit } => {
             // Whatever stands in its place: a commit in which it cannot be read is of no run.
-            let state = found(repository.read(&commit, Layout::RUN_STATE))?.flatten().unwrap_or_default();
+            let state = skip_unreadable(repository.read_file(&commit, Layout::RUN_STATE))?.flatten().unwrap_or_default();
             let run = serde_json::from_slice::<RunState>(&state).ok().and_then(|state| state.run_id);
-            run.map(|run| Target { run, tip: commit })
+            run.map(|run| VerifyTarget { run, tip: commit })
         }
     })
 }
 
 /// Returns the last commits of all branches of a run: the own one first, then those that were fetched.
-pub fn tips(repository: &Repository, run: &str) -> Result<Vec<Id>, GitError> {
-    Ok(branches(repository)?.into_iter().filter(|(of, _)| of == run).map(|(_, tip)| tip).collect())
+pub fn list_run_tips(repository: &Repository, run: &str) -> Result<Vec<Id>, GitError> {
+    Ok(list_run_branches(repository)?.into_iter().filter(|(of, _)| of == run).map(|(_, tip)| tip).collect())
 }
 
 /// The runs that have a branch here, or in a repository that was fetched from: an own branch goes first.
-fn runs(repository: &Repository) -> Result<BTreeMap<String, Id>, GitError> {
+fn list_runs(repository: &Repository) -> Result<BTreeMap<String, Id>, GitError> {
     let mut runs = BTreeMap::new();
-    for (run, tip) in branches(repository)? {
+    for (run, tip) in list_run_branches(repository)? {
         runs.entry(run).or_insert(tip);
     }
     Ok(runs)
 }
 
 /// All branches of runs, each with its last commit: the own ones first.
-fn branches(repository: &Repository) -> Result<Vec<(String, Id)>, GitError> {
-    let refs = repository.refs()?;
+fn list_run_branches(repository: &Repository) -> Result<Vec<(String, Id)>, GitError> {
+    let refs = repository.list_refs()?;
     let own = refs.iter().filter_map(|(name, id)| Some((name.strip_prefix("refs/heads/runner/")?, id)));
     let fetched = refs.iter().filter_map(|(name, id)| {
         let (_, branch) = name.strip_prefix("refs/remotes/")?.split_once('/')?;
@@ -82,18 +82,18 @@ fn branches(repository: &Repository) -> Result<Vec<(String, Id)>, GitError> {
     Ok(own.chain(fetched).filter_map(|(run, id)| Some((run.to_owned(), id.parse().ok()?))).collect())
 }
 
-fn none(repository: &Repository, wanted: Option<&str>) -> ErrorData {
+fn not_found_error(repository: &Repository, run_prefix: Option<&str>) -> ErrorData {
     let place = repository.work_dir().display();
-    let (message, command) = match wanted {
+    let (message, command) = match run_prefix {
         Some(run) => (format!("{place} has no branch runner/{run}"), Command::fetch(&format!("runner/{run}"))),
         None => (format!("{place} has no branch of a run"), Command::fetch("refs/heads/runner/*:refs/heads/runner/*")),
     };
     ErrorData::new(ErrorKind::NotFound, message).hint(command)
 }
 
-fn ambiguous(wanted: Option<&str>, several: &[Target]) -> ErrorData {
+fn ambiguous_error(run_prefix: Option<&str>, several: &[VerifyTarget]) -> ErrorData {
     let ids: Vec<&str> = several.iter().map(|target| target.run.as_str()).collect();
-    let message = match wanted {
+    let message = match run_prefix {
         Some(wanted) => format!("`{wanted}` matches more than one run: {}", ids.join(", ")),
         None => format!("there is more than one run: {}", ids.join(", ")),
     };

@@ -7,24 +7,24 @@ use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use runner_core::obstacle::Nature;
+use runner_core::obstacle::Transience;
 
-use crate::obstruction::Obstructs;
+use crate::obstruction::Retryable;
 
 /// Another daemon drives a run of the repository.
 #[derive(Debug, thiserror::Error)]
-#[error("another daemon{} drives a run of this repository and has locked {}", by(*holder), path.display())]
-pub(crate) struct Taken {
+#[error("another daemon{} drives a run of this repository and has locked {}", pid_suffix(*holder), path.display())]
+pub(crate) struct RepoLocked {
     /// Git's folder.
     path: PathBuf,
     /// The process that has it, where the system tells.
     holder: Option<u32>,
 }
 
-impl Obstructs for Taken {
-    fn nature(&self) -> Nature {
+impl Retryable for RepoLocked {
+    fn transience(&self) -> Transience {
         // A lock has a holder that is alive.
-        Nature::Passing
+        Transience::Passing
     }
 
     fn remedy(&self) -> Option<String> {
@@ -34,21 +34,21 @@ impl Obstructs for Taken {
 
 /// A repository that no other daemon drives; dropping it lets the next one.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct RepoClaim {
     _folder: Option<File>,
 }
 
-impl Claim {
+impl RepoClaim {
     /// Takes the claim without waiting. `folder` is git's, which all linked work trees share.
     ///
     /// A folder that cannot be locked, since it is gone or its file system knows no locks, keeps nobody out: what is
     /// done in it says what is wrong.
-    pub(crate) fn take(folder: &Path) -> Result<Self, Taken> {
+    pub(crate) fn acquire(folder: &Path) -> Result<Self, RepoLocked> {
         let Ok(file) = File::open(folder) else { return Ok(Self { _folder: None }) };
         match file.try_lock() {
             Ok(()) => Ok(Self { _folder: Some(file) }),
             Err(TryLockError::Error(_)) => Ok(Self { _folder: None }),
-            Err(TryLockError::WouldBlock) => Err(Taken { path: folder.to_owned(), holder: holder(&file) }),
+            Err(TryLockError::WouldBlock) => Err(RepoLocked { path: folder.to_owned(), holder: find_holder(&file) }),
         }
     }
 }
@@ -56,21 +56,21 @@ impl Claim {
 /// Whether another daemon drives a run of the repository with this git folder.
 pub fn is_claimed_by_another(folder: &Path) -> bool {
     // This one may hold it for a moment, for a person's request.
-    Claim::take(folder).is_err_and(|taken| taken.holder != Some(std::process::id()))
+    RepoClaim::acquire(folder).is_err_and(|taken| taken.holder != Some(std::process::id()))
 }
 
 /// Returns the process that the system names for a lock.
-fn holder(file: &File) -> Option<u32> {
-    let end = format!(":{}", file.metadata().ok()?.ino());
+fn find_holder(file: &File) -> Option<u32> {
+    let suffix = format!(":{}", file.metadata().ok()?.ino());
     let locks = fs::read_to_string("/proc/locks").ok()?;
     locks.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let is_it = fields.get(1) == Some(&"FLOCK") && fields.get(5).is_some_and(|inode| inode.ends_with(&end));
-        fields.get(4).filter(|_| is_it)?.parse().ok()
+        let is_own_lock = fields.get(1) == Some(&"FLOCK") && fields.get(5).is_some_and(|inode| inode.ends_with(&suffix));
+        fields.get(4).filter(|_| is_own_lock)?.parse().ok()
     })
 }
 
-fn by(holder: Option<u32>) -> String {
+fn pid_suffix(holder: Option<u32>) -> String {
     holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default()
 }
 
@@ -81,11 +81,11 @@ mod tests {
     #[test]
     fn second_claim_is_refused_with_the_holder_and_the_first_one_ends_when_it_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
-        let first = Claim::take(folder.path()).unwrap();
-        let refused = Claim::take(folder.path()).unwrap_err().to_string();
+        let first = RepoClaim::acquire(folder.path()).unwrap();
+        let refused = RepoClaim::acquire(folder.path()).unwrap_err().to_string();
         assert!(refused.contains(&folder.path().display().to_string()), "{refused}");
         assert!(refused.contains(&format!("(pid {})", std::process::id())), "{refused}");
         drop(first);
-        Claim::take(folder.path()).unwrap();
+        RepoClaim::acquire(folder.path()).unwrap();
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::folders;
 use crate::git::{GitError, Repository};
 use crate::repo::layout::Layout;
-use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::context::{EffectError, RunContext};
 
 /// Removes locks and temporary files that killed processes have left, and tells whether there were any.
 ///
@@ -26,25 +26,25 @@ pub(crate) fn clear_leftovers(repository: &Repository) -> Result<bool, GitError>
 }
 
 /// Removes what an agent has left where a file of the runner goes, unless it is a file.
-pub(crate) fn clear_for_file(file: &Path) -> Result<(), Obstacle> {
+pub(crate) fn clear_path_for_file(file: &Path) -> Result<(), EffectError> {
     match std::fs::symlink_metadata(file) {
-        Ok(found) if !found.is_file() => remove(file),
+        Ok(found) if !found.is_file() => remove_path(file),
         _ => Ok(()),
     }
 }
 
 /// Removes whatever stands at a path; no link is followed.
-pub(crate) fn remove(file: &Path) -> Result<(), Obstacle> {
-    folders::remove(file).map_err(Obstacle::system("removing", file))
+pub(crate) fn remove_path(file: &Path) -> Result<(), EffectError> {
+    folders::remove_all(file).map_err(EffectError::io_error("removing", file))
 }
 
 /// Removes what stands where a folder should be.
-pub(crate) fn clear_way(context: &RunContext, folder: &Path) -> Result<(), Obstacle> {
+pub(crate) fn clear_path_for_dir(context: &RunContext, folder: &Path) -> Result<(), EffectError> {
     let mut path = context.layout.root().to_owned();
     for name in folder {
         path.push(name);
         if std::fs::symlink_metadata(&path).is_ok_and(|found| !found.is_dir()) {
-            remove(&path)?;
+            remove_path(&path)?;
         }
     }
     Ok(())

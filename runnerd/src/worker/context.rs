@@ -9,28 +9,28 @@ use std::path::{Path, PathBuf};
 
 use runner_core::driver::Driver;
 use runner_core::message::RunnerCommit;
-use runner_core::obstacle::Nature;
+use runner_core::obstacle::Transience;
 use runner_core::redact::Secrets;
-use runner_core::run::Uncommitted;
+use runner_core::run::RunScratch;
 
 use crate::config::Patterns;
-use crate::events::Events;
-use crate::git::{Change, GitError, Id, Identity, Repository};
-use crate::obstruction::{Obstructs, remedy_at};
+use crate::events::EventStream;
+use crate::git::{WorktreeChange, GitError, Id, Identity, Repository};
+use crate::obstruction::{Retryable, path_remedy};
 use crate::process::{Launcher, SpawnError};
 use crate::publish::PublishError;
 use crate::repo::durable::DurableError;
-use crate::repo::kept::{Kept, KeptError, Note};
+use crate::repo::kept::{SealedFile, SealedFileError, Sealable};
 use crate::repo::layout::Layout;
-use crate::store::Store;
+use crate::store::RepoStore;
 use crate::worker::caches::LastLoad;
 use crate::worker::caches::LastScan;
 use crate::worker::clear::clear_leftovers;
 use crate::worker::load::LoadError;
-use crate::worker::trusted::Trusted;
+use crate::worker::trusted::PinnedRepo;
 
 /// Commits that are looked through for one that was made before a crash.
-const MAX_COMMITS_UPON: usize = 10_000;
+const MAX_SCANNED_COMMITS: usize = 10_000;
 
 /// Where a run takes place.
 #[derive(Debug, Clone)]
@@ -40,11 +40,11 @@ pub(crate) struct RunContext {
     /// The work tree.
     pub layout: Layout,
     /// The daemon's folder for the repository.
-    pub store: Store,
+    pub store: RepoStore,
     /// Starts processes.
     pub launcher: Launcher,
     /// The daemon's stream of events.
-    pub(crate) events: Events,
+    pub(crate) events: EventStream,
     /// The caller's environment.
     pub env: BTreeMap<String, String>,
     /// What of it must not get into a record or a commit.
@@ -54,14 +54,14 @@ pub(crate) struct RunContext {
     /// The repository that is open, and its committed state that was read last.
     pub(crate) last_load: LastLoad,
     /// What was known of its sessions when the iteration began, and no commit holds.
-    pub uncommitted: Uncommitted,
+    pub uncommitted: RunScratch,
     /// Who drives it, where it is the run of a job.
     pub(crate) driver: Option<Driver>,
 }
 
 /// An effect that cannot be done for now.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Obstacle {
+pub(crate) enum EffectError {
     /// Git.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -70,7 +70,7 @@ pub(crate) enum Obstacle {
     Disk(#[from] DurableError),
     /// A note that the daemon has kept: what it would tell is not known, and nothing goes on without it.
     #[error(transparent)]
-    Kept(#[from] KeptError),
+    SealedFile(#[from] SealedFileError),
     /// Something else of the system.
     #[error("{doing} {path}")]
     System {
@@ -86,33 +86,33 @@ pub(crate) enum Obstacle {
     State(#[from] LoadError),
     /// A commit that was journaled is no object id.
     #[error("`{0}` is not a commit id")]
-    NoCommit(String),
+    InvalidCommit(String),
     /// The run state names a file of the guard's definition by what is no object id.
     #[error("`{0}` in guard_definition of run_state.json is no blob")]
-    NoBlob(String),
+    InvalidBlob(String),
     /// What is committed cannot be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
     /// Processes of an earlier life do not end.
     #[error(transparent)]
-    Alive(#[from] crate::process::orphans::StillAlive),
+    StillAlive(#[from] crate::process::orphans::StillAlive),
     /// A process could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
 }
 
-impl Obstructs for Obstacle {
-    fn nature(&self) -> Nature {
+impl Retryable for EffectError {
+    fn transience(&self) -> Transience {
         match self {
-            Self::Git(error) => error.nature(),
-            Self::Disk(error) => error.nature(),
-            Self::Kept(error) => error.nature(),
-            Self::System { source, .. } => source.nature(),
-            Self::State(error) => error.nature(),
-            Self::Publish(error) => error.nature(),
-            Self::Alive(error) => error.nature(),
-            Self::Spawn(error) => error.nature(),
-            Self::NoCommit(_) | Self::NoBlob(_) => Nature::Lasting,
+            Self::Git(error) => error.transience(),
+            Self::Disk(error) => error.transience(),
+            Self::SealedFile(error) => error.transience(),
+            Self::System { source, .. } => source.transience(),
+            Self::State(error) => error.transience(),
+            Self::Publish(error) => error.transience(),
+            Self::StillAlive(error) => error.transience(),
+            Self::Spawn(error) => error.transience(),
+            Self::InvalidCommit(_) | Self::InvalidBlob(_) => Transience::Lasting,
         }
     }
 
@@ -120,95 +120,95 @@ impl Obstructs for Obstacle {
         match self {
             Self::Git(error) => error.remedy(),
             Self::Disk(error) => error.remedy(),
-            Self::Kept(error) => error.remedy(),
-            Self::System { path, source, .. } => Some(remedy_at(path, source)),
+            Self::SealedFile(error) => error.remedy(),
+            Self::System { path, source, .. } => Some(path_remedy(path, source)),
             Self::State(error) => error.remedy(),
             Self::Publish(error) => error.remedy(),
-            Self::Alive(error) => error.remedy(),
+            Self::StillAlive(error) => error.remedy(),
             Self::Spawn(error) => error.remedy(),
-            Self::NoCommit(_) | Self::NoBlob(_) => None,
+            Self::InvalidCommit(_) | Self::InvalidBlob(_) => None,
         }
     }
 }
 
-impl Obstacle {
+impl EffectError {
     /// Names what was being done to a path when the system refused.
-    pub(crate) fn system(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::System { doing, path: path.to_owned(), source }
     }
 }
 
 impl RunContext {
     /// Looks what differs from HEAD.
-    pub(crate) fn look(&self) -> Result<Vec<Change>, GitError> {
-        let changes = self.repository()?.changes()?;
+    pub(crate) fn scan_changes(&self) -> Result<Vec<WorktreeChange>, GitError> {
+        let changes = self.repository()?.list_changes()?;
         self.last_scan.set(&changes);
         Ok(changes)
     }
 
     /// Returns what differs from HEAD, as it was seen last; looks where something may have changed it since.
-    pub(crate) fn seen(&self) -> Result<Vec<Change>, GitError> {
-        self.last_scan.get().map_or_else(|| self.look(), Ok)
+    pub(crate) fn cached_changes(&self) -> Result<Vec<WorktreeChange>, GitError> {
+        self.last_scan.get().map_or_else(|| self.scan_changes(), Ok)
     }
 
     /// Finds what is secret in the caller's environment.
-    pub(crate) fn secrets_in(env: &BTreeMap<String, String>) -> Secrets {
+    pub(crate) fn find_secrets(env: &BTreeMap<String, String>) -> Secrets {
         let variables = env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        Secrets::of(variables).expect("BUG: an environment fits into a request, and so its secrets into an automaton")
+        Secrets::from_variables(variables).expect("BUG: an environment fits into a request, and so its secrets into an automaton")
     }
 
     /// Returns the repository, bound to the configuration that was captured when a person asked for the run.
     pub(crate) fn repository(&self) -> Result<Repository, GitError> {
         let open = self.last_load.repository(self.layout.root());
-        let found = open.map_or_else(|| Trusted::of(&self.store, self.layout.root()).bound(), Ok)?;
-        found.refuse_moved_work_tree()?;
-        self.last_load.keep(&found);
-        Ok(found)
+        let repository = open.map_or_else(|| PinnedRepo::for_work_tree(&self.store, self.layout.root()).open(), Ok)?;
+        repository.check_work_tree_not_moved()?;
+        self.last_load.store_repository(&repository);
+        Ok(repository)
     }
 
     /// Returns what differs from HEAD; an index that a death left behind HEAD does not count.
-    pub(crate) fn changes(repository: &Repository) -> Result<Vec<Change>, GitError> {
-        let changes = repository.changes()?;
+    pub(crate) fn changes_after_cleanup(repository: &Repository) -> Result<Vec<WorktreeChange>, GitError> {
+        let changes = repository.list_changes()?;
         if changes.is_empty() {
             return Ok(changes);
         }
         let is_cleared = clear_leftovers(repository)?;
-        if repository.catch_up_index()? || is_cleared { repository.changes() } else { Ok(changes) }
+        if repository.sync_index_with_head()? || is_cleared { repository.list_changes() } else { Ok(changes) }
     }
 
     /// Returns whether one of the commits upon `from` is what `is_it` looks for: an effect that is done again
     /// recognises by it what it has made. What others have committed on top hides nothing.
-    pub(crate) fn was_made(
+    pub(crate) fn find_own_commit(
         repository: &Repository,
         from: &str,
-        is_it: impl Fn(&RunnerCommit) -> bool,
+        is_own: impl Fn(&RunnerCommit) -> bool,
     ) -> Result<Option<Id>, GitError> {
         let Some(head) = repository.head()?.commit().filter(|head| head.to_string() != from) else { return Ok(None) };
-        let commits = repository.first_parents(&head, MAX_COMMITS_UPON)?;
-        let upon = commits.iter().take_while(|commit| commit.id.to_string() != from);
-        let made = upon.filter(|commit| RunnerCommit::parse(&commit.message).is_ok_and(|commit| is_it(&commit)));
-        Ok(made.last().map(|commit| commit.id))
+        let commits = repository.first_parents(&head, MAX_SCANNED_COMMITS)?;
+        let since = commits.iter().take_while(|commit| commit.id.to_string() != from);
+        let own = since.filter(|commit| RunnerCommit::parse(&commit.message).is_ok_and(|commit| is_own(&commit)));
+        Ok(own.last().map(|commit| commit.id))
     }
 
     /// Returns a note that effects of iteration `iter` keep.
-    pub(crate) fn note<T: Note>(&self, iter: u32, name: impl fmt::Display) -> Kept<T> {
-        self.store.live_note(&format!("{}-{iter:04}-{name}.json", self.run))
+    pub(crate) fn iteration_note<T: Sealable>(&self, iter: u32, name: impl fmt::Display) -> SealedFile<T> {
+        self.store.live_file(&format!("{}-{iter:04}-{name}.json", self.run))
     }
 
     /// Returns a note that outlives all that is forgotten with an iteration.
-    pub(crate) fn note_of_run<T: Note>(&self, name: &str) -> Kept<T> {
-        self.store.live_note(&format!("{}-{name}.json", self.run))
+    pub(crate) fn run_note<T: Sealable>(&self, name: &str) -> SealedFile<T> {
+        self.store.live_file(&format!("{}-{name}.json", self.run))
     }
 
     /// Forgets what a try of iteration `iter` has kept for its effects to be done again.
-    pub(crate) fn forget_kept(&self, iter: u32) -> Result<(), Obstacle> {
-        let folder = self.store.live();
+    pub(crate) fn remove_iteration_notes(&self, iter: u32) -> Result<(), EffectError> {
+        let folder = self.store.live_dir();
         let start = format!("{}-{iter:04}-", self.run);
-        for file in std::fs::read_dir(&folder).map_err(Obstacle::system("listing", &folder))? {
+        for file in std::fs::read_dir(&folder).map_err(EffectError::io_error("listing", &folder))? {
             // One that was passed over would be taken for a note of the next try.
-            let file = file.map_err(Obstacle::system("listing", &folder))?;
+            let file = file.map_err(EffectError::io_error("listing", &folder))?;
             if file.file_name().to_string_lossy().starts_with(&start) {
-                std::fs::remove_file(file.path()).map_err(Obstacle::system("removing", &file.path()))?;
+                std::fs::remove_file(file.path()).map_err(EffectError::io_error("removing", &file.path()))?;
             }
         }
         Ok(())
@@ -228,7 +228,7 @@ impl RunContext {
     ///
     /// Everything else of the caller's and the daemon's environment stays out.
     pub(crate) fn guard_env(&self, names: &Patterns) -> Vec<(OsString, OsString)> {
-        let passed = self.env.iter().filter(|(name, _)| names.passes(name));
+        let passed = self.env.iter().filter(|(name, _)| names.passes_variable(name));
         passed.map(|(name, value)| (name.into(), value.into())).collect()
     }
 }

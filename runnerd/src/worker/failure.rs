@@ -2,24 +2,24 @@
 
 use std::path::PathBuf;
 
-use runner_core::obstacle::Nature;
-use runner_core::run::IllegalEvent;
+use runner_core::obstacle::Transience;
+use runner_core::run::IllegalRunEvent;
 
 use crate::git::{GitError, InvalidId};
-use crate::obstruction::Obstructs;
+use crate::obstruction::Retryable;
 use crate::repo::durable::DurableError;
 use crate::store::StoreError;
-use crate::worker::context::Obstacle;
+use crate::worker::context::EffectError;
 use crate::worker::iteration::drive::DriveError;
 use crate::worker::journal::JournalError;
 use crate::worker::load::LoadError;
 
 /// Why a run cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum RunError {
     /// What a run begins with cannot be done.
     #[error(transparent)]
-    Obstacle(#[from] Box<Obstacle>),
+    Effect(#[from] Box<EffectError>),
     /// The repository cannot be read.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -40,50 +40,50 @@ pub(crate) enum Failure {
     Drive(#[from] DriveError),
     /// What was settled names no commit.
     #[error(transparent)]
-    NoCommit(#[from] InvalidId),
+    InvalidCommit(#[from] InvalidId),
     /// The repository's record is gone.
     #[error("{} has no repo.json", folder.display())]
-    NoRecord {
+    MissingRecord {
         /// The daemon's folder for the repository.
         folder: PathBuf,
     },
     /// The branch that was committed to is gone.
     #[error("the run's branch is gone")]
-    NoBranch,
+    MissingBranch,
     /// A bug: what has happened cannot happen to the run.
     #[error(transparent)]
-    Illegal(#[from] IllegalEvent),
+    Illegal(#[from] IllegalRunEvent),
     /// A bug: what is over was never begun.
     #[error("an iteration was settled that was not opened")]
-    NotOpened,
+    IterationNotOpened,
 }
 
-impl Obstructs for Failure {
-    fn nature(&self) -> Nature {
+impl Retryable for RunError {
+    fn transience(&self) -> Transience {
         match self {
-            Self::Obstacle(error) => error.nature(),
-            Self::Git(error) => error.nature(),
-            Self::State(error) => error.nature(),
-            Self::Disk(error) => error.nature(),
-            Self::Store(error) => error.nature(),
-            Self::Journal(error) => error.nature(),
-            Self::Drive(error) => error.nature(),
-            Self::NoCommit(_) | Self::NoRecord { .. } | Self::NoBranch => Nature::Lasting,
-            Self::Illegal(_) | Self::NotOpened => Nature::Lasting,
+            Self::Effect(error) => error.transience(),
+            Self::Git(error) => error.transience(),
+            Self::State(error) => error.transience(),
+            Self::Disk(error) => error.transience(),
+            Self::Store(error) => error.transience(),
+            Self::Journal(error) => error.transience(),
+            Self::Drive(error) => error.transience(),
+            Self::InvalidCommit(_) | Self::MissingRecord { .. } | Self::MissingBranch => Transience::Lasting,
+            Self::Illegal(_) | Self::IterationNotOpened => Transience::Lasting,
         }
     }
 
     fn remedy(&self) -> Option<String> {
         match self {
-            Self::Obstacle(error) => error.remedy(),
+            Self::Effect(error) => error.remedy(),
             Self::Git(error) => error.remedy(),
             Self::State(error) => error.remedy(),
             Self::Disk(error) => error.remedy(),
             Self::Store(error) => error.remedy(),
             Self::Journal(error) => error.remedy(),
             Self::Drive(error) => error.remedy(),
-            Self::NoCommit(_) | Self::NoRecord { .. } | Self::NoBranch => None,
-            Self::Illegal(_) | Self::NotOpened => None,
+            Self::InvalidCommit(_) | Self::MissingRecord { .. } | Self::MissingBranch => None,
+            Self::Illegal(_) | Self::IterationNotOpened => None,
         }
     }
 }
@@ -93,54 +93,54 @@ mod tests {
     use nix::errno::Errno;
 
     use super::*;
-    use crate::obstruction::{LOOK_AT_LOG, obstruction};
+    use crate::obstruction::{LOOK_AT_LOG, describe_blocker};
     use crate::process::SpawnError;
 
-    fn nature(error: &Obstacle) -> Nature {
-        error.nature()
+    fn nature(error: &EffectError) -> Transience {
+        error.transience()
     }
 
-    fn remedy(error: &Obstacle) -> String {
-        obstruction(error).remedy
+    fn remedy(error: &EffectError) -> String {
+        describe_blocker(error).remedy
     }
 
-    fn writing(errno: Errno) -> Obstacle {
-        Obstacle::Disk(DurableError::Io { action: "writing", path: "/x".into(), source: errno.into() })
+    fn write_error(errno: Errno) -> EffectError {
+        EffectError::Disk(DurableError::Io { action: "writing", path: "/x".into(), source: errno.into() })
     }
 
     #[test]
     fn refusals_of_the_machine_pass_and_those_of_a_right_or_a_path_do_not() {
         for errno in [Errno::ENOSPC, Errno::EDQUOT, Errno::EROFS, Errno::EIO, Errno::EMFILE, Errno::ENFILE] {
-            assert_eq!(nature(&writing(errno)), Nature::Passing, "{errno}");
+            assert_eq!(nature(&write_error(errno)), Transience::Passing, "{errno}");
         }
-        assert_eq!(nature(&writing(Errno::EACCES)), Nature::Lasting);
-        assert_eq!(nature(&Obstacle::Disk(DurableError::Symlink { path: "/x".into() })), Nature::Lasting);
-        assert_eq!(nature(&Obstacle::Disk(DurableError::TooLarge { path: "/x".into(), len: 1 })), Nature::Lasting);
-        assert_eq!(nature(&Obstacle::Git(GitError::Locked { path: "/x".into() })), Nature::Passing);
-        let gone = GitError::Gone { path: "/x/.git".into(), work_dir: "/x".into() };
-        assert_eq!(nature(&Obstacle::Git(gone)), Nature::Lost);
-        assert_eq!(nature(&Obstacle::Spawn(SpawnError::Moved { path: "/x".into() })), Nature::Lost);
+        assert_eq!(nature(&write_error(Errno::EACCES)), Transience::Lasting);
+        assert_eq!(nature(&EffectError::Disk(DurableError::Symlink { path: "/x".into() })), Transience::Lasting);
+        assert_eq!(nature(&EffectError::Disk(DurableError::TooLarge { path: "/x".into(), len: 1 })), Transience::Lasting);
+        assert_eq!(nature(&EffectError::Git(GitError::Locked { path: "/x".into() })), Transience::Passing);
+        let gone = GitError::GitDirMissing { path: "/x/.git".into(), work_dir: "/x".into() };
+        assert_eq!(nature(&EffectError::Git(gone)), Transience::Lost);
+        assert_eq!(nature(&EffectError::Spawn(SpawnError::HiddenFolderMoved { path: "/x".into() })), Transience::Lost);
     }
 
     #[test]
     fn each_obstacle_names_an_action_and_its_place() {
-        let of_git = |error| remedy(&Obstacle::Git(error));
+        let of_git = |error| remedy(&EffectError::Git(error));
         let broken = || std::io::Error::other("a bad object").into();
         let table = [
-            (remedy(&writing(Errno::ENOSPC)), "make room on the disk of /x"),
-            (remedy(&writing(Errno::EACCES)), "give your user the right to use /x"),
-            (remedy(&writing(Errno::EROFS)), "mount the file system of /x for writing"),
-            (remedy(&writing(Errno::EIO)), "see what the system's log says of /x"),
-            (remedy(&Obstacle::Disk(DurableError::Symlink { path: "/x".into() })), "fix what is at /x"),
+            (remedy(&write_error(Errno::ENOSPC)), "make room on the disk of /x"),
+            (remedy(&write_error(Errno::EACCES)), "give your user the right to use /x"),
+            (remedy(&write_error(Errno::EROFS)), "mount the file system of /x for writing"),
+            (remedy(&write_error(Errno::EIO)), "see what the system's log says of /x"),
+            (remedy(&EffectError::Disk(DurableError::Symlink { path: "/x".into() })), "fix what is at /x"),
             (of_git(GitError::Locked { path: "/x/index.lock".into() }), "end the git that holds /x/index.lock"),
             (
-                of_git(GitError::Broken { doing: "reading", path: "/x".into(), source: broken() }),
+                of_git(GitError::Corrupt { doing: "reading", path: "/x".into(), source: broken() }),
                 "mend what git -C /x fsck names",
             ),
             (of_git(GitError::NoRepository { path: "/x".into() }), "put the git folder back"),
-            (remedy(&Obstacle::Spawn(SpawnError::Locked { path: "/x".into() })), "end the program that holds /x"),
-            (remedy(&Obstacle::Spawn(SpawnError::Moved { path: "/x".into() })), "put the folder back at /x"),
-            (remedy(&Obstacle::NoCommit("x".to_owned())), LOOK_AT_LOG),
+            (remedy(&EffectError::Spawn(SpawnError::Locked { path: "/x".into() })), "end the program that holds /x"),
+            (remedy(&EffectError::Spawn(SpawnError::HiddenFolderMoved { path: "/x".into() })), "put the folder back at /x"),
+            (remedy(&EffectError::InvalidCommit("x".to_owned())), LOOK_AT_LOG),
         ];
         for (said, expected) in table {
             assert_eq!(said, expected);
@@ -151,12 +151,12 @@ mod tests {
     fn what_stands_for_another_error_is_told_like_it() {
         let full = || DurableError::Io { action: "writing", path: "/x".into(), source: Errno::ENOSPC.into() };
         let wrapped = [
-            obstruction(&Failure::from(DriveError::Journal(JournalError::Disk(full())))),
-            obstruction(&Failure::from(StoreError::Disk(full()))),
-            obstruction(&Failure::from(Box::new(Obstacle::Disk(full())))),
+            describe_blocker(&RunError::from(DriveError::Journal(JournalError::Disk(full())))),
+            describe_blocker(&RunError::from(StoreError::Disk(full()))),
+            describe_blocker(&RunError::from(Box::new(EffectError::Disk(full())))),
         ];
         for told in wrapped {
-            assert_eq!(told, obstruction(&full()));
+            assert_eq!(told, describe_blocker(&full()));
         }
     }
 }

@@ -8,24 +8,24 @@ use crate::clock;
 use crate::store::{PendingHook, RepoFile};
 
 /// Most events that wait; older ones are dropped for newer.
-const MAX_WAITING: usize = 100;
+const MAX_QUEUED: usize = 100;
 
 /// Adds the hooks that the changes of states between two records call.
-pub(crate) fn called_by(before: &RepoFile, after: &mut RepoFile) {
+pub(crate) fn enqueue_hooks(before: &RepoFile, after: &mut RepoFile) {
     for run in &after.runs {
-        let was = before.runs.iter().find(|old| old.id == run.id).map(|old| old.state.status());
-        let Some(hook) = hook::of_state(run.state.status()).filter(|_| was != Some(run.state.status())) else {
+        let previous_status = before.runs.iter().find(|old| old.id == run.id).map(|old| old.state.status());
+        let Some(hook) = hook::hook_for_state(run.state.status()).filter(|_| previous_status != Some(run.state.status())) else {
             continue;
         };
-        let event = HookEvent { reason: run.reason.clone(), ..event(&after.id, run, hook) };
+        let event = HookEvent { reason: run.reason.clone(), ..hook_event(&after.id, run, hook) };
         after.hooks.queue.push(PendingHook { event, begun: false });
     }
-    let surplus = after.hooks.queue.len().saturating_sub(MAX_WAITING);
+    let surplus = after.hooks.queue.len().saturating_sub(MAX_QUEUED);
     after.hooks.queue.drain(..surplus);
 }
 
 /// Makes an event of what a run is like now.
-pub(crate) fn event(repo: &str, run: &RunRecord, hook: HookName) -> HookEvent {
+pub(crate) fn hook_event(repo: &str, run: &RunRecord, hook: HookName) -> HookEvent {
     HookEvent {
         schema: HOOK_SCHEMA.to_owned(),
         hook,

@@ -9,18 +9,18 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use runner_core::iteration::{Event, IllegalEvent, Phase, decide};
-use runner_core::obstacle::Nature;
+use runner_core::iteration::{IterationEvent, IllegalIterationEvent, Phase, decide};
+use runner_core::obstacle::Transience;
 use runner_core::policy::Policy;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::obstruction::Obstructs;
+use crate::obstruction::Retryable;
 use crate::repo::disk::{Disk, RealDisk};
-use crate::repo::durable::{self, Access, DurableError};
-use crate::repo::kept::{Fault, version_fault};
-use crate::repo::seal::{Belonging, Key, Seal};
-use crate::store::Store;
+use crate::repo::durable::{self, FileAccess, DurableError};
+use crate::repo::kept::{SealedFileFault, find_version_fault};
+use crate::repo::seal::{SealContext, SealKey, Seal};
+use crate::store::RepoStore;
 
 /// Version of the format.
 pub(crate) const VERSION: u32 = 1;
@@ -28,7 +28,7 @@ pub(crate) const VERSION: u32 = 1;
 /// First line: what the fold needs besides the events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Header {
+pub(crate) struct JournalHeader {
     /// Version of this format.
     pub version: u32,
     /// Id of the run.
@@ -42,20 +42,20 @@ pub(crate) struct Header {
 /// One event with its time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Entry {
+pub(crate) struct JournalEntry {
     /// When it was written.
     pub at: Timestamp,
     /// What happened.
-    pub event: Event,
+    pub event: IterationEvent,
 }
 
 /// A journal as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Recorded {
+pub(crate) struct JournalContents {
     /// Its header.
-    pub header: Header,
+    pub header: JournalHeader,
     /// Its events, oldest first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
 }
 
 /// What is wrong with a journal.
@@ -74,7 +74,7 @@ pub(crate) enum JournalError {
         /// Where the line begins.
         at: usize,
         /// What is wrong with it.
-        fault: Fault,
+        fault: SealedFileFault,
     },
     /// Its events do not fit together.
     #[error("cannot replay {path}")]
@@ -83,15 +83,15 @@ pub(crate) enum JournalError {
         path: PathBuf,
         /// The event that does not fit.
         #[source]
-        source: IllegalEvent,
+        source: IllegalIterationEvent,
     },
 }
 
-impl Obstructs for JournalError {
-    fn nature(&self) -> Nature {
+impl Retryable for JournalError {
+    fn transience(&self) -> Transience {
         match self {
-            Self::Disk(error) => error.nature(),
-            Self::Damaged { .. } | Self::Illegal { .. } => Nature::Lasting,
+            Self::Disk(error) => error.transience(),
+            Self::Damaged { .. } | Self::Illegal { .. } => Transience::Lasting,
         }
     }
 
@@ -105,32 +105,32 @@ impl Obstructs for JournalError {
 
 impl JournalError {
     /// Tells whether the same call may succeed later: the disk refuses, the text is fine.
-    pub(crate) fn is_obstacle(&self) -> bool {
+    pub(crate) fn is_retryable(&self) -> bool {
         matches!(self, Self::Disk(_))
     }
 }
 
 /// Where a journal is, and what its lines are sealed for.
 #[derive(Debug, Clone)]
-pub(crate) struct Place<D = RealDisk> {
+pub(crate) struct JournalFile<D = RealDisk> {
     disk: D,
     path: PathBuf,
-    key: Key,
+    key: SealKey,
     name: String,
 }
 
 /// The journal that is being written.
 #[derive(Debug)]
-pub(crate) struct Journal<D = RealDisk> {
-    place: Place<D>,
-    recorded: Recorded,
+pub(crate) struct IterationJournal<D = RealDisk> {
+    file: JournalFile<D>,
+    contents: JournalContents,
     /// What is on the disk; none once it refused some, for then nobody knows.
-    end: Option<End>,
+    end: Option<JournalEnd>,
 }
 
 /// The end of what has been written.
 #[derive(Debug)]
-struct End {
+struct JournalEnd {
     /// Bytes before it.
     len: u64,
     /// Lines before it.
@@ -139,42 +139,42 @@ struct End {
     seal: Seal,
 }
 
-impl<D: Disk> Journal<D> {
+impl<D: Disk> IterationJournal<D> {
     /// Begins the journal of an iteration with its first event, in place of the one before.
-    pub(crate) fn begin(place: &Place<D>, header: Header, first: Entry) -> Result<Self, JournalError> {
-        Self::reopen(place, Recorded { header, entries: vec![first] })
+    pub(crate) fn create(file: &JournalFile<D>, header: JournalHeader, first: JournalEntry) -> Result<Self, JournalError> {
+        Self::reopen(file, JournalContents { header, entries: vec![first] })
     }
 
     /// Goes on with a journal that a previous life has left.
     ///
     /// The file is written anew from what was understood, so that a line that was cut does not stay.
-    pub(crate) fn reopen(place: &Place<D>, recorded: Recorded) -> Result<Self, JournalError> {
-        let end = Some(place.rewrite(&recorded)?);
-        Ok(Self { place: place.clone(), recorded, end })
+    pub(crate) fn reopen(place: &JournalFile<D>, contents: JournalContents) -> Result<Self, JournalError> {
+        let end = Some(place.rewrite(&contents)?);
+        Ok(Self { file: place.clone(), contents, end })
     }
 
     /// Appends an event durably, in place of what a failed try may have left.
-    pub(crate) fn append(&mut self, entry: Entry) -> Result<(), JournalError> {
-        let End { len, lines, seal } = match self.end.take() {
+    pub(crate) fn append(&mut self, entry: JournalEntry) -> Result<(), JournalError> {
+        let JournalEnd { len, lines, seal } = match self.end.take() {
             Some(end) => end,
-            None => self.place.rewrite(&self.recorded)?,
+            None => self.file.rewrite(&self.contents)?,
         };
-        let (text, seal) = self.place.line(&entry, Some((lines, &seal)));
-        durable::on(&self.place.disk).append_at(&self.place.path, len, text.as_bytes())?;
-        self.end = Some(End { len: len + text.len() as u64, lines: lines + 1, seal });
-        self.recorded.entries.push(entry);
+        let (text, seal) = self.file.seal_line(&entry, Some((lines, &seal)));
+        durable::with_disk(&self.file.disk).append_at(&self.file.path, len, text.as_bytes())?;
+        self.end = Some(JournalEnd { len: len + text.len() as u64, lines: lines + 1, seal });
+        self.contents.entries.push(entry);
         Ok(())
     }
 
     /// Returns what has been recorded.
-    pub(crate) fn recorded(&self) -> &Recorded {
-        &self.recorded
+    pub(crate) fn contents(&self) -> &JournalContents {
+        &self.contents
     }
 }
 
-impl<D: Disk> Place<D> {
+impl<D: Disk> JournalFile<D> {
     /// Names the journal of a repository.
-    pub(crate) fn of(store: &Store<D>) -> Self {
+    pub(crate) fn for_store(store: &RepoStore<D>) -> Self {
         let (name, path) = store.journal();
         Self { disk: store.disk().clone(), path, key: store.key().clone(), name }
     }
@@ -186,74 +186,74 @@ impl<D: Disk> Place<D> {
 
     /// Removes the journal, if there is one.
     pub(crate) fn remove(&self) -> Result<(), JournalError> {
-        Ok(durable::on(&self.disk).remove(&self.path)?)
+        Ok(durable::with_disk(&self.disk).remove(&self.path)?)
     }
 
     /// Reads the journal that a previous life has left; none if there is no such file.
-    pub(crate) fn read(&self) -> Result<Option<Recorded>, JournalError> {
-        let Some(bytes) = durable::on(&self.disk).read(&self.path)? else { return Ok(None) };
-        let damaged =
+    pub(crate) fn read(&self) -> Result<Option<JournalContents>, JournalError> {
+        let Some(bytes) = durable::with_disk(&self.disk).read(&self.path)? else { return Ok(None) };
+        let damaged_at =
             |line: u64, at: usize, fault| JournalError::Damaged { path: self.path.clone(), line: line + 1, at, fault };
-        let whole = &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1)];
-        let mut lines = whole.split_inclusive(|&byte| byte == b'\n');
+        let complete = &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1)];
+        let mut lines = complete.split_inclusive(|&byte| byte == b'\n');
         let first = lines.next().unwrap_or(&bytes);
-        let (header, mut seal) = self.header(first).map_err(|fault| damaged(0, 0, fault))?;
-        let mut recorded = Recorded { header, entries: Vec::new() };
-        let mut at = first.len();
+        let (header, mut seal) = self.parse_header(first).map_err(|fault| damaged_at(0, 0, fault))?;
+        let mut contents = JournalContents { header, entries: Vec::new() };
+        let mut offset = first.len();
         for (number, line) in (1..).zip(lines) {
-            match self.opened(line, Some((number, &seal))) {
+            match self.open_line(line, Some((number, &seal))) {
                 Ok((entry, next)) => {
-                    recorded.entries.push(entry);
+                    contents.entries.push(entry);
                     seal = next;
                 }
-                Err(_) if at + line.len() == whole.len() && line.contains(&0) => break,
-                Err(fault) => return Err(damaged(number, at, fault)),
+                Err(_) if offset + line.len() == complete.len() && line.contains(&0) => break,
+                Err(fault) => return Err(damaged_at(number, offset, fault)),
             }
-            at += line.len();
+            offset += line.len();
         }
-        Ok(Some(recorded))
+        Ok(Some(contents))
     }
 
     /// Replaces the file by what has been recorded.
-    fn rewrite(&self, recorded: &Recorded) -> Result<End, JournalError> {
-        let (mut text, mut seal) = self.line(&recorded.header, None);
+    fn rewrite(&self, contents: &JournalContents) -> Result<JournalEnd, JournalError> {
+        let (mut text, mut seal) = self.seal_line(&contents.header, None);
         let mut lines = 1;
-        for entry in &recorded.entries {
-            let (line, next) = self.line(entry, Some((lines, &seal)));
+        for entry in &contents.entries {
+            let (line, next) = self.seal_line(entry, Some((lines, &seal)));
             text.push_str(&line);
             (lines, seal) = (lines + 1, next);
         }
-        durable::on(&self.disk).replace(&self.path, text.as_bytes(), Access::Private)?;
-        Ok(End { len: text.len() as u64, lines, seal })
+        durable::with_disk(&self.disk).replace(&self.path, text.as_bytes(), FileAccess::Private)?;
+        Ok(JournalEnd { len: text.len() as u64, lines, seal })
     }
 
-    fn line<T: Serialize>(&self, value: &T, behind: Option<(u64, &Seal)>) -> (String, Seal) {
+    fn seal_line<T: Serialize>(&self, value: &T, previous: Option<(u64, &Seal)>) -> (String, Seal) {
         let text = serde_json::to_string(value).expect("BUG: a line does not serialize");
-        self.key.seal(self.belonging(behind), &(text + "\n"))
+        self.key.seal(self.seal_context(previous), &(text + "\n"))
     }
 
-    fn header(&self, line: &[u8]) -> Result<(Header, Seal), Fault> {
-        match version_fault(line, VERSION) {
-            Some(other) => Err(other),
-            None => self.opened(line, None),
+    fn parse_header(&self, line: &[u8]) -> Result<(JournalHeader, Seal), SealedFileFault> {
+        match find_version_fault(line, VERSION) {
+            Some(fault) => Err(fault),
+            None => self.open_line(line, None),
         }
     }
 
-    fn opened<T: DeserializeOwned>(&self, line: &[u8], behind: Option<(u64, &Seal)>) -> Result<(T, Seal), Fault> {
-        let (text, seal) = self.key.open(self.belonging(behind), line)?;
-        let value = serde_json::from_slice(&text).map_err(|error| Fault::Form(error.to_string()))?;
+    fn open_line<T: DeserializeOwned>(&self, line: &[u8], previous: Option<(u64, &Seal)>) -> Result<(T, Seal), SealedFileFault> {
+        let (text, seal) = self.key.open(self.seal_context(previous), line)?;
+        let value = serde_json::from_slice(&text).map_err(|error| SealedFileFault::Form(error.to_string()))?;
         Ok((value, seal))
     }
 
-    fn belonging<'a>(&'a self, behind: Option<(u64, &'a Seal)>) -> Belonging<'a> {
-        Belonging { place: &self.name, behind }
+    fn seal_context<'a>(&'a self, previous: Option<(u64, &'a Seal)>) -> SealContext<'a> {
+        SealContext { place: &self.name, predecessor: previous }
     }
 }
 
 /// Returns the phase that the events lead to.
-pub(crate) fn replay(path: &Path, recorded: &Recorded) -> Result<Phase, JournalError> {
-    recorded.entries.iter().try_fold(Phase::Open, |phase, entry| {
-        decide(&recorded.header.policy, phase, entry.event.clone())
+pub(crate) fn replay(path: &Path, contents: &JournalContents) -> Result<Phase, JournalError> {
+    contents.entries.iter().try_fold(Phase::Open, |phase, entry| {
+        decide(&contents.header.policy, phase, entry.event.clone())
             .map_err(|source| JournalError::Illegal { path: path.to_owned(), source })
     })
 }

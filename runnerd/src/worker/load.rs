@@ -4,36 +4,36 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use protocol::command::Ways;
+use protocol::command::NextSteps;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::message::{MessageError, RulesError, RunnerCommit};
-use runner_core::obstacle::Nature;
-use runner_core::policy::{self, Kinds, Policy};
-use runner_core::run::Standing;
-use runner_core::run::Uncommitted;
+use runner_core::obstacle::Transience;
+use runner_core::policy::{self, AgentKinds, Policy};
+use runner_core::run::RunInputs;
+use runner_core::run::RunScratch;
 use runner_core::tree;
 use runner_core::validate::{self, TreeFault};
 use serde::de::DeserializeOwned;
 
-use crate::causes::in_one_line;
+use crate::causes::display_chain;
 use crate::clock;
 use crate::config::{self, ConfigError, Executor, OnChange, OnTimeout, RepoConfig, Reviewer, RoleMode};
 use crate::git::{GitError, Id, Repository};
-use crate::obstruction::Obstructs;
+use crate::obstruction::Retryable;
 use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
-use crate::repo::prompts::{self, OVERRIDES};
-use crate::worker::integrity::definition::Known;
+use crate::repo::prompts::{self, OVERRIDE_TEMPLATES};
+use crate::worker::integrity::definition::CommitDefinition;
 
 /// Commits that are looked through for the runner's last one.
 pub(crate) const MAX_PERSON_COMMITS: usize = 10_000;
 
 /// The committed state at one commit.
 #[derive(Debug, Clone)]
-pub struct Loaded {
+pub struct CommittedState {
     /// The commit.
     pub commit: Id,
     /// The configuration.
@@ -53,9 +53,9 @@ pub struct Loaded {
     /// What is wrong with the repository's own templates.
     pub template_faults: Vec<String>,
     /// The guard's definition, once somebody has asked for it.
-    pub(crate) guarded: OnceLock<Known>,
+    pub(crate) definition: OnceLock<CommitDefinition>,
     /// The task tree in canonical form, once somebody has asked for it.
-    canonical: OnceLock<String>,
+    canonical_text: OnceLock<String>,
 }
 
 /// What is wrong with the committed state.
@@ -87,7 +87,7 @@ pub enum LoadError {
     #[error(transparent)]
     Goal(#[from] GoalError),
     /// The task tree.
-    #[error("{path} is not valid: {}", list(faults))]
+    #[error("{path} is not valid: {}", join_faults(faults))]
     Tree {
         /// The file, relative to the work tree.
         path: &'static str,
@@ -104,17 +104,17 @@ pub enum LoadError {
     },
 }
 
-impl Obstructs for LoadError {
-    fn nature(&self) -> Nature {
+impl Retryable for LoadError {
+    fn transience(&self) -> Transience {
         match self {
-            Self::Git(error) => error.nature(),
+            Self::Git(error) => error.transience(),
             // What is committed is wrong until somebody commits something else.
             Self::Rules { .. }
             | Self::Missing { .. }
             | Self::Config(_)
             | Self::Goal(_)
             | Self::Tree { .. }
-            | Self::Json { .. } => Nature::Lasting,
+            | Self::Json { .. } => Transience::Lasting,
         }
     }
 
@@ -129,35 +129,35 @@ impl Obstructs for LoadError {
 
 impl LoadError {
     /// Says that a run cannot go on from there.
-    pub(crate) fn hold(&self) -> StopReason {
+    pub(crate) fn to_stop_reason(&self) -> StopReason {
         let message = match self {
-            Self::Rules { .. } => in_one_line(self),
-            _ => format!("the committed state is not valid: {}", in_one_line(self)),
+            Self::Rules { .. } => display_chain(self),
+            _ => format!("the committed state is not valid: {}", display_chain(self)),
         };
         let ways = self.remedy().unwrap_or_else(|| "fix the file, commit it, then: runnerctl resume".to_owned());
         StopReason::new(message, ways)
     }
 
     /// Tells it to whoever has asked for something; `ways` is what to do about a file that is not valid.
-    pub fn told(&self, ways: impl Into<Ways>) -> ErrorData {
-        let told = |kind| ErrorData::new(kind, in_one_line(self));
+    pub fn to_error_data(&self, ways: impl Into<NextSteps>) -> ErrorData {
+        let error_data = |kind| ErrorData::new(kind, display_chain(self));
         match self {
-            Self::Rules { source, .. } => told(ErrorKind::WrongState).hint(source.hint()),
-            Self::Git(_) => told(ErrorKind::Fault).hint(ways),
-            _ => told(ErrorKind::InvalidFile).hint(ways),
+            Self::Rules { source, .. } => error_data(ErrorKind::WrongState).hint(source.hint()),
+            Self::Git(_) => error_data(ErrorKind::Fault).hint(ways),
+            _ => error_data(ErrorKind::InvalidFile).hint(ways),
         }
     }
 }
 
-fn list(faults: &[TreeFault]) -> String {
+fn join_faults(faults: &[TreeFault]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the runner's last commit, from this one on back; one that only says who drives the run settles nothing, and does
 /// not count.
-pub fn last_settled(repository: &Repository, from: Id) -> Result<Option<Id>, LoadError> {
+pub fn last_runner_commit(repository: &Repository, from: Id) -> Result<Option<Id>, LoadError> {
     let mut last = None;
-    repository.first_parents_until(&from, MAX_PERSON_COMMITS, |commit| {
+    repository.visit_first_parents(&from, MAX_PERSON_COMMITS, |commit| {
         last = match RunnerCommit::parse(&commit.message) {
             Ok(read) => (!read.is_transparent()).then_some(Ok(commit.id)),
             Err(MessageError::Rules(source)) => Some(Err(LoadError::Rules { commit: commit.id, source })),
@@ -169,45 +169,45 @@ pub fn last_settled(repository: &Repository, from: Id) -> Result<Option<Id>, Loa
 }
 
 /// Reads the committed state at `commit`; what a run has left there whose last commit is of other rules is not read.
-pub fn load(repository: &Repository, commit: Id) -> Result<Loaded, LoadError> {
+pub fn load_state(repository: &Repository, commit: Id) -> Result<CommittedState, LoadError> {
     let optional = [Layout::CONFIG, Layout::PROGRESS, Layout::NOTES].into_iter().chain(Layout::MEMORY);
-    let optional: Vec<&'static str> = optional.chain(OVERRIDES.map(|(_, path)| path)).collect();
+    let optional: Vec<&'static str> = optional.chain(OVERRIDE_TEMPLATES.map(|(_, path)| path)).collect();
     let required = [Layout::GOAL, Layout::TREE, Layout::RUN_STATE, Layout::FEEDBACK];
-    let files = repository.read_all(&commit, optional.iter().copied().chain(required))?;
-    let at = At { files: &files, commit };
-    let run_state: RunState = at.json(Layout::RUN_STATE)?;
+    let files = repository.read_files(&commit, optional.iter().copied().chain(required))?;
+    let reader = StateFiles { files: &files, commit };
+    let run_state: RunState = reader.read_json(Layout::RUN_STATE)?;
     if run_state.run_id.is_some() {
-        last_settled(repository, commit)?;
+        last_runner_commit(repository, commit)?;
     }
-    let config = config_of(repository, files.get(Layout::CONFIG).map_or(&[], Vec::as_slice))?;
+    let config = parse_config(repository, files.get(Layout::CONFIG).map_or(&[], Vec::as_slice))?;
     let text = |path| Some((path, String::from_utf8_lossy(files.get(path)?).into_owned()));
-    Ok(Loaded {
+    Ok(CommittedState {
         commit,
-        policy: policy_of(&config),
+        policy: policy_from_config(&config),
         config,
-        goal: Goal::parse(at.bytes(Layout::GOAL)?, &PathBuf::from(Layout::GOAL))?,
-        tree: validate::load(at.bytes(Layout::TREE)?)
+        goal: Goal::parse(reader.read_bytes(Layout::GOAL)?, &PathBuf::from(Layout::GOAL))?,
+        tree: validate::load(reader.read_bytes(Layout::TREE)?)
             .map_err(|faults| LoadError::Tree { path: Layout::TREE, faults })?,
         run_state,
-        feedback: at.json(Layout::FEEDBACK)?,
+        feedback: reader.read_json(Layout::FEEDBACK)?,
         texts: optional.into_iter().filter_map(text).collect(),
-        template_faults: prompts::faults(|path| Ok::<_, GitError>(files.get(path).cloned())),
-        guarded: OnceLock::new(),
-        canonical: OnceLock::new(),
+        template_faults: prompts::find_template_faults(|path| Ok::<_, GitError>(files.get(path).cloned())),
+        definition: OnceLock::new(),
+        canonical_text: OnceLock::new(),
     })
 }
 
 /// Reads the configuration at `commit`; the defaults where there is none.
 pub fn load_config(repository: &Repository, commit: Id) -> Result<RepoConfig, LoadError> {
-    config_of(repository, &repository.read(&commit, Layout::CONFIG)?.unwrap_or_default())
+    parse_config(repository, &repository.read_file(&commit, Layout::CONFIG)?.unwrap_or_default())
 }
 
-fn config_of(repository: &Repository, bytes: &[u8]) -> Result<RepoConfig, LoadError> {
+fn parse_config(repository: &Repository, bytes: &[u8]) -> Result<RepoConfig, LoadError> {
     let path = repository.work_dir().join(Layout::CONFIG);
-    Ok(config::parse(config::text(bytes, &path)?, &path)?)
+    Ok(config::parse(config::decode_text(bytes, &path)?, &path)?)
 }
 
-impl Loaded {
+impl CommittedState {
     /// Returns a text file; empty where there is none.
     pub fn text(&self, path: &str) -> &str {
         self.texts.get(path).map_or("", String::as_str)
@@ -215,45 +215,45 @@ impl Loaded {
 
     /// Returns the task tree in canonical form.
     pub fn canonical_tree(&self) -> &str {
-        self.canonical.get_or_init(|| tree::canonical(&self.tree))
+        self.canonical_text.get_or_init(|| tree::canonical(&self.tree))
     }
 
     /// Returns what a run's next step is decided from.
-    pub fn standing<'a>(&'a self, uncommitted: &'a Uncommitted) -> Standing<'a> {
-        Standing {
+    pub fn run_inputs<'a>(&'a self, uncommitted: &'a RunScratch) -> RunInputs<'a> {
+        RunInputs {
             policy: &self.policy,
             tree: &self.tree,
             run_state: &self.run_state,
             feedback: &self.feedback,
-            word: uncommitted.word.as_ref(),
+            review_decision: uncommitted.word.as_ref(),
             outages: &uncommitted.outages,
-            tried: &uncommitted.tried,
+            retry_usage: &uncommitted.tried,
             now: clock::now(),
         }
     }
 }
 
-struct At<'a> {
+struct StateFiles<'a> {
     files: &'a BTreeMap<&'static str, Vec<u8>>,
     commit: Id,
 }
 
-impl<'a> At<'a> {
-    fn bytes(&self, path: &'static str) -> Result<&'a [u8], LoadError> {
+impl<'a> StateFiles<'a> {
+    fn read_bytes(&self, path: &'static str) -> Result<&'a [u8], LoadError> {
         self.files.get(path).map(Vec::as_slice).ok_or(LoadError::Missing { path, commit: self.commit })
     }
 
-    fn json<T: DeserializeOwned>(&self, path: &'static str) -> Result<T, LoadError> {
-        serde_json::from_slice(self.bytes(path)?).map_err(|source| LoadError::Json { path, source })
+    fn read_json<T: DeserializeOwned>(&self, path: &'static str) -> Result<T, LoadError> {
+        serde_json::from_slice(self.read_bytes(path)?).map_err(|source| LoadError::Json { path, source })
     }
 }
 
-fn kinds(executor: &Executor) -> Vec<String> {
+fn kind_names(executor: &Executor) -> Vec<String> {
     executor.kinds().into_iter().map(|kind| kind.to_string()).collect()
 }
 
 /// Returns the configuration as far as rules need it.
-pub fn policy_of(config: &RepoConfig) -> Policy {
+pub fn policy_from_config(config: &RepoConfig) -> Policy {
     let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Policy {
         budget_ms: millis(config.iteration_timeout),
@@ -262,31 +262,31 @@ pub fn policy_of(config: &RepoConfig) -> Policy {
         max_consecutive_faults: config.max_consecutive_faults,
         stall_after: config.stall_after,
         on_timeout: match config.on_timeout {
-            OnTimeout::Stop => policy::OnTimeout::Stop,
-            OnTimeout::Retry => policy::OnTimeout::Retry,
+            OnTimeout::Stop => policy::TimeoutPolicy::Stop,
+            OnTimeout::Retry => policy::TimeoutPolicy::Retry,
         },
         roles: match config.roles.mode {
             RoleMode::Auto => policy::RolesMode::Auto,
             RoleMode::Strict => policy::RolesMode::Strict,
         },
         on_change: match config.guard.on_change {
-            OnChange::Both => policy::OnChange::Both,
-            OnChange::Report => policy::OnChange::Report,
-            OnChange::Revert => policy::OnChange::Revert,
+            OnChange::Both => policy::ChangePolicy::Both,
+            OnChange::Report => policy::ChangePolicy::Report,
+            OnChange::Revert => policy::ChangePolicy::Revert,
         },
         review: match config.review.by {
-            Reviewer::Off => policy::ReviewBy::Off,
-            Reviewer::Agent => policy::ReviewBy::Agent,
-            Reviewer::Human => policy::ReviewBy::Human,
+            Reviewer::Off => policy::ReviewPolicy::Off,
+            Reviewer::Agent => policy::ReviewPolicy::Agent,
+            Reviewer::Human => policy::ReviewPolicy::Human,
         },
         review_signed: config.review.sign,
         max_cost_micro_usd: config.max_cost.map(|cost| cost.0),
         max_tokens: config.max_tokens,
         max_run_ms: config.max_run.map(millis),
-        kinds: Kinds {
-            work: kinds(&config.executor.work),
-            plan: kinds(&config.executor.plan),
-            review: kinds(&config.executor.review),
+        kinds: AgentKinds {
+            work: kind_names(&config.executor.work),
+            plan: kind_names(&config.executor.plan),
+            review: kind_names(&config.executor.review),
         },
     }
 }

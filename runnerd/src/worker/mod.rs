@@ -21,14 +21,14 @@ use protocol::review::PendingReview;
 use protocol::view::{GitWaitView, PendingControl, RunSummary, StatusView};
 use protocol::words::RunStatus;
 use runner_core::approval::Decision;
-use runner_core::change::Change;
-use runner_core::message::WordSignature;
-use runner_core::run::{Refusal, Start};
+use runner_core::change::ChangeRequest;
+use runner_core::message::ReviewSignature;
+use runner_core::run::{RequestRefusal, StartRequest};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::git::{self, Ender};
-use crate::store::{Source, repo_id};
+use crate::store::{SourceRepo, repo_id};
 
 mod caches;
 mod claim;
@@ -59,39 +59,39 @@ mod unready;
 mod view;
 
 pub use self::claim::is_claimed_by_another;
-pub use self::integrity::definition::is_of_definition;
-pub(crate) use self::integrity::definition::{departed, laid_out_at};
-pub(crate) use self::integrity::watched::{guard_files, watched_at, watched_from_start};
+pub use self::integrity::definition::is_in_definition;
+pub(crate) use self::integrity::definition::{changed_files, checkout_files_at};
+pub(crate) use self::integrity::watched::{guard_files_at_head, watched_at_commit, watched_from_start};
 pub use self::iteration::brief::MAX_REVIEWED_BYTES;
-pub use self::iteration::tools::faults_of_work_tree as tool_faults;
-pub use self::load::{LoadError, Loaded, last_settled, load, load_config, policy_of};
-pub(crate) use self::receipt::version;
-pub use self::requests::setting::{edited as edited_config, set as set_key};
-pub use self::run::begin::{make_layout, proposal};
-pub use self::run::{Means, spawn, spawn_after_bug, spawn_held};
-pub use self::slots::Slots;
-pub use self::trusted::Trusted;
-pub(crate) use self::view::iterations::Chain;
-pub use self::view::iterations::{add_durations, began_at, iterations, meta_in, receipts};
-pub use self::view::snapshot::{node_ref, summary};
+pub use self::iteration::tools::find_faults as tool_faults;
+pub use self::load::{LoadError, CommittedState, last_runner_commit, load_state, load_config, policy_from_config};
+pub(crate) use self::receipt::runner_version;
+pub use self::requests::setting::{text_change as edited_config, set_config_key as set_key};
+pub use self::run::begin::{create_layout, propose_workspace};
+pub use self::run::{WorkerDeps, spawn, spawn_after_bug, spawn_held};
+pub use self::slots::RunSlots;
+pub use self::trusted::PinnedRepo;
+pub(crate) use self::view::iterations::RunnerChain;
+pub use self::view::iterations::{add_durations, session_base, list_iterations, read_meta_in, list_receipts};
+pub use self::view::snapshot::{node_ref, run_summary};
 
 /// How often somebody who waits for the answer to a request looks at what it waits for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Answers a request.
-pub type Reply<T> = oneshot::Sender<Result<T, ErrorData>>;
+pub type ReplySender<T> = oneshot::Sender<Result<T, ErrorData>>;
 
 /// A request to the worker of a repository; all checks that need the repository have been made.
 #[derive(Debug)]
-pub enum Message {
+pub enum WorkerMessage {
     /// Start or resume a run.
-    Start(Box<StartOrder>, Reply<StartReply>),
+    Start(Box<StartOrder>, ReplySender<StartReply>),
     /// Run one iteration.
     Step {
         /// Which run.
         run: Option<String>,
         /// Who waits.
-        reply: Reply<StepReply>,
+        reply: ReplySender<StepReply>,
     },
     /// Stop after the iteration, or now.
     Pause {
@@ -100,7 +100,7 @@ pub enum Message {
         /// Whether the session is ended.
         now: bool,
         /// Who waits.
-        reply: Reply<ControlReply>,
+        reply: ReplySender<ControlReply>,
     },
     /// Go on.
     Resume {
@@ -111,17 +111,17 @@ pub enum Message {
         /// Iterations to grant.
         more: Option<u32>,
         /// Who waits.
-        reply: Reply<ControlReply>,
+        reply: ReplySender<ControlReply>,
     },
     /// End a run.
     Cancel {
         /// Which run.
         run: Option<String>,
         /// Who waits.
-        reply: Reply<ControlReply>,
+        reply: ReplySender<ControlReply>,
     },
     /// Change files of a run for a person.
-    Change(Box<ChangeOrder>, Reply<ChangeReply>),
+    Change(Box<ChangeOrder>, ReplySender<ChangeReply>),
     /// Say a person's word on the node that waits for it.
     Review {
         /// Which run.
@@ -129,19 +129,19 @@ pub enum Message {
         /// What was decided.
         decision: Decision,
         /// That person's signature.
-        signature: Option<WordSignature>,
+        signature: Option<ReviewSignature>,
         /// Who waits.
-        reply: Reply<ReviewReply>,
+        reply: ReplySender<ReviewReply>,
     },
     /// Tell what waits for a person's word.
     PendingReview {
         /// Which run.
         run: Option<String>,
         /// Who waits.
-        reply: Reply<PendingReview>,
+        reply: ReplySender<PendingReview>,
     },
     /// Do something to the repository while no run of it begins.
-    Within(Within, Reply<()>),
+    RunExclusive(ExclusiveWork, ReplySender<()>),
     /// A hook has ended.
     HookEnded {
         /// What it was told.
@@ -154,14 +154,14 @@ pub enum Message {
         /// Digest of the commands.
         digest: String,
         /// Who waits.
-        reply: Reply<()>,
+        reply: ReplySender<()>,
     },
     /// Describe one run.
     Describe {
         /// Its id or a unique prefix.
         run: String,
         /// Who waits.
-        reply: Reply<StatusView>,
+        reply: ReplySender<StatusView>,
     },
     /// List the runs, and the digests of confirmed commands.
     List {
@@ -171,12 +171,12 @@ pub enum Message {
 }
 
 /// Work on a repository that must not meet the beginning of a run.
-pub struct Within(Box<dyn FnOnce() -> Result<(), ErrorData> + Send>);
+pub struct ExclusiveWork(Box<dyn FnOnce() -> Result<(), ErrorData> + Send>);
 
-impl Within {
+impl ExclusiveWork {
     /// Takes what is to be done; it may block.
-    pub fn new(work: impl FnOnce() -> Result<(), ErrorData> + Send + 'static) -> Self {
-        Self(Box::new(work))
+    pub fn new(task: impl FnOnce() -> Result<(), ErrorData> + Send + 'static) -> Self {
+        Self(Box::new(task))
     }
 
     pub(crate) fn run(self) -> Result<(), ErrorData> {
@@ -184,7 +184,7 @@ impl Within {
     }
 }
 
-impl std::fmt::Debug for Within {
+impl std::fmt::Debug for ExclusiveWork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Within")
     }
@@ -197,7 +197,7 @@ pub struct ChangeOrder {
     pub run: Option<String>,
     /// What is asked. The id of a note, the base of an edit and what files that are accepted are like are given
     /// by the worker.
-    pub change: Change,
+    pub change: ChangeRequest,
     /// Digest of the tree that was opened for an edit.
     pub opened: Option<String>,
 }
@@ -208,9 +208,9 @@ pub struct StartOrder {
     /// Its id.
     pub id: IdChoice,
     /// How it is to be started.
-    pub start: Start,
+    pub start: StartRequest,
     /// Why it is not begun where it is not in the list: by its branch, it would end again at once.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<RequestRefusal>,
 }
 
 /// The id of a run to be.
@@ -229,19 +229,19 @@ pub enum IdChoice {
 
 /// Talks to the worker of one repository.
 #[derive(Debug, Clone)]
-pub struct Handle {
+pub struct WorkerHandle {
     /// Id of the repository.
     pub id: String,
     /// Where its run comes from, if it is the workspace of an isolated one.
-    pub source: Option<Arc<Source>>,
-    mailbox: mpsc::Sender<Message>,
+    pub source: Option<Arc<SourceRepo>>,
+    mailbox: mpsc::Sender<WorkerMessage>,
     status: watch::Receiver<Arc<StatusView>>,
     /// Nothing new is to begin: a worker that is gone has left in order.
     drain: CancellationToken,
     shutdown: CancellationToken,
 }
 
-impl Handle {
+impl WorkerHandle {
     /// Returns what is seen of the repository now.
     pub fn status(&self) -> Arc<StatusView> {
         let view = Arc::clone(&self.status.borrow());
@@ -275,7 +275,7 @@ impl Handle {
     }
 
     /// Waits until no run of the repository is being cancelled: what begins finds its end, and what it has committed.
-    pub async fn none_is_being_cancelled(&self) {
+    pub async fn wait_until_none_cancelling(&self) {
         let is_cancelled =
             |view: &Arc<StatusView>| view.run.as_ref().is_some_and(|run| run.pending == Some(PendingControl::Cancel));
         // An error means that the worker is gone, which whoever asks it next is told.
@@ -283,27 +283,27 @@ impl Handle {
     }
 
     /// Waits until the worker has looked at its repository for the first time.
-    pub async fn looked(&mut self) {
+    pub async fn wait_until_recovered(&mut self) {
         // An error means that the worker is gone; there is nothing to wait for.
         let _ = self.status.changed().await;
     }
 
     /// Waits until something else is seen of the repository than at the last call; false if the worker is gone.
-    pub async fn changed(&mut self) -> bool {
+    pub async fn wait_for_change(&mut self) -> bool {
         self.status.changed().await.is_ok()
     }
 
     /// Sends a request and waits for the answer.
-    pub async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Message) -> Result<T, ErrorData> {
+    pub async fn send_request<T>(&self, request: impl FnOnce(ReplySender<T>) -> WorkerMessage) -> Result<T, ErrorData> {
         let (reply, answer) = oneshot::channel();
-        self.mailbox.send(request(reply)).await.map_err(|_| self.gone())?;
-        answer.await.map_err(|_| self.gone())?
+        self.mailbox.send(request(reply)).await.map_err(|_| self.worker_gone_error())?;
+        answer.await.map_err(|_| self.worker_gone_error())?
     }
 
     /// Sends a request to cancel a run, and ends what git waits for there until the run has ended.
     pub async fn cancel(&self, run: Option<String>) -> Result<ControlReply, ErrorData> {
         let cancelled = async {
-            let reply = self.ask(|reply| Message::Cancel { run, reply }).await;
+            let reply = self.send_request(|reply| WorkerMessage::Cancel { run, reply }).await;
             (reply, self.status().run.as_ref().is_some_and(|run| run.pending == Some(PendingControl::Cancel)))
         };
         let mut cancelled = std::pin::pin!(cancelled);
@@ -317,7 +317,7 @@ impl Handle {
         if goes_on {
             let handle = self.clone();
             tokio::spawn(async move {
-                let mut over = std::pin::pin!(handle.none_is_being_cancelled());
+                let mut over = std::pin::pin!(handle.wait_until_none_cancelling());
                 while tokio::time::timeout(LOOK_EVERY, over.as_mut()).await.is_err() {
                     handle.end_waiting_git();
                 }
@@ -332,8 +332,8 @@ impl Handle {
 
     /// Sends a request, and says what the worker waits for where that keeps it from answering. The request stands all the
     /// same.
-    pub async fn ask_or_tell<T>(&self, request: impl FnOnce(Reply<T>) -> Message) -> Result<T, ErrorData> {
-        let mut answer = std::pin::pin!(self.ask(request));
+    pub async fn ask_or_tell<T>(&self, request: impl FnOnce(ReplySender<T>) -> WorkerMessage) -> Result<T, ErrorData> {
+        let mut answer = std::pin::pin!(self.send_request(request));
         loop {
             tokio::select! {
                 biased;
@@ -350,7 +350,7 @@ impl Handle {
     }
 
     /// Says why there is no answer: the worker has left, or has met a bug.
-    fn gone(&self) -> ErrorData {
+    fn worker_gone_error(&self) -> ErrorData {
         if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
             return ErrorData::new(ErrorKind::Draining, "the daemon is shutting down").hint("runnerctl daemon status");
         }
@@ -359,11 +359,11 @@ impl Handle {
     }
 
     /// Lists the runs, and the digests of confirmed commands.
-    pub async fn list(&self) -> (Vec<RunSummary>, Vec<String>) {
-        let (reply, answer) = oneshot::channel();
-        if self.mailbox.send(Message::List { reply }).await.is_err() {
+    pub async fn list_runs(&self) -> (Vec<RunSummary>, Vec<String>) {
+        let (reply, response) = oneshot::channel();
+        if self.mailbox.send(WorkerMessage::List { reply }).await.is_err() {
             return Default::default();
         }
-        answer.await.unwrap_or_default()
+        response.await.unwrap_or_default()
     }
 }

@@ -4,21 +4,21 @@ use protocol::view::StopReason;
 use runner_core::person;
 
 use crate::git::Repository;
-use crate::worker::load::{LoadError, Loaded, last_settled, load};
+use crate::worker::load::{LoadError, CommittedState, last_runner_commit, load_state};
 
 /// Checks what a person has committed since the runner's last commit.
-pub(crate) fn persons_commits(repository: &Repository, loaded: &Loaded) -> Result<Option<StopReason>, LoadError> {
-    let Some(last) = last_settled(repository, loaded.commit)?.filter(|last| *last != loaded.commit) else {
+pub(crate) fn check_person_commits(repository: &Repository, loaded: &CommittedState) -> Result<Option<StopReason>, LoadError> {
+    let Some(last_commit) = last_runner_commit(repository, loaded.commit)?.filter(|last| *last != loaded.commit) else {
         return Ok(None);
     };
-    let before = match load(repository, last) {
+    let before = match load_state(repository, last_commit) {
         Ok(before) => before,
         Err(error @ LoadError::Git(_)) => return Err(error),
         Err(_) => return Ok(None),
     };
-    let breach = person::check(&before.tree, &loaded.tree).err();
+    let breach = person::check_edit(&before.tree, &loaded.tree).err();
     Ok(breach.map(|breach| {
-        let message = format!("a commit since {} breaks a rule: {breach}", last.short(12));
+        let message = format!("a commit since {} breaks a rule: {breach}", last_commit.short(12));
         StopReason::new(message, "take that change back in a commit of your own, then: runnerctl resume")
     }))
 }

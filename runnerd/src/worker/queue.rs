@@ -14,100 +14,100 @@ use protocol::view::{
     ChangeView, IterationView, PendingControl, PhaseView, RepoView, RunSummary, RunView, StatusView, StopReason,
 };
 use protocol::words::{Containment, PhaseName, RunStatus};
-use runner_core::change::Change;
-use runner_core::obstacle::Obstruction;
-use runner_core::run::{self, Asked, Effect, RunRecord, Step, Turn, Wanted};
-use runner_core::wait::Wait;
+use runner_core::change::ChangeRequest;
+use runner_core::obstacle::Blocker;
+use runner_core::run::{self, StopRequest, RunAction, RunRecord, RunTransition, QueueTurn, QueueInput};
+use runner_core::wait::WaitPeriod;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::causes::in_one_line;
+use crate::causes::display_chain;
 use crate::clock;
-use crate::events::{About, Events};
-use crate::hidden::Hidden;
-use crate::process::{Awake, Inhibitor};
-use crate::store::{Changes, RepoFile, Store, StoreError};
+use crate::events::{EventSubject, EventStream};
+use crate::hidden::LogRedactor;
+use crate::process::{SleepInhibition, Inhibitor};
+use crate::store::{ChangeQueue, RepoFile, RepoStore, StoreError};
 use crate::upstream::Upstream;
-use crate::worker::Message;
+use crate::worker::WorkerMessage;
 use crate::worker::caches::LastLoad;
 use crate::worker::hook_calls;
-use crate::worker::publication::Outlet;
-use crate::worker::slots::{Slot, Slots};
-use crate::worker::view::snapshot::{self, Snapshot, outages, repo_view, summary};
-use crate::worker::view::totals::Totals;
+use crate::worker::publication::PublishState;
+use crate::worker::slots::{RunSlot, RunSlots};
+use crate::worker::view::snapshot::{self, RunSnapshot, outage_views, repo_view, run_summary};
+use crate::worker::view::totals::UsageTotals;
 
 /// The queue.
 #[derive(Debug)]
 pub(crate) struct RepoQueue {
     /// The durable record.
-    pub store: Store,
+    pub store: RepoStore,
     /// Its content.
     pub file: RepoFile,
     /// What a person has asked and is not committed yet.
-    pub changes: Changes,
+    pub changes: ChangeQueue,
     /// Why nothing may be done with this repository.
     pub held: Option<StopReason>,
     /// Whether the record on disk could not be read, and must not be written.
-    pub frozen: bool,
+    pub is_frozen: bool,
     /// What is seen of the current run beside its record.
     pub view: Option<RunView>,
     /// What the nodes of that run have consumed.
-    totals: Totals,
+    totals: UsageTotals,
     /// The committed state that was read last.
     pub(crate) last_load: LastLoad,
     /// What keeps the live run from going on for now.
-    pub(crate) obstacle: Option<Obstruction>,
+    pub(crate) blocker: Option<Blocker>,
     /// What is known of the way of an isolated run into its source.
-    pub(crate) outlet: Outlet,
+    pub(crate) publish_state: PublishState,
     /// The live run's place among the repositories that are driven at once.
-    pub(crate) slot: Option<Slot>,
+    pub(crate) slot: Option<RunSlot>,
     /// When a held repository is looked at again, though nobody asks.
-    pub(crate) look_again: Option<Wait>,
+    pub(crate) recheck_wait: Option<WaitPeriod>,
     /// Budget of an iteration of the current run, in milliseconds.
     pub(crate) budget_ms: u64,
     /// Where what is started here reports to.
-    pub(crate) own: mpsc::WeakSender<Message>,
-    pub(crate) mailbox: mpsc::Receiver<Message>,
+    pub(crate) own_sender: mpsc::WeakSender<WorkerMessage>,
+    pub(crate) mailbox: mpsc::Receiver<WorkerMessage>,
     status: watch::Sender<Arc<StatusView>>,
-    events: Events,
-    hidden: Hidden,
+    events: EventStream,
+    redactor: LogRedactor,
     pub(crate) shutdown: CancellationToken,
     pub(crate) drain: CancellationToken,
     /// How tightly processes are held.
     pub(crate) containment: Containment,
     inhibitor: Inhibitor,
     /// Keeps the machine awake while a run goes on by itself.
-    awake: Option<Awake>,
-    pub(crate) slots: Slots,
+    sleep_inhibition: Option<SleepInhibition>,
+    pub(crate) slots: RunSlots,
     /// Where the one run of a job is published.
     pub(crate) upstream: Option<Arc<Upstream>>,
     /// Number of the iteration that a step has run.
     pub stepped_iter: Option<u32>,
     /// The run whose iteration a previous life has begun; its journal is gone through when it has its turn.
-    pub unfinished: Option<String>,
-    pub(crate) live: Option<String>,
+    pub unfinished_run: Option<String>,
+    pub(crate) live_run: Option<String>,
     /// The request for which a held repository is to be looked at again.
-    pub(crate) recheck: Option<Message>,
+    pub(crate) recheck_request: Option<WorkerMessage>,
     /// Whether nobody can ask anything any more.
-    pub(crate) forsaken: bool,
+    pub(crate) is_mailbox_closed: bool,
     /// Whether whoever drives was told that everything is to end.
-    pub(crate) told: bool,
-    pub(crate) steps: Vec<(String, oneshot::Sender<Result<StepReply, ErrorData>>)>,
+    pub(crate) is_shutdown_announced: bool,
+    pub(crate) step_waiters: Vec<(String, oneshot::Sender<Result<StepReply, ErrorData>>)>,
 }
 
 /// How a queue is connected.
 #[derive(Debug)]
-pub(crate) struct Wires {
+pub(crate) struct QueueIo {
     /// Where its own programs report to.
-    pub own: mpsc::WeakSender<Message>,
+    pub own_sender: mpsc::WeakSender<WorkerMessage>,
     /// Where requests come in.
-    pub mailbox: mpsc::Receiver<Message>,
+    pub mailbox: mpsc::Receiver<WorkerMessage>,
     /// Where the view goes out.
     pub status: watch::Sender<Arc<StatusView>>,
     /// The daemon's stream of events.
-    pub events: Events,
+    pub events: EventStream,
     /// What must not be shown.
-    pub hidden: Hidden,
+    pub redactor: LogRedactor,
     /// Everything is to end now.
     pub shutdown: CancellationToken,
     /// Nothing new is to begin.
@@ -117,72 +117,72 @@ pub(crate) struct Wires {
     /// Keeps the machine awake.
     pub inhibitor: Inhibitor,
     /// Where its runs get their places among those that are driven at once.
-    pub slots: Slots,
+    pub slots: RunSlots,
     /// Where the one run of a job is published.
     pub upstream: Option<Arc<Upstream>>,
 }
 
 impl RepoQueue {
     /// Sets up the queue of a repository.
-    pub(crate) fn new(store: Store, file: RepoFile, wires: Wires) -> Self {
-        let Wires { own, mailbox, status, events, hidden, shutdown, drain, containment, inhibitor, slots, upstream } =
+    pub(crate) fn new(store: RepoStore, file: RepoFile, wires: QueueIo) -> Self {
+        let QueueIo { own_sender, mailbox, status, events, redactor, shutdown, drain, containment, inhibitor, slots, upstream } =
             wires;
         Self {
             store,
             file,
-            changes: Changes::default(),
+            changes: ChangeQueue::default(),
             held: None,
-            frozen: false,
+            is_frozen: false,
             view: None,
-            totals: Totals::default(),
+            totals: UsageTotals::default(),
             last_load: LastLoad::default(),
-            obstacle: None,
-            outlet: Outlet::default(),
+            blocker: None,
+            publish_state: PublishState::default(),
             slot: None,
-            look_again: None,
+            recheck_wait: None,
             budget_ms: 0,
-            own,
+            own_sender,
             mailbox,
             status,
             events,
-            hidden,
+            redactor,
             shutdown,
             drain,
             containment,
             inhibitor,
-            awake: None,
+            sleep_inhibition: None,
             slots,
             upstream,
             stepped_iter: None,
-            unfinished: None,
-            live: None,
-            recheck: None,
-            forsaken: false,
-            told: false,
-            steps: Vec::new(),
+            unfinished_run: None,
+            live_run: None,
+            recheck_request: None,
+            is_mailbox_closed: false,
+            is_shutdown_announced: false,
+            step_waiters: Vec::new(),
         }
     }
 
     /// Decides what to do next with the queue; nothing when the daemon goes down.
-    pub(crate) fn turn(&self, now: Timestamp) -> Option<Turn> {
-        if self.is_leaving() || self.forsaken {
+    pub(crate) fn next_turn(&self, now: Timestamp) -> Option<QueueTurn> {
+        if self.is_draining() || self.is_mailbox_closed {
             return None;
         }
         if self.held.is_some() {
-            return Some(Turn::Rest(self.look_again));
+            return Some(QueueTurn::Idle(self.recheck_wait));
         }
-        let steps: Vec<String> = self.steps.iter().map(|(run, _)| run.clone()).collect();
-        let wanted = Wanted { steps: &steps, unfinished: self.unfinished.as_deref() };
-        Some(match (run::turn(&self.file.runs, wanted, now), self.outlet.again) {
-            (Turn::Rest(wait), Some(again)) => {
-                Turn::Rest(Some(wait.filter(|wait| wait.until < again.until).unwrap_or(again)))
+        let steps: Vec<String> = self.step_waiters.iter().map(|(run, _)| run.clone()).collect();
+        let input = QueueInput { steps: &steps, unfinished: self.unfinished_run.as_deref() };
+        Some(match (run::choose_turn(&self.file.runs, input, now), self.publish_state.retry) {
+            (QueueTurn::Idle(wait), Some(retry)) => {
+                QueueTurn::Idle(Some(wait.filter(|wait| wait.until < retry.until).unwrap_or(retry)))
             }
             (turn, _) => turn,
         })
     }
 
     /// Returns whether nothing new is to begin.
-    pub(crate) fn is_leaving(&self) -> bool {
+    pub(crate) fn is_draining(&self) -> bool {
         self.shutdown.is_cancelled() || self.drain.is_cancelled()
     }
 
@@ -193,67 +193,67 @@ impl RepoQueue {
 
     /// Returns whether a person has cancelled a run that has not ended yet.
     pub(crate) fn is_cancelled(&self, id: &str) -> bool {
-        self.run(id).is_some_and(|run| run.asked == Some(Asked::Cancel))
+        self.find_run(id).is_some_and(|run| run.asked == Some(StopRequest::Cancel))
     }
 
     /// Returns whether no session runs, and none has left something that was not looked at.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        self.live.is_none() && self.unfinished.is_none()
+    pub(crate) fn is_idle(&self) -> bool {
+        self.live_run.is_none() && self.unfinished_run.is_none()
     }
 
     /// Returns the run with this id.
-    pub(crate) fn run(&self, id: &str) -> Option<&RunRecord> {
+    pub(crate) fn find_run(&self, id: &str) -> Option<&RunRecord> {
         self.file.runs.iter().find(|run| run.id == id)
     }
 
     /// Writes down what a run comes to, then shows it; what is to be done beside it comes back.
-    pub(crate) fn come_to(&mut self, step: Step) -> Result<Vec<Effect>, StoreError> {
-        self.come_to_in(None, step)
+    pub(crate) fn store_step(&mut self, step: RunTransition) -> Result<Vec<RunAction>, StoreError> {
+        self.store_step_at(None, step)
     }
 
     /// Does so for a run that begins in a work tree.
-    pub(crate) fn come_to_in(&mut self, path: Option<WirePath>, step: Step) -> Result<Vec<Effect>, StoreError> {
-        let Step { record, effects } = step;
-        let before = self.run(&record.id).cloned();
-        if before.as_ref() != Some(&record) || effects.contains(&Effect::GoLast) {
+    pub(crate) fn store_step_at(&mut self, path: Option<WirePath>, step: RunTransition) -> Result<Vec<RunAction>, StoreError> {
+        let RunTransition { record, effects } = step;
+        let before = self.find_run(&record.id).cloned();
+        if before.as_ref() != Some(&record) || effects.contains(&RunAction::MoveToBack) {
             let mut file = self.file.clone();
             file.path = path.unwrap_or(file.path);
-            run::put(&mut file.runs, record.clone(), effects.contains(&Effect::GoLast));
-            self.keep(file)?;
+            run::put_record(&mut file.runs, record.clone(), effects.contains(&RunAction::MoveToBack));
+            self.save_file(file)?;
         }
         let state = record.state.status();
-        if before.is_none_or(|before| before.state.status() != state) || effects.contains(&Effect::Tell) {
+        if before.is_none_or(|before| before.state.status() != state) || effects.contains(&RunAction::NotifyState) {
             let until = record.state.wait().map(|wait| wait.until);
-            self.tell(&record.id, None, EventKind::RunState { state, reason: record.reason, until });
+            self.publish_event(&record.id, None, EventKind::RunState { state, reason: record.reason, until });
         }
         Ok(effects)
     }
 
-    pub(crate) fn keep(&mut self, mut file: RepoFile) -> Result<(), StoreError> {
-        if self.frozen {
-            return Err(StoreError::Frozen { path: self.store.folder() });
+    pub(crate) fn save_file(&mut self, mut file: RepoFile) -> Result<(), StoreError> {
+        if self.is_frozen {
+            return Err(StoreError::ReadOnly { path: self.store.folder() });
         }
-        hook_calls::called_by(&self.file, &mut file);
-        tokio::task::block_in_place(|| self.store.save(&mut file))?;
+        hook_calls::enqueue_hooks(&self.file, &mut file);
+        tokio::task::block_in_place(|| self.store.save_repo_file(&mut file))?;
         self.file = file;
-        self.show();
+        self.publish_view();
         Ok(())
     }
 
     /// Marks the run that is being driven.
-    pub(crate) fn set_live(&mut self, run: Option<&str>) {
-        self.live = run.map(str::to_owned);
-        self.told = false;
-        self.obstacle = None;
-        self.show();
+    pub(crate) fn set_live_run(&mut self, run: Option<&str>) {
+        self.live_run = run.map(str::to_owned);
+        self.is_shutdown_announced = false;
+        self.blocker = None;
+        self.publish_view();
     }
 
     /// Publishes an event about a run of this repository, and adds it to the run's own list.
-    pub(crate) fn tell(&self, run: &str, iter: Option<u32>, kind: EventKind) {
-        let about = About { repo: Some(self.file.id.clone()), run: Some(run.to_owned()), iter };
-        let event = self.events.publish(about, kind);
-        if let Some(record) = self.run(run) {
-            crate::worker::record::note((record.path.as_path(), run), &event, &self.hidden);
+    pub(crate) fn publish_event(&self, run: &str, iter: Option<u32>, kind: EventKind) {
+        let scope = EventSubject { repo: Some(self.file.id.clone()), run: Some(run.to_owned()), iter };
+        let event = self.events.publish(scope, kind);
+        if let Some(record) = self.find_run(run) {
+            crate::worker::record::append_event((record.path.as_path(), run), &event, &self.redactor);
         }
     }
 
@@ -272,149 +272,149 @@ impl RepoQueue {
         if let Some(view) = &mut self.view {
             view.phase = Some(phase);
         }
-        self.show();
+        self.publish_view();
     }
 
     /// Publishes the view.
-    pub(crate) fn show(&mut self) {
-        self.look_at_current();
-        self.mind_sleep();
+    pub(crate) fn publish_view(&mut self) {
+        self.refresh_current_view();
+        self.update_inhibitor();
         let status = StatusView { repo: self.repo_view(), run: self.run_view(), isolated: Vec::new() };
         self.status.send_replace(Arc::new(status));
     }
 
     /// Keeps the machine awake while a run goes on by itself: now, or before long.
-    pub(crate) fn mind_sleep(&mut self) {
+    pub(crate) fn update_inhibitor(&mut self) {
         let now = clock::now();
         let is_active = self.file.runs.iter().any(|run| run.state.is_active(now));
         if is_active {
-            self.awake.get_or_insert_with(|| self.inhibitor.hold());
+            self.sleep_inhibition.get_or_insert_with(|| self.inhibitor.hold());
         } else {
-            self.awake = None;
+            self.sleep_inhibition = None;
         }
     }
 
     /// Makes the view anew where it is that of another run: a run is seen from the moment it is in the queue.
-    fn look_at_current(&mut self) {
-        let is_another = |run: &&RunRecord| self.view.as_ref().is_none_or(|view| view.summary.id != run.id);
-        let Some(current) = self.current().filter(is_another).cloned() else { return };
-        let seen = self.look_at(&current);
-        self.budget_ms = seen.budget_ms;
-        self.view = Some(seen.view);
+    fn refresh_current_view(&mut self) {
+        let is_other_run = |run: &&RunRecord| self.view.as_ref().is_none_or(|view| view.summary.id != run.id);
+        let Some(current) = self.current_run().filter(is_other_run).cloned() else { return };
+        let snapshot = self.snapshot_run(&current);
+        self.budget_ms = snapshot.budget_ms;
+        self.view = Some(snapshot.view);
     }
 
     /// Describes a run from what is committed.
-    pub(crate) fn look_at(&mut self, run: &RunRecord) -> Snapshot {
-        let blank = snapshot::blank(run, self.containment);
-        let memory = (&mut self.totals, &self.last_load);
-        let seen = tokio::task::block_in_place(|| snapshot::of_run(&self.store, run, &blank, memory));
-        if self.live.is_none() {
+    pub(crate) fn snapshot_run(&mut self, run: &RunRecord) -> RunSnapshot {
+        let blank = snapshot::blank_view(run, self.containment);
+        let caches = (&mut self.totals, &self.last_load);
+        let snapshot = tokio::task::block_in_place(|| snapshot::snapshot_run(&self.store, run, &blank, caches));
+        if self.live_run.is_none() {
             self.last_load.clear();
         }
-        seen
+        snapshot
     }
 
     pub(crate) fn run_view(&self) -> Option<RunView> {
-        let current = self.current()?;
+        let current = self.current_run()?;
         let mut view = self.view.clone().filter(|view| view.summary.id == current.id)?;
-        view.summary = self.summary(current);
+        view.summary = self.run_summary(current);
         // Its end is known before the view is made anew.
-        let goes_on = matches!(view.summary.state, RunStatus::Running | RunStatus::Waiting);
-        view.phase = view.phase.filter(|_| goes_on);
+        let is_active = matches!(view.summary.state, RunStatus::Running | RunStatus::Waiting);
+        view.phase = view.phase.filter(|_| is_active);
         if let Some(phase) = &mut view.phase {
-            phase.obstacle = self.obstacle.as_ref().map(|obstacle| obstacle.what.clone());
+            phase.obstacle = self.blocker.as_ref().map(|obstacle| obstacle.what.clone());
         }
         view.wait_until = current.state.wait().map(|wait| wait.until);
-        view.outages = outages(current);
-        view.changes = self.waiting(&current.id);
+        view.outages = outage_views(current);
+        view.changes = self.pending_changes(&current.id);
         view.pending = current.asked.and_then(|asked| match asked {
-            Asked::Pause => Some(PendingControl::Pause),
-            Asked::Cancel => Some(PendingControl::Cancel),
-            Asked::Step => None,
+            StopRequest::Pause => Some(PendingControl::Pause),
+            StopRequest::Cancel => Some(PendingControl::Cancel),
+            StopRequest::Step => None,
         });
         Some(view)
     }
 
     /// Returns what a person has asked of a run's files and what is not committed yet.
-    pub(crate) fn waiting(&self, run: &str) -> Vec<ChangeView> {
-        let waiting = self.changes.queue.iter().filter(|waiting| waiting.run == run);
-        let view = |change: &Change| {
-            let (id, text) = change.shown();
+    pub(crate) fn pending_changes(&self, run: &str) -> Vec<ChangeView> {
+        let queued = self.changes.queue.iter().filter(|waiting| waiting.run == run);
+        let view = |change: &ChangeRequest| {
+            let (id, text) = change.describe();
             ChangeView { command: change.command().to_owned(), id: id.map(str::to_owned), text }
         };
-        waiting.map(|waiting| view(&waiting.change)).collect()
+        queued.map(|waiting| view(&waiting.change)).collect()
     }
 
     /// Describes a run as it is seen now: one that an obstacle keeps from going on waits.
-    pub(crate) fn summary(&self, run: &RunRecord) -> RunSummary {
-        let obstacle = self.obstacle.as_ref().filter(|_| self.live.as_ref() == Some(&run.id));
-        let (state, reason) = run.shown(obstacle);
+    pub(crate) fn run_summary(&self, run: &RunRecord) -> RunSummary {
+        let obstacle = self.blocker.as_ref().filter(|_| self.live_run.as_ref() == Some(&run.id));
+        let (state, reason) = run.shown_status(obstacle);
         let is_published = self.file.source.as_ref().is_some_and(|source| source.run == run.id);
-        let published = self.outlet.view().filter(|_| is_published);
-        RunSummary { state, reason, published, ..summary(run) }
+        let published = self.publish_state.view().filter(|_| is_published);
+        RunSummary { state, reason, published, ..run_summary(run) }
     }
 
     /// Describes the repository as it is seen now.
     pub(crate) fn repo_view(&self) -> RepoView {
         let queue = self.file.runs.iter().filter(|run| !run.state.is_over());
-        RepoView { queue: queue.map(|run| self.summary(run)).collect(), ..repo_view(&self.file, self.held.clone()) }
+        RepoView { queue: queue.map(|run| self.run_summary(run)).collect(), ..repo_view(&self.file, self.held.clone()) }
     }
 
     /// Shows what keeps the live run from going on.
-    pub(crate) fn obstructed(&mut self, run: &str, iter: Option<u32>, obstruction: &Obstruction) {
-        let what = &obstruction.what;
+    pub(crate) fn show_blocker(&mut self, run: &str, iter: Option<u32>, blocker: &Blocker) {
+        let what = &blocker.what;
         tracing::warn!(run, what, "obstructed");
-        self.obstacle = Some(obstruction.clone());
-        self.show();
-        self.tell(run, iter, EventKind::Obstacle { message: what.clone() });
+        self.blocker = Some(blocker.clone());
+        self.publish_view();
+        self.publish_event(run, iter, EventKind::Obstacle { message: what.clone() });
     }
 
     /// Returns the run that is being driven, else the one at the head of the queue, else the last one that ended.
-    pub(crate) fn current(&self) -> Option<&RunRecord> {
-        let live = self.live.as_ref().and_then(|live| self.run(live));
-        live.or_else(|| run::current(&self.file.runs))
+    pub(crate) fn current_run(&self) -> Option<&RunRecord> {
+        let active = self.live_run.as_ref().and_then(|live| self.find_run(live));
+        active.or_else(|| run::current_run(&self.file.runs))
     }
 
     /// Describes one run.
-    pub(crate) fn describe(&mut self, run: &str) -> Result<StatusView, ErrorData> {
+    pub(crate) fn describe_run(&mut self, run: &str) -> Result<StatusView, ErrorData> {
         let repo = self.repo_view();
-        let record = self.find(Some(run))?.clone();
-        let live = self.run_view().filter(|view| view.summary.id == record.id);
-        let view = live.unwrap_or_else(|| RunView { changes: self.waiting(&record.id), ..self.look_at(&record).view });
+        let record = self.resolve_run(Some(run))?.clone();
+        let current = self.run_view().filter(|view| view.summary.id == record.id);
+        let view = current.unwrap_or_else(|| RunView { changes: self.pending_changes(&record.id), ..self.snapshot_run(&record).view });
         Ok(StatusView { repo, run: Some(view), isolated: Vec::new() })
     }
 
     /// Remembers that this user has confirmed commands.
-    pub(crate) fn confirm(&mut self, digest: String) -> Result<(), ErrorData> {
+    pub(crate) fn confirm_commands(&mut self, digest: String) -> Result<(), ErrorData> {
         if self.file.confirmed.contains(&digest) {
             return Ok(());
         }
         let mut file = self.file.clone();
         file.confirmed.push(digest);
-        self.keep(file).map_err(|error| fault(&error))
+        self.save_file(file).map_err(|error| store_error_data(&error))
     }
 
     /// Forgets an event whose hook has ended, and tells why it failed.
-    pub(crate) fn hook_ended(&mut self, event: &HookEvent, failure: Option<String>) {
+    pub(crate) fn finish_hook(&mut self, event: &HookEvent, failure: Option<String>) {
         if let Some(failure) = failure {
             let message = format!("{} of run {}: {failure}", event.hook, event.run);
             tracing::warn!(repo = self.file.id, message, "a hook failed");
-            self.tell(&event.run, None, EventKind::Warning { message });
+            self.publish_event(&event.run, None, EventKind::Warning { message });
         }
         let mut file = self.file.clone();
         file.hooks.queue.retain(|waiting| waiting.event != *event);
-        if let Err(error) = self.keep(file) {
-            tracing::warn!(repo = self.file.id, error = in_one_line(&error), "the event of a hook stays");
+        if let Err(error) = self.save_file(file) {
+            tracing::warn!(repo = self.file.id, error = display_chain(&error), "the event of a hook stays");
         }
     }
 
     /// Answers whoever waits for a step of this run.
-    pub(crate) fn stepped(&mut self, id: &str, iteration: Option<&IterationView>) {
-        let run = self.run(id).map(|run| self.summary(run)).ok_or_else(|| not_found(id));
-        let (done, left): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.steps).into_iter().partition(|(step, _)| step == id);
-        self.steps = left;
-        for (_, reply) in done {
+    pub(crate) fn answer_steps(&mut self, id: &str, iteration: Option<&IterationView>) {
+        let run = self.find_run(id).map(|run| self.run_summary(run)).ok_or_else(|| run_not_found(id));
+        let (waiters, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.step_waiters).into_iter().partition(|(step, _)| step == id);
+        self.step_waiters = others;
+        for (_, reply) in waiters {
             // Whoever has stopped waiting needs no answer.
             let _ = reply.send(run.clone().map(|run| StepReply { run, iteration: iteration.cloned() }));
         }
@@ -423,45 +423,45 @@ impl RepoQueue {
     /// Answers everybody who waits for a step of a repository that is held.
     pub(crate) fn refuse_steps_if_held(&mut self) {
         let Some(held) = &self.held else { return };
-        for (_, reply) in self.steps.drain(..) {
+        for (_, reply) in self.step_waiters.drain(..) {
             // Whoever has stopped waiting needs no answer.
-            let _ = reply.send(Err(held_error(held)));
+            let _ = reply.send(Err(held_error_data(held)));
         }
     }
 
     /// Finds a run by id or unique prefix; none: the current one.
-    pub(crate) fn find(&self, wanted: Option<&str>) -> Result<&RunRecord, ErrorData> {
-        let Some(wanted) = wanted else {
+    pub(crate) fn resolve_run(&self, selector: Option<&str>) -> Result<&RunRecord, ErrorData> {
+        let Some(selector) = selector else {
             let none = || {
                 let message = format!("{} has no run", self.file.path);
                 ErrorData::new(ErrorKind::NotFound, message).hint("runnerctl start")
             };
-            return self.current().ok_or_else(none);
+            return self.current_run().ok_or_else(none);
         };
-        if let Some(run) = self.run(wanted) {
+        if let Some(run) = self.find_run(selector) {
             return Ok(run);
         }
-        let mut matches = self.file.runs.iter().filter(|run| run.id.starts_with(wanted));
+        let mut matches = self.file.runs.iter().filter(|run| run.id.starts_with(selector));
         match (matches.next(), matches.next()) {
             (Some(run), None) => Ok(run),
-            (None, _) => Err(not_found(wanted)),
+            (None, _) => Err(run_not_found(selector)),
             (Some(a), Some(b)) => {
-                let message = format!("`{wanted}` matches more than one run: {}, {}", a.id, b.id);
+                let message = format!("`{selector}` matches more than one run: {}, {}", a.id, b.id);
                 Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl queue --ended"))
             }
         }
     }
 }
 
-pub(crate) fn fault(error: &StoreError) -> ErrorData {
+pub(crate) fn store_error_data(error: &StoreError) -> ErrorData {
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }
 
-pub(crate) fn not_found(id: &str) -> ErrorData {
+pub(crate) fn run_not_found(id: &str) -> ErrorData {
     ErrorData::new(ErrorKind::NotFound, format!("no run {id} in this repository")).hint("runnerctl queue --ended")
 }
 
-pub(crate) fn held_error(held: &StopReason) -> ErrorData {
+pub(crate) fn held_error_data(held: &StopReason) -> ErrorData {
     let error = ErrorData::new(ErrorKind::Held, held.message.clone());
     held.ways().into_iter().fold(error, ErrorData::hint)
 }

@@ -11,45 +11,45 @@ use jiff::Timestamp;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use protocol::meta::{IterationMeta, PhaseTime};
 use protocol::words::PhaseName;
-use runner_core::iteration::{Event, Outcome};
+use runner_core::iteration::{IterationEvent, IterationOutcome};
 use runner_core::json;
-use runner_core::verdict::Task;
+use runner_core::verdict::SessionTask;
 
 use crate::agent;
 use crate::git::{Id, Repository};
-use crate::hidden::Hidden;
-use crate::repo::durable::{self, Access};
+use crate::hidden::LogRedactor;
+use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
 use crate::worker::clear;
-use crate::worker::context::{Obstacle, RunContext};
-use crate::worker::journal::Entry;
+use crate::worker::context::{EffectError, RunContext};
+use crate::worker::journal::JournalEntry;
 
 /// Most bytes of a patch in a record.
 const MAX_PATCH_BYTES: usize = 1024 * 1024;
 
 /// Begins the record of an iteration; what a previous try has left there is set aside.
-pub(crate) fn begin(context: &RunContext, task: &Task, tree: &str, prompt: Option<&str>) -> Result<(), Obstacle> {
+pub(crate) fn begin_record(context: &RunContext, task: &SessionTask, tree: &str, prompt: Option<&str>) -> Result<(), EffectError> {
     let folder = context.layout.iteration(&context.run, task.iter);
     if folder.join("meta.json").exists() {
-        set_aside(context, task.iter)?;
+        set_aside_record(context, task.iter)?;
     } else if folder.exists() {
-        clear::remove(&folder)?;
+        clear::remove_path(&folder)?;
     }
-    make_folder(context, &folder)?;
-    write(context, &folder.join("tree.before.json"), tree.as_bytes())?;
-    prompt.map_or(Ok(()), |prompt| write(context, &folder.join("prompt.md"), prompt.as_bytes()))
+    create_record_dir(context, &folder)?;
+    write_file(context, &folder.join("tree.before.json"), tree.as_bytes())?;
+    prompt.map_or(Ok(()), |prompt| write_file(context, &folder.join("prompt.md"), prompt.as_bytes()))
 }
 
 /// Makes a folder of records. What an agent has put in the way, a link to somewhere else, is removed.
-pub(crate) fn make_folder(context: &RunContext, folder: &Path) -> Result<(), Obstacle> {
+pub(crate) fn create_record_dir(context: &RunContext, folder: &Path) -> Result<(), EffectError> {
     let relative = folder.strip_prefix(context.layout.root()).unwrap_or(folder);
-    clear::clear_way(context, relative)?;
-    durable::put_dir_below(context.layout.root(), relative, Access::Private)?;
+    clear::clear_path_for_dir(context, relative)?;
+    durable::create_dir_below_unsynced(context.layout.root(), relative, FileAccess::Private)?;
     Ok(())
 }
 
 /// Adds an event to the list of its run, once the run has records; for people, so a refusal is left at that.
-pub(crate) fn note((work_tree, run): (&Path, &str), event: &protocol::event::Event, hidden: &Hidden) {
+pub(crate) fn append_event((work_tree, run): (&Path, &str), event: &protocol::event::Event, hidden: &LogRedactor) {
     let folder = Layout::new(work_tree).run_records(run);
     let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     if !folder.parent().is_some_and(is_folder) || !is_folder(&folder) {
@@ -66,32 +66,32 @@ pub(crate) fn note((work_tree, run): (&Path, &str), event: &protocol::event::Eve
 }
 
 /// Moves the record of a try that left no commit to `<iter>.w<k>`.
-pub(crate) fn set_aside(context: &RunContext, iter: u32) -> Result<(), Obstacle> {
+pub(crate) fn set_aside_record(context: &RunContext, iter: u32) -> Result<(), EffectError> {
     let folder = context.layout.iteration(&context.run, iter);
-    let free = (1..=u32::MAX)
+    let unused = (1..=u32::MAX)
         .map(|wait| context.layout.waited_iteration(&context.run, iter, wait))
         .find(|path| !path.exists());
-    match free {
-        Some(aside) if folder.exists() => std::fs::rename(&folder, &aside).map_err(Obstacle::system("moving", &folder)),
+    match unused {
+        Some(aside) if folder.exists() => std::fs::rename(&folder, &aside).map_err(EffectError::io_error("moving", &folder)),
         _ => Ok(()),
     }
 }
 
 /// What the record of a settled iteration is made from.
 #[derive(Debug)]
-pub(crate) struct Settled<'a> {
+pub(crate) struct RecordInput<'a> {
     /// The outcome.
-    pub outcome: &'a Outcome,
+    pub outcome: &'a IterationOutcome,
     /// The events, oldest first.
-    pub entries: &'a [Entry],
+    pub entries: &'a [JournalEntry],
     /// The prompt, where there was a session.
     pub prompt: Option<&'a str>,
     /// A person's review as JSON.
-    pub word: Option<String>,
+    pub review_json: Option<String>,
     /// The task tree as it was at From.
     pub tree_before: &'a str,
     /// The task tree as the agent left it, where it was read.
-    pub agents_tree: Option<&'a [u8]>,
+    pub agent_tree: Option<&'a [u8]>,
     /// The task tree as it was committed.
     pub tree: &'a str,
     /// The facts.
@@ -101,59 +101,59 @@ pub(crate) struct Settled<'a> {
 }
 
 /// Completes the record.
-pub(crate) fn complete(context: &RunContext, repository: &Repository, settled: &Settled<'_>) -> Result<(), Obstacle> {
-    let folder = context.layout.iteration(&context.run, settled.outcome.work.task.iter);
-    make_folder(context, &folder)?;
+pub(crate) fn complete_record(context: &RunContext, repository: &Repository, input: &RecordInput<'_>) -> Result<(), EffectError> {
+    let folder = context.layout.iteration(&context.run, input.outcome.work.task.iter);
+    create_record_dir(context, &folder)?;
     // A session that was cut has left it as it was.
     for answer in ["output.json", "review.json"] {
         agent::redact_answer(&folder.join(answer), &context.secrets);
     }
     // The session could remove what the record began with.
-    if let Some(prompt) = settled.prompt {
-        write(context, &folder.join("prompt.md"), prompt.as_bytes())?;
+    if let Some(prompt) = input.prompt {
+        write_file(context, &folder.join("prompt.md"), prompt.as_bytes())?;
     }
-    if let Some(word) = &settled.word {
-        write(context, &folder.join("review.json"), word.as_bytes())?;
+    if let Some(word) = &input.review_json {
+        write_file(context, &folder.join("review.json"), word.as_bytes())?;
     }
-    write(context, &folder.join("tree.before.json"), settled.tree_before.as_bytes())?;
-    write(context, &folder.join("tree.after.json"), settled.tree.as_bytes())?;
-    if let Some(tree) = settled.agents_tree {
+    write_file(context, &folder.join("tree.before.json"), input.tree_before.as_bytes())?;
+    write_file(context, &folder.join("tree.after.json"), input.tree.as_bytes())?;
+    if let Some(tree) = input.agent_tree {
         let file = folder.join("tree.agent.json");
-        let is_untouched = tree == settled.tree_before.as_bytes();
-        if !is_untouched || link(&folder.join("tree.before.json"), &file).is_err() {
-            write(context, &file, tree)?;
+        let is_untouched = tree == input.tree_before.as_bytes();
+        if !is_untouched || link_file(&folder.join("tree.before.json"), &file).is_err() {
+            write_file(context, &file, tree)?;
         }
     }
-    let lines: Vec<String> = settled.entries.iter().filter_map(|entry| serde_json::to_string(entry).ok()).collect();
-    write(context, &folder.join("events.jsonl"), format!("{}\n", lines.join("\n")).as_bytes())?;
-    if let (Some(commit), Ok(from)) = (settled.commit, settled.outcome.work.task.from.parse::<Id>()) {
-        let limit = MAX_PATCH_BYTES + context.secrets.longest();
+    let lines: Vec<String> = input.entries.iter().filter_map(|entry| serde_json::to_string(entry).ok()).collect();
+    write_file(context, &folder.join("events.jsonl"), format!("{}\n", lines.join("\n")).as_bytes())?;
+    if let (Some(commit), Ok(from)) = (input.commit, input.outcome.work.task.from.parse::<Id>()) {
+        let limit = MAX_PATCH_BYTES + context.secrets.max_spelling_len();
         let is_bookkeeping = |path: &[u8]| path.starts_with(b".runner/");
         // The work first: what is cut off at the end is the runner's own, and nobody has to scroll past it.
-        let mut patch = repository.diff_of((&from, &commit), |path| !is_bookkeeping(path), limit)?;
-        patch.extend(repository.diff_of((&from, &commit), is_bookkeeping, limit.saturating_sub(patch.len()))?);
-        let end = context.secrets.whole_from(&patch, patch.len().min(MAX_PATCH_BYTES));
-        write(context, &folder.join("diff.patch"), &patch[..end])?;
+        let mut patch = repository.diff_paths((&from, &commit), |path| !is_bookkeeping(path), limit)?;
+        patch.extend(repository.diff_paths((&from, &commit), is_bookkeeping, limit.saturating_sub(patch.len()))?);
+        let end = context.secrets.end_of_secret_at(&patch, patch.len().min(MAX_PATCH_BYTES));
+        write_file(context, &folder.join("diff.patch"), &patch[..end])?;
     }
-    write(context, &folder.join("meta.json"), json::canonical(settled.meta).as_bytes())
+    write_file(context, &folder.join("meta.json"), json::to_canonical_json(input.meta).as_bytes())
 }
 
 /// Returns how long each phase took, from the times of the events, to the end of the settlement that goes on; together they
 /// are the time from the first event to `now`.
-pub(crate) fn phase_times(entries: &[Entry], now: Timestamp) -> Vec<PhaseTime> {
-    let ended = |event: &Event| match event {
-        Event::Opened(_) => Some(PhaseName::Open),
-        Event::Briefed => Some(PhaseName::Brief),
-        Event::SessionEnded(_) => Some(PhaseName::Work),
-        Event::Inspected(_) => Some(PhaseName::Inspect),
-        Event::GuardEnded(_) => Some(PhaseName::Guard),
-        Event::ReviewEnded(_) => Some(PhaseName::Review),
-        Event::Settled { .. } => Some(PhaseName::Settle),
-        Event::Declined | Event::Obstructed(_) | Event::Stop(_) | Event::Restarted => None,
+pub(crate) fn phase_times(entries: &[JournalEntry], now: Timestamp) -> Vec<PhaseTime> {
+    let ended_phase = |event: &IterationEvent| match event {
+        IterationEvent::Opened(_) => Some(PhaseName::Open),
+        IterationEvent::Briefed => Some(PhaseName::Brief),
+        IterationEvent::SessionEnded(_) => Some(PhaseName::Work),
+        IterationEvent::Inspected(_) => Some(PhaseName::Inspect),
+        IterationEvent::GuardEnded(_) => Some(PhaseName::Guard),
+        IterationEvent::ReviewEnded(_) => Some(PhaseName::Review),
+        IterationEvent::Settled { .. } => Some(PhaseName::Settle),
+        IterationEvent::Declined | IterationEvent::Obstructed(_) | IterationEvent::Stop(_) | IterationEvent::Restarted => None,
     };
     let Some(began) = entries.first().map(|entry| entry.at) else { return Vec::new() };
-    let ends = entries.iter().skip(1).filter_map(|entry| Some((ended(&entry.event)?, entry.at)));
-    let is_settled = entries.iter().any(|entry| matches!(entry.event, Event::Settled { .. }));
+    let ends = entries.iter().skip(1).filter_map(|entry| Some((ended_phase(&entry.event)?, entry.at)));
+    let is_settled = entries.iter().any(|entry| matches!(entry.event, IterationEvent::Settled { .. }));
     let settling = (!is_settled).then_some((PhaseName::Settle, now));
     let mut before = 0;
     let time = |(phase, at): (PhaseName, Timestamp)| {
@@ -167,24 +167,24 @@ pub(crate) fn phase_times(entries: &[Entry], now: Timestamp) -> Vec<PhaseTime> {
 }
 
 /// Gives a file of the record a second name, for what would be the same bytes.
-fn link(file: &Path, name: &Path) -> Result<(), Obstacle> {
-    clear::remove(name)?;
-    std::fs::hard_link(file, name).map_err(Obstacle::system("linking", name))
+fn link_file(file: &Path, name: &Path) -> Result<(), EffectError> {
+    clear::remove_path(name)?;
+    std::fs::hard_link(file, name).map_err(EffectError::io_error("linking", name))
 }
 
 /// Writes a file anew, without the secrets that are known: what an agent has put in its place, be it a second name of a
 /// file elsewhere, is not written to.
-pub(crate) fn write(context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), Obstacle> {
-    clear::remove(path)?;
+pub(crate) fn write_file(context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), EffectError> {
+    clear::remove_path(path)?;
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let written = opened.and_then(|mut file| file.write_all(&context.secrets.redact_bytes(bytes)));
-    written.map_err(Obstacle::system("writing", path))
+    written.map_err(EffectError::io_error("writing", path))
 }
 
 /// Adds to a file of the record that the runner has written.
-pub(crate) fn append(context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), Obstacle> {
+pub(crate) fn append_file(context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), EffectError> {
     let opened =
         OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path);
     let written = opened.and_then(|mut file| file.write_all(&context.secrets.redact_bytes(bytes)));
-    written.map_err(Obstacle::system("writing", path))
+    written.map_err(EffectError::io_error("writing", path))
 }

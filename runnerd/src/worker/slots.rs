@@ -6,37 +6,37 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Where a worker gets its run a place.
 #[derive(Debug, Clone)]
-pub struct Slots {
-    all: Arc<Semaphore>,
-    of_source: Option<Arc<Semaphore>>,
+pub struct RunSlots {
+    daemon_permits: Arc<Semaphore>,
+    source_permits: Option<Arc<Semaphore>>,
 }
 
 /// A place; whoever drops it lets the next one.
 #[derive(Debug)]
-pub(crate) struct Slot {
-    _of_all: OwnedSemaphorePermit,
-    _of_source: Option<OwnedSemaphorePermit>,
+pub(crate) struct RunSlot {
+    _daemon_permit: OwnedSemaphorePermit,
+    _source_permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Slots {
+impl RunSlots {
     /// Makes so many places.
     pub fn new(count: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(count)), of_source: None }
+        Self { daemon_permits: Arc::new(Semaphore::new(count)), source_permits: None }
     }
 
     /// Returns the same places for runs of one source, which have fewer among them.
     #[must_use]
-    pub fn within(&self, of_source: Arc<Semaphore>) -> Self {
-        Self { all: Arc::clone(&self.all), of_source: Some(of_source) }
+    pub fn with_source_limit(&self, source_permits: Arc<Semaphore>) -> Self {
+        Self { daemon_permits: Arc::clone(&self.daemon_permits), source_permits: Some(source_permits) }
     }
 
     /// Waits for a place. One among the runs of the source comes first: who waits for that keeps nobody else out.
-    pub(crate) async fn acquire(self) -> Option<Slot> {
-        let of_source = match self.of_source {
-            Some(places) => Some(places.acquire_owned().await.ok()?),
+    pub(crate) async fn acquire(self) -> Option<RunSlot> {
+        let source_permit = match self.source_permits {
+            Some(permits) => Some(permits.acquire_owned().await.ok()?),
             None => None,
         };
-        Some(Slot { _of_all: self.all.acquire_owned().await.ok()?, _of_source: of_source })
+        Some(RunSlot { _daemon_permit: self.daemon_permits.acquire_owned().await.ok()?, _source_permit: source_permit })
     }
 }
 
@@ -46,8 +46,8 @@ mod tests {
 
     #[tokio::test]
     async fn runs_of_one_source_leave_places_to_others() {
-        let all = Slots::new(3);
-        let of_source = all.within(Arc::new(Semaphore::new(2)));
+        let all = RunSlots::new(3);
+        let of_source = all.with_source_limit(Arc::new(Semaphore::new(2)));
         let taken = (of_source.clone().acquire().await, of_source.clone().acquire().await);
         let mut third = Box::pin(of_source.acquire());
         tokio::select! {

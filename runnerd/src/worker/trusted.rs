@@ -5,36 +5,36 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::git::{Captured, GitError, Repository};
-use crate::repo::kept::{Kept, Note};
+use crate::git::{PinnedConfig, GitError, Repository};
+use crate::repo::kept::{SealedFile, Sealable};
 use crate::repo::layout::Layout;
-use crate::store::Store;
+use crate::store::RepoStore;
 
-impl Note for Captured {
+impl Sealable for PinnedConfig {
     const KIND: &'static str = "git-configuration";
     const VERSION: u32 = 1;
 }
 
 /// What git may obey in one work tree.
 #[derive(Debug, Clone)]
-pub struct Trusted {
-    note: Kept<Captured>,
-    folder: PathBuf,
+pub struct PinnedRepo {
+    sealed_config: SealedFile<PinnedConfig>,
+    config_dir: PathBuf,
     work_tree: PathBuf,
 }
 
 /// There is no note.
 #[derive(Debug, thiserror::Error)]
 #[error("nothing was captured: {path} is missing")]
-struct Missing {
+struct MissingPin {
     path: PathBuf,
 }
 
-impl Trusted {
+impl PinnedRepo {
     /// Names what git may obey in a work tree of a repository.
-    pub fn of(store: &Store, work_tree: &Path) -> Self {
-        let (note, folder) = store.git(work_tree);
-        Self { note, folder, work_tree: work_tree.to_owned() }
+    pub fn for_work_tree(store: &RepoStore, work_tree: &Path) -> Self {
+        let (sealed_config, config_dir) = store.git_config_file(work_tree);
+        Self { sealed_config, config_dir, work_tree: work_tree.to_owned() }
     }
 
     /// Returns the work tree.
@@ -43,45 +43,45 @@ impl Trusted {
     }
 
     /// Returns the repository bound to what was captured, whatever has become of its git folder; none if nothing was.
-    pub fn repository(&self) -> Result<Option<Repository>, GitError> {
-        let captured = self.note.read().map_err(|error| self.not_known(error))?;
-        let bound = captured.map(|captured| Repository::of_captured(&self.folder, captured));
-        Ok(bound.inspect(|repository| repository.never_track([Layout::CONTEXT, Layout::ITERATIONS])))
+    pub fn try_open(&self) -> Result<Option<Repository>, GitError> {
+        let config = self.sealed_config.read().map_err(|error| self.not_pinned_error(error))?;
+        let repository = config.map(|captured| Repository::from_pinned(&self.config_dir, captured));
+        Ok(repository.inspect(|repository| repository.set_never_tracked([Layout::CONTEXT, Layout::ITERATIONS])))
     }
 
     /// Returns the repository as [`Self::repository`] does, for those who would obey what it says without.
-    pub fn bound(&self) -> Result<Repository, GitError> {
-        self.repository()?.ok_or_else(|| self.not_known(Missing { path: self.note.path() }))
+    pub fn open(&self) -> Result<Repository, GitError> {
+        self.try_open()?.ok_or_else(|| self.not_pinned_error(MissingPin { path: self.sealed_config.path() }))
     }
 
     /// Binds a repository that is bound to nothing yet to what was captured; as it is where that is not known.
     #[must_use]
-    pub fn bind(&self, repository: Repository) -> Repository {
-        match self.note.read() {
-            Ok(Some(captured)) => repository.or_bound_to(&self.folder, captured),
+    pub fn bind_repository(&self, repository: Repository) -> Repository {
+        match self.sealed_config.read() {
+            Ok(Some(captured)) => repository.or_pinned_to(&self.config_dir, captured),
             Ok(None) | Err(_) => repository,
         }
     }
 
     /// Takes what the repository says now as what counts from now on.
-    pub fn capture(&self, repository: &Repository) -> Result<(), GitError> {
-        let captured = repository.capture(&self.folder)?;
-        self.keep(captured.captured())
+    pub fn pin(&self, repository: &Repository) -> Result<(), GitError> {
+        let config = repository.pin_config(&self.config_dir)?;
+        self.save(config.pinned_config())
     }
 
     /// Remembers that a person has asked to go on with the git folder that is there now.
-    pub fn accept(&self, repository: &Repository) -> Result<(), GitError> {
-        self.keep(repository.accepting()?.as_ref())
+    pub fn repin(&self, repository: &Repository) -> Result<(), GitError> {
+        self.save(repository.repinned_config()?.as_ref())
     }
 
-    fn keep(&self, captured: Option<&Captured>) -> Result<(), GitError> {
-        match captured {
-            Some(captured) => self.note.write(captured).map_err(|error| self.not_known(error)),
-            None => Err(self.not_known(Missing { path: self.note.path() })),
+    fn save(&self, config: Option<&PinnedConfig>) -> Result<(), GitError> {
+        match config {
+            Some(captured) => self.sealed_config.write(captured).map_err(|error| self.not_pinned_error(error)),
+            None => Err(self.not_pinned_error(MissingPin { path: self.sealed_config.path() })),
         }
     }
 
-    fn not_known(&self, source: impl std::error::Error + Send + Sync + 'static) -> GitError {
-        GitError::NotCaptured { path: self.work_tree.clone(), source: Box::new(source) }
+    fn not_pinned_error(&self, source: impl std::error::Error + Send + Sync + 'static) -> GitError {
+        GitError::PinnedConfigLost { path: self.work_tree.clone(), source: Box::new(source) }
     }
 }

@@ -3,82 +3,82 @@
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::view::StopReason;
 
-use crate::causes::in_one_line;
+use crate::causes::display_chain;
 use crate::git::GitError;
 use crate::publish::PublishError;
 use crate::repo::durable;
 use crate::repo::init::InitError;
 use crate::store::StoreError;
-use crate::worker::context::Obstacle;
+use crate::worker::context::EffectError;
 
 /// Why something between two iterations failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unready {
+pub(crate) enum PrepareError {
     /// It may work later: tried again, and then held, as in an iteration.
     #[error(transparent)]
-    Obstacle(Box<Obstacle>),
+    Effect(Box<EffectError>),
     /// It needs the attention of a person first.
     #[error("{}", .0.message)]
     Hold(StopReason),
 }
 
-impl Unready {
+impl PrepareError {
     /// Says that a file of the work tree is not as it must be.
-    pub(crate) fn of_file(error: &dyn std::error::Error) -> Self {
-        Self::Hold(StopReason::new(in_one_line(error), "fix it, then: runnerctl resume"))
+    pub(crate) fn from_file_error(error: &dyn std::error::Error) -> Self {
+        Self::Hold(StopReason::new(display_chain(error), "fix it, then: runnerctl resume"))
     }
 
     /// Tells it to whoever has asked for something.
-    pub(crate) fn told(&self) -> ErrorData {
+    pub(crate) fn to_error_data(&self) -> ErrorData {
         match self {
             Self::Hold(reason) => {
                 let error = ErrorData::new(ErrorKind::Held, reason.message.clone());
                 reason.ways().into_iter().fold(error, ErrorData::hint)
             }
-            Self::Obstacle(obstacle) => ErrorData::new(ErrorKind::Fault, obstacle.to_string()).caused_by(obstacle),
+            Self::Effect(obstacle) => ErrorData::new(ErrorKind::Fault, obstacle.to_string()).caused_by(obstacle),
         }
     }
 }
 
-impl From<Obstacle> for Unready {
-    fn from(obstacle: Obstacle) -> Self {
-        Self::Obstacle(Box::new(obstacle))
+impl From<EffectError> for PrepareError {
+    fn from(obstacle: EffectError) -> Self {
+        Self::Effect(Box::new(obstacle))
     }
 }
 
-impl From<GitError> for Unready {
+impl From<GitError> for PrepareError {
     fn from(error: GitError) -> Self {
-        Obstacle::from(error).into()
+        EffectError::from(error).into()
     }
 }
 
-impl From<PublishError> for Unready {
+impl From<PublishError> for PrepareError {
     fn from(error: PublishError) -> Self {
-        Obstacle::from(error).into()
+        EffectError::from(error).into()
     }
 }
 
-impl From<durable::DurableError> for Unready {
+impl From<durable::DurableError> for PrepareError {
     fn from(error: durable::DurableError) -> Self {
-        Obstacle::from(error).into()
+        EffectError::from(error).into()
     }
 }
 
-impl From<InitError> for Unready {
+impl From<InitError> for PrepareError {
     fn from(error: InitError) -> Self {
         match error {
             InitError::Durable(error) => error.into(),
-            InitError::Goal(error) => Self::of_file(&error),
+            InitError::Goal(error) => Self::from_file_error(&error),
         }
     }
 }
 
-impl From<StoreError> for Unready {
+impl From<StoreError> for PrepareError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Disk(error) => error.into(),
             error => Self::Hold(StopReason::new(
-                in_one_line(&error),
+                display_chain(&error),
                 "put that file back or take it away, then: runnerctl resume",
             )),
         }

@@ -11,42 +11,42 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use super::{Making, Progress, WorkspaceError};
+use super::{WorkspaceBuilder, WorkspaceProgress, WorkspaceError};
 use crate::file_copy;
 use crate::repo::layout::Layout;
 
 /// Most files that are copied.
 const MAX_FILES: u64 = 2_000_000;
 /// Folders in each other that are looked into.
-const DEEPEST: usize = 200;
+const MAX_DEPTH: usize = 200;
 /// Names of each kind that are kept to be shown.
 const MAX_NAMED: usize = 20;
 /// Files between two words of how far it is.
-const FILES_PER_WORD: u64 = 1000;
+const FILES_PER_UPDATE: u64 = 1000;
 
 /// What was copied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopiedFiles {
     /// Files and links.
     pub files: u64,
     /// Bytes of the files.
     pub bytes: u64,
     /// Links that lead out of the workspace, each with its target.
-    pub outward: Named,
+    pub outward: NameList,
     /// What a pattern names and is not copied, each with the reason.
-    pub left_out: Named,
+    pub skipped: NameList,
 }
 
 /// Some names, and how many there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct NameList {
     /// The first of them.
     pub first: Vec<String>,
     /// All of them.
     pub count: u64,
 }
 
-impl Named {
+impl NameList {
     fn add(&mut self, name: String) {
         self.count += 1;
         if self.first.len() < MAX_NAMED {
@@ -54,143 +54,143 @@ impl Named {
         }
     }
 
-    fn sentence(&self, what: &str) -> Option<String> {
+    fn format_warning(&self, what: &str) -> Option<String> {
         let more = self.count.saturating_sub(self.first.len() as u64);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
         (self.count > 0).then(|| format!("{what}: {}{more}", self.first.join(", ")))
     }
 }
 
-impl Copied {
+impl CopiedFiles {
     /// Says what a person should know of it.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
-        let outward = self.outward.sentence("copied links that lead out of the workspace, to what is shared");
-        let left_out = self.left_out.sentence("not copied");
+        let outward = self.outward.format_warning("copied links that lead out of the workspace, to what is shared");
+        let left_out = self.skipped.format_warning("not copied");
         outward.into_iter().chain(left_out)
     }
 }
 
 /// Copies what the patterns name, once it is known how much that is.
-pub(super) fn copy(making: &Making<'_>) -> Result<Copied, WorkspaceError> {
-    if making.order.copy.as_slice().is_empty() {
-        return Ok(Copied::default());
+pub(super) fn copy_ignored(builder: &WorkspaceBuilder<'_>) -> Result<CopiedFiles, WorkspaceError> {
+    if builder.options.copy.as_slice().is_empty() {
+        return Ok(CopiedFiles::default());
     }
-    let ignored = making.order.source.ignored()?;
-    let counted = Copying::new(making, None).take_all(&ignored)?;
-    Copying::new(making, Some(counted.files)).take_all(&ignored)
+    let ignored = builder.options.source.list_ignored()?;
+    let counted = IgnoredCopy::new(builder, None).copy_all(&ignored)?;
+    IgnoredCopy::new(builder, Some(counted.files)).copy_all(&ignored)
 }
 
 /// A walk through what the patterns name.
-struct Copying<'a> {
-    making: &'a Making<'a>,
+struct IgnoredCopy<'a> {
+    builder: &'a WorkspaceBuilder<'a>,
     /// How many files there are to copy; none while that is being counted, and nothing is copied.
     total: Option<u64>,
-    done: Copied,
+    report: CopiedFiles,
     /// The folder that was made last, or found to be there.
     last_made: PathBuf,
 }
 
-impl<'a> Copying<'a> {
-    fn new(making: &'a Making<'a>, total: Option<u64>) -> Self {
-        Self { making, total, done: Copied::default(), last_made: PathBuf::new() }
+impl<'a> IgnoredCopy<'a> {
+    fn new(builder: &'a WorkspaceBuilder<'a>, total: Option<u64>) -> Self {
+        Self { builder, total, report: CopiedFiles::default(), last_made: PathBuf::new() }
     }
 
-    fn take_all(mut self, ignored: &[Vec<u8>]) -> Result<Copied, WorkspaceError> {
-        self.tell()?;
+    fn copy_all(mut self, ignored: &[Vec<u8>]) -> Result<CopiedFiles, WorkspaceError> {
+        self.report_progress()?;
         for name in ignored {
             let path = Path::new(OsStr::from_bytes(name.strip_suffix(b"/").unwrap_or(name)));
             if !path.starts_with(Layout::FOLDER) {
-                self.take_at_root(path)?;
+                self.copy_listed(path)?;
             }
         }
-        self.tell()?;
-        Ok(self.done)
+        self.report_progress()?;
+        Ok(self.report)
     }
 
-    fn tell(&self) -> Result<(), WorkspaceError> {
-        let files = self.done.files;
-        self.making.reach(match self.total {
-            None => Progress::Counting { files },
-            Some(total) => Progress::Copying { files, total },
+    fn report_progress(&self) -> Result<(), WorkspaceError> {
+        let files = self.report.files;
+        self.builder.report(match self.total {
+            None => WorkspaceProgress::Counting { files },
+            Some(total) => WorkspaceProgress::Copying { files, total },
         })
     }
 
-    fn old(&self, path: &Path) -> PathBuf {
-        self.making.order.source.work_dir().join(path)
+    fn source_path(&self, path: &Path) -> PathBuf {
+        self.builder.options.source.work_dir().join(path)
     }
 
-    fn target(&self, path: &Path) -> PathBuf {
-        self.making.folder.join(path)
+    fn target_path(&self, path: &Path) -> PathBuf {
+        self.builder.folder.join(path)
     }
 
     /// Takes what a path names: a file or folder whose own name, or that of a folder around it, is matched.
-    fn take_at_root(&mut self, path: &Path) -> Result<(), WorkspaceError> {
-        let around = path.ancestors().skip(1).filter(|folder| *folder != Path::new(""));
-        let mut around = around;
-        let taken = around.find_map(|folder| self.verdict(folder)).unwrap_or(false);
-        self.take(path, taken, 0)
+    fn copy_listed(&mut self, path: &Path) -> Result<(), WorkspaceError> {
+        let ancestors = path.ancestors().skip(1).filter(|folder| *folder != Path::new(""));
+        let mut ancestors = ancestors;
+        let selected = ancestors.find_map(|folder| self.match_pattern(folder)).unwrap_or(false);
+        self.copy_entry(path, selected, 0)
     }
 
-    fn verdict(&self, path: &Path) -> Option<bool> {
-        self.making.order.copy.verdict_on_path(&path.to_string_lossy())
+    fn match_pattern(&self, path: &Path) -> Option<bool> {
+        self.builder.options.copy.match_path(&path.to_string_lossy())
     }
 
-    fn take(&mut self, path: &Path, taken_around: bool, depth: usize) -> Result<(), WorkspaceError> {
-        let old = self.old(path);
+    fn copy_entry(&mut self, path: &Path, is_parent_selected: bool, depth: usize) -> Result<(), WorkspaceError> {
+        let old = self.source_path(path);
         let found = match old.symlink_metadata() {
             // It is no more: somebody works there.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             found => found.map_err(WorkspaceError::io("looking at", &old))?,
         };
-        let is_taken = self.verdict(path).unwrap_or(taken_around);
+        let is_selected = self.match_pattern(path).unwrap_or(is_parent_selected);
         let is_git = path.file_name() == Some(OsStr::new(".git"));
         if found.is_dir() {
-            return self.take_folder(path, is_taken, depth);
+            return self.copy_folder(path, is_selected, depth);
         }
-        if !is_taken {
+        if !is_selected {
             return Ok(());
         }
         if is_git {
-            self.leave_out(path, "it names another git folder");
+            self.skip_path(path, "it names another git folder");
         } else if self.total.is_none() && (found.is_symlink() || found.is_file()) {
-            self.count()?;
+            self.count_file()?;
         } else if found.is_symlink() {
             self.copy_link(path)?;
         } else if found.is_file() {
             self.copy_file(path)?;
         } else {
-            self.leave_out(path, "it is no file");
+            self.skip_path(path, "it is no file");
         }
         Ok(())
     }
 
-    fn take_folder(&mut self, path: &Path, is_taken: bool, depth: usize) -> Result<(), WorkspaceError> {
-        let (old, new) = (self.old(path), self.target(path));
-        if old == self.making.folder {
+    fn copy_folder(&mut self, path: &Path, is_selected: bool, depth: usize) -> Result<(), WorkspaceError> {
+        let (old, new) = (self.source_path(path), self.target_path(path));
+        if old == self.builder.folder {
             return Ok(());
         }
-        if depth >= DEEPEST {
-            self.leave_out(path, "it is too deep");
+        if depth >= MAX_DEPTH {
+            self.skip_path(path, "it is too deep");
             return Ok(());
         }
         let listed = match fs::read_dir(&old) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             // A folder of somebody else's, such as a container's data, is no reason to begin no run.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                if is_taken {
-                    self.leave_out(path, "it may not be read");
+                if is_selected {
+                    self.skip_path(path, "it may not be read");
                 }
                 return Ok(());
             }
             listed => listed.map_err(WorkspaceError::io("listing", &old))?,
         };
-        let is_made = is_taken && self.total.is_some();
-        if is_made && !self.make_folder(path)? {
+        let is_made = is_selected && self.total.is_some();
+        if is_made && !self.create_folder(path)? {
             return Ok(());
         }
         for entry in listed {
             let entry = entry.map_err(WorkspaceError::io("listing", &old))?;
-            self.take(&path.join(entry.file_name()), is_taken, depth + 1)?;
+            self.copy_entry(&path.join(entry.file_name()), is_selected, depth + 1)?;
         }
         if is_made && let Ok(found) = old.metadata() {
             // Last: in a folder that nobody may write to, nothing could be put.
@@ -201,81 +201,81 @@ impl<'a> Copying<'a> {
     }
 
     fn copy_file(&mut self, path: &Path) -> Result<(), WorkspaceError> {
-        if self.make_around(path)? {
-            let (old, new) = (self.old(path), self.target(path));
-            match file_copy::copy(&old, &new) {
-                Ok(bytes) => self.done.bytes += bytes,
+        if self.create_parents(path)? {
+            let (old, new) = (self.source_path(path), self.target_path(path));
+            match file_copy::copy_file(&old, &new) {
+                Ok(bytes) => self.report.bytes += bytes,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    self.leave_out(path, "the base has it");
+                    self.skip_path(path, "the base has it");
                     return Ok(());
                 }
                 Err(error) => return Err(WorkspaceError::io("copying", &old)(error)),
             }
-            self.count()?;
+            self.count_file()?;
         }
         Ok(())
     }
 
     fn copy_link(&mut self, path: &Path) -> Result<(), WorkspaceError> {
-        if !self.make_around(path)? {
+        if !self.create_parents(path)? {
             return Ok(());
         }
-        let (old, new) = (self.old(path), self.target(path));
+        let (old, new) = (self.source_path(path), self.target_path(path));
         let target = fs::read_link(&old).map_err(WorkspaceError::io("reading the link", &old))?;
         match symlink(&target, &new) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.leave_out(path, "the base has it");
+                self.skip_path(path, "the base has it");
                 return Ok(());
             }
             made => made.map_err(WorkspaceError::io("linking", &new))?,
         }
-        if leads_out(path, &target) {
-            self.done.outward.add(format!("{} → {}", path.display(), target.display()));
+        if points_outside(path, &target) {
+            self.report.outward.add(format!("{} → {}", path.display(), target.display()));
         }
-        self.count()
+        self.count_file()
     }
 
-    fn count(&mut self) -> Result<(), WorkspaceError> {
-        self.done.files += 1;
-        if self.done.files > MAX_FILES {
-            let path = self.making.order.source.work_dir().to_owned();
-            return Err(WorkspaceError::TooMuch { path, most: MAX_FILES });
+    fn count_file(&mut self) -> Result<(), WorkspaceError> {
+        self.report.files += 1;
+        if self.report.files > MAX_FILES {
+            let path = self.builder.options.source.work_dir().to_owned();
+            return Err(WorkspaceError::TooManyFiles { path, most: MAX_FILES });
         }
-        if self.done.files.is_multiple_of(FILES_PER_WORD) { self.tell() } else { Ok(()) }
+        if self.report.files.is_multiple_of(FILES_PER_UPDATE) { self.report_progress() } else { Ok(()) }
     }
 
-    fn leave_out(&mut self, path: &Path, why: &str) {
-        self.done.left_out.add(format!("{} ({why})", path.display()));
+    fn skip_path(&mut self, path: &Path, why: &str) {
+        self.report.skipped.add(format!("{} ({why})", path.display()));
     }
 
     /// Makes the folders around a path; false if something else stands in the place of one.
-    fn make_around(&mut self, path: &Path) -> Result<bool, WorkspaceError> {
+    fn create_parents(&mut self, path: &Path) -> Result<bool, WorkspaceError> {
         match path.parent().filter(|folder| *folder != Path::new("")) {
-            Some(folder) => self.make_folder(folder),
+            Some(folder) => self.create_folder(folder),
             None => Ok(true),
         }
     }
 
     /// Makes a folder and those around it; false if something else stands in the place of one, be it a link to a folder.
-    fn make_folder(&mut self, path: &Path) -> Result<bool, WorkspaceError> {
+    fn create_folder(&mut self, path: &Path) -> Result<bool, WorkspaceError> {
         if self.last_made == path {
             return Ok(true);
         }
         let mut so_far = PathBuf::new();
         for name in path.components() {
             so_far.push(name);
-            let new = self.target(&so_far);
+            let new = self.target_path(&so_far);
             match new.symlink_metadata() {
                 Ok(found) if found.is_dir() => {}
                 Ok(_) => {
-                    self.leave_out(path, "the base has no folder there");
+                    self.skip_path(path, "the base has no folder there");
                     return Ok(false);
                 }
                 Err(_) => {
-                    let rights = self.old(&so_far).metadata().map_or(0, |found| found.permissions().mode() & 0o777);
-                    let made = DirBuilder::new().mode(rights | 0o700).create(&new);
-                    made.map_err(WorkspaceError::io("making", &new))?;
+                    let mode = self.source_path(&so_far).metadata().map_or(0, |found| found.permissions().mode() & 0o777);
+                    let created = DirBuilder::new().mode(mode | 0o700).create(&new);
+                    created.map_err(WorkspaceError::io("making", &new))?;
                 }
             }
         }
@@ -285,7 +285,7 @@ impl<'a> Copying<'a> {
 }
 
 /// Tells whether a link at a path below a root leads out of that, by its words alone.
-fn leads_out(path: &Path, target: &Path) -> bool {
+fn points_outside(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().count().saturating_sub(1);
     for part in target.components() {
         match part {
@@ -306,10 +306,10 @@ mod tests {
     #[test]
     fn link_that_leads_out_is_told_from_one_that_does_not() {
         for (path, target) in [("a/b", "../../x"), ("a", "/x"), ("a/b", "../c/../../x"), ("a", "..")] {
-            assert!(leads_out(Path::new(path), Path::new(target)), "{path} → {target}");
+            assert!(points_outside(Path::new(path), Path::new(target)), "{path} → {target}");
         }
         for (path, target) in [("a/b", "../x"), ("a", "x"), ("a/b/c", "../../x"), ("a/b", "."), ("a", "./b/../c")] {
-            assert!(!leads_out(Path::new(path), Path::new(target)), "{path} → {target}");
+            assert!(!points_outside(Path::new(path), Path::new(target)), "{path} → {target}");
         }
     }
 }

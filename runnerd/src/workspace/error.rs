@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use runner_core::obstacle::Nature;
+use runner_core::obstacle::Transience;
 
 use crate::git::GitError;
-use crate::obstruction::{Obstructs, remedy_at};
+use crate::obstruction::{Retryable, path_remedy};
 use crate::repo::durable::DurableError;
 
 /// Why a workspace is not made, or not removed.
@@ -20,19 +20,19 @@ pub enum WorkspaceError {
     Disk(#[from] DurableError),
     /// The source has not all of its objects.
     #[error("{path} is a partial clone: some of its objects are with its remote alone")]
-    Partial {
+    PartialClone {
         /// The source.
         path: PathBuf,
     },
     /// Something is where the workspace is to be.
     #[error("{path} is there already")]
-    Taken {
+    AlreadyExists {
         /// Where it is to be.
         path: PathBuf,
     },
     /// More is to be copied than anybody can have meant.
     #[error("[workspace] copy names more than {most} files in {path}")]
-    TooMuch {
+    TooManyFiles {
         /// The source.
         path: PathBuf,
         /// How many are copied at most.
@@ -59,14 +59,14 @@ impl WorkspaceError {
     }
 }
 
-impl Obstructs for WorkspaceError {
-    fn nature(&self) -> Nature {
+impl Retryable for WorkspaceError {
+    fn transience(&self) -> Transience {
         match self {
-            Self::Git(error) => error.nature(),
-            Self::Disk(error) => error.nature(),
-            Self::Io { source, .. } => source.nature(),
-            Self::Partial { .. } | Self::Taken { .. } | Self::TooMuch { .. } => Nature::Lasting,
-            Self::Stopped => Nature::Passing,
+            Self::Git(error) => error.transience(),
+            Self::Disk(error) => error.transience(),
+            Self::Io { source, .. } => source.transience(),
+            Self::PartialClone { .. } | Self::AlreadyExists { .. } | Self::TooManyFiles { .. } => Transience::Lasting,
+            Self::Stopped => Transience::Passing,
         }
     }
 
@@ -74,12 +74,12 @@ impl Obstructs for WorkspaceError {
         match self {
             Self::Git(error) => error.remedy(),
             Self::Disk(error) => error.remedy(),
-            Self::Io { path, source, .. } => Some(remedy_at(path, source)),
-            Self::Partial { .. } => Some(
+            Self::Io { path, source, .. } => Some(path_remedy(path, source)),
+            Self::PartialClone { .. } => Some(
                 "run it in place: runnerctl start; or begin it in a clone that was made without --filter".to_owned(),
             ),
-            Self::Taken { path } => Some(format!("look at {}, and move it away", path.display())),
-            Self::TooMuch { .. } => Some("runnerctl config edit, and name less in [workspace] copy".to_owned()),
+            Self::AlreadyExists { path } => Some(format!("look at {}, and move it away", path.display())),
+            Self::TooManyFiles { .. } => Some("runnerctl config edit, and name less in [workspace] copy".to_owned()),
             Self::Stopped => None,
         }
     }

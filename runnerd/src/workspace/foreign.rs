@@ -13,7 +13,7 @@ use crate::git::{GitError, Repository};
 use crate::repo::layout::Layout;
 
 /// What copy and setup have made.
-struct Known<'a> {
+struct ProvisionedFiles<'a> {
     files: BTreeSet<&'a Path>,
     /// Folders that are known with all that is in them.
     folders: Vec<&'a Path>,
@@ -23,41 +23,41 @@ struct Known<'a> {
 /// have: files, and folders with all that is in them, which end in a slash.
 ///
 /// What lies under `.runner/` is not among them: the records are the runner's.
-pub fn foreign(repository: &Repository, made: &[WirePath]) -> Result<Vec<String>, GitError> {
-    let known = Known::of(made);
-    let mut foreign = Vec::new();
-    for name in repository.uncommitted_names()?.iter().filter(|name| !path(name).starts_with(Layout::FOLDER)) {
+pub fn find_unknown_files(repository: &Repository, provisioned: &[WirePath]) -> Result<Vec<String>, GitError> {
+    let known = ProvisionedFiles::from_paths(provisioned);
+    let mut unknown = Vec::new();
+    for name in repository.list_uncommitted_paths()?.iter().filter(|name| !to_path(name).starts_with(Layout::FOLDER)) {
         if !name.ends_with(b"/") {
-            foreign.extend(known.shown_unless_made(name));
-        } else if known.has_some_in(path(name)) {
-            let files = repository.files_below(name)?;
-            foreign.extend(files.iter().filter_map(|file| known.shown_unless_made(file)));
-        } else if !repository.files_below(name)?.is_empty() {
-            foreign.push(path(name).display().to_string());
+            unknown.extend(known.display_unknown(name));
+        } else if known.touches_folder(to_path(name)) {
+            let files = repository.list_files_below(name)?;
+            unknown.extend(files.iter().filter_map(|file| known.display_unknown(file)));
+        } else if !repository.list_files_below(name)?.is_empty() {
+            unknown.push(to_path(name).display().to_string());
         }
     }
-    Ok(foreign)
+    Ok(unknown)
 }
 
-fn path(name: &[u8]) -> &Path {
+fn to_path(name: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(name))
 }
 
-impl<'a> Known<'a> {
-    fn of(made: &'a [WirePath]) -> Self {
+impl<'a> ProvisionedFiles<'a> {
+    fn from_paths(paths: &'a [WirePath]) -> Self {
         let is_folder = |made: &&Path| made.as_os_str().as_bytes().ends_with(b"/");
-        let (folders, files): (Vec<_>, Vec<_>) = made.iter().map(WirePath::as_path).partition(is_folder);
+        let (folders, files): (Vec<_>, Vec<_>) = paths.iter().map(WirePath::as_path).partition(is_folder);
         Self { files: files.into_iter().collect(), folders }
     }
 
-    fn shown_unless_made(&self, name: &[u8]) -> Option<String> {
-        let path = path(name);
-        let is_made = self.files.contains(path) || self.folders.iter().any(|folder| path.starts_with(folder));
-        (!is_made).then(|| path.display().to_string())
+    fn display_unknown(&self, name: &[u8]) -> Option<String> {
+        let path = to_path(name);
+        let is_known = self.files.contains(path) || self.folders.iter().any(|folder| path.starts_with(folder));
+        (!is_known).then(|| path.display().to_string())
     }
 
     /// Whether something in a folder, or all of it, was made.
-    fn has_some_in(&self, folder: &Path) -> bool {
+    fn touches_folder(&self, folder: &Path) -> bool {
         let is_around = |made: &&Path| folder.starts_with(made) || made.starts_with(folder);
         let first = self.files.range::<Path, _>((Bound::Included(folder), Bound::Unbounded)).next();
         first.is_some_and(|file| file.starts_with(folder)) || self.folders.iter().any(is_around)

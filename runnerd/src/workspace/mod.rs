@@ -15,22 +15,22 @@ use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
-pub use self::copy::Copied;
+pub use self::copy::CopiedFiles;
 pub use self::error::WorkspaceError;
-pub use self::foreign::foreign;
-pub use self::owner::Owner;
+pub use self::foreign::find_unknown_files;
+pub use self::owner::WorkspaceOwner;
 use crate::config::{DaemonConfig, Patterns};
 use crate::folders;
-use crate::git::{Id, Replica, Repository};
-use crate::repo::durable::{self, Access};
+use crate::git::{Id, RepositoryClone, Repository};
+use crate::repo::durable::{self, FileAccess};
 
 /// Which workspace to make.
 #[derive(Debug)]
-pub struct Order<'a> {
+pub struct WorkspaceOptions<'a> {
     /// The repository that it is made from, bound to the configuration that was captured at the person's request.
     pub source: &'a Repository,
     /// Where it is to be: a new folder.
-    pub place: &'a Path,
+    pub target_dir: &'a Path,
     /// The commit that is checked out in it.
     pub base: Id,
     /// What is copied of that which the source ignores.
@@ -39,7 +39,7 @@ pub struct Order<'a> {
 
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum WorkspaceProgress {
     /// Objects, references and settings are taken over.
     Repository,
     /// The files of the base are laid out.
@@ -62,9 +62,9 @@ pub enum Progress {
 
 /// A workspace that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct WorkspaceReport {
     /// What was copied of that which the source ignores.
-    pub copied: Copied,
+    pub copied: CopiedFiles,
     /// Bytes of its objects.
     pub objects: u64,
     /// What a person should know, a sentence each.
@@ -72,69 +72,69 @@ pub struct Made {
 }
 
 /// Who makes one, who hears of it, and who stops it.
-struct Making<'a> {
-    order: &'a Order<'a>,
+struct WorkspaceBuilder<'a> {
+    options: &'a WorkspaceOptions<'a>,
     folder: PathBuf,
-    progress: &'a dyn Fn(Progress),
+    progress: &'a dyn Fn(WorkspaceProgress),
     stop: &'a CancellationToken,
 }
 
 /// Returns the folder of all workspaces: the configured one, else one in the daemon's state folder.
-pub fn folder(config: &DaemonConfig, state: &Path) -> PathBuf {
+pub fn workspaces_dir(config: &DaemonConfig, state: &Path) -> PathBuf {
     config.workspaces.clone().unwrap_or_else(|| state.join("workspaces"))
 }
 
 /// Returns where the workspace of a run is, below the folder of all, by the id of the repository that it was begun from.
-pub fn place(workspaces: &Path, source: &str, run: &str) -> PathBuf {
+pub fn workspace_path(workspaces: &Path, source: &str, run: &str) -> PathBuf {
     workspaces.join(source).join(run)
 }
 
 /// Makes a workspace. Fails, and leaves nothing, where something is in its place, or when it is stopped.
-pub fn make(
-    (order, owner): (&Order<'_>, &Owner),
-    progress: &dyn Fn(Progress),
+pub fn create_workspace(
+    (options, owner): (&WorkspaceOptions<'_>, &WorkspaceOwner),
+    progress: &dyn Fn(WorkspaceProgress),
     stop: &CancellationToken,
-) -> Result<Made, WorkspaceError> {
-    if order.source.is_partial()? {
-        return Err(WorkspaceError::Partial { path: order.source.work_dir().to_owned() });
+) -> Result<WorkspaceReport, WorkspaceError> {
+    if options.source.is_partial()? {
+        return Err(WorkspaceError::PartialClone { path: options.source.work_dir().to_owned() });
     }
-    if order.place.symlink_metadata().is_ok() {
-        return Err(WorkspaceError::Taken { path: order.place.to_owned() });
+    if options.target_dir.symlink_metadata().is_ok() {
+        return Err(WorkspaceError::AlreadyExists { path: options.target_dir.to_owned() });
     }
-    let parent = order.place.parent().unwrap_or(Path::new("/"));
-    durable::create_dir(parent, Access::Private)?;
-    let folder = owner.unfinished(order.place);
-    remove(&folder)?;
-    let making = Making { order, folder, progress, stop };
-    making.make().inspect_err(|_| {
-        if let Err(error) = remove(&making.folder) {
+    let parent = options.target_dir.parent().unwrap_or(Path::new("/"));
+    durable::create_dir(parent, FileAccess::Private)?;
+    let folder = owner.unfinished_path(options.target_dir);
+    remove_workspace(&folder)?;
+    let builder = WorkspaceBuilder { options, folder, progress, stop };
+    builder.build().inspect_err(|_| {
+        if let Err(error) = remove_workspace(&builder.folder) {
             tracing::warn!(error = &error as &dyn std::error::Error, "what was begun of a workspace stays");
         }
     })
 }
 
 /// Removes a workspace, if there is one, whatever programs have made of it.
-pub fn remove(folder: &Path) -> Result<(), WorkspaceError> {
-    folders::remove(folder).map_err(WorkspaceError::io("removing", folder))
+pub fn remove_workspace(folder: &Path) -> Result<(), WorkspaceError> {
+    folders::remove_all(folder).map_err(WorkspaceError::io("removing", folder))
 }
 
 /// Copies what an order names of that which its source ignores to its place, where files of the source are laid out.
-pub fn bring(order: &Order<'_>, stop: &CancellationToken) -> Result<Copied, WorkspaceError> {
-    copy::copy(&Making { order, folder: order.place.to_owned(), progress: &|_| (), stop })
+pub fn copy_ignored_files(options: &WorkspaceOptions<'_>, stop: &CancellationToken) -> Result<CopiedFiles, WorkspaceError> {
+    copy::copy_ignored(&WorkspaceBuilder { options, folder: options.target_dir.to_owned(), progress: &|_| (), stop })
 }
 
 /// Removes what a daemon that was killed had begun to make or to remove below `workspaces`; returns the folders. What others
 /// have begun there is theirs.
-pub fn sweep(workspaces: &Path, owner: &Owner) -> Result<Vec<PathBuf>, WorkspaceError> {
+pub fn sweep_unfinished(workspaces: &Path, owner: &WorkspaceOwner) -> Result<Vec<PathBuf>, WorkspaceError> {
     let mut swept = Vec::new();
-    for source in entries(workspaces)? {
+    for source in list_folders(workspaces)? {
         // Another user's, who shares the folder of all.
-        if is_closed(&source) {
+        if is_unlistable(&source) {
             continue;
         }
-        for folder in entries(&source)? {
-            if owner.has_begun(&folder) {
-                remove(&folder)?;
+        for folder in list_folders(&source)? {
+            if owner.is_owner_of(&folder) {
+                remove_workspace(&folder)?;
                 swept.push(folder);
             }
         }
@@ -143,7 +143,7 @@ pub fn sweep(workspaces: &Path, owner: &Owner) -> Result<Vec<PathBuf>, Workspace
 }
 
 /// Returns the folders in a folder; none where there is no such folder.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
+fn list_folders(folder: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
     let listed = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed.map_err(WorkspaceError::io("listing", folder))?,
@@ -158,36 +158,36 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
 }
 
 /// Whether a folder may not be listed.
-fn is_closed(folder: &Path) -> bool {
+fn is_unlistable(folder: &Path) -> bool {
     fs::read_dir(folder).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-impl Making<'_> {
-    fn make(&self) -> Result<Made, WorkspaceError> {
-        let Order { source, place, base, .. } = self.order;
-        self.reach(Progress::Repository)?;
-        let replica = Replica::begin(source, &self.folder, place)?;
-        replica.settings()?;
-        let objects = replica.objects(base)?;
-        self.reach(Progress::Repository)?;
-        replica.references()?;
-        let objects = objects + replica.large_files()?;
-        self.reach(Progress::Files)?;
-        replica.check_out(base)?;
-        let laid =
+impl WorkspaceBuilder<'_> {
+    fn build(&self) -> Result<WorkspaceReport, WorkspaceError> {
+        let WorkspaceOptions { source, target_dir: place, base, .. } = self.options;
+        self.report(WorkspaceProgress::Repository)?;
+        let clone = RepositoryClone::create(source, &self.folder, place)?;
+        clone.copy_settings()?;
+        let objects = clone.copy_objects(base)?;
+        self.report(WorkspaceProgress::Repository)?;
+        clone.copy_references()?;
+        let objects = objects + clone.copy_large_files()?;
+        self.report(WorkspaceProgress::Files)?;
+        clone.check_out(base)?;
+        let rules_dir =
             tempfile::tempdir_in(self.folder.join(".git")).map_err(WorkspaceError::io("making", &self.folder))?;
-        let mut warnings = replica.submodules(base, laid.path())?;
-        laid.close().map_err(WorkspaceError::io("removing", &self.folder))?;
-        let copied = copy::copy(self)?;
+        let mut warnings = clone.clone_submodules(base, rules_dir.path())?;
+        rules_dir.close().map_err(WorkspaceError::io("removing", &self.folder))?;
+        let copied = copy::copy_ignored(self)?;
         warnings.extend(copied.warnings());
-        self.reach(Progress::Flushing)?;
-        durable::sync_everything(&self.folder)?;
-        self.name()?;
-        Ok(Made { copied, objects, warnings })
+        self.report(WorkspaceProgress::Flushing)?;
+        durable::sync_file_system(&self.folder)?;
+        self.move_into_place()?;
+        Ok(WorkspaceReport { copied, objects, warnings })
     }
 
     /// Tells how far it is; fails if it is to be stopped there.
-    fn reach(&self, progress: Progress) -> Result<(), WorkspaceError> {
+    fn report(&self, progress: WorkspaceProgress) -> Result<(), WorkspaceError> {
         if self.stop.is_cancelled() {
             return Err(WorkspaceError::Stopped);
         }
@@ -196,8 +196,8 @@ impl Making<'_> {
     }
 
     /// Gives it its name, durably.
-    fn name(&self) -> Result<(), WorkspaceError> {
-        let place = self.order.place;
+    fn move_into_place(&self) -> Result<(), WorkspaceError> {
+        let place = self.options.target_dir;
         fs::rename(&self.folder, place).map_err(WorkspaceError::io("naming", place))?;
         let parent = place.parent().unwrap_or(Path::new("/"));
         let flushed = fs::File::open(parent).and_then(|folder| folder.sync_all());

@@ -3,35 +3,35 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::repo::seal::Key;
+use crate::repo::seal::SealKey;
 
 /// The beginning of the name of one that is being made or removed; no id of a run begins like this.
 const UNFINISHED: &str = ".unfinished-";
 
 /// A daemon among those that share a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
+pub struct WorkspaceOwner {
     /// The beginning of the names of what it makes and removes.
-    beginning: String,
+    name_prefix: String,
 }
 
-impl Owner {
+impl WorkspaceOwner {
     /// Returns the daemon that seals with a key.
-    pub fn of(key: &Key) -> Self {
-        Self { beginning: format!("{UNFINISHED}{}-", key.tag()) }
+    pub fn from_key(key: &SealKey) -> Self {
+        Self { name_prefix: format!("{UNFINISHED}{}-", key.tag()) }
     }
 
     /// Returns where a workspace is while this daemon makes or removes it.
-    pub fn unfinished(&self, place: &Path) -> PathBuf {
-        let mut name = OsString::from(&self.beginning);
+    pub fn unfinished_path(&self, place: &Path) -> PathBuf {
+        let mut name = OsString::from(&self.name_prefix);
         name.push(place.file_name().unwrap_or_default());
         place.with_file_name(name)
     }
 
     /// Whether a folder is one that this daemon had begun to make or to remove.
-    pub(super) fn has_begun(&self, folder: &Path) -> bool {
+    pub(super) fn is_owner_of(&self, folder: &Path) -> bool {
         let name = folder.file_name().unwrap_or_default();
-        name.as_encoded_bytes().starts_with(self.beginning.as_bytes())
+        name.as_encoded_bytes().starts_with(self.name_prefix.as_bytes())
     }
 }
 
@@ -41,12 +41,12 @@ mod tests {
 
     #[test]
     fn each_daemon_knows_what_it_has_begun_and_nothing_of_another() {
-        let key = Key::random().unwrap();
-        let (own, other) = (Owner::of(&key), Owner::of(&Key::random().unwrap()));
-        assert_eq!(own, Owner::of(&key));
+        let key = SealKey::random().unwrap();
+        let (own, other) = (WorkspaceOwner::from_key(&key), WorkspaceOwner::from_key(&SealKey::random().unwrap()));
+        assert_eq!(own, WorkspaceOwner::from_key(&key));
         let place = Path::new("/w/0123456789ab/tidy");
-        let begun = own.unfinished(place);
+        let begun = own.unfinished_path(place);
         assert_eq!(begun.parent(), place.parent());
-        assert!(own.has_begun(&begun) && !other.has_begun(&begun) && !own.has_begun(place));
+        assert!(own.is_owner_of(&begun) && !other.is_owner_of(&begun) && !own.is_owner_of(place));
     }
 }

@@ -10,22 +10,22 @@ use runner_testkit::{Home, Repo};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::repo::seal::Key;
+use crate::repo::seal::SealKey;
 
 /// A source, and the folder of its workspaces.
-struct Scene {
+struct WorkspaceFixture {
     home: Home,
     source: Repo,
-    owner: Owner,
+    owner: WorkspaceOwner,
 }
 
-impl Scene {
+impl WorkspaceFixture {
     fn new() -> Self {
         let home = Home::new();
         let source = home.repo("source");
         source.write(".gitignore", "node_modules/\n.env\nbuild/\n*.sock\n");
         source.commit("Rules");
-        Self { home, source, owner: Owner::of(&Key::random().unwrap()) }
+        Self { home, source, owner: WorkspaceOwner::from_key(&SealKey::random().unwrap()) }
     }
 
     fn workspaces(&self) -> PathBuf {
@@ -33,15 +33,15 @@ impl Scene {
     }
 
     fn place(&self) -> PathBuf {
-        place(&self.workspaces(), "0123456789ab", "run")
+        workspace_path(&self.workspaces(), "0123456789ab", "run")
     }
 
     fn repository(&self) -> Repository {
         let found = Repository::discover(self.source.path()).unwrap();
-        found.capture(&self.home.path().join("captured")).unwrap()
+        found.pin_config(&self.home.path().join("captured")).unwrap()
     }
 
-    fn make(&self, copy: &[&str]) -> Result<Made, WorkspaceError> {
+    fn make(&self, copy: &[&str]) -> Result<WorkspaceReport, WorkspaceError> {
         self.make_until(copy, &CancellationToken::new(), &|_| {})
     }
 
@@ -49,11 +49,11 @@ impl Scene {
         &self,
         copy: &[&str],
         stop: &CancellationToken,
-        progress: &dyn Fn(Progress),
-    ) -> Result<Made, WorkspaceError> {
+        progress: &dyn Fn(WorkspaceProgress),
+    ) -> Result<WorkspaceReport, WorkspaceError> {
         let (source, place, copy) = (self.repository(), self.place(), Patterns::new(copy.iter().copied()));
         let base = source.head().unwrap().commit().unwrap();
-        make((&Order { source: &source, place: &place, base, copy: &copy }, &self.owner), progress, stop)
+        create_workspace((&WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy }, &self.owner), progress, stop)
     }
 
     fn has(&self, name: &str) -> bool {
@@ -63,26 +63,26 @@ impl Scene {
 
 #[test]
 fn workspace_is_made_step_by_step_and_has_the_base_checked_out() {
-    let scene = Scene::new();
+    let scene = WorkspaceFixture::new();
     let steps = RefCell::new(Vec::new());
     let stop = CancellationToken::new();
     let made = scene.make_until(&[], &stop, &|step| steps.borrow_mut().push(step)).unwrap();
     assert!(made.objects > 0 && made.warnings.is_empty());
-    assert_eq!(steps.into_inner(), [Progress::Repository, Progress::Repository, Progress::Files, Progress::Flushing]);
+    assert_eq!(steps.into_inner(), [WorkspaceProgress::Repository, WorkspaceProgress::Repository, WorkspaceProgress::Files, WorkspaceProgress::Flushing]);
     assert_eq!(fs::read_to_string(scene.place().join("README.md")).unwrap(), "A project.\n");
     let rights = fs::metadata(scene.place()).unwrap().permissions().mode();
     assert_eq!(rights & 0o077, 0, "it is nobody else's");
     let found = Repository::discover(&scene.place()).unwrap();
     assert_eq!(found.head().unwrap().commit().unwrap().to_string(), scene.source.head());
-    assert!(found.changes().unwrap().is_empty());
-    assert!(matches!(scene.make(&[]), Err(WorkspaceError::Taken { .. })));
+    assert!(found.list_changes().unwrap().is_empty());
+    assert!(matches!(scene.make(&[]), Err(WorkspaceError::AlreadyExists { .. })));
 }
 
 #[test]
 fn workspace_that_is_stopped_at_any_step_leaves_nothing() {
-    let copying = [Progress::Counting { files: 0 }, Progress::Copying { files: 0, total: 1 }];
-    for last in [Progress::Repository, Progress::Files].into_iter().chain(copying) {
-        let scene = Scene::new();
+    let copying = [WorkspaceProgress::Counting { files: 0 }, WorkspaceProgress::Copying { files: 0, total: 1 }];
+    for last in [WorkspaceProgress::Repository, WorkspaceProgress::Files].into_iter().chain(copying) {
+        let scene = WorkspaceFixture::new();
         scene.source.write(".env", "KEY=1\n");
         let stop = CancellationToken::new();
         let stopping = |step| {
@@ -97,22 +97,22 @@ fn workspace_that_is_stopped_at_any_step_leaves_nothing() {
 
 #[test]
 fn what_a_killed_daemon_has_begun_is_swept_and_is_in_no_tries_way() {
-    let scene = Scene::new();
-    assert!(sweep(&scene.workspaces(), &scene.owner).unwrap().is_empty(), "nothing is there yet");
-    let begun = scene.owner.unfinished(&scene.place());
+    let scene = WorkspaceFixture::new();
+    assert!(sweep_unfinished(&scene.workspaces(), &scene.owner).unwrap().is_empty(), "nothing is there yet");
+    let begun = scene.owner.unfinished_path(&scene.place());
     fs::create_dir_all(begun.join(".git/objects")).unwrap();
     scene.make(&[]).unwrap();
     fs::create_dir_all(begun.join("deep/er")).unwrap();
     fs::set_permissions(begun.join("deep"), Permissions::from_mode(0o500)).unwrap();
-    let another = Owner::of(&Key::random().unwrap());
-    assert!(sweep(&scene.workspaces(), &another).unwrap().is_empty(), "what another daemon has begun is its own");
-    assert_eq!(sweep(&scene.workspaces(), &scene.owner).unwrap(), std::slice::from_ref(&begun));
+    let another = WorkspaceOwner::from_key(&SealKey::random().unwrap());
+    assert!(sweep_unfinished(&scene.workspaces(), &another).unwrap().is_empty(), "what another daemon has begun is its own");
+    assert_eq!(sweep_unfinished(&scene.workspaces(), &scene.owner).unwrap(), std::slice::from_ref(&begun));
     assert!(!begun.exists() && scene.has("README.md"), "what is finished stays");
 }
 
 #[test]
 fn ignored_files_that_patterns_name_are_copied() {
-    let scene = Scene::new();
+    let scene = WorkspaceFixture::new();
     for (name, text) in [
         (".env", "KEY=1\n"),
         ("app/.env", "KEY=2\n"),
@@ -137,12 +137,12 @@ fn ignored_files_that_patterns_name_are_copied() {
     assert_eq!(made.copied.files, 4);
     let rights = fs::metadata(scene.place().join("node_modules/a/index.js")).unwrap().permissions().mode();
     assert_eq!(rights & 0o777, 0o755);
-    assert!(Repository::discover(&scene.place()).unwrap().changes().unwrap().is_empty(), "git ignores them there too");
+    assert!(Repository::discover(&scene.place()).unwrap().list_changes().unwrap().is_empty(), "git ignores them there too");
 }
 
 #[test]
 fn links_are_copied_as_they_are_and_those_that_lead_out_are_named() {
-    let scene = Scene::new();
+    let scene = WorkspaceFixture::new();
     scene.source.write("node_modules/a/index.js", "a\n");
     let folder = scene.source.path().join("node_modules");
     symlink("a/index.js", folder.join("inside")).unwrap();
@@ -156,7 +156,7 @@ fn links_are_copied_as_they_are_and_those_that_lead_out_are_named() {
 
 #[test]
 fn nothing_is_written_through_a_link_that_the_base_has() {
-    let scene = Scene::new();
+    let scene = WorkspaceFixture::new();
     let elsewhere = scene.home.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     symlink(&elsewhere, scene.source.path().join("build")).unwrap();
@@ -169,26 +169,26 @@ fn nothing_is_written_through_a_link_that_the_base_has() {
     fs::remove_file(scene.source.path().join("build")).unwrap();
     scene.source.write("build/out.bin", "out\n");
     let (source, place, copy) = (scene.repository(), scene.place(), Patterns::new(["/build/**"]));
-    let order = Order { source: &source, place: &place, base, copy: &copy };
-    let made = make((&order, &scene.owner), &|_| {}, &CancellationToken::new()).unwrap();
+    let order = WorkspaceOptions { source: &source, target_dir: &place, base, copy: &copy };
+    let made = create_workspace((&order, &scene.owner), &|_| {}, &CancellationToken::new()).unwrap();
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
-    assert_eq!(made.copied.left_out.count, 1, "{:?}", made.warnings);
+    assert_eq!(made.copied.skipped.count, 1, "{:?}", made.warnings);
 }
 
 #[test]
 fn what_leads_to_another_git_folder_and_what_is_no_file_is_left_out() {
-    let scene = Scene::new();
+    let scene = WorkspaceFixture::new();
     scene.source.write("build/tree/file", "file\n");
     scene.source.write("build/tree/.git", "gitdir: /somewhere\n");
     let _socket = std::os::unix::net::UnixListener::bind(scene.source.path().join("build/s.sock")).unwrap();
     let made = scene.make(&["build"]).unwrap();
     assert!(scene.has("build/tree/file") && !scene.has("build/tree/.git") && !scene.has("build/s.sock"));
-    assert_eq!(made.copied.left_out.count, 2, "{:?}", made.warnings);
+    assert_eq!(made.copied.skipped.count, 2, "{:?}", made.warnings);
 }
 
 #[test]
 fn records_of_the_source_are_never_copied() {
-    let scene = Scene::new();
+    let scene = WorkspaceFixture::new();
     scene.source.write(".gitignore", "node_modules/\n.runner/iterations/\n");
     scene.source.write(".runner/iterations/run/0001/executor.log", "log\n");
     scene.make(&["**"]).unwrap();
@@ -197,38 +197,38 @@ fn records_of_the_source_are_never_copied() {
 
 #[test]
 fn files_that_nobody_has_copied_or_set_up_are_named() {
-    let scene = Scene::new();
+    let scene = WorkspaceFixture::new();
     scene.source.write("node_modules/a/index.js", "a\n");
     scene.make(&["node_modules"]).unwrap();
     let found = Repository::discover(&scene.place()).unwrap();
     let made = |name: &str| [WirePath(PathBuf::from(name))];
     let (file, folder) = (made("node_modules/a/index.js"), made("node_modules/"));
-    assert!(foreign(&found, &file).unwrap().is_empty());
+    assert!(find_unknown_files(&found, &file).unwrap().is_empty());
     for name in ["node_modules/.cache", "notes.txt", ".env"] {
         fs::write(scene.place().join(name), "somebody's\n").unwrap();
     }
     fs::create_dir_all(scene.place().join("build/deep")).unwrap();
     fs::create_dir(scene.place().join("empty")).unwrap();
     fs::write(scene.place().join("build/deep/one"), "somebody's\n").unwrap();
-    assert_eq!(foreign(&found, &file).unwrap(), [".env", "build/", "node_modules/.cache", "notes.txt"]);
-    assert_eq!(foreign(&found, &folder).unwrap(), [".env", "build/", "notes.txt"], "all in it was there");
-    assert_eq!(found.uncommitted_files().unwrap().len(), 5);
+    assert_eq!(find_unknown_files(&found, &file).unwrap(), [".env", "build/", "node_modules/.cache", "notes.txt"]);
+    assert_eq!(find_unknown_files(&found, &folder).unwrap(), [".env", "build/", "notes.txt"], "all in it was there");
+    assert_eq!(found.list_uncommitted_files().unwrap().len(), 5);
 }
 
 #[test]
 fn partial_clone_is_refused_with_what_to_do() {
-    let scene = Scene::new();
+    let scene = WorkspaceFixture::new();
     scene.source.git(&["remote", "add", "origin", "ssh://host/x"]);
     scene.source.git(&["config", "remote.origin.promisor", "true"]);
     let error = scene.make(&[]).unwrap_err();
-    assert!(matches!(error, WorkspaceError::Partial { .. }));
-    assert!(crate::obstruction::Obstructs::remedy(&error).unwrap().contains("runnerctl start"));
+    assert!(matches!(error, WorkspaceError::PartialClone { .. }));
+    assert!(crate::obstruction::Retryable::remedy(&error).unwrap().contains("runnerctl start"));
     assert!(!scene.workspaces().exists());
 }
 
 #[test]
 fn what_is_copied_is_counted_first() {
-    let scene = Scene::new();
+    let scene = WorkspaceFixture::new();
     for name in [".env", "node_modules/a/b", "node_modules/c"] {
         scene.source.write(name, "x\n");
     }
@@ -237,7 +237,7 @@ fn what_is_copied_is_counted_first() {
         scene.make_until(&[".env", "node_modules"], &CancellationToken::new(), &|step| told.borrow_mut().push(step));
     let (files, told) = (made.unwrap().copied.files, told.into_inner());
     assert_eq!(files, 3);
-    let counted = told.iter().position(|step| *step == Progress::Counting { files }).expect("the sum");
-    let begun = told.iter().position(|step| *step == Progress::Copying { files: 0, total: files }).expect("the first");
-    assert!(counted < begun && told.contains(&Progress::Copying { files, total: files }), "{told:?}");
+    let counted = told.iter().position(|step| *step == WorkspaceProgress::Counting { files }).expect("the sum");
+    let begun = told.iter().position(|step| *step == WorkspaceProgress::Copying { files: 0, total: files }).expect("the first");
+    assert!(counted < begun && told.contains(&WorkspaceProgress::Copying { files, total: files }), "{told:?}");
 }

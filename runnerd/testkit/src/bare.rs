@@ -15,13 +15,13 @@ use crate::{Home, PATIENCE, Repo};
 /// A program of `misbehave.py` that nothing supervises, in a home of its own. What it leaves is ended where this is
 /// dropped.
 #[derive(Debug)]
-pub struct Bare {
+pub struct UnsupervisedProgram {
     child: Child,
     repo: Repo,
     home: Home,
 }
 
-impl Bare {
+impl UnsupervisedProgram {
     /// Starts a program and waits until it says that `count` of its processes are ready.
     ///
     /// # Panics
@@ -60,13 +60,13 @@ impl Bare {
     }
 }
 
-impl Drop for Bare {
+impl Drop for UnsupervisedProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
         for pid in self.home.processes() {
-            processes::signal(pid, Signal::SIGKILL);
-            processes::gone_within(pid, PATIENCE);
+            processes::send_signal(pid, Signal::SIGKILL);
+            processes::wait_gone(pid, PATIENCE);
         }
     }
 }

@@ -12,17 +12,17 @@ const TRIES: u32 = 200;
 
 /// A process that is no business of the daemon's. It is ended where this is dropped.
 #[derive(Debug)]
-pub struct Bystander {
+pub struct BystanderProcess {
     child: Child,
 }
 
-impl Bystander {
+impl BystanderProcess {
     /// Makes this process the heir of orphans, so that it is told when the number of one is free.
     ///
     /// # Panics
     ///
     /// Panics if the system refuses.
-    pub fn await_orphans() {
+    pub fn become_subreaper() {
         prctl::set_child_subreaper(true).expect("a process can be a subreaper");
     }
 
@@ -32,7 +32,7 @@ impl Bystander {
     /// # Panics
     ///
     /// Panics if the number cannot be had in many tries.
-    pub fn with_number(pid: u32) -> Self {
+    pub fn with_pid(pid: u32) -> Self {
         let orphan = i32::try_from(pid).expect("BUG: a process id is an i32");
         let _ = waitpid(Pid::from_raw(orphan), None);
         for _ in 0..TRIES {
@@ -67,7 +67,7 @@ impl Bystander {
     }
 }
 
-impl Drop for Bystander {
+impl Drop for BystanderProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

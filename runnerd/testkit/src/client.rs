@@ -17,19 +17,19 @@ use crate::PATIENCE;
 
 /// Open connections that ask nothing any more.
 #[derive(Debug)]
-pub struct Crowd {
+pub struct IdleConnections {
     _connections: Vec<Connection>,
     _runtime: Runtime,
 }
 
-impl Crowd {
+impl IdleConnections {
     /// Opens so many connections to the daemon that listens on a socket.
     ///
     /// # Panics
     ///
     /// Panics if one of them cannot be opened.
     pub fn open(socket: &Path, connections: usize) -> Self {
-        let (options, runtime) = (options(socket), runtime());
+        let (options, runtime) = (connect_options(socket), build_runtime());
         let open = || runtime.block_on(Connection::open(&options)).expect("the daemon takes a connection");
         let connections = (0..connections).map(|_| open()).collect();
         Self { _connections: connections, _runtime: runtime }
@@ -50,13 +50,13 @@ impl Client {
     ///
     /// Panics if none does.
     pub fn connect(socket: &Path) -> Self {
-        Self::reach(socket).expect("the daemon can be reached")
+        Self::try_connect(socket).expect("the daemon can be reached")
     }
 
     /// Connects to the daemon that listens on a socket, if one does.
-    pub fn reach(socket: &Path) -> Option<Self> {
-        let runtime = runtime();
-        let connection = runtime.block_on(Connection::open(&options(socket))).ok()?;
+    pub fn try_connect(socket: &Path) -> Option<Self> {
+        let runtime = build_runtime();
+        let connection = runtime.block_on(Connection::open(&connect_options(socket))).ok()?;
         Some(Self { connection, runtime })
     }
 
@@ -81,7 +81,7 @@ impl Client {
     ///
     /// Panics if the daemon does not tell.
     pub fn status(&self, path: &Path) -> StatusView {
-        self.wait(self.rpc().status(at(path))).expect("the daemon tells the state")
+        self.wait(self.rpc().status(run_params(path))).expect("the daemon tells the state")
     }
 
     /// Returns the runs of a repository; none if the daemon does not know it.
@@ -109,12 +109,12 @@ impl Client {
     ///
     /// Panics if no event comes for [`PATIENCE`].
     pub fn wait_until(&self, path: &Path, wanted: impl Fn(&RunView) -> bool) -> RunView {
-        let mut events = self.events(path);
+        let mut events = self.subscribe_events(path);
         loop {
             let run = self.status(path).run;
             match run {
                 Some(run) if wanted(&run) => return run,
-                run => self.next(&mut events).unwrap_or_else(|| panic!("nothing happens any more: {run:#?}")),
+                run => self.next_event(&mut events).unwrap_or_else(|| panic!("nothing happens any more: {run:#?}")),
             };
         }
     }
@@ -124,10 +124,10 @@ impl Client {
     /// # Panics
     ///
     /// Panics if the daemon lives and says nothing for three times [`PATIENCE`].
-    pub fn wait_while_it_lives(&self, path: &Path, wanted: impl Fn(&RunView) -> bool) -> Option<RunView> {
-        let mut events = self.wait(self.rpc().subscribe_events(all_of(path))).ok()?;
+    pub fn wait_while_alive(&self, path: &Path, wanted: impl Fn(&RunView) -> bool) -> Option<RunView> {
+        let mut events = self.wait(self.rpc().subscribe_events(repo_subscription(path))).ok()?;
         loop {
-            let run = self.wait(self.rpc().status(at(path))).ok()?.run?;
+            let run = self.wait(self.rpc().status(run_params(path))).ok()?.run?;
             if wanted(&run) {
                 return Some(run);
             }
@@ -144,37 +144,37 @@ impl Client {
     /// # Panics
     ///
     /// Panics if it does not.
-    pub fn told_to_end_by<T>(&self, act: impl FnOnce() -> T) -> T {
+    pub fn act_until_stopping<T>(&self, act: impl FnOnce() -> T) -> T {
         let all = self.rpc().subscribe_events(Subscription::default());
         let mut events = self.wait(all).expect("the daemon sends its events");
         let done = act();
-        while !matches!(self.next(&mut events).expect("the daemon is told to end").kind, EventKind::Stopping) {}
+        while !matches!(self.next_event(&mut events).expect("the daemon is told to end").kind, EventKind::Stopping) {}
         done
     }
 
-    fn events(&self, path: &Path) -> Events<Event> {
-        self.wait(self.rpc().subscribe_events(all_of(path))).expect("the daemon sends its events")
+    fn subscribe_events(&self, path: &Path) -> Events<Event> {
+        self.wait(self.rpc().subscribe_events(repo_subscription(path))).expect("the daemon sends its events")
     }
 
-    fn next(&self, events: &mut Events<Event>) -> Option<Event> {
+    fn next_event(&self, events: &mut Events<Event>) -> Option<Event> {
         let next = self.runtime.block_on(async { timeout(PATIENCE, events.next()).await }).ok()?;
         next?.ok()
     }
 }
 
-fn all_of(path: &Path) -> Subscription {
+fn repo_subscription(path: &Path) -> Subscription {
     Subscription { path: Some(WirePath::from(path)), ..Subscription::default() }
 }
 
-fn at(path: &Path) -> AtRun {
+fn run_params(path: &Path) -> AtRun {
     AtRun { path: WirePath::from(path), run: None }
 }
 
-fn runtime() -> Runtime {
+fn build_runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime can be built")
 }
 
-fn options(socket: &Path) -> ConnectOptions {
+fn connect_options(socket: &Path) -> ConnectOptions {
     ConnectOptions {
         socket: Some(socket.to_owned()),
         client_name: "testkit".into(),

@@ -22,13 +22,13 @@ exec "$@"
 
 /// The clocks of one home.
 #[derive(Debug)]
-pub struct Clock {
+pub struct FakeClock {
     shifts: PathBuf,
     library: PathBuf,
     layers: PathBuf,
 }
 
-impl Clock {
+impl FakeClock {
     /// Builds the library.
     ///
     /// # Panics
@@ -53,15 +53,15 @@ impl Clock {
     ///
     /// Panics if it does not come up.
     pub fn daemon(&self, home: &Home) -> Daemon {
-        let is_allowed = self.unshared().arg("true").status().is_ok_and(|status| status.success());
+        let is_allowed = self.unshare_command().arg("true").status().is_ok_and(|status| status.success());
         let daemon = home.command("runnerd");
-        let mut command = if is_allowed { self.unshared() } else { home.command("runnerd") };
+        let mut command = if is_allowed { self.unshare_command() } else { home.command("runnerd") };
         if is_allowed {
             command.arg(daemon.get_program()).env_clear().envs(home.env().iter().cloned()).current_dir(home.path());
         } else {
             command.env("LD_PRELOAD", &self.library);
         }
-        home.daemon_from(command)
+        home.daemon_from_command(command)
     }
 
     /// Sets what the machine has slept, and how far the time of day was set, in seconds; both at once for all readers.
@@ -75,7 +75,7 @@ impl Clock {
         written.expect("the clocks can be set");
     }
 
-    fn unshared(&self) -> Command {
+    fn unshare_command(&self) -> Command {
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", PRELOADED, "sh"]).arg(&self.library).arg(&self.layers);
         command

@@ -30,7 +30,7 @@ impl Config {
 
     /// Replaces the guard's command.
     #[must_use]
-    pub fn guarded_by(mut self, guard: &[&str]) -> Self {
+    pub fn guard_command(mut self, guard: &[&str]) -> Self {
         self.check = guard.iter().map(|word| (*word).to_owned()).collect();
         self
     }

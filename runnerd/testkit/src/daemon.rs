@@ -40,7 +40,7 @@ impl Daemon {
     }
 
     /// Takes over a daemon that listens.
-    pub(crate) fn of(child: Child) -> Self {
+    pub(crate) fn from_child(child: Child) -> Self {
         Self { child }
     }
 
@@ -69,7 +69,7 @@ impl Daemon {
     /// # Panics
     ///
     /// Panics if the system refuses.
-    pub fn allow_handles(&self, count: Option<u64>) {
+    pub fn limit_handles(&self, count: Option<u64>) {
         let maximum = getrlimit(Resource::Nofile).maximum;
         let limit = Rlimit { current: count.or(maximum), maximum };
         prlimit(RawPid::from_raw(self.pid()), Resource::Nofile, limit).expect("the limit can be set");
@@ -91,10 +91,10 @@ impl Daemon {
     ///
     /// Panics if it does not end.
     pub fn signal_twice(mut self) {
-        processes::signal(self.pid(), Signal::SIGTERM);
+        processes::send_signal(self.pid(), Signal::SIGTERM);
         // Signals that are pending together are one.
-        while !processes::gone_within(self.pid(), Duration::from_millis(500)) {
-            processes::signal(self.pid(), Signal::SIGTERM);
+        while !processes::wait_gone(self.pid(), Duration::from_millis(500)) {
+            processes::send_signal(self.pid(), Signal::SIGTERM);
         }
         self.child.wait().expect("the daemon can be waited for");
     }
@@ -104,15 +104,15 @@ impl Daemon {
     /// # Panics
     ///
     /// Panics if it ends instead.
-    pub fn stopped(&self) {
+    pub fn wait_stopped(&self) {
         let status = waitpid(Pid::from_raw(self.pid()), Some(WaitPidFlag::WUNTRACED)).expect("a child can be awaited");
         assert!(matches!(status, WaitStatus::Stopped(..)), "the daemon is not stopped: {status:?}");
     }
 
     /// Stops the daemon, which does nothing any more until [`proceed`](Self::proceed).
     pub fn suspend(&self) {
-        processes::signal(self.pid(), Signal::SIGSTOP);
-        self.stopped();
+        processes::send_signal(self.pid(), Signal::SIGSTOP);
+        self.wait_stopped();
     }
 
     /// Tells whether it is stopped now.
@@ -122,8 +122,8 @@ impl Daemon {
     }
 
     /// Lets a stopped daemon go on.
-    pub fn proceed(&self) {
-        processes::signal(self.pid(), Signal::SIGCONT);
+    pub fn continue_running(&self) {
+        processes::send_signal(self.pid(), Signal::SIGCONT);
     }
 
     /// Waits until somebody else has killed the daemon.
@@ -131,20 +131,20 @@ impl Daemon {
     /// # Panics
     ///
     /// Panics if nobody does.
-    pub fn killed(mut self) {
-        assert!(processes::gone_within(self.pid(), PATIENCE), "nobody kills the daemon");
+    pub fn wait_killed(mut self) {
+        assert!(processes::wait_gone(self.pid(), PATIENCE), "nobody kills the daemon");
         self.child.wait().expect("the daemon can be waited for");
     }
 
     /// Asks the daemon to end, as a service manager does, and returns how it did.
     pub fn stop(mut self) -> ExitStatus {
-        self.end()
+        self.terminate()
     }
 
-    fn end(&mut self) -> ExitStatus {
-        processes::signal(self.pid(), Signal::SIGTERM);
-        if !processes::gone_within(self.pid(), PATIENCE) {
-            processes::signal(self.pid(), Signal::SIGKILL);
+    fn terminate(&mut self) -> ExitStatus {
+        processes::send_signal(self.pid(), Signal::SIGTERM);
+        if !processes::wait_gone(self.pid(), PATIENCE) {
+            processes::send_signal(self.pid(), Signal::SIGKILL);
         }
         self.child.wait().expect("the daemon can be waited for")
     }
@@ -153,7 +153,7 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         if self.child.try_wait().ok().flatten().is_none() {
-            self.end();
+            self.terminate();
         }
     }
 }

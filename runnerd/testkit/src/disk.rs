@@ -12,17 +12,17 @@ const FILLER: &str = ".filler";
 
 /// A small disk, mounted over a folder until this is dropped.
 #[derive(Debug)]
-pub struct Disk {
+pub struct TmpfsDisk {
     folder: PathBuf,
 }
 
-impl Disk {
+impl TmpfsDisk {
     /// Mounts a disk over a folder, with options in the words of `mount`, like `size=1m` or `nr_inodes=64`.
     ///
     /// # Panics
     ///
     /// Panics if that is not allowed here.
-    pub fn over(folder: &Path, options: &str) -> Self {
+    pub fn mount_over(folder: &Path, options: &str) -> Self {
         let disk = Self { folder: folder.to_owned() };
         mount(&["-t", "tmpfs", "-o", &format!("mode=700,{options}"), "tmpfs"], folder);
         disk
@@ -33,7 +33,7 @@ impl Disk {
     /// # Panics
     ///
     /// Panics if there is less.
-    pub fn fill_but(&self, left: u64) -> &Self {
+    pub fn fill_except(&self, left: u64) -> &Self {
         let path = self.folder.join(FILLER);
         let mut file = File::create(&path).expect("the disk has room for one file");
         let page = [0; 4096];
@@ -48,7 +48,7 @@ impl Disk {
     /// # Panics
     ///
     /// Panics if there is no end of it.
-    pub fn use_up_inodes(&self) -> &Self {
+    pub fn exhaust_inodes(&self) -> &Self {
         let folder = self.folder.join(FILLER);
         fs::create_dir(&folder).expect("the disk has room for one folder");
         let made = (0..1_000_000).find(|number| File::create(folder.join(number.to_string())).is_err());
@@ -78,7 +78,7 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
+impl Drop for TmpfsDisk {
     fn drop(&mut self) {
         // What is still open keeps the disk, not its place.
         let _ = Command::new("umount").arg("-l").arg(&self.folder).status();

@@ -15,12 +15,12 @@ use crate::PATIENCE;
 
 /// A gate; as long as it is held, a session that arrives stops.
 #[derive(Debug)]
-pub struct Gate {
+pub struct SessionGate {
     arrivals: File,
     passes: File,
 }
 
-impl Gate {
+impl SessionGate {
     pub(crate) fn new(folder: &Path, name: &str) -> Self {
         let pipe = |end: &str| {
             let path = folder.join(format!("{name}.{end}"));
@@ -36,7 +36,7 @@ impl Gate {
     /// # Panics
     ///
     /// Panics if none arrives within [`PATIENCE`].
-    pub fn reached(&self) {
+    pub fn wait_reached(&self) {
         let mut fds = [PollFd::new(self.arrivals.as_fd(), PollFlags::POLLIN)];
         let limit = PollTimeout::try_from(PATIENCE).expect("BUG: the patience is too long for poll");
         assert!(poll(&mut fds, limit).expect("a pipe can be polled") > 0, "no session arrived at the gate");

@@ -23,9 +23,9 @@ use crate::binary::binary;
 use crate::client::Client;
 use crate::config::Config;
 use crate::daemon::Daemon;
-use crate::processes::Suspended;
+use crate::processes::SuspendedProcess;
 use crate::repo::Repo;
-use crate::scratch::Scratch;
+use crate::scratch::ScratchDir;
 use crate::{PATIENCE, audit, processes, script};
 
 /// After each commit git would start a maintenance of its own and leave it running behind the command, with a lock.
@@ -41,7 +41,7 @@ pub struct Home {
     env: Vec<(String, String)>,
     /// Whether its branches are those of a runner that keeps the rules.
     is_honest: bool,
-    _folder: Scratch,
+    _folder: ScratchDir,
 }
 
 impl Home {
@@ -52,7 +52,7 @@ impl Home {
     /// Panics if it cannot be made.
     #[expect(clippy::new_without_default, reason = "it makes folders")]
     pub fn new() -> Self {
-        Self::under(&env::temp_dir())
+        Self::new_in(&env::temp_dir())
     }
 
     /// Makes a home in a folder, which says on what kind of disk it is.
@@ -60,14 +60,14 @@ impl Home {
     /// # Panics
     ///
     /// Panics if it cannot be made.
-    pub fn under(folder: &Path) -> Self {
-        let folder = Scratch::under(folder);
+    pub fn new_in(folder: &Path) -> Self {
+        let folder = ScratchDir::new_in(folder);
         let path = folder.path().to_owned();
         for private in ["bin", "state", "run", "config", "repos", "tmp"] {
             DirBuilder::new().mode(0o700).create(path.join(private)).expect("a folder can be made");
         }
         fs::write(path.join(".gitconfig"), GIT_CONFIG).expect("git's configuration can be written");
-        Self { env: environment(&path), path, is_honest: true, _folder: folder }
+        Self { env: build_environment(&path), path, is_honest: true, _folder: folder }
     }
 
     /// Sets a variable of what will be started here, as the user's shell would.
@@ -79,7 +79,7 @@ impl Home {
 
     /// Says that a branch of this home is one that the rules do not make, or that cannot be read: somebody wrote to it, or to its
     /// objects, who may not.
-    pub fn has_a_forgery(&mut self) {
+    pub fn expect_forgery(&mut self) {
         self.is_honest = false;
     }
 
@@ -113,29 +113,29 @@ impl Home {
     /// # Panics
     ///
     /// Panics if none is registered.
-    pub fn registered(&self) -> PathBuf {
+    pub fn registered_dir(&self) -> PathBuf {
         let mut folders = fs::read_dir(self.private().join("repos")).expect("the daemon keeps its state there");
         folders.next().expect("a repository is registered").expect("its folder can be read").path()
     }
 
     /// Makes a repository with one commit, and a script for its agent and guard.
     pub fn repo(&self, name: &str) -> Repo {
-        let repo = Repo::unborn(self, name);
+        let repo = Repo::without_commit(self, name);
         repo.commit_all("First commit");
         repo
     }
 
     /// Makes a repository whose agent and guard are its script, with one commit.
-    pub fn scripted(&self, name: &str) -> Repo {
-        let repo = Repo::unborn(self, name);
+    pub fn scripted_repo(&self, name: &str) -> Repo {
+        let repo = Repo::without_commit(self, name);
         repo.write_config(&repo.config());
         repo.commit_all("First commit");
         repo
     }
 
     /// Makes a repository with a configuration, which is made of the scripted one, and a task tree, with one commit.
-    pub fn planted(&self, name: &str, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Repo {
-        let repo = Repo::unborn(self, name);
+    pub fn repo_with_tree(&self, name: &str, tree: &TaskTree, configure: impl FnOnce(Config) -> Config) -> Repo {
+        let repo = Repo::without_commit(self, name);
         repo.write_config(&configure(repo.config()));
         repo.write_tree(tree);
         repo.commit_all("First commit");
@@ -164,7 +164,7 @@ impl Home {
     ///
     /// At `walk`, programs see the processes of the machine by their own numbers and can signal them, their
     /// supervisor and the daemon included.
-    pub fn contain_at_most(&self, level: &str) {
+    pub fn limit_containment(&self, level: &str) {
         self.configure(&format!("containment = {level:?}"));
     }
 
@@ -174,7 +174,7 @@ impl Home {
     ///
     /// Panics if it does not come up.
     pub fn daemon(&self) -> Daemon {
-        self.daemon_from(self.command("runnerd"))
+        self.daemon_from_command(self.command("runnerd"))
     }
 
     /// Starts the daemon within limits that a shell sets first, like `ulimit -n 32`.
@@ -182,11 +182,11 @@ impl Home {
     /// # Panics
     ///
     /// Panics if it does not come up.
-    pub fn daemon_within(&self, limits: &str) -> Daemon {
+    pub fn daemon_with_limits(&self, limits: &str) -> Daemon {
         let mut command = Command::new("sh");
         command.env_clear().envs(self.env.iter().cloned()).current_dir(&self.path);
         command.arg("-c").arg(format!("{limits}; exec \"$0\" \"$@\"")).arg(binary("runnerd"));
-        self.daemon_from(command)
+        self.daemon_from_command(command)
     }
 
     /// Starts the daemon with a command that becomes it, or that runs it as its own.
@@ -194,7 +194,7 @@ impl Home {
     /// # Panics
     ///
     /// Panics if it does not come up.
-    pub fn daemon_from(&self, mut command: Command) -> Daemon {
+    pub fn daemon_from_command(&self, mut command: Command) -> Daemon {
         let log = File::options().create(true).append(true).open(self.path.join("runnerd.stderr"));
         command.stderr(log.expect("a file for the daemon's words can be made"));
         Daemon::start(command)
@@ -206,24 +206,24 @@ impl Home {
     }
 
     /// Runs `runnerctl` without letting it start a daemon, and waits for its end.
-    pub fn ctl(&self, args: &[&str]) -> Output {
+    pub fn ctl(&self, args: &[&str]) -> ProgramOutput {
         let mut command = self.command("runnerctl");
         command.arg("--no-spawn").args(args);
-        Output::of(command)
+        ProgramOutput::run_command(command)
     }
 
     /// Runs `runnerctl` on a repository.
-    pub fn ctl_in(&self, repo: &Repo, args: &[&str]) -> Output {
+    pub fn ctl_in(&self, repo: &Repo, args: &[&str]) -> ProgramOutput {
         let mut command = self.command("runnerctl");
         command.arg("--no-spawn").args(args).current_dir(repo.path());
-        Output::of(command)
+        ProgramOutput::run_command(command)
     }
 
     /// Runs `runnerctl` on a repository, with variables that this use of it has besides.
-    pub fn ctl_with(&self, repo: &Repo, args: &[&str], env: &[(&str, &str)]) -> Output {
+    pub fn ctl_with(&self, repo: &Repo, args: &[&str], env: &[(&str, &str)]) -> ProgramOutput {
         let mut command = self.command("runnerctl");
         command.arg("--no-spawn").args(args).envs(env.iter().copied()).current_dir(repo.path());
-        Output::of(command)
+        ProgramOutput::run_command(command)
     }
 
     /// Returns the command that runs `runnerctl` on a repository, for a [`Tty`](crate::Tty).
@@ -234,7 +234,7 @@ impl Home {
     }
 
     /// Starts a run and waits for its end.
-    pub fn run(&self, repo: &Repo, args: &[&str]) -> Output {
+    pub fn run(&self, repo: &Repo, args: &[&str]) -> ProgramOutput {
         self.ctl_in(repo, &[&["start", "--wait", "--yes"], args].concat())
     }
 
@@ -243,7 +243,7 @@ impl Home {
     /// # Panics
     ///
     /// Panics if `meanwhile` does, or if the run does not end.
-    pub fn run_while(&self, repo: &Repo, args: &[&str], meanwhile: impl FnOnce()) -> Output {
+    pub fn run_while(&self, repo: &Repo, args: &[&str], meanwhile: impl FnOnce()) -> ProgramOutput {
         thread::scope(|scope| {
             let run = scope.spawn(|| self.run(repo, args));
             meanwhile();
@@ -259,15 +259,15 @@ impl Home {
     }
 
     /// Runs a program that a test has put somewhere, with this home's environment, and waits for its end.
-    pub fn run_program(&self, program: &Path, args: &[&str]) -> Output {
+    pub fn run_program(&self, program: &Path, args: &[&str]) -> ProgramOutput {
         let mut command = Command::new(program);
         command.env_clear().envs(self.env.iter().cloned()).current_dir(&self.path).args(args);
-        Output::of(command)
+        ProgramOutput::run_command(command)
     }
 
     /// Puts a program where the `PATH` of this home finds it first, in the place of one that is there.
     pub fn install(&self, name: &str, text: &str) {
-        script::install(&self.path.join("bin").join(name), text);
+        script::write_program(&self.path.join("bin").join(name), text);
     }
 
     /// Has git call itself another version to whoever asks it for `git version`.
@@ -275,7 +275,7 @@ impl Home {
     /// # Panics
     ///
     /// Panics if there is no git.
-    pub fn has_git_say(&self, version: &str) {
+    pub fn fake_git_version(&self, version: &str) {
         let found = Command::new("sh").args(["-c", "command -v git"]).output().expect("sh runs");
         let git = String::from_utf8(found.stdout).expect("a path of text");
         let asked = format!("[ \"$last\" != version ] || {{ echo git version {version}; exit 0; }}");
@@ -285,7 +285,7 @@ impl Home {
 
     /// Returns the processes that belong to this home.
     pub fn processes(&self) -> Vec<i32> {
-        processes::alive_of(&self.path)
+        processes::find_alive(&self.path)
     }
 
     /// Asserts that of what iterations have started nothing is alive; the daemon and its clients may be.
@@ -298,7 +298,7 @@ impl Home {
         let own = ["runnerd", "runnerctl"].map(binary);
         let is_ours = |pid: &i32| own.iter().any(|program| processes::is_program(*pid, program));
         let left: Vec<String> =
-            self.processes().into_iter().filter(|pid| !is_ours(pid)).map(processes::describe).collect();
+            self.processes().into_iter().filter(|pid| !is_ours(pid)).map(processes::describe_process).collect();
         assert!(left.is_empty(), "alive after the iteration: {left:#?}");
     }
 
@@ -307,32 +307,32 @@ impl Home {
     /// # Panics
     ///
     /// Panics if one does not end by itself.
-    pub fn all_gone_within(&self, limit: Duration) {
+    pub fn wait_all_gone(&self, limit: Duration) {
         for pid in self.processes() {
-            assert!(processes::gone_within(pid, limit), "lives on: {}", processes::describe(pid));
+            assert!(processes::wait_gone(pid, limit), "lives on: {}", processes::describe_process(pid));
         }
     }
 
     /// Stops the shims of all sessions and guards; they go on where what is returned is dropped.
-    pub fn suspend_shims(&self) -> Vec<Suspended> {
-        let is_shim = |pid: &i32| processes::describe(*pid).contains("__shim");
-        self.processes().into_iter().filter(is_shim).map(Suspended::stop).collect()
+    pub fn suspend_shims(&self) -> Vec<SuspendedProcess> {
+        let is_shim = |pid: &i32| processes::describe_process(*pid).contains("__shim");
+        self.processes().into_iter().filter(is_shim).map(SuspendedProcess::stop).collect()
     }
 
     /// Ends the daemons that a client has started here.
-    fn end_daemons(&self) {
+    fn stop_daemons(&self) {
         let daemon = binary("runnerd");
         let is_daemon = |pid: &i32| processes::is_program(*pid, &daemon);
         // The shims of one that was killed end by themselves, and all that they have started before them.
         let is_its = |pid: &i32| is_daemon(pid) || processes::is_shim(*pid);
-        for pid in self.processes().into_iter().filter(is_its).chain(self.listener()) {
-            processes::signal(pid, Signal::SIGTERM);
-            processes::gone_within(pid, PATIENCE);
+        for pid in self.processes().into_iter().filter(is_its).chain(self.listener_pid()) {
+            processes::send_signal(pid, Signal::SIGTERM);
+            processes::wait_gone(pid, PATIENCE);
         }
     }
 
     /// Returns the process that listens on the socket: who is not root sees a daemon by nothing else.
-    fn listener(&self) -> Option<i32> {
+    fn listener_pid(&self) -> Option<i32> {
         let connection = UnixStream::connect(self.socket()).ok()?;
         let listener = getsockopt(&connection, sockopt::PeerCredentials).ok()?;
         (listener.pid() > 0).then(|| listener.pid())
@@ -341,21 +341,21 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        self.end_daemons();
+        self.stop_daemons();
         let left = self.processes();
-        let described: Vec<String> = left.iter().map(|pid| processes::describe(*pid)).collect();
+        let described: Vec<String> = left.iter().map(|pid| processes::describe_process(*pid)).collect();
         for pid in left {
-            processes::signal(pid, Signal::SIGKILL);
+            processes::send_signal(pid, Signal::SIGKILL);
         }
         assert!(described.is_empty() || thread::panicking(), "left behind: {described:#?}");
         if self.is_honest && !thread::panicking() {
-            let violation = audit::of_branches(self);
+            let violation = audit::audit_branches(self);
             assert!(violation.is_none(), "the rules do not make this branch: {}", violation.unwrap_or_default());
         }
     }
 }
 
-fn environment(home: &Path) -> Vec<(String, String)> {
+fn build_environment(home: &Path) -> Vec<(String, String)> {
     let at = |name: &str| home.join(name).display().to_string();
     let path = format!("{}:{}", at("bin"), std::env::var("PATH").unwrap_or_default());
     let entries = [
@@ -379,7 +379,7 @@ fn environment(home: &Path) -> Vec<(String, String)> {
 
 /// What a program printed, and its exit code.
 #[derive(Debug, Clone)]
-pub struct Output {
+pub struct ProgramOutput {
     /// Exit code; -1 where a signal ended it.
     pub code: i32,
     /// Standard output.
@@ -388,16 +388,16 @@ pub struct Output {
     pub stderr: String,
 }
 
-impl Output {
+impl ProgramOutput {
     /// Runs a program to its end, which must come within twice [`PATIENCE`].
-    pub(crate) fn of(mut command: Command) -> Self {
+    pub(crate) fn run_command(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("the program can be started");
         let pid = i32::try_from(child.id()).expect("BUG: a process id is an i32");
         let (sender, output) = mpsc::channel();
         thread::spawn(move || sender.send(child.wait_with_output()));
         let Ok(output) = output.recv_timeout(2 * PATIENCE) else {
-            processes::signal(pid, Signal::SIGKILL);
+            processes::send_signal(pid, Signal::SIGKILL);
             panic!("{command:?} does not end");
         };
         let output = output.expect("the program can be waited for");

@@ -15,31 +15,31 @@ use nix::sys::signal::Signal;
 use protocol::startup;
 
 use crate::binary::binary;
-use crate::home::{Home, Output};
+use crate::home::{Home, ProgramOutput};
 use crate::{PATIENCE, processes};
 
 /// A fault: which calls it befalls, and what becomes of them, both in strace's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct SystemFault {
     calls: String,
     what: String,
     path: Option<PathBuf>,
 }
 
-impl Fault {
+impl SystemFault {
     /// Names a fault, as in `Fault::new("fsync,fdatasync", "error=EIO:when=3")`.
     pub fn new(calls: &str, what: &str) -> Self {
         Self { calls: calls.to_owned(), what: what.to_owned(), path: None }
     }
 
     /// Kills the daemon at the `at`-th of the calls that one of its threads makes.
-    pub fn death(calls: &str, at: u32) -> Self {
+    pub fn kill_at(calls: &str, at: u32) -> Self {
         Self::new(calls, &format!("signal=KILL:when={at}"))
     }
 
     /// Narrows the fault to calls that are about one file.
     #[must_use]
-    pub fn on(mut self, path: &Path) -> Self {
+    pub fn for_path(mut self, path: &Path) -> Self {
         self.path = Some(path.to_owned());
         self
     }
@@ -53,19 +53,19 @@ impl Fault {
 
 /// A daemon to which faults happen. It is ended where this is dropped.
 #[derive(Debug)]
-pub struct Afflicted {
+pub struct FaultyDaemon {
     child: Child,
     log: PathBuf,
     is_up: bool,
 }
 
-impl Afflicted {
+impl FaultyDaemon {
     /// Starts a home's daemon, and waits until it listens or has failed to.
     ///
     /// # Panics
     ///
     /// Panics if there is no strace, or if the daemon does neither.
-    pub fn start(home: &Home, fault: &Fault) -> Self {
+    pub fn start(home: &Home, fault: &SystemFault) -> Self {
         let log = home.path().join("strace.log");
         let mut command = Command::new("strace");
         // Its own environment and folder are not the home's: it is no process of an iteration.
@@ -77,7 +77,7 @@ impl Afflicted {
         let said = fs::File::options().create(true).append(true).open(home.path().join("runnerd.stderr"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(said.expect("a file for its words can be made"));
         let mut child = command.spawn().unwrap_or_else(|error| panic!("strace is needed here, install it: {error}"));
-        let is_up = first_line(&mut child).trim_end() == startup::READY;
+        let is_up = read_first_line(&mut child).trim_end() == startup::READY;
         Self { child, log, is_up }
     }
 
@@ -87,7 +87,7 @@ impl Afflicted {
     }
 
     /// Returns how often the fault has happened.
-    pub fn times(&self) -> usize {
+    pub fn fault_count(&self) -> usize {
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         ["(INJECTED)", "(DELAYED)", "killed by SIGKILL"].iter().map(|word| log.matches(word).count()).sum()
@@ -98,55 +98,55 @@ impl Afflicted {
     /// # Panics
     ///
     /// Panics if that is over already.
-    pub fn relieve(&self) {
+    pub fn stop_faults(&self) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the daemon is alive");
         let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).map(str::trim);
         let tracer = tracer.and_then(|pid| pid.parse().ok()).filter(|pid| *pid != 0).expect("strace is at work");
-        processes::signal(tracer, Signal::SIGTERM);
-        assert!(processes::gone_within(tracer, PATIENCE), "strace does not let go");
+        processes::send_signal(tracer, Signal::SIGTERM);
+        assert!(processes::wait_gone(tracer, PATIENCE), "strace does not let go");
     }
 
     /// Ends the daemon and returns how often the fault had happened.
     pub fn stop(mut self) -> usize {
-        self.end();
-        self.times()
+        self.terminate();
+        self.fault_count()
     }
 
-    fn end(&mut self) {
+    fn terminate(&mut self) {
         let pid = i32::try_from(self.child.id()).expect("BUG: a process id is an i32");
-        processes::signal(pid, Signal::SIGTERM);
-        if !processes::gone_within(pid, PATIENCE) {
-            processes::signal(pid, Signal::SIGKILL);
+        processes::send_signal(pid, Signal::SIGTERM);
+        if !processes::wait_gone(pid, PATIENCE) {
+            processes::send_signal(pid, Signal::SIGKILL);
         }
         self.child.wait().expect("the daemon can be waited for");
         // What it has seen last is in the log when it has ended too.
-        for tracer in processes::alive_of(&self.log) {
-            assert!(processes::gone_within(tracer, PATIENCE), "strace outlives the daemon");
+        for tracer in processes::find_alive(&self.log) {
+            assert!(processes::wait_gone(tracer, PATIENCE), "strace outlives the daemon");
         }
     }
 }
 
-impl Drop for Afflicted {
+impl Drop for FaultyDaemon {
     fn drop(&mut self) {
         if self.child.try_wait().ok().flatten().is_none() {
-            self.end();
+            self.terminate();
         }
     }
 }
 
 impl Home {
     /// Runs `runnerctl` with a fault, without letting it start a daemon, and waits for its end.
-    pub fn ctl_under(&self, fault: &Fault, args: &[&str]) -> Output {
+    pub fn ctl_with_fault(&self, fault: &SystemFault, args: &[&str]) -> ProgramOutput {
         let mut command = Command::new("strace");
         command.env_clear().envs(self.env().iter().cloned()).current_dir(self.path());
         command.args(["-f", "-qq", "-o"]).arg(self.path().join("strace.log")).args(fault.options());
         command.arg(binary("runnerctl")).arg("--no-spawn").args(args);
-        Output::of(command)
+        ProgramOutput::run_command(command)
     }
 }
 
 /// Returns the line that the daemon says to whoever starts it; empty if it ended without.
-fn first_line(child: &mut Child) -> String {
+fn read_first_line(child: &mut Child) -> String {
     let output = child.stdout.take().expect("BUG: standard output is a pipe");
     let (sender, line) = mpsc::channel();
     thread::spawn(move || {

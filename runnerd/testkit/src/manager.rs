@@ -18,13 +18,13 @@ const PASS: &str = "export LISTEN_PID=$$; exec \"$0\" 3<&0 </dev/null";
 
 /// A service manager; as long as it lives, connections to the socket wait for a daemon.
 #[derive(Debug)]
-pub struct Manager<'a> {
+pub struct ServiceManager<'a> {
     home: &'a Home,
     listener: UnixListener,
     words: UnixDatagram,
 }
 
-impl<'a> Manager<'a> {
+impl<'a> ServiceManager<'a> {
     /// Makes the socket of a home.
     ///
     /// # Panics
@@ -61,8 +61,8 @@ impl<'a> Manager<'a> {
     /// Panics if it does not.
     pub fn start(&self, program: &Path, watchdog: Duration) -> Daemon {
         let child = self.command(program, watchdog).spawn().expect("the daemon can be started");
-        self.hears("READY=1");
-        Daemon::of(child)
+        self.expect_notification("READY=1");
+        Daemon::from_child(child)
     }
 
     /// Tells whether a connection waits for a daemon.
@@ -70,7 +70,7 @@ impl<'a> Manager<'a> {
     /// # Panics
     ///
     /// Panics if the socket cannot be asked.
-    pub fn is_asked(&self) -> bool {
+    pub fn has_connection(&self) -> bool {
         self.listener.set_nonblocking(true).expect("the socket can be set");
         self.listener.accept().is_ok()
     }
@@ -81,8 +81,8 @@ impl<'a> Manager<'a> {
     ///
     /// Panics if it does not.
     #[track_caller]
-    pub fn hears(&self, word: &str) {
-        assert!(self.hears_within(word, PATIENCE), "the daemon does not say {word}");
+    pub fn expect_notification(&self, word: &str) {
+        assert!(self.receives_within(word, PATIENCE), "the daemon does not say {word}");
     }
 
     /// Waits until the daemon says a word; false if it does not in this time.
@@ -90,11 +90,11 @@ impl<'a> Manager<'a> {
     /// # Panics
     ///
     /// Panics if nothing can be heard.
-    pub fn hears_within(&self, word: &str, limit: Duration) -> bool {
+    pub fn receives_within(&self, word: &str, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
             self.words.set_read_timeout(Some(left)).expect("a limit can be set");
-            if self.next().is_some_and(|said| said.lines().any(|line| line == word)) {
+            if self.next_notification().is_some_and(|said| said.lines().any(|line| line == word)) {
                 return true;
             }
         }
@@ -106,13 +106,13 @@ impl<'a> Manager<'a> {
     /// # Panics
     ///
     /// Panics if nothing can be heard.
-    pub fn forget(&self) {
+    pub fn discard_notifications(&self) {
         self.words.set_nonblocking(true).expect("the socket can be set");
-        while self.next().is_some() {}
+        while self.next_notification().is_some() {}
         self.words.set_nonblocking(false).expect("the socket can be set");
     }
 
-    fn next(&self) -> Option<String> {
+    fn next_notification(&self) -> Option<String> {
         let mut words = [0; 4096];
         match self.words.recv(&mut words) {
             Ok(length) => Some(String::from_utf8_lossy(&words[..length]).into_owned()),

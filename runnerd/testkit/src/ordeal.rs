@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use protocol::words::RunStatus;
 
-use crate::witness::{assert_consistent, assert_work_kept, note};
-use crate::{Daemon, Home, Random, Repo};
+use crate::witness::{assert_consistent, assert_work_kept, print_figure};
+use crate::{Daemon, Home, RandomSource, Repo};
 
 /// Interruptions of one random run; after them it may come to its end.
 const INTERRUPTIONS: u32 = 12;
 
 /// A repository and the daemon that works on it.
 #[derive(Debug)]
-pub struct Ordeal {
+pub struct InterruptedRun {
     daemon: Option<Daemon>,
     /// The repository; its sessions are [`SPLIT_AND_DO`](crate::witness::SPLIT_AND_DO).
     pub repo: Repo,
@@ -24,7 +24,7 @@ pub struct Ordeal {
     pub home: Home,
 }
 
-impl Ordeal {
+impl InterruptedRun {
     /// Starts the daemon of a home.
     pub fn new(home: Home, repo: Repo) -> Self {
         Self { daemon: Some(home.daemon()), repo, home }
@@ -41,7 +41,7 @@ impl Ordeal {
     }
 
     /// Interrupts the run until it is over or has been interrupted often, and returns how often.
-    fn endure(&mut self, random: &mut Random, longest: Duration, interrupt: &impl Fn(&mut Self)) -> u32 {
+    fn run_interrupted(&mut self, random: &mut RandomSource, longest: Duration, interrupt: &impl Fn(&mut Self)) -> u32 {
         let longest_ms = u64::try_from(longest.as_millis()).expect("a short run");
         self.home.ctl_in(&self.repo, &["start", "--yes", "-m", "Do it"]).exits(0);
         for count in 0..INTERRUPTIONS {
@@ -64,7 +64,7 @@ impl Ordeal {
 /// # Panics
 ///
 /// Panics if a run ends otherwise, loses work, or leaves something alive.
-pub fn ends_the_same(prepare: impl Fn() -> Ordeal, interrupt: impl Fn(&mut Ordeal)) {
+pub fn assert_same_end(prepare: impl Fn() -> InterruptedRun, interrupt: impl Fn(&mut InterruptedRun)) {
     let number = |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().expect("a number"));
     let undisturbed = prepare();
     let began = Instant::now();
@@ -75,7 +75,7 @@ pub fn ends_the_same(prepare: impl Fn() -> Ordeal, interrupt: impl Fn(&mut Ordea
     for seed in first..first + number("RUNS", 1) {
         let (ordeal, interruptions) = loop {
             let mut ordeal = prepare();
-            match ordeal.endure(&mut Random::new(seed), longest, &interrupt) {
+            match ordeal.run_interrupted(&mut RandomSource::new(seed), longest, &interrupt) {
                 // It was over sooner than the one by which the pauses were measured, and shows nothing: sooner, then.
                 0 => longest /= 2,
                 count => break (ordeal, count),
@@ -88,6 +88,6 @@ pub fn ends_the_same(prepare: impl Fn() -> Ordeal, interrupt: impl Fn(&mut Ordea
         assert!(!ordeal.repo.script().is_any_alive(), "seed {seed}: something outlives the run");
         assert_consistent(&ordeal.repo);
         assert_work_kept(&ordeal.repo);
-        note(&format!("seed {seed}: {interruptions} interruptions, {} iterations", ordeal.repo.receipts().len()));
+        print_figure(&format!("seed {seed}: {interruptions} interruptions, {} iterations", ordeal.repo.receipts().len()));
     }
 }

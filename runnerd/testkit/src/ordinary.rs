@@ -14,11 +14,11 @@ const USER: u32 = 65534;
 /// # Panics
 ///
 /// Panics where `act` does, or if root cannot become somebody else.
-pub fn as_ordinary_user<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+pub fn run_unprivileged<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     let done = thread::scope(|scope| {
         let act = || {
             if geteuid().is_root() {
-                become_ordinary().expect("root can become an ordinary user");
+                drop_privileges().expect("root can become an ordinary user");
             }
             act()
         };
@@ -27,7 +27,7 @@ pub fn as_ordinary_user<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-fn become_ordinary() -> rustix::io::Result<()> {
+fn drop_privileges() -> rustix::io::Result<()> {
     let (user, group) = (Uid::from_raw(USER), Gid::from_raw(USER));
     set_thread_groups(&[])?;
     set_thread_res_gid(group, group, group)?;

@@ -12,14 +12,14 @@ use nix::unistd::Pid;
 use rustix::process::{Pid as RawPid, PidfdFlags, pidfd_open};
 
 /// Returns the ids of the live processes whose environment, arguments or working directory name the folder, but for the caller.
-pub(crate) fn alive_of(folder: &Path) -> Vec<i32> {
+pub(crate) fn find_alive(folder: &Path) -> Vec<i32> {
     let own = std::process::id().to_string();
     let entries = fs::read_dir("/proc").expect("the process table can be read");
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| *name != own).filter_map(|name| name.parse().ok()).filter(|pid| belongs(*pid, folder)).collect()
+    names.filter(|name| *name != own).filter_map(|name| name.parse().ok()).filter(|pid| belongs_to(*pid, folder)).collect()
 }
 
-fn belongs(pid: i32, folder: &Path) -> bool {
+fn belongs_to(pid: i32, folder: &Path) -> bool {
     let needle = folder.as_os_str().as_encoded_bytes();
     let names = |file: &str| {
         let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
@@ -45,18 +45,18 @@ pub(crate) fn is_program(pid: i32, program: &Path) -> bool {
 }
 
 /// Describes a process for the message of a failed test.
-pub(crate) fn describe(pid: i32) -> String {
+pub(crate) fn describe_process(pid: i32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     format!("{pid} `{}`", String::from_utf8_lossy(&line).replace('\0', " ").trim_end())
 }
 
 /// Sends a signal; a process that is gone already is no failure.
-pub(crate) fn signal(pid: i32, signal: Signal) {
+pub(crate) fn send_signal(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }
 
 /// Waits until a process is gone; false if it stays.
-pub(crate) fn gone_within(pid: i32, limit: Duration) -> bool {
+pub(crate) fn wait_gone(pid: i32, limit: Duration) -> bool {
     let Some(pid) = RawPid::from_raw(pid) else { return true };
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
     let mut fds = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
@@ -66,17 +66,17 @@ pub(crate) fn gone_within(pid: i32, limit: Duration) -> bool {
 
 /// A process that does nothing until this is dropped.
 #[derive(Debug)]
-pub struct Suspended(i32);
+pub struct SuspendedProcess(i32);
 
-impl Suspended {
+impl SuspendedProcess {
     pub(crate) fn stop(pid: i32) -> Self {
-        signal(pid, Signal::SIGSTOP);
+        send_signal(pid, Signal::SIGSTOP);
         Self(pid)
     }
 }
 
-impl Drop for Suspended {
+impl Drop for SuspendedProcess {
     fn drop(&mut self) {
-        signal(self.0, Signal::SIGCONT);
+        send_signal(self.0, Signal::SIGCONT);
     }
 }

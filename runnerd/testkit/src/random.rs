@@ -2,9 +2,9 @@
 
 /// A small generator (splitmix).
 #[derive(Debug)]
-pub struct Random(u64);
+pub struct RandomSource(u64);
 
-impl Random {
+impl RandomSource {
     /// Begins with a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)

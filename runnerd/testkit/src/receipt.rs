@@ -9,7 +9,7 @@ const RECORD: char = '\u{1e}';
 
 /// A commit's message, taken apart by git.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Receipt {
+pub struct ReceiptCommit {
     /// Id of the commit.
     pub commit: String,
     /// First line.
@@ -22,7 +22,7 @@ pub struct Receipt {
     pub trailers: Vec<(String, String)>,
 }
 
-impl Receipt {
+impl ReceiptCommit {
     /// Reads a commit.
     ///
     /// # Panics
@@ -40,10 +40,10 @@ impl Receipt {
     /// Panics if git cannot.
     pub fn read_all(repo: &Repo, args: &[&str]) -> Vec<Self> {
         let log = repo.git(&[&["log", FORMAT], args].concat());
-        log.split_terminator(RECORD).map(|record| Self::of(record.trim_start_matches('\n'))).collect()
+        log.split_terminator(RECORD).map(|record| Self::parse_record(record.trim_start_matches('\n'))).collect()
     }
 
-    fn of(record: &str) -> Self {
+    fn parse_record(record: &str) -> Self {
         let mut parts = record.split(PART);
         let mut part = || parts.next().expect("git shows id, message and trailers");
         let (commit, message, trailers) = (part().to_owned(), part().trim_end(), part());

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::config::Config;
 use crate::home::Home;
-use crate::receipt::Receipt;
+use crate::receipt::ReceiptCommit;
 use crate::script::Script;
 
 /// A repository with one commit on `main`, and the script of its agent and guard.
@@ -24,7 +24,7 @@ pub struct Repo {
 
 impl Repo {
     /// Makes a repository with a file that is not committed.
-    pub(crate) fn unborn(home: &Home, name: &str) -> Self {
+    pub(crate) fn without_commit(home: &Home, name: &str) -> Self {
         let path = home.path().join("repos").join(name);
         fs::create_dir_all(&path).expect("a folder for the repository can be made");
         let repo = Self { path, script: Script::new(home.path(), name), env: home.env().to_vec() };
@@ -49,11 +49,11 @@ impl Repo {
 
     /// Returns a configuration with the scripted agent and guard and no baseline.
     pub fn config(&self) -> Config {
-        Config::new(&[&self.script.agent()], &[&self.script.checker()]).guard("baseline = false")
+        Config::new(&[&self.script.agent_program()], &[&self.script.guard_program()]).guard("baseline = false")
     }
 
     /// Commits a configuration, and a goal where there is none yet.
-    pub fn configure(&self, config: &Config) -> &Self {
+    pub fn commit_config(&self, config: &Config) -> &Self {
         self.write_config(config);
         self.commit_all("Configure the runner");
         self
@@ -64,7 +64,7 @@ impl Repo {
     /// # Panics
     ///
     /// Panics if it cannot be written.
-    pub fn plant(&self, tree: &TaskTree) -> &Self {
+    pub fn commit_tree(&self, tree: &TaskTree) -> &Self {
         self.write_tree(tree);
         self.commit_all("Plan the work");
         self
@@ -122,7 +122,7 @@ impl Repo {
     ///
     /// Panics if git fails.
     pub fn git(&self, args: &[&str]) -> String {
-        String::from_utf8_lossy(&self.bytes(args)).trim_end().to_owned()
+        String::from_utf8_lossy(&self.git_bytes(args)).trim_end().to_owned()
     }
 
     /// Runs git and returns what it printed, byte for byte.
@@ -130,7 +130,7 @@ impl Repo {
     /// # Panics
     ///
     /// Panics if git fails.
-    pub fn bytes(&self, args: &[&str]) -> Vec<u8> {
+    pub fn git_bytes(&self, args: &[&str]) -> Vec<u8> {
         let output = self.command("git").args(args).output().expect("git can be started");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "git {args:?}: {}: {said}", output.status);
@@ -149,7 +149,7 @@ impl Repo {
 
     /// Returns the task tree of a revision.
     pub fn tree(&self, revision: &str) -> TaskTree {
-        self.json(revision, ".runner/state/tree.json")
+        self.read_json(revision, ".runner/state/tree.json")
     }
 
     /// Returns a node of HEAD's task tree.
@@ -159,22 +159,22 @@ impl Repo {
     /// Panics if it is not there.
     pub fn node(&self, id: &str) -> Node {
         let tree = self.tree("HEAD");
-        find(&tree.root, id).unwrap_or_else(|| panic!("no node {id} in {tree:#?}")).clone()
+        find_node(&tree.root, id).unwrap_or_else(|| panic!("no node {id} in {tree:#?}")).clone()
     }
 
     /// Returns the run state of a revision.
     pub fn run_state(&self, revision: &str) -> RunState {
-        self.json(revision, ".runner/state/run_state.json")
+        self.read_json(revision, ".runner/state/run_state.json")
     }
 
     /// Returns the feedback of a revision.
     pub fn feedback(&self, revision: &str) -> Feedback {
-        self.json(revision, ".runner/state/feedback.json")
+        self.read_json(revision, ".runner/state/feedback.json")
     }
 
     /// Returns the receipts of the iterations on HEAD's branch, oldest first.
-    pub fn receipts(&self) -> Vec<Receipt> {
-        let receipts = Receipt::read_all(self, &["--reverse", "--first-parent", "HEAD"]).into_iter();
+    pub fn receipts(&self) -> Vec<ReceiptCommit> {
+        let receipts = ReceiptCommit::read_all(self, &["--reverse", "--first-parent", "HEAD"]).into_iter();
         receipts.filter(|receipt| receipt.trailer("Runner-Commit") == Some("iteration")).collect()
     }
 
@@ -183,7 +183,7 @@ impl Repo {
     /// # Panics
     ///
     /// Panics if it cannot be read.
-    pub fn record(&self, iter: u32, file: &str) -> String {
+    pub fn read_record(&self, iter: u32, file: &str) -> String {
         let run = self.run_state("HEAD").run_id.expect("a run has begun");
         let path = self.path.join(format!(".runner/iterations/{run}/{iter:04}/{file}"));
         let bytes = fs::read(&path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()));
@@ -196,7 +196,7 @@ impl Repo {
     ///
     /// Panics if they cannot be read.
     pub fn meta(&self, iter: u32) -> IterationMeta {
-        let text = self.record(iter, "meta.json");
+        let text = self.read_record(iter, "meta.json");
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("meta.json of iteration {iter}: {error}:\n{text}"))
     }
 
@@ -225,7 +225,7 @@ impl Repo {
         command
     }
 
-    fn json<T: DeserializeOwned>(&self, revision: &str, path: &str) -> T {
+    fn read_json<T: DeserializeOwned>(&self, revision: &str, path: &str) -> T {
         let text = self.show(revision, path);
         // A tree of the depth that is allowed nests deeper than the default limit.
         let mut reader = serde_json::Deserializer::from_str(&text);
@@ -234,6 +234,6 @@ impl Repo {
     }
 }
 
-fn find<'a>(node: &'a Node, id: &str) -> Option<&'a Node> {
-    if node.id == id { Some(node) } else { node.children.iter().find_map(|child| find(child, id)) }
+fn find_node<'a>(node: &'a Node, id: &str) -> Option<&'a Node> {
+    if node.id == id { Some(node) } else { node.children.iter().find_map(|child| find_node(child, id)) }
 }

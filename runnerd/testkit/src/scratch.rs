@@ -12,12 +12,12 @@ const PREFIX: &str = "kit";
 
 /// A temporary folder.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchDir {
     path: PathBuf,
     _around: TempDir,
 }
 
-impl Scratch {
+impl ScratchDir {
     /// Makes a folder among the temporary ones.
     ///
     /// # Panics
@@ -25,7 +25,7 @@ impl Scratch {
     /// Panics if it cannot be made.
     #[expect(clippy::new_without_default, reason = "it makes a folder")]
     pub fn new() -> Self {
-        Self::under(&env::temp_dir())
+        Self::new_in(&env::temp_dir())
     }
 
     /// Makes a folder in another one, which says on what kind of disk it is.
@@ -33,10 +33,10 @@ impl Scratch {
     /// # Panics
     ///
     /// Panics if it cannot be made.
-    pub fn under(folder: &Path) -> Self {
+    pub fn new_in(folder: &Path) -> Self {
         let around = tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder);
         let around = around.expect("a temporary folder can be made");
-        scatter(around.path());
+        spread_directories(around.path());
         let path = around.path().canonicalize().expect("a temporary folder has a path");
         // The file system chooses the place by the name, so it must be another one each time.
         let name = path.file_name().and_then(|name| name.to_str()).expect("BUG: a temporary folder has a plain name");
@@ -56,7 +56,7 @@ impl Scratch {
 /// An ext4 without a journal uses no inode again for minutes after it was free, and looks at each of those near a folder
 /// before it makes a file in there: with all the files that tests remove, that was a third of their time in the kernel. Where
 /// the flag is not known, nothing is lost.
-fn scatter(folder: &Path) {
+fn spread_directories(folder: &Path) {
     let _ = File::open(folder)
         .map(|folder| ioctl_getflags(&folder).and_then(|flags| ioctl_setflags(&folder, flags | IFlags::TOPDIR)));
 }

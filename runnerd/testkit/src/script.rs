@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::gate::Gate;
+use crate::gate::SessionGate;
 
 /// Programs that behave badly, of which all processes share a lock on the file [`ALIVE`] beside them.
 const MISBEHAVE: &str = include_str!("../../tests/agents/agent.py");
@@ -32,25 +32,25 @@ impl Script {
             fs::create_dir_all(folder.join(part)).expect("the script's folders can be made");
         }
         let script = Self { folder, name: name.to_owned() };
-        script.put("count", "0\n");
-        script.put("guarded", "0\n");
-        script.put("sessions.log", "");
-        script.put("misbehave.py", MISBEHAVE);
-        script.put(ALIVE, "");
-        script.program(home, &script.agent(), include_str!("agent.sh"));
-        script.program(home, &script.checker(), include_str!("guard.sh"));
+        script.write_file("count", "0\n");
+        script.write_file("guarded", "0\n");
+        script.write_file("sessions.log", "");
+        script.write_file("misbehave.py", MISBEHAVE);
+        script.write_file(ALIVE, "");
+        script.install_program(home, &script.agent_program(), include_str!("agent.sh"));
+        script.install_program(home, &script.guard_program(), include_str!("guard.sh"));
         script.always("answer done 'All is done.'");
         script.guard_always("exit 0");
         script
     }
 
     /// Returns the name of the agent's program.
-    pub fn agent(&self) -> String {
+    pub fn agent_program(&self) -> String {
         format!("agent-{}", self.name)
     }
 
     /// Returns the name of the guard's program.
-    pub fn checker(&self) -> String {
+    pub fn guard_program(&self) -> String {
         format!("guard-{}", self.name)
     }
 
@@ -61,37 +61,37 @@ impl Script {
 
     /// Sets what one session does.
     pub fn step(&self, session: u32, text: &str) -> &Self {
-        self.put(&format!("steps/{session}.sh"), text)
+        self.write_file(&format!("steps/{session}.sh"), text)
     }
 
     /// Sets what one session does, which does not read its prompt.
     pub fn deaf_step(&self, session: u32, text: &str) -> &Self {
-        self.put(&format!("deaf/{session}"), "").step(session, text)
+        self.write_file(&format!("deaf/{session}"), "").step(session, text)
     }
 
     /// Sets what every session does that has no step of its own.
     pub fn always(&self, text: &str) -> &Self {
-        self.put("steps/default.sh", text)
+        self.write_file("steps/default.sh", text)
     }
 
     /// Sets what one run of the guard does; the baseline counts.
     pub fn guard_step(&self, run: u32, text: &str) -> &Self {
-        self.put(&format!("guard/{run}.sh"), text)
+        self.write_file(&format!("guard/{run}.sh"), text)
     }
 
     /// Sets what every run of the guard does that has no step of its own.
     pub fn guard_always(&self, text: &str) -> &Self {
-        self.put("guard/default.sh", text)
+        self.write_file("guard/default.sh", text)
     }
 
     /// Puts a file where steps find it as `$kit/files/NAME`.
     pub fn file(&self, name: &str, text: &str) -> &Self {
-        self.put(&format!("files/{name}"), text)
+        self.write_file(&format!("files/{name}"), text)
     }
 
     /// Makes a gate that a step passes with `gate NAME`.
-    pub fn gate(&self, name: &str) -> Gate {
-        Gate::new(&self.folder.join("gates"), name)
+    pub fn gate(&self, name: &str) -> SessionGate {
+        SessionGate::new(&self.folder.join("gates"), name)
     }
 
     /// Returns the prompt of a session.
@@ -105,7 +105,7 @@ impl Script {
     }
 
     /// Returns how many sessions have begun.
-    pub fn sessions(&self) -> usize {
+    pub fn session_count(&self) -> usize {
         self.log().iter().filter(|line| line.starts_with("begin ")).count()
     }
 
@@ -122,7 +122,7 @@ impl Script {
     /// Tells whether a process of a program that was started with `misbehave` or `become` is alive, whatever it has shed
     /// of what it was born with.
     pub fn is_any_alive(&self) -> bool {
-        let alive = self.alive();
+        let alive = self.open_alive_lock();
         let is_held = alive.try_lock().is_err();
         // By word: a process that is just being started may hold a copy of the descriptor.
         let _ = alive.unlock();
@@ -130,29 +130,29 @@ impl Script {
     }
 
     /// Waits until no such process is alive; false if one stays.
-    pub fn all_gone_within(&self, limit: Duration) -> bool {
-        let (alive, (sender, gone)) = (self.alive(), mpsc::channel());
+    pub fn wait_all_gone(&self, limit: Duration) -> bool {
+        let (alive, (sender, gone)) = (self.open_alive_lock(), mpsc::channel());
         thread::spawn(move || sender.send(alive.lock().is_ok()));
         gone.recv_timeout(limit).unwrap_or(false)
     }
 
-    fn alive(&self) -> File {
+    fn open_alive_lock(&self) -> File {
         File::open(self.folder.join(ALIVE)).expect("the lock of what is alive can be opened")
     }
 
-    fn put(&self, path: &str, text: &str) -> &Self {
+    fn write_file(&self, path: &str, text: &str) -> &Self {
         let path = self.folder.join(path);
         fs::write(&path, text).unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
         self
     }
 
-    fn program(&self, home: &Path, name: &str, text: &str) {
-        install(&home.join("bin").join(name), &text.replace("NAME", &self.name));
+    fn install_program(&self, home: &Path, name: &str, text: &str) {
+        write_program(&home.join("bin").join(name), &text.replace("NAME", &self.name));
     }
 }
 
 /// Writes a program anew.
-pub(crate) fn install(path: &Path, text: &str) {
+pub(crate) fn write_program(path: &Path, text: &str) {
     fs::write(path, text).expect("a program can be written");
     fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a program can be made executable");
 }

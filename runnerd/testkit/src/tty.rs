@@ -42,10 +42,10 @@ impl Tty {
         let name = name.into_string().expect("the name of a terminal is text");
         let inside = File::options().read(true).write(true).open(&name).expect("a terminal can be opened");
         set_size(&terminal, size);
-        let child = on(&inside, program).spawn().expect("the program can be started");
+        let child = tty_command(&inside, program).spawn().expect("the program can be started");
         let terminal = File::from(terminal);
-        let written = listen(terminal.try_clone().expect("a terminal can be read"));
-        let parser = vt100::Parser::new(some(size.1), some(size.0), 0);
+        let written = spawn_reader(terminal.try_clone().expect("a terminal can be read"));
+        let parser = vt100::Parser::new(nonzero_cells(size.1), nonzero_cells(size.0), 0);
         Self { child, terminal, inside: inside.into(), written, parser, bytes: Vec::new() }
     }
 
@@ -70,13 +70,13 @@ impl Tty {
 
     /// Changes the size of the terminal.
     pub fn resize(&mut self, size: (u16, u16)) {
-        self.parser.screen_mut().set_size(some(size.1), some(size.0));
+        self.parser.screen_mut().set_size(nonzero_cells(size.1), nonzero_cells(size.0));
         set_size(&self.terminal, size);
     }
 
     /// Sends a signal to the program.
     pub fn signal(&self, signal: Signal) {
-        processes::signal(self.pid(), signal);
+        processes::send_signal(self.pid(), signal);
     }
 
     /// Returns what is on the screen.
@@ -91,14 +91,14 @@ impl Tty {
 
     /// Waits until a text is on the screen.
     #[track_caller]
-    pub fn sees(&mut self, text: &str) -> String {
-        self.sees_that(text, |screen| screen.contains(text))
+    pub fn wait_for_text(&mut self, text: &str) -> String {
+        self.wait_until_screen(text, |screen| screen.contains(text))
     }
 
     /// Waits until a text is on the screen no more.
     #[track_caller]
-    pub fn sees_no(&mut self, text: &str) -> String {
-        self.sees_that(text, |screen| !screen.contains(text))
+    pub fn wait_for_absence(&mut self, text: &str) -> String {
+        self.wait_until_screen(text, |screen| !screen.contains(text))
     }
 
     /// Waits until the screen is as wanted, and returns it.
@@ -107,7 +107,7 @@ impl Tty {
     ///
     /// Panics if it does not become so within [`PATIENCE`].
     #[track_caller]
-    pub fn sees_that(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+    pub fn wait_until_screen(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let screen = self.screen();
@@ -115,7 +115,7 @@ impl Tty {
                 return screen;
             }
             match self.written.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(bytes) => self.take(&bytes),
+                Ok(bytes) => self.feed(&bytes),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     panic!("the screen does not become as wanted ({what}):\n{screen}")
                 }
@@ -124,7 +124,7 @@ impl Tty {
     }
 
     /// Whether the terminal is as a shell wants it: lines are edited and shown, and no other screen is in use.
-    pub fn is_given_back(&self) -> bool {
+    pub fn is_restored(&self) -> bool {
         let modes = tcgetattr(&self.inside).expect("a terminal has modes").local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO) && !self.parser.screen().alternate_screen()
     }
@@ -134,7 +134,7 @@ impl Tty {
     /// # Panics
     ///
     /// Panics if it ends instead.
-    pub fn stopped(&mut self) {
+    pub fn wait_stopped(&mut self) {
         let status = waitpid(Pid::from_raw(self.pid()), Some(WaitPidFlag::WUNTRACED)).expect("a child can be awaited");
         assert!(matches!(status, WaitStatus::Stopped(..)), "the program is not stopped: {status:?}");
         self.drain();
@@ -145,8 +145,8 @@ impl Tty {
     /// # Panics
     ///
     /// Panics if it does not end within [`PATIENCE`].
-    pub fn ended(&mut self) -> i32 {
-        assert!(processes::gone_within(self.pid(), PATIENCE), "it goes on:\n{}", self.screen());
+    pub fn wait_exit(&mut self) -> i32 {
+        assert!(processes::wait_gone(self.pid(), PATIENCE), "it goes on:\n{}", self.screen());
         let status = self.child.wait().expect("the program can be waited for");
         self.drain();
         status.code().unwrap_or(-1)
@@ -160,7 +160,7 @@ impl Tty {
         let ends = |bytes: &[u8]| bytes.windows(MARK.len()).any(|window| window == MARK);
         while !ends(&self.bytes[self.bytes.len().saturating_sub(64 * 1024)..]) {
             match self.written.recv_timeout(PATIENCE) {
-                Ok(bytes) => self.take(&bytes),
+                Ok(bytes) => self.feed(&bytes),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => panic!("the terminal says nothing any more"),
             }
@@ -168,7 +168,7 @@ impl Tty {
         self.bytes.truncate(self.bytes.len() - MARK.len());
     }
 
-    fn take(&mut self, bytes: &[u8]) {
+    fn feed(&mut self, bytes: &[u8]) {
         self.parser.process(bytes);
         self.bytes.extend_from_slice(bytes);
     }
@@ -177,14 +177,14 @@ impl Tty {
 impl Drop for Tty {
     fn drop(&mut self) {
         if self.child.try_wait().ok().flatten().is_none() {
-            processes::signal(self.pid(), Signal::SIGKILL);
+            processes::send_signal(self.pid(), Signal::SIGKILL);
             let _ = self.child.wait();
         }
     }
 }
 
 /// Returns the command that becomes `program` in a session whose terminal is `inside`.
-fn on(inside: &File, program: &Command) -> Command {
+fn tty_command(inside: &File, program: &Command) -> Command {
     let handle = || inside.try_clone().expect("a terminal can be shared");
     let mut command = Command::new("setsid");
     command.arg("--ctty").arg(program.get_program()).args(program.get_args()).env_clear();
@@ -196,7 +196,7 @@ fn on(inside: &File, program: &Command) -> Command {
     command
 }
 
-fn some(cells: u16) -> NonZero<u16> {
+fn nonzero_cells(cells: u16) -> NonZero<u16> {
     NonZero::new(cells).expect("BUG: a terminal without cells")
 }
 
@@ -206,7 +206,7 @@ fn set_size(terminal: impl std::os::fd::AsFd, (columns, rows): (u16, u16)) {
 }
 
 /// Sends what is written to the terminal, as it comes.
-fn listen(mut terminal: File) -> Receiver<Vec<u8>> {
+fn spawn_reader(mut terminal: File) -> Receiver<Vec<u8>> {
     let (sender, written) = mpsc::channel();
     thread::spawn(move || {
         let mut buffer = [0; 16 * 1024];

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Home, PATIENCE, Receipt, Repo};
+use crate::{Home, PATIENCE, ReceiptCommit, Repo};
 
 /// A session that depends on the task tree alone, so that it may be repeated: it splits the root, then does leaf by
 /// leaf. Its work is a line in `log.txt`; two sessions at once would be seen in `$kit/overlap`.
@@ -18,22 +18,22 @@ fi
 "#;
 
 /// Makes a repository whose sessions are [`SPLIT_AND_DO`].
-pub fn splitting(home: &Home, name: &str) -> Repo {
-    let repo = home.scripted(name);
+pub fn splitting_repo(home: &Home, name: &str) -> Repo {
+    let repo = home.scripted_repo(name);
     repo.script().always(SPLIT_AND_DO);
     repo
 }
 
 /// Makes a repository whose daemon was killed in the first session, after that had written `half.txt`.
-pub fn died(home: &Home) -> Repo {
-    let repo = home.scripted("one");
+pub fn killed_mid_session(home: &Home) -> Repo {
+    let repo = home.scripted_repo("one");
     let gate = repo.script().gate("session");
     repo.script().step(1, "echo half > half.txt; gate session");
     let daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     daemon.kill();
-    home.all_gone_within(PATIENCE);
+    home.wait_all_gone(PATIENCE);
     repo
 }
 
@@ -46,9 +46,9 @@ pub fn died(home: &Home) -> Repo {
 #[track_caller]
 pub fn assert_consistent(repo: &Repo) {
     let run = repo.run_state("HEAD").run_id.expect("a run has begun");
-    let is_its = |receipt: &Receipt| receipt.subject.contains(&format!(" run {run} "));
-    let receipts: Vec<Receipt> = repo.receipts().into_iter().filter(is_its).collect();
-    let numbers: Vec<String> = receipts.iter().map(|receipt| number(&receipt.subject)).collect();
+    let is_its = |receipt: &ReceiptCommit| receipt.subject.contains(&format!(" run {run} "));
+    let receipts: Vec<ReceiptCommit> = repo.receipts().into_iter().filter(is_its).collect();
+    let numbers: Vec<String> = receipts.iter().map(|receipt| iteration_number(&receipt.subject)).collect();
     let expected: Vec<String> = (1..=receipts.len()).map(|number| format!("{number:04}")).collect();
     assert_eq!(numbers, expected, "an iteration is lost or counted twice");
     let next = repo.run_state("HEAD").next_iter;
@@ -75,7 +75,7 @@ pub fn assert_work_kept(repo: &Repo) {
     }
 }
 
-fn number(subject: &str) -> String {
+fn iteration_number(subject: &str) -> String {
     subject.split(" iter ").nth(1).unwrap_or_default().chars().take(4).collect()
 }
 
@@ -87,36 +87,36 @@ fn number(subject: &str) -> String {
 /// Panics if they are nowhere.
 #[track_caller]
 pub fn assert_kept(repo: &Repo, work: &[u8]) {
-    let id = repo.git(&["hash-object", "--no-filters", &written(repo, work)]);
+    let id = repo.git(&["hash-object", "--no-filters", &write_work(repo, work)]);
     let objects = repo.git(&["rev-list", "--objects", "--all"]);
     let is_stored = objects.lines().any(|line| line.starts_with(&id));
-    assert!(is_stored || is_in(repo.path(), work), "lost: {}", String::from_utf8_lossy(work));
+    assert!(is_stored || dir_contains(repo.path(), work), "lost: {}", String::from_utf8_lossy(work));
 }
 
 /// Writes bytes beside the repository, for git to name them.
-fn written(repo: &Repo, work: &[u8]) -> String {
+fn write_work(repo: &Repo, work: &[u8]) -> String {
     let path = repo.script().folder().join("files/witnessed");
     std::fs::write(&path, work).expect("a file can be written");
     path.display().to_string()
 }
 
 /// Tells whether a file of the work tree, git's own folder left out, holds exactly the bytes.
-fn is_in(folder: &Path, work: &[u8]) -> bool {
+fn dir_contains(folder: &Path, work: &[u8]) -> bool {
     let entries = std::fs::read_dir(folder).expect("the work tree can be listed").flatten();
     entries.filter(|entry| entry.file_name() != ".git").any(|entry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => is_in(&entry.path(), work),
+        Ok(kind) if kind.is_dir() => dir_contains(&entry.path(), work),
         Ok(kind) if kind.is_file() => std::fs::read(entry.path()).is_ok_and(|bytes| bytes == work),
         _ => false,
     })
 }
 
 /// Returns the names of the verdicts of all iterations on HEAD's branch, oldest first.
-pub fn verdicts(repo: &Repo) -> Vec<String> {
+pub fn list_verdicts(repo: &Repo) -> Vec<String> {
     repo.receipts().iter().map(|receipt| receipt.verdict().to_owned()).collect()
 }
 
 /// Notes a figure for whoever runs the tests with `--nocapture`, or looks at one that failed.
 #[expect(clippy::print_stderr, reason = "the harness captures it")]
-pub fn note(figure: &str) {
+pub fn print_figure(figure: &str) {
     eprintln!("{figure}");
 }

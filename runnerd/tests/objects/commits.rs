@@ -1,7 +1,7 @@
 //! Headers of commits, well-formed and not, against `git fsck`.
 
-use runner_core::fsck::{HeaderFault, Parts, receipt_fault};
-use runner_testkit::Random;
+use runner_core::fsck::{HeaderFault, RawCommit, find_header_fault};
+use runner_testkit::RandomSource;
 
 use crate::store::Store;
 use crate::{OBJECTS, all_same, made, number, pick};
@@ -53,7 +53,7 @@ pub(crate) fn with(headers: &[u8], message: &[u8]) -> Vec<u8> {
     [TREE, b"author ", WHO, b"committer ", WHO, headers, b"\n", message].concat()
 }
 
-fn commit(random: &mut Random) -> Vec<u8> {
+fn commit(random: &mut RandomSource) -> Vec<u8> {
     let mut lines: Vec<Vec<u8>> = vec![TREE.to_vec()];
     lines.extend((0..random.below(2)).map(|_| PARENT.to_vec()));
     for name in [&b"author "[..], b"committer "] {
@@ -102,9 +102,9 @@ fn headers_that_gits_check_refuses_are_none_of_a_receipt() {
     let (mut differing, mut refused) = (Vec::new(), 0);
     for ((seed, commit), id) in commits.iter().zip(&ids) {
         let end = commit.windows(2).position(|two| two == b"\n\n").map_or(commit.len(), |at| at + 1);
-        let fault = receipt_fault(&commit[..end]);
+        let fault = find_header_fault(&commit[..end]);
         assert!(
-            fault.is_some() || Parts::of(commit).is_some_and(|parts| parts.header == &commit[..end]),
+            fault.is_some() || RawCommit::parse(commit).is_some_and(|parts| parts.header == &commit[..end]),
             "seed {seed}"
         );
         let is_ours_alone = matches!(fault, Some(HeaderFault::Unexpected(_)));
@@ -127,7 +127,7 @@ fn headers_that_gits_check_refuses_are_none_of_a_receipt() {
 fn a_signature_is_no_fault_and_whatever_else_the_runner_does_not_write_is() {
     let fault = |headers: &[u8]| {
         let commit = with(headers, b"x\n");
-        receipt_fault(Parts::of(&commit).expect("it is a commit").header)
+        find_header_fault(RawCommit::parse(&commit).expect("it is a commit").header)
     };
     for honest in [&b""[..], b"gpgsig a\n b\n \n c\n", b"gpgsig-sha256 a\n", b"gpgsig a\n b\ngpgsig-sha256 a\n b\n"] {
         assert_eq!(fault(honest), None, "{:?}", String::from_utf8_lossy(honest));

@@ -1,6 +1,6 @@
 //! Messages in other encodings against `git log`, which encodes them anew before it looks for trailers.
 
-use runner_core::message::claims;
+use runner_core::message::claims_receipt;
 use runnerd::git::{ChainCommit, Id, Repository};
 
 use crate::store::Store;
@@ -41,18 +41,18 @@ fn a_message_in_another_encoding_is_read_as_git_shows_it() {
     let store = Store::new();
     let commits: Vec<Vec<u8>> = CASES.iter().map(|(encoding, message, _)| commit(encoding, message)).collect();
     let ids = store.store("commit", commits.iter().map(Vec::as_slice));
-    let repository = Repository::discover_to_read(store.path()).expect("it is a repository");
-    let chain = repository.chain().expect("it can be read");
+    let repository = Repository::discover_read_only(store.path()).expect("it is a repository");
+    let chain = repository.open_chain().expect("it can be read");
     let read = |id: &String| {
         let id: Id = id.parse().expect("it is an id");
-        chain.commit(&id).expect("it can be read").expect("it is there")
+        chain.read_commit(&id).expect("it can be read").expect("it is there")
     };
     let mut read: Vec<ChainCommit> = ids.iter().map(read).collect();
-    repository.recode(&mut read).expect("git shows them");
+    repository.recode_messages(&mut read).expect("git shows them");
     for (((encoding, _, is_receipt), id), read) in CASES.iter().zip(&ids).zip(&read) {
         let said = store.git(&["log", "-1", "--format=%(trailers:key=Runner-Commit)", id], b"");
         assert_eq!(!said.trim_ascii().is_empty(), *is_receipt, "{encoding}: git finds a receipt");
-        let is_claim = claims(&read.message) || read.recoded.as_deref().is_some_and(claims);
-        assert_eq!(is_claim, *is_receipt, "{encoding}: {:?}", read.recoded);
+        let is_claim = claims_receipt(&read.message) || read.recoded_message.as_deref().is_some_and(claims_receipt);
+        assert_eq!(is_claim, *is_receipt, "{encoding}: {:?}", read.recoded_message);
     }
 }

@@ -8,7 +8,7 @@ mod messages;
 mod store;
 mod trees;
 
-use runner_testkit::Random;
+use runner_testkit::RandomSource;
 
 /// Objects of each kind that are made by default.
 pub(crate) const OBJECTS: u64 = 400;
@@ -18,12 +18,12 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 /// Makes one object for each seed, and returns the seed with it.
-fn made<T>(make: impl Fn(&mut Random) -> T) -> Vec<(u64, T)> {
+fn made<T>(make: impl Fn(&mut RandomSource) -> T) -> Vec<(u64, T)> {
     let seed = number("SEED", 0);
-    (seed..seed + number("OBJECTS", OBJECTS)).map(|seed| (seed, make(&mut Random::new(seed)))).collect()
+    (seed..seed + number("OBJECTS", OBJECTS)).map(|seed| (seed, make(&mut RandomSource::new(seed)))).collect()
 }
 
-fn pick<'a, T: ?Sized>(random: &mut Random, from: &[&'a T]) -> &'a T {
+fn pick<'a, T: ?Sized>(random: &mut RandomSource, from: &[&'a T]) -> &'a T {
     let at = random.below(from.len() as u64);
     from[usize::try_from(at).expect("it is a small number")]
 }

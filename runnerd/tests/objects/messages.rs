@@ -1,7 +1,7 @@
 //! Messages, whosever they seem to be, against `git log` and `git interpret-trailers`.
 
-use runner_core::message::claims;
-use runner_testkit::Random;
+use runner_core::message::claims_receipt;
+use runner_testkit::RandomSource;
 
 use crate::store::Store;
 use crate::{OBJECTS, all_same, made, number, pick};
@@ -55,7 +55,7 @@ const LINES: [&[u8]; 44] = [
 /// The mark between two messages in what `git interpret-trailers` prints.
 const MARK: &[u8] = b"x\n\nMark-Of-This-Test: x\n";
 
-fn message(random: &mut Random) -> Vec<u8> {
+fn message(random: &mut RandomSource) -> Vec<u8> {
     // Most have a title and a blank line, and then what may be a last block.
     let mut message = if random.below(4) == 0 { Vec::new() } else { b"x\n\n".to_vec() };
     for _ in 0..=random.below(8) {
@@ -112,7 +112,7 @@ fn what_git_takes_for_a_receipt_is_a_claim_and_nothing_else_is() {
     let (mut differing, mut claimed) = (Vec::new(), 0);
     for (at, (seed, message)) in messages.iter().enumerate() {
         let gits = [logged[at], parsed[at], whole[at]];
-        let is_claim = claims(message);
+        let is_claim = claims_receipt(message);
         claimed += usize::from(is_claim);
         if is_claim != gits.contains(&true) {
             let text = String::from_utf8_lossy(message);

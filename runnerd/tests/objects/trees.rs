@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runner_core::fsck::{Against, Found, TreeFault, added};
-use runner_testkit::Random;
+use runner_core::fsck::{FaultTarget, PathFault, GitTreeFault, check_added_trees};
+use runner_testkit::RandomSource;
 
 use crate::store::Store;
 use crate::{OBJECTS, all_same, made, number, pick};
@@ -56,7 +56,7 @@ const MODES: [&str; 13] = [
 ];
 
 /// A tree from a few entries, mostly in git's order; once in a while cut off.
-fn tree(random: &mut Random, [blob, folder]: [&[u8]; 2]) -> Vec<u8> {
+fn tree(random: &mut RandomSource, [blob, folder]: [&[u8]; 2]) -> Vec<u8> {
     let mut entries: Vec<(Vec<u8>, Vec<u8>)> = (0..=random.below(4)).map(|_| entry(random, [blob, folder])).collect();
     if random.below(6) > 0 {
         entries.sort();
@@ -69,7 +69,7 @@ fn tree(random: &mut Random, [blob, folder]: [&[u8]; 2]) -> Vec<u8> {
 }
 
 /// An entry, and what it is sorted by.
-fn entry(random: &mut Random, [blob, folder]: [&[u8]; 2]) -> (Vec<u8>, Vec<u8>) {
+fn entry(random: &mut RandomSource, [blob, folder]: [&[u8]; 2]) -> (Vec<u8>, Vec<u8>) {
     // Most trees are legal but for one thing.
     let names = if random.below(3) == 0 { &NAMES[..] } else { &NAMES[..6] };
     let modes = if random.below(8) == 0 { &MODES[..] } else { &MODES[..9] };
@@ -88,16 +88,16 @@ fn entry(random: &mut Random, [blob, folder]: [&[u8]; 2]) -> (Vec<u8>, Vec<u8>) 
 fn said(tree: &[u8]) -> BTreeSet<&'static str> {
     let root = vec![1; 20];
     let is_root = |id: &Vec<u8>| *id == root;
-    let found = added((None, root.clone()), |id| Ok::<_, ()>(is_root(id).then(|| tree.to_vec())));
-    let words = |Found { path, fault }: Found| match fault {
-        TreeFault::Cut | TreeFault::Twice | TreeFault::Unsorted | TreeFault::Deep => "malformed",
-        TreeFault::NoName if matches!(&path[..], b".") => "hasDot",
-        TreeFault::NoName if matches!(&path[..], b"..") => "hasDotdot",
-        TreeFault::NoName => "fullPathname",
-        TreeFault::ModulesLink => "gitmodulesSymlink",
-        TreeFault::DotGit => "hasDotgit",
-        TreeFault::Mode => "mode",
-        TreeFault::NullId => "nullSha1",
+    let found = check_added_trees((None, root.clone()), |id| Ok::<_, ()>(is_root(id).then(|| tree.to_vec())));
+    let words = |PathFault { path, fault }: PathFault| match fault {
+        GitTreeFault::Truncated | GitTreeFault::DuplicateName | GitTreeFault::Unsorted | GitTreeFault::TooDeep => "malformed",
+        GitTreeFault::InvalidName if matches!(&path[..], b".") => "hasDot",
+        GitTreeFault::InvalidName if matches!(&path[..], b"..") => "hasDotdot",
+        GitTreeFault::InvalidName => "fullPathname",
+        GitTreeFault::GitmodulesLink => "gitmodulesSymlink",
+        GitTreeFault::DotGit => "hasDotgit",
+        GitTreeFault::InvalidMode => "mode",
+        GitTreeFault::NullId => "nullSha1",
     };
     alone(found.expect("nothing fails").into_iter().map(words).collect())
 }
@@ -160,15 +160,15 @@ fn what_gits_check_says_of_a_tree_is_what_the_audit_says() {
 fn whom_a_fault_tells_against_goes_by_whether_git_calls_it_an_error() {
     let faults = |mode: &str, name: &[u8], id: u8| {
         let tree = [mode.as_bytes(), b" ", name, b"\0", &[id; 20]].concat();
-        let found = added((None, vec![9; 20]), |_| Ok::<_, ()>(Some(tree.clone()))).expect("nothing fails");
+        let found = check_added_trees((None, vec![9; 20]), |_| Ok::<_, ()>(Some(tree.clone()))).expect("nothing fails");
         found.into_iter().map(|found| found.fault).collect::<Vec<_>>()
     };
-    assert_eq!(faults("120000", b".gitmodules", 1), [TreeFault::ModulesLink]);
-    assert_eq!(TreeFault::ModulesLink.against(), Against::Anyone);
+    assert_eq!(faults("120000", b".gitmodules", 1), [GitTreeFault::GitmodulesLink]);
+    assert_eq!(GitTreeFault::GitmodulesLink.blames(), FaultTarget::Anyone);
     for (mode, name, id) in
         [("0100644", &b"a"[..], 1), ("100664", b"a", 1), ("100644", b".git", 1), ("160000", b"a", 0)]
     {
         let found = faults(mode, name, id);
-        assert!(found.len() == 1 && found[0].against() == Against::Runner, "{mode} {name:?}: {found:?}");
+        assert!(found.len() == 1 && found[0].blames() == FaultTarget::Runner, "{mode} {name:?}: {found:?}");
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use protocol::words::Containment;
-use runnerd::process::{Mark, SpawnError, Swept, end_survivors, run, shield_daemon};
+use runnerd::process::{Mark, SpawnError, SweepReport, end_survivors, run_program, shield_daemon};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -128,18 +128,18 @@ async fn forward(mut running: Running) {
     }
     let report = running.report().await;
     let fault = report.log_fault.map(|fault| fault.kind());
-    say(&format!("SAYS {:?} {fault:?} {}", report.ended, report.captured_bytes));
+    say(&format!("SAYS {:?} {fault:?} {}", report.end, report.captured_bytes));
 }
 
 /// Tries a start without a free descriptor, and again with some.
 async fn with_few_descriptors(bench: &Bench) {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
-    let start = || async { run(&launcher(), bench.sh("exit 7"), &CancellationToken::new()).await };
+    let start = || async { run_program(&launcher(), bench.sh("exit 7"), &CancellationToken::new()).await };
     setrlimit(Resource::RLIMIT_NOFILE, open + 2, hard).unwrap();
-    let refused = matches!(start().await, Err(SpawnError::Obstacle(_)));
+    let refused = matches!(start().await, Err(SpawnError::Shortage(_)));
     setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
-    say(&format!("SAYS refused: {refused}, then: {:?}", start().await.unwrap().ended));
+    say(&format!("SAYS refused: {refused}, then: {:?}", start().await.unwrap().end));
 }
 
 /// Kills the daemon when `count` processes are ready, and waits for the death of them and of the shim.
@@ -216,9 +216,9 @@ fn assert_search_finds(call: &str) {
     assert!(!hidden.is_dead(), "there is nothing to search for");
 
     let swept = end_survivors(&bench.mark(), &bench.path("lock"), PATIENCE).unwrap();
-    assert_eq!(swept, Swept { ended: vec![hidden.pid] });
+    assert_eq!(swept, SweepReport { ended: vec![hidden.pid] });
     assert_all_dead(&processes);
-    assert_eq!(end_survivors(&bench.mark(), &bench.path("lock"), PATIENCE).unwrap(), Swept { ended: vec![] });
+    assert_eq!(end_survivors(&bench.mark(), &bench.path("lock"), PATIENCE).unwrap(), SweepReport { ended: vec![] });
     assert!(!bystander.is_dead(), "a bystander was hit");
     bystander.kill();
     child.wait().unwrap();
@@ -252,7 +252,7 @@ fn shim_of_an_earlier_life_that_is_stopped_is_ended_with_its_program() {
 fn search_without_an_earlier_life_finds_nothing() {
     let bench = Bench::new();
     let swept = end_survivors(&bench.mark(), &bench.path("lock"), PATIENCE).unwrap();
-    assert_eq!(swept, Swept { ended: vec![] });
+    assert_eq!(swept, SweepReport { ended: vec![] });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runnerd::process::{Ended, Farewell};
+use runnerd::process::{ProgramEnd, StopPolicy};
 
 use crate::kit::{Asked, Bench, PATIENCE, Running, run_to_end};
 
@@ -10,16 +10,16 @@ use crate::kit::{Asked, Bench, PATIENCE, Running, run_to_end};
 async fn exit_code_is_reported() {
     let bench = Bench::new();
     let report = run_to_end(bench.sh("echo out; echo err >&2; exit 3")).await;
-    assert_eq!((report.ended, report.survivors), (Ended::Exited(3), 0));
+    assert_eq!((report.end, report.survivors), (ProgramEnd::Exited(3), 0));
     assert_eq!(bench.log(), "out\nerr\n");
 }
 
 #[tokio::test]
 async fn signal_is_not_taken_for_an_exit_code() {
     let bench = Bench::new();
-    assert_eq!(run_to_end(bench.sh("kill -SEGV $$")).await.ended, Ended::Signaled(11));
-    assert_eq!(run_to_end(bench.sh("kill -40 $$")).await.ended, Ended::Signaled(40));
-    assert_eq!(run_to_end(bench.sh("exit 139")).await.ended, Ended::Exited(139));
+    assert_eq!(run_to_end(bench.sh("kill -SEGV $$")).await.end, ProgramEnd::Signaled(11));
+    assert_eq!(run_to_end(bench.sh("kill -40 $$")).await.end, ProgramEnd::Signaled(40));
+    assert_eq!(run_to_end(bench.sh("exit 139")).await.end, ProgramEnd::Exited(139));
 }
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn budget_ends_a_program_that_ignores_sigterm() {
     spec.limits.budget = Duration::from_secs(1);
     spec.limits.grace = Duration::from_millis(300);
     let report = run_to_end(spec).await;
-    assert_eq!(report.ended, Ended::TimedOut);
+    assert_eq!(report.end, ProgramEnd::TimedOut);
     assert!(report.elapsed >= Duration::from_secs(1), "{:?}", report.elapsed);
     // Later than this the shim would have been given up: it is the shim that has kept to the budget.
     assert!(report.elapsed < Duration::from_secs(6), "{:?}", report.elapsed);
@@ -41,7 +41,7 @@ async fn grace_beyond_the_budget_leaves_time_to_work() {
     let mut spec = bench.sh("sleep 0.1; exit 6");
     spec.limits.budget = Duration::from_secs(10);
     spec.limits.grace = Duration::from_secs(100);
-    assert_eq!(run_to_end(spec).await.ended, Ended::Exited(6));
+    assert_eq!(run_to_end(spec).await.end, ProgramEnd::Exited(6));
 }
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn clean_up_within_the_grace_is_completed() {
     let mut running = Running::start(bench.patient("slow-term 0.3"));
     running.lines.processes(1).await;
     running.stop.cancel();
-    assert_eq!(running.report().await.ended, Ended::Stopped);
+    assert_eq!(running.report().await.end, ProgramEnd::Stopped);
     assert!(bench.log().contains("CLEANED"));
 }
 
@@ -62,7 +62,7 @@ async fn clean_up_beyond_the_grace_is_cut_off() {
     let mut running = Running::start(spec);
     running.lines.processes(1).await;
     running.stop.cancel();
-    assert_eq!(running.report().await.ended, Ended::Stopped);
+    assert_eq!(running.report().await.end, ProgramEnd::Stopped);
     assert!(!bench.log().contains("CLEANED"));
 }
 
@@ -81,7 +81,7 @@ async fn stop_before_the_start_runs_nothing() {
     let bench = Bench::new();
     let running = Running::start(bench.sh("touch ran"));
     running.stop.cancel();
-    assert_eq!(running.report().await.ended, Ended::Stopped);
+    assert_eq!(running.report().await.end, ProgramEnd::Stopped);
     assert!(!bench.path("ran").exists());
 }
 
@@ -91,7 +91,7 @@ async fn silence_ends_a_program() {
     let mut spec = bench.sh("echo one; sleep 1000");
     // It has to begin within it.
     spec.limits.idle = Some(Duration::from_secs(4));
-    assert_eq!(run_to_end(spec).await.ended, Ended::Silent);
+    assert_eq!(run_to_end(spec).await.end, ProgramEnd::Silent);
     assert_eq!(bench.log(), "one\n");
 }
 
@@ -101,7 +101,7 @@ async fn program_that_prints_is_not_silent() {
     // Longer than it may be silent, and never silent for long, however busy the machine is.
     let mut spec = bench.sh("for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.5; done");
     spec.limits.idle = Some(Duration::from_secs(4));
-    assert_eq!(run_to_end(spec).await.ended, Ended::Exited(0));
+    assert_eq!(run_to_end(spec).await.end, ProgramEnd::Exited(0));
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn program_that_stays_after_its_answer_is_ended() {
     let answer = bench.path("answer");
     spec.follower = Some(Box::new(Asked(move || answer.exists())));
     let report = run_to_end(spec).await;
-    assert_eq!(report.ended, Ended::Lingered);
+    assert_eq!(report.end, ProgramEnd::Lingered);
     assert!(report.elapsed >= Duration::from_secs(10), "{:?}", report.elapsed);
 }
 
@@ -120,7 +120,7 @@ async fn program_that_answers_and_ends_has_ended_by_itself() {
     let bench = Bench::new();
     let mut spec = bench.sh("sleep 0.1");
     spec.follower = Some(Box::new(Asked(|| true)));
-    assert_eq!(run_to_end(spec).await.ended, Ended::Exited(0));
+    assert_eq!(run_to_end(spec).await.end, ProgramEnd::Exited(0));
 }
 
 #[tokio::test]
@@ -128,13 +128,13 @@ async fn interrupt_reaches_the_program_alone_and_what_it_leaves_is_killed() {
     let bench = Bench::new();
     let mut spec =
         bench.sh("trap 'echo told; exit 7' INT\n(trap 'echo child told' INT TERM; sleep 1000) &\necho ready; wait");
-    spec.farewell = Farewell::Interrupt;
+    spec.stop_policy = StopPolicy::Interrupt;
     // What was not asked is not waited for.
     spec.limits.grace = PATIENCE * 4;
     let mut running = Running::start(spec);
     assert_eq!(running.lines.next().await.as_deref(), Some("ready"));
     running.stop.cancel();
     let report = running.report().await;
-    assert_eq!((report.ended, bench.log().as_str()), (Ended::Stopped, "ready\ntold\n"));
+    assert_eq!((report.end, bench.log().as_str()), (ProgramEnd::Stopped, "ready\ntold\n"));
     assert!(report.survivors > 0, "the child was left");
 }

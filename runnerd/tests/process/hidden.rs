@@ -11,8 +11,8 @@ use std::{
 
 use nix::unistd::{Gid, Uid, chown, geteuid};
 use protocol::words::Containment;
-use runner_testkit::witness::note;
-use runnerd::process::{Ended, SpawnError, Wanted, probe, run};
+use runner_testkit::witness::print_figure;
+use runnerd::process::{ProgramEnd, SpawnError, ProbeOptions, probe_host, run_program};
 use tokio_util::sync::CancellationToken;
 
 use crate::kit::{Bench, Running, launcher};
@@ -73,15 +73,15 @@ fn furnish(bench: &Bench) {
 
 /// Lets a program try all of it at a level; returns what it printed, or nothing where the level is not offered.
 async fn tried_at(level: Containment, bench: &Bench) -> Option<String> {
-    let launcher = launcher().hiding(private(bench).canonicalize().unwrap());
+    let launcher = launcher().with_hidden_folder(private(bench).canonicalize().unwrap());
     let owner = bench.folder().to_str().unwrap();
-    let offer = probe(&launcher, Wanted { strongest: level, owner, folder: bench.folder() }).await;
+    let offer = probe_host(&launcher, ProbeOptions { strongest: level, owner, folder: bench.folder() }).await;
     if offer.level() != level {
         return None;
     }
-    let spec = runnerd::process::Spec { cwd: bench.path("work"), ..bench.sh(&script(bench)) };
-    let report = Running::start_with(launcher.within(offer), spec).report().await;
-    assert_eq!((report.ended, report.containment), (Ended::Exited(0), level));
+    let spec = runnerd::process::ProgramSpec { cwd: bench.path("work"), ..bench.sh(&script(bench)) };
+    let report = Running::start_with(launcher.with_capabilities(offer), spec).report().await;
+    assert_eq!((report.end, report.containment), (ProgramEnd::Exited(0), level));
     let printed = bench.log();
     assert!(printed.ends_with("DONE\n"), "{printed}");
     Some(printed)
@@ -129,7 +129,7 @@ async fn stand_in() {
     let bench = Bench::shared(env::var_os(FOLDER).unwrap().into());
     match tried_at(Containment::Pidns, &bench).await {
         Some(printed) => assert!(!printed.contains(SECRET), "{printed}"),
-        None => note("pidns is not offered to ordinary users here"),
+        None => print_figure("pidns is not offered to ordinary users here"),
     }
 }
 
@@ -146,25 +146,25 @@ async fn program_without_a_namespace_reads_the_private_folder() {
 async fn folder_in_the_place_of_the_one_that_was_named_is_not_taken_for_it() {
     let bench = Bench::new();
     furnish(&bench);
-    let launcher = launcher().hiding(private(&bench));
-    launcher.refuse_moved().unwrap();
+    let launcher = launcher().with_hidden_folder(private(&bench));
+    launcher.check_hidden_folder().unwrap();
     fs::rename(private(&bench), bench.path("moved")).unwrap();
     fs::create_dir(private(&bench)).unwrap();
-    let refused = run(&launcher, bench.sh("true"), &CancellationToken::new()).await.unwrap_err();
-    assert!(matches!(refused, SpawnError::Moved { .. }), "{refused}");
+    let refused = run_program(&launcher, bench.sh("true"), &CancellationToken::new()).await.unwrap_err();
+    assert!(matches!(refused, SpawnError::HiddenFolderMoved { .. }), "{refused}");
     fs::remove_dir(private(&bench)).unwrap();
     fs::rename(bench.path("moved"), private(&bench)).unwrap();
-    launcher.refuse_moved().unwrap();
+    launcher.check_hidden_folder().unwrap();
 }
 
 #[tokio::test]
 async fn level_at_which_the_folder_cannot_be_hidden_is_not_offered() {
     let bench = Bench::new();
-    let launcher = launcher().hiding(bench.path("gone"));
+    let launcher = launcher().with_hidden_folder(bench.path("gone"));
     let owner = bench.folder().to_str().unwrap();
-    let offer = probe(&launcher, Wanted { strongest: Containment::Pidns, owner, folder: bench.folder() }).await;
+    let offer = probe_host(&launcher, ProbeOptions { strongest: Containment::Pidns, owner, folder: bench.folder() }).await;
     assert!(offer.level() < Containment::Pidns);
-    let missing = offer.missing().iter().find(|missing| missing.level == Containment::Pidns).unwrap();
+    let missing = offer.unused_levels().iter().find(|missing| missing.level == Containment::Pidns).unwrap();
     assert!(missing.why.contains("private folder"), "{}", missing.why);
 }
 
@@ -172,11 +172,11 @@ async fn level_at_which_the_folder_cannot_be_hidden_is_not_offered() {
 async fn program_is_not_started_while_the_folder_is_gone() {
     let bench = Bench::new();
     furnish(&bench);
-    let launcher = launcher().hiding(private(&bench));
+    let launcher = launcher().with_hidden_folder(private(&bench));
     fs::remove_dir_all(private(&bench)).unwrap();
     let started = bench.path("started");
     let spec = bench.sh(&format!("touch {}", started.display()));
-    let refused = run(&launcher, spec, &CancellationToken::new()).await.unwrap_err();
-    assert!(matches!(refused, SpawnError::Moved { .. }), "{refused}");
+    let refused = run_program(&launcher, spec, &CancellationToken::new()).await.unwrap_err();
+    assert!(matches!(refused, SpawnError::HiddenFolderMoved { .. }), "{refused}");
     assert!(!started.exists());
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use runnerd::process::Ended;
+use runnerd::process::ProgramEnd;
 
 use crate::{
     bare::Bare,
@@ -21,7 +21,7 @@ async fn assert_stop_ends_all(call: &str, count: usize) {
     running.stop.cancel();
     let report = running.report().await;
     assert_all_dead(&processes);
-    assert_eq!(report.ended, Ended::Stopped);
+    assert_eq!(report.end, ProgramEnd::Stopped);
     assert!(report.still_alive.is_none());
 }
 
@@ -32,7 +32,7 @@ async fn assert_end_ends_all(call: &str) {
     let processes = running.lines.processes(1).await;
     let report = running.report().await;
     assert_all_dead(&processes);
-    assert_eq!((report.ended, report.survivors), (Ended::Exited(0), 1));
+    assert_eq!((report.end, report.survivors), (ProgramEnd::Exited(0), 1));
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn processes_that_replace_themselves_all_the_time_are_ended() {
     running.stop.cancel();
     let report = running.report().await;
     assert!(all_hold.try_lock().is_ok(), "a process still holds the lock");
-    assert_eq!(report.ended, Ended::Stopped);
+    assert_eq!(report.end, ProgramEnd::Stopped);
     assert!(report.still_alive.is_none());
 }
 
@@ -139,7 +139,7 @@ async fn shim_that_is_killed_leaves_nothing() {
     let processes = running.lines.processes(2).await;
     let report = running.report().await;
     assert_all_dead(&processes);
-    assert_eq!(report.ended, Ended::SupervisorLost);
+    assert_eq!(report.end, ProgramEnd::SupervisorLost);
     assert_eq!(Bare::start("hides scrub", 2).left_after_kill(), 1);
 }
 
@@ -154,12 +154,12 @@ async fn shim_that_is_stopped_does_not_extend_the_budget() {
     let processes = running.lines.processes(2).await;
     let report = running.report().await;
     assert_all_dead(&processes);
-    assert_eq!(report.ended, Ended::TimedOut);
+    assert_eq!(report.end, ProgramEnd::TimedOut);
 }
 
 #[tokio::test]
 async fn background_job_of_a_shell_is_ended_with_it() {
     let bench = Bench::new();
     let report = run_to_end(bench.sh("sleep 1000 & exit 4")).await;
-    assert_eq!((report.ended, report.survivors), (Ended::Exited(4), 1));
+    assert_eq!((report.end, report.survivors), (ProgramEnd::Exited(4), 1));
 }

@@ -12,9 +12,9 @@ use std::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::words::Containment;
 use runner_core::redact::Secrets;
-use runner_testkit::Scratch;
+use runner_testkit::ScratchDir;
 use runnerd::process::{
-    Farewell, Follower, Launcher, Limits, LogFile, Mark, Piece, Report, SpawnError, Spec, Stream, Wanted, probe, run,
+    StopPolicy, OutputFollower, Launcher, TimeLimits, LogFile, Mark, OutputPiece, ProgramReport, SpawnError, ProgramSpec, OutputStream, ProbeOptions, probe_host, run_program,
 };
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
@@ -26,12 +26,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// A folder that goes away with its files.
 pub(crate) struct Bench {
     path: PathBuf,
-    _owned: Option<Scratch>,
+    _owned: Option<ScratchDir>,
 }
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let folder = Scratch::new();
+        let folder = ScratchDir::new();
         Self { path: folder.path().to_owned(), _owned: Some(folder) }
     }
 
@@ -49,34 +49,34 @@ impl Bench {
     }
 
     /// A shell script; the budget is beyond every test's patience.
-    pub(crate) fn sh(&self, script: &str) -> Spec<'static> {
+    pub(crate) fn sh(&self, script: &str) -> ProgramSpec<'static> {
         self.spec(["sh", "-c", script].map(OsString::from).to_vec())
     }
 
     /// One of the programs of `agent.py`.
-    pub(crate) fn agent(&self, call: &str) -> Spec<'static> {
+    pub(crate) fn agent(&self, call: &str) -> ProgramSpec<'static> {
         self.spec(agent(call))
     }
 
     /// The same, which may take its time when it is asked to end.
-    pub(crate) fn patient(&self, call: &str) -> Spec<'static> {
+    pub(crate) fn patient(&self, call: &str) -> ProgramSpec<'static> {
         let spec = self.agent(call);
-        Spec { limits: Limits { grace: PATIENCE, ..spec.limits }, ..spec }
+        ProgramSpec { limits: TimeLimits { grace: PATIENCE, ..spec.limits }, ..spec }
     }
 
-    pub(crate) fn spec(&self, argv: Vec<OsString>) -> Spec<'static> {
-        Spec {
+    pub(crate) fn spec(&self, argv: Vec<OsString>) -> ProgramSpec<'static> {
+        ProgramSpec {
             argv,
             cwd: self.path.clone(),
             env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
             stdin: Vec::new(),
             mark: self.mark(),
             lock: self.path("lock"),
-            limits: Limits { budget: PATIENCE * 10, idle: None, grace: Duration::from_secs(1) },
+            limits: TimeLimits { budget: PATIENCE * 10, idle: None, grace: Duration::from_secs(1) },
             log: LogFile { path: self.path("log"), cap_bytes: 1 << 20, secrets: Secrets::default() },
             follower: None,
-            splits_output: false,
-            farewell: Farewell::Terminate,
+            separates_output: false,
+            stop_policy: StopPolicy::Terminate,
             output: None,
             no_new_privs: true,
         }
@@ -105,15 +105,15 @@ pub(crate) fn launcher() -> Launcher {
 /// Returns a launcher that reaches exactly this level, if the machine offers it.
 pub(crate) async fn launcher_at(level: Containment, bench: &Bench) -> Option<Launcher> {
     let owner = bench.folder().to_str().unwrap();
-    let offer = probe(&launcher(), Wanted { strongest: level, owner, folder: bench.folder() }).await;
-    (offer.level() == level).then(|| launcher().within(offer))
+    let offer = probe_host(&launcher(), ProbeOptions { strongest: level, owner, folder: bench.folder() }).await;
+    (offer.level() == level).then(|| launcher().with_capabilities(offer))
 }
 
 /// Hears nothing, and says whether the answer is there.
 pub(crate) struct Asked<F>(pub(crate) F);
 
-impl<F: Fn() -> bool + Send + Sync> Follower for Asked<F> {
-    fn hear(&mut self, _stream: Stream, _bytes: &[u8]) {}
+impl<F: Fn() -> bool + Send + Sync> OutputFollower for Asked<F> {
+    fn on_output(&mut self, _stream: OutputStream, _bytes: &[u8]) {}
 
     fn has_answered(&mut self) -> bool {
         self.0()
@@ -121,28 +121,28 @@ impl<F: Fn() -> bool + Send + Sync> Follower for Asked<F> {
 }
 
 /// Runs to the end, which must come within the test's patience.
-pub(crate) async fn run_to_end(spec: Spec<'static>) -> Report {
+pub(crate) async fn run_to_end(spec: ProgramSpec<'static>) -> ProgramReport {
     Running::start(spec).report().await
 }
 
 /// A program under way.
 pub(crate) struct Running {
-    task: JoinHandle<Result<Report, SpawnError>>,
+    task: JoinHandle<Result<ProgramReport, SpawnError>>,
     pub(crate) lines: Lines,
     pub(crate) stop: CancellationToken,
 }
 
 impl Running {
-    pub(crate) fn start(spec: Spec<'static>) -> Self {
+    pub(crate) fn start(spec: ProgramSpec<'static>) -> Self {
         Self::start_with(launcher(), spec)
     }
 
-    pub(crate) fn start_with(launcher: Launcher, mut spec: Spec<'static>) -> Self {
+    pub(crate) fn start_with(launcher: Launcher, mut spec: ProgramSpec<'static>) -> Self {
         let (sender, output) = mpsc::channel(1 << 6);
         spec.output = Some(sender);
         let stop = CancellationToken::new();
         let (token, mark) = (stop.clone(), spec.mark.clone());
-        let task = tokio::spawn(async move { run(&launcher, spec, &token).await });
+        let task = tokio::spawn(async move { run_program(&launcher, spec, &token).await });
         Self { task, lines: Lines { output, rest: Vec::new(), mark }, stop }
     }
 
@@ -152,14 +152,14 @@ impl Running {
         self.task.await.expect_err("the run is under way");
     }
 
-    pub(crate) async fn report(self) -> Report {
+    pub(crate) async fn report(self) -> ProgramReport {
         timeout(PATIENCE, self.task).await.expect("the program is over").unwrap().unwrap()
     }
 }
 
 /// What a program prints, as it prints it.
 pub(crate) struct Lines {
-    output: mpsc::Receiver<Piece>,
+    output: mpsc::Receiver<OutputPiece>,
     rest: Vec<u8>,
     mark: Mark,
 }

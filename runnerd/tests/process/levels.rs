@@ -9,10 +9,10 @@ use std::{
 
 use nix::{sys::stat::Mode, unistd::mkfifo};
 use protocol::words::Containment;
-use runner_testkit::witness::note;
+use runner_testkit::witness::print_figure;
 use runnerd::{
     clock::since_boot,
-    process::{Ended, Report, Swept, Wanted, end_survivors, probe},
+    process::{ProgramEnd, ProgramReport, SweepReport, ProbeOptions, end_survivors, probe_host},
 };
 use rustix::process::Signal;
 
@@ -124,7 +124,7 @@ struct Ready {
 async fn at_each_level(case: Case, how: How, with: impl AsyncFn(Ready)) {
     let at = async |level| match Ready::start(case, how, level).await {
         Some(ready) => with(ready).await,
-        None => note(&format!("{level} is not offered here")),
+        None => print_figure(&format!("{level} is not offered here")),
     };
     if case.call.starts_with("comet") {
         for level in Containment::ALL.iter().copied() {
@@ -168,10 +168,10 @@ impl Ready {
     }
 
     /// Waits for the report, and finds everything gone.
-    async fn assert_over(self, case: Case, what: &str) -> Report {
+    async fn assert_over(self, case: Case, what: &str) -> ProgramReport {
         let began = since_boot();
         let report = self.running.report().await;
-        note(&format!(
+        print_figure(&format!(
             "{}, {what}, {}: all dead after {:?}",
             case.call,
             self.level,
@@ -194,7 +194,7 @@ async fn assert_end_ends_all(case: Case) {
     at_each_level(case, How { ends: true, ..STAYS }, async |ready| {
         let gate = ready.bench.path("gate");
         tokio::task::spawn_blocking(|| drop(OpenOptions::new().write(true).open(gate).unwrap())).await.unwrap();
-        assert_eq!(ready.assert_over(case, "end").await.ended, Ended::Exited(0));
+        assert_eq!(ready.assert_over(case, "end").await.end, ProgramEnd::Exited(0));
     })
     .await;
 }
@@ -203,7 +203,7 @@ async fn assert_stop_ends_all(case: Case) {
     at_each_level(case, STAYS, async |ready| {
         ready.running.stop.cancel();
         let report = ready.assert_over(case, "stop").await;
-        assert_eq!(report.ended, Ended::Stopped);
+        assert_eq!(report.end, ProgramEnd::Stopped);
     })
     .await;
 }
@@ -211,7 +211,7 @@ async fn assert_stop_ends_all(case: Case) {
 async fn assert_budget_ends_all(case: Case) {
     at_each_level(case, How { budget: BUDGET, ..STAYS }, async |ready| {
         let report = ready.assert_over(case, "budget").await;
-        assert_eq!(report.ended, Ended::TimedOut);
+        assert_eq!(report.end, ProgramEnd::TimedOut);
         assert!(report.elapsed < BUDGET + Duration::from_secs(5), "{:?}", report.elapsed);
     })
     .await;
@@ -233,7 +233,7 @@ async fn assert_death_of_daemon_ends_all(case: Case) {
         for process in &processes {
             assert!(process.dies_within(PATIENCE), "{} is still alive", process.pid);
         }
-        note(&format!(
+        print_figure(&format!(
             "{}, death of the daemon, {level}: all dead after {:?}",
             case.call,
             since_boot().saturating_sub(began)
@@ -260,7 +260,7 @@ async fn printed_at(level: Containment, script: &str) -> Option<String> {
     let bench = Bench::new();
     let launcher = launcher_at(level, &bench).await?;
     let report = Running::start_with(launcher, bench.sh(script)).report().await;
-    assert_eq!((report.ended, report.containment), (Ended::Exited(0), level));
+    assert_eq!((report.end, report.containment), (ProgramEnd::Exited(0), level));
     Some(bench.log())
 }
 
@@ -307,7 +307,7 @@ async fn program_that_makes_namespaces_of_its_own_is_ended_with_them() {
         assert_eq!(running.lines.next().await.as_deref(), Some("READY"), "{level}");
         running.stop.cancel();
         assert!(running.report().await.still_alive.is_none());
-        assert_eq!(end_survivors(&bench.mark(), &bench.path("lock"), PATIENCE).unwrap(), Swept { ended: vec![] });
+        assert_eq!(end_survivors(&bench.mark(), &bench.path("lock"), PATIENCE).unwrap(), SweepReport { ended: vec![] });
     }
 }
 
@@ -319,7 +319,7 @@ async fn first_process_of_a_namespace_that_is_killed_takes_all_with_it() {
     let processes = running.lines.processes(2).await;
     processes[1].parent().signal(Signal::KILL);
     let report = running.report().await;
-    assert_eq!(report.ended, Ended::Signaled(9));
+    assert_eq!(report.end, ProgramEnd::Signaled(9));
     assert_all_dead(&processes);
 }
 
@@ -332,7 +332,7 @@ async fn shim_that_is_killed_takes_its_namespace_with_it() {
     let (_, group) = processes[1].held();
     processes[1].supervisors().last().unwrap().signal(Signal::KILL);
     let report = running.report().await;
-    assert_eq!(report.ended, Ended::SupervisorLost);
+    assert_eq!(report.end, ProgramEnd::SupervisorLost);
     assert_all_dead(&processes);
     assert!(group.is_none_or(|group| !group.exists()), "the control group is still there");
 }
@@ -354,10 +354,10 @@ async fn leftovers_of_a_dead_daemon_are_ended_when_it_starts_again() {
 
     let owner = bench.folder().to_str().unwrap();
     let other = format!("{owner}-another");
-    let wanted = Wanted { strongest: Containment::Cgroup, owner: &other, folder: bench.folder() };
-    probe(&launcher(), wanted).await;
+    let wanted = ProbeOptions { strongest: Containment::Cgroup, owner: &other, folder: bench.folder() };
+    probe_host(&launcher(), wanted).await;
     assert!(!processes[0].is_dead(), "another daemon has ended it");
-    probe(&launcher(), Wanted { owner, ..wanted }).await;
+    probe_host(&launcher(), ProbeOptions { owner, ..wanted }).await;
     assert_all_dead(&processes);
     assert!(!group.exists(), "the control group is still there");
 }
@@ -377,7 +377,7 @@ async fn search_by_mark_removes_the_control_group() {
     shim.kill();
     assert!(processes[1].dies_within(PATIENCE), "the leader outlived the shim");
     let swept = end_survivors(&bench.mark(), &bench.path("lock"), PATIENCE).unwrap();
-    assert_eq!(swept, Swept { ended: vec![processes[0].pid] });
+    assert_eq!(swept, SweepReport { ended: vec![processes[0].pid] });
     assert!(!group.exists(), "the control group is still there");
 }
 
@@ -415,5 +415,5 @@ async fn program_that_hides_the_table_of_processes_is_ended() {
     assert_eq!(running.lines.next().await.as_deref(), Some("READY"));
     running.stop.cancel();
     assert!(running.report().await.still_alive.is_none());
-    assert_eq!(end_survivors(&bench.mark(), &bench.path("lock"), PATIENCE).unwrap(), Swept { ended: vec![] });
+    assert_eq!(end_survivors(&bench.mark(), &bench.path("lock"), PATIENCE).unwrap(), SweepReport { ended: vec![] });
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use runnerd::process::{Ended, Follower, Stream, run};
+use runnerd::process::{ProgramEnd, OutputFollower, OutputStream, run_program};
 use tokio_util::sync::CancellationToken;
 
 use crate::kit::{Bench, Running, launcher, run_to_end};
@@ -12,7 +12,7 @@ async fn prompt_is_read_from_standard_input_to_its_end() {
     let bench = Bench::new();
     let mut spec = bench.sh("cat");
     spec.stdin = b"first\nlast".to_vec();
-    assert_eq!(run_to_end(spec).await.ended, Ended::Exited(0));
+    assert_eq!(run_to_end(spec).await.end, ProgramEnd::Exited(0));
     assert_eq!(bench.log(), "first\nlast");
 }
 
@@ -20,7 +20,7 @@ async fn prompt_is_read_from_standard_input_to_its_end() {
 async fn program_without_a_prompt_finds_the_end_at_once_and_no_terminal() {
     let bench = Bench::new();
     let report = run_to_end(bench.sh("cat; test ! -t 0 && ! (: </dev/tty) 2>/dev/null")).await;
-    assert_eq!(report.ended, Ended::Exited(0));
+    assert_eq!(report.end, ProgramEnd::Exited(0));
 }
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn prompt_that_nobody_reads_holds_nothing_up() {
     let bench = Bench::new();
     let mut spec = bench.sh("exit 5");
     spec.stdin = vec![b'x'; 1 << 20];
-    assert_eq!(run_to_end(spec).await.ended, Ended::Exited(5));
+    assert_eq!(run_to_end(spec).await.end, ProgramEnd::Exited(5));
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn prompt_that_is_read_late_is_complete() {
     let mut running = Running::start(spec);
     running.lines.processes(1).await;
     running.stop.cancel();
-    assert_eq!(running.report().await.ended, Ended::Stopped);
+    assert_eq!(running.report().await.end, ProgramEnd::Stopped);
     assert!(bench.log().ends_with("READ 1048576\n"), "{}", bench.log());
 }
 
@@ -47,20 +47,20 @@ async fn prompt_that_is_read_late_is_complete() {
 async fn silent_holder_of_the_pipe_is_not_waited_for() {
     let bench = Bench::new();
     let report = run_to_end(bench.agent("holds-pipe")).await;
-    assert_eq!((report.ended, report.survivors), (Ended::Exited(0), 1));
+    assert_eq!((report.end, report.survivors), (ProgramEnd::Exited(0), 1));
 }
 
 #[tokio::test]
 async fn chatty_holder_of_the_pipe_is_not_waited_for_until_it_is_silent() {
     let bench = Bench::new();
     let report = run_to_end(bench.agent("chatters")).await;
-    assert_eq!((report.ended, report.survivors), (Ended::Exited(0), 1));
+    assert_eq!((report.end, report.survivors), (ProgramEnd::Exited(0), 1));
 }
 
 #[tokio::test]
 async fn last_line_of_a_late_writer_is_kept() {
     let bench = Bench::new();
-    assert_eq!(run_to_end(bench.agent("writes-late")).await.ended, Ended::Exited(0));
+    assert_eq!(run_to_end(bench.agent("writes-late")).await.end, ProgramEnd::Exited(0));
     assert!(bench.log().ends_with("LAST LINE\n"), "{}", bench.log());
 }
 
@@ -95,7 +95,7 @@ async fn assert_flood_is_bounded(call: &str) {
     let before = peak_kib();
     let report = run_to_end(bench.agent(call)).await;
     let total = (1 << 30) + "\nLAST LINE\n".len() as u64;
-    assert_eq!(report.ended, Ended::Exited(0));
+    assert_eq!(report.end, ProgramEnd::Exited(0));
     assert_eq!((report.captured_bytes, report.dropped_bytes), (1 << 20, total - (1 << 20)));
     let log = bench.log();
     assert!(log.starts_with("xxx") && log.ends_with("x\nLAST LINE\n"));
@@ -117,11 +117,11 @@ struct Heard {
     errors: Vec<u8>,
 }
 
-impl Follower for Heard {
-    fn hear(&mut self, stream: Stream, bytes: &[u8]) {
+impl OutputFollower for Heard {
+    fn on_output(&mut self, stream: OutputStream, bytes: &[u8]) {
         match stream {
-            Stream::Output => self.output.extend_from_slice(bytes),
-            Stream::Error => self.errors.extend_from_slice(bytes),
+            OutputStream::Output => self.output.extend_from_slice(bytes),
+            OutputStream::Error => self.errors.extend_from_slice(bytes),
         }
     }
 
@@ -134,11 +134,11 @@ impl Follower for Heard {
 async fn streams_that_are_kept_apart_are_heard_to_the_last_byte_and_are_both_in_the_log() {
     let (bench, mut heard) = (Bench::new(), Heard::default());
     let mut spec = bench.sh("for i in $(seq 1000); do echo out $i; echo err $i >&2; done; printf last; exit 4");
-    spec.splits_output = true;
+    spec.separates_output = true;
     spec.follower = Some(Box::new(&mut heard));
-    let report = run(&launcher(), spec, &CancellationToken::new()).await.unwrap();
+    let report = run_program(&launcher(), spec, &CancellationToken::new()).await.unwrap();
     let lines = |word: &str| (1..=1000).map(|at| format!("{word} {at}")).collect::<Vec<_>>().join("\n") + "\n";
-    assert_eq!(report.ended, Ended::Exited(4));
+    assert_eq!(report.end, ProgramEnd::Exited(4));
     assert_eq!(String::from_utf8(heard.output).unwrap(), lines("out") + "last");
     assert_eq!(String::from_utf8(heard.errors).unwrap(), lines("err"));
     assert_eq!(bench.log().len(), lines("out").len() + lines("err").len() + "last".len());

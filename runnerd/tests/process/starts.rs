@@ -6,17 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use runnerd::process::{Ended, Launcher, Mark, SpawnError, Spec, run};
+use runnerd::process::{ProgramEnd, Launcher, Mark, SpawnError, ProgramSpec, run_program};
 use tokio_util::sync::CancellationToken;
 
 use crate::kit::{Bench, Running, launcher, run_to_end};
 
-async fn refusal(spec: Spec<'static>) -> SpawnError {
-    run(&launcher(), spec, &CancellationToken::new()).await.expect_err("nothing can be started")
+async fn refusal(spec: ProgramSpec<'static>) -> SpawnError {
+    run_program(&launcher(), spec, &CancellationToken::new()).await.expect_err("nothing can be started")
 }
 
 /// An executable file.
-fn script(bench: &Bench, text: &str) -> Spec<'static> {
+fn script(bench: &Bench, text: &str) -> ProgramSpec<'static> {
     fs::write(bench.path("script"), text).unwrap();
     fs::set_permissions(bench.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
     bench.spec(vec!["./script".into()])
@@ -49,7 +49,7 @@ async fn process_and_descendants_bear_the_mark() {
     let mut running = Running::start(bench.agent("hides scrub"));
     let processes = running.lines.processes(2).await;
     let mark = bench.mark();
-    assert!(processes.iter().all(|process| mark.is_on(process.pid) && Mark::any_is_on(process.pid)));
+    assert!(processes.iter().all(|process| mark.is_on(process.pid) && Mark::is_any_on(process.pid)));
     running.stop.cancel();
     running.report().await;
 }
@@ -115,14 +115,14 @@ async fn lock_of_a_living_shim_is_respected_and_free_after_its_end() {
     assert!(matches!(refusal(second).await, SpawnError::Locked { path } if path == bench.path("lock")));
     running.stop.cancel();
     running.report().await;
-    assert_eq!(run_to_end(bench.sh("true")).await.ended, Ended::Exited(0));
+    assert_eq!(run_to_end(bench.sh("true")).await.end, ProgramEnd::Exited(0));
 }
 
 #[tokio::test]
 async fn program_has_the_descriptors_that_its_launcher_gives_and_not_those_of_the_daemon() {
     let bench = Bench::new();
-    let launcher = launcher().with_descriptors(77);
-    run(&launcher, bench.sh("ulimit -Sn"), &CancellationToken::new()).await.unwrap();
+    let launcher = launcher().with_descriptor_limit(77);
+    run_program(&launcher, bench.sh("ulimit -Sn"), &CancellationToken::new()).await.unwrap();
     assert_eq!(bench.log(), "77\n");
 }
 
@@ -130,7 +130,7 @@ async fn program_has_the_descriptors_that_its_launcher_gives_and_not_those_of_th
 async fn binary_that_is_no_shim_is_told_from_the_program() {
     let bench = Bench::new();
     let launcher = Launcher::new("/bin/true".into());
-    let error = run(&launcher, bench.sh("true"), &CancellationToken::new()).await.expect_err("nothing can be started");
+    let error = run_program(&launcher, bench.sh("true"), &CancellationToken::new()).await.expect_err("nothing can be started");
     assert!(matches!(error, SpawnError::Shim { .. }), "{error:?}");
 }
 
@@ -148,10 +148,10 @@ fn installed(bench: &Bench) -> [PathBuf; 2] {
 async fn the_small_program_serves_as_it_was_when_it_was_found() {
     let bench = Bench::new();
     let [daemon, shim] = installed(&bench);
-    let launcher = Launcher::beside(&daemon).await.unwrap();
+    let launcher = Launcher::from_daemon_dir(&daemon).await.unwrap();
     fs::write(&shim, "#!/bin/sh\necho somebody else's\n").unwrap();
-    let ran = run(&launcher, bench.sh("echo ran"), &CancellationToken::new()).await.unwrap();
-    assert_eq!((ran.ended, bench.log().as_str()), (Ended::Exited(0), "ran\n"));
+    let ran = run_program(&launcher, bench.sh("echo ran"), &CancellationToken::new()).await.unwrap();
+    assert_eq!((ran.end, bench.log().as_str()), (ProgramEnd::Exited(0), "ran\n"));
 }
 
 #[tokio::test]
@@ -159,16 +159,16 @@ async fn a_program_of_another_build_is_no_shim() {
     let bench = Bench::new();
     let [daemon, shim] = installed(&bench);
     fs::copy("/bin/echo", &shim).unwrap();
-    let refused = Launcher::beside(&daemon).await.unwrap_err();
+    let refused = Launcher::from_daemon_dir(&daemon).await.unwrap_err();
     assert_eq!(refused.to_string(), "it is of another build than the daemon");
     fs::remove_file(&shim).unwrap();
-    assert_eq!(Launcher::beside(&daemon).await.unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    assert_eq!(Launcher::from_daemon_dir(&daemon).await.unwrap_err().kind(), std::io::ErrorKind::NotFound);
 }
 
 #[tokio::test]
 async fn the_daemons_own_program_serves_where_there_is_no_other() {
     let bench = Bench::new();
     let launcher = Launcher::new(env!("CARGO_BIN_EXE_runnerd").into());
-    let ran = run(&launcher, bench.sh("echo ran"), &CancellationToken::new()).await.unwrap();
-    assert_eq!((ran.ended, bench.log().as_str()), (Ended::Exited(0), "ran\n"));
+    let ran = run_program(&launcher, bench.sh("echo ran"), &CancellationToken::new()).await.unwrap();
+    assert_eq!((ran.end, bench.log().as_str()), (ProgramEnd::Exited(0), "ran\n"));
 }

@@ -12,8 +12,8 @@ use protocol::client::{ConnectError, ConnectOptions, Connection};
 use protocol::paths::Paths;
 use protocol::view::{DaemonView, SleepView};
 use protocol::words::Containment;
-use runnerd::events::Events;
-use runnerd::rpc::{Bound, Locks, ServeHandle, Served, serve};
+use runnerd::events::EventStream;
+use runnerd::rpc::{BoundSocket, DaemonLocks, ServeHandle, ServerOptions, serve};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -40,11 +40,11 @@ pub(crate) struct Told {
 
 pub(crate) struct Server {
     pub(crate) told: Arc<Told>,
-    pub(crate) events: Events,
+    pub(crate) events: EventStream,
     pub(crate) paths: Paths,
     stop: CancellationToken,
     handle: ServeHandle,
-    _locks: Locks,
+    _locks: DaemonLocks,
     dir: TempDir,
 }
 
@@ -81,11 +81,11 @@ impl Server {
     }
 
     fn with_methods(dir: TempDir, paths: Paths, methods: impl FnOnce(&Arc<Told>) -> RpcModule<Told>) -> Self {
-        let locks = Locks::take(&paths).unwrap();
-        let bound = Bound::new(&paths, &locks).unwrap();
+        let locks = DaemonLocks::acquire(&paths).unwrap();
+        let bound = BoundSocket::new(&paths, &locks).unwrap();
         let told = Arc::new(Told::default());
-        let (events, stop) = (Events::default(), CancellationToken::new());
-        let served = Served { methods: methods(&told).into(), events: events.clone(), connections: CONNECTIONS };
+        let (events, stop) = (EventStream::default(), CancellationToken::new());
+        let served = ServerOptions { methods: methods(&told).into(), events: events.clone(), connections: CONNECTIONS };
         let handle = serve(bound, served, stop.clone());
         Self { told, events, paths, stop, handle, _locks: locks, dir }
     }

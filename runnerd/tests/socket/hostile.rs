@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use runnerd::rpc::connections_within;
+use runnerd::rpc::connection_limit;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
@@ -204,7 +204,7 @@ async fn a_connection_that_calls_nothing_is_closed_after_ten_seconds() {
 
 #[test]
 fn half_of_the_descriptors_are_for_connections_and_more_than_agents_may_have() {
-    let served = [1 << 20, 2048, 300, 90].map(connections_within);
+    let served = [1 << 20, 2048, 300, 90].map(connection_limit);
     assert_eq!(served, [1024, 1024, 150, 65]);
 }
 

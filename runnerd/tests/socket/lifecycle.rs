@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use protocol::startup::EXIT_OCCUPIED;
-use runnerd::rpc::{Bound, LockError, Locks, SocketError};
+use runnerd::rpc::{BoundSocket, LockError, DaemonLocks, SocketError};
 use tokio::time::timeout;
 
 use crate::fixture::{self, Server};
@@ -33,14 +33,14 @@ async fn a_folder_that_others_may_enter_is_refused() {
     let paths = fixture::paths_in(dir.path());
     fs::create_dir(paths.socket.parent().unwrap()).unwrap();
     fs::set_permissions(paths.socket.parent().unwrap(), Permissions::from_mode(0o755)).unwrap();
-    let error = Locks::take(&paths).unwrap_err();
+    let error = DaemonLocks::acquire(&paths).unwrap_err();
     assert!(matches!(error, LockError::Folder(_)), "{error}");
 }
 
 #[tokio::test]
 async fn a_second_daemon_is_refused_and_told_of_the_first() {
     let server = Server::start();
-    let error = Locks::take(&server.paths).unwrap_err();
+    let error = DaemonLocks::acquire(&server.paths).unwrap_err();
     assert_eq!(error.exit_code(), EXIT_OCCUPIED);
     assert!(error.to_string().contains(&format!("pid {}", std::process::id())), "{error}");
     server.connect().await;
@@ -60,9 +60,9 @@ async fn a_socket_left_by_a_dead_daemon_is_replaced() {
 async fn a_socket_that_somebody_listens_on_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let paths = fixture::paths_in(dir.path());
-    let locks = Locks::take(&paths).unwrap();
+    let locks = DaemonLocks::acquire(&paths).unwrap();
     let _listener = UnixListener::bind(&paths.socket).unwrap();
-    let error = Bound::new(&paths, &locks).unwrap_err();
+    let error = BoundSocket::new(&paths, &locks).unwrap_err();
     assert!(matches!(error, SocketError::Taken { .. }), "{error}");
     assert_eq!(error.exit_code(), EXIT_OCCUPIED);
     assert!(paths.socket.exists());
@@ -72,9 +72,9 @@ async fn a_socket_that_somebody_listens_on_is_left_alone() {
 async fn a_file_in_place_of_the_socket_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let paths = fixture::paths_in(dir.path());
-    let locks = Locks::take(&paths).unwrap();
+    let locks = DaemonLocks::acquire(&paths).unwrap();
     fs::write(&paths.socket, "precious").unwrap();
-    let error = Bound::new(&paths, &locks).unwrap_err();
+    let error = BoundSocket::new(&paths, &locks).unwrap_err();
     assert!(matches!(error, SocketError::NotASocket { .. }), "{error}");
     assert_eq!(fs::read(&paths.socket).unwrap(), b"precious");
 }

@@ -17,12 +17,12 @@ use crate::error::ExitStatus;
 const DAEMON: &str = "echo start >> starts; echo > begun; read -r line < bound; echo READY";
 
 /// A folder with a script in place of the daemon.
-struct Place {
+struct FakeDaemon {
     dir: TempDir,
     paths: Paths,
 }
 
-impl Place {
+impl FakeDaemon {
     fn new(script: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
@@ -68,7 +68,7 @@ fn start_error(outcome: Result<UnixStream, ConnectError>) -> StartError {
 
 #[tokio::test]
 async fn a_daemon_is_started_and_connected_to() {
-    let place = Place::new(DAEMON);
+    let place = FakeDaemon::new(DAEMON);
     let (outcome, _listening) = tokio::join!(place.start(), async {
         place.begun().await;
         place.listen().await
@@ -80,7 +80,7 @@ async fn a_daemon_is_started_and_connected_to() {
 
 #[tokio::test]
 async fn twenty_clients_start_one_daemon() {
-    let place = std::sync::Arc::new(Place::new(DAEMON));
+    let place = std::sync::Arc::new(FakeDaemon::new(DAEMON));
     let clients: Vec<_> = (0..20)
         .map(|_| {
             let place = std::sync::Arc::clone(&place);
@@ -97,7 +97,7 @@ async fn twenty_clients_start_one_daemon() {
 
 #[tokio::test]
 async fn the_daemon_has_no_input_and_knows_its_socket() {
-    let place = Place::new("{ pwd; cat; echo \"$1 $RUNNERD_SOCKET\"; } > seen 2>&1; exit 3");
+    let place = FakeDaemon::new("{ pwd; cat; echo \"$1 $RUNNERD_SOCKET\"; } > seen 2>&1; exit 3");
     start_error(place.start().await);
     let seen = fs::read_to_string(place.dir.path().join("seen")).unwrap();
     let flag_and_socket = format!("{} {}\n", startup::FLAG, place.paths.socket.display());
@@ -107,7 +107,7 @@ async fn the_daemon_has_no_input_and_knows_its_socket() {
 
 #[tokio::test]
 async fn a_daemon_that_dies_is_shown_with_its_last_words() {
-    let place = Place::new("echo 'the disk is on fire' >&2; exit 3");
+    let place = FakeDaemon::new("echo 'the disk is on fire' >&2; exit 3");
     let error = start_error(place.start().await);
     let text = error.to_string();
     assert!(text.contains("exit status: 3") && text.ends_with("the disk is on fire"), "{text}");
@@ -116,7 +116,7 @@ async fn a_daemon_that_dies_is_shown_with_its_last_words() {
 
 #[tokio::test]
 async fn a_reason_that_the_daemon_gives_is_passed_on() {
-    let place = Place::new("echo 'FAILED cannot read the state'; exit 1");
+    let place = FakeDaemon::new("echo 'FAILED cannot read the state'; exit 1");
     let error = start_error(place.start().await);
     assert!(error.to_string().ends_with("did not start: cannot read the state"), "{error}");
 }
@@ -124,7 +124,7 @@ async fn a_reason_that_the_daemon_gives_is_passed_on() {
 #[tokio::test]
 async fn a_daemon_that_finds_another_one_ending_is_started_again() {
     let occupied = "[ -e starts ] || { echo start > starts; echo 'FAILED occupied'; exit 75; }";
-    let place = Place::new(&format!("{occupied}\n{DAEMON}"));
+    let place = FakeDaemon::new(&format!("{occupied}\n{DAEMON}"));
     let (outcome, _listening) = tokio::join!(place.start(), async {
         place.begun().await;
         place.listen().await
@@ -135,7 +135,7 @@ async fn a_daemon_that_finds_another_one_ending_is_started_again() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
-    let place = Place::new("");
+    let place = FakeDaemon::new("");
     fs::remove_file(place.dir.path().join("runnerd")).unwrap();
     let error = start_error(place.start().await);
     assert!(matches!(&error, StartError::Spawn { program, .. } if program.ends_with("runnerd")), "{error}");

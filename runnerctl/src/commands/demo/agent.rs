@@ -12,7 +12,7 @@ use protocol::error::ExitStatus;
 use protocol::tree::{Node, TaskTree};
 use serde::Serialize;
 
-use super::script::{COMMAND, COMMAND_HALF, DECODE, DECODE_WRONG, ENCODE, File, Part, REFUSE};
+use super::script::{COMMAND, COMMAND_HALF, DECODE, DECODE_WRONG, ENCODE, ScriptFile, DemoTask, REFUSE};
 use crate::failure::Failure;
 use crate::text::safe::safe;
 use crate::ui::print;
@@ -20,7 +20,7 @@ use crate::ui::print;
 /// What a session leaves in the file named by `RUNNER_OUTPUT`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Answer {
+enum SessionOutput {
     Given(AgentAnswer),
     None { error: AgentError },
 }
@@ -32,51 +32,51 @@ pub(crate) fn run() -> Result<ExitStatus, Failure> {
     })?;
     let mut prompt = Vec::new();
     io::stdin().read_to_end(&mut prompt).map_err(|error| Failure::io("reading the prompt", &error))?;
-    let session = Session { work_tree: Path::new("."), prompt: &String::from_utf8_lossy(&prompt) };
-    let answer = serde_json::to_vec(&session.answer()?).expect("BUG: an answer is not JSON");
+    let session = DemoSession { work_tree: Path::new("."), prompt: &String::from_utf8_lossy(&prompt) };
+    let answer = serde_json::to_vec(&session.run_session()?).expect("BUG: an answer is not JSON");
     fs::write(&output, answer).map_err(|error| Failure::io(format!("writing {}", output.display()), &error))?;
     Ok(ExitStatus::Fine)
 }
 
 /// What a session knows.
-struct Session<'a> {
+struct DemoSession<'a> {
     work_tree: &'a Path,
     prompt: &'a str,
 }
 
-impl Session<'_> {
-    fn answer(&self) -> Result<Answer, Failure> {
-        let tree = self.tree()?;
-        let Some(leaf) = next_leaf(&tree.root) else { return Ok(unknown("there is no open leaf")) };
-        say(&format!("{} bytes of prompt; the task is {}", self.prompt.len(), leaf.title))?;
+impl DemoSession<'_> {
+    fn run_session(&self) -> Result<SessionOutput, Failure> {
+        let tree = self.read_tree()?;
+        let Some(leaf) = next_leaf(&tree.root) else { return Ok(unknown_task("there is no open leaf")) };
+        print_line(&format!("{} bytes of prompt; the task is {}", self.prompt.len(), leaf.title))?;
         if leaf.id == tree.root.id {
-            return Ok(split("Three parts: each direction alone, then the command around them.", &Part::OF_GOAL));
+            return Ok(decompose_into("Three parts: each direction alone, then the command around them.", &DemoTask::OF_GOAL));
         }
-        let Some(part) = Part::titled(&leaf.title) else { return Ok(unknown(&leaf.title)) };
-        self.work(part)
+        let Some(part) = DemoTask::from_title(&leaf.title) else { return Ok(unknown_task(&leaf.title)) };
+        self.work_on(part)
     }
 
-    fn work(&self, part: Part) -> Result<Answer, Failure> {
+    fn work_on(&self, part: DemoTask) -> Result<SessionOutput, Failure> {
         match part {
-            Part::Encode => self.write(ENCODE, AnswerStatus::Done, "Numbers become numerals, with checks."),
-            Part::Decode if !self.exists("lib/decode.sh") => {
-                self.write(DECODE_WRONG, AnswerStatus::Done, "Numerals become numbers: the figures are added up.")
+            DemoTask::Encode => self.write_and_answer(ENCODE, AnswerStatus::Done, "Numbers become numerals, with checks."),
+            DemoTask::Decode if !self.has_file("lib/decode.sh") => {
+                self.write_and_answer(DECODE_WRONG, AnswerStatus::Done, "Numerals become numbers: the figures are added up.")
             }
-            Part::Decode => {
-                let seen = self.evidence().map(|line| format!(" The guard said: {line}.")).unwrap_or_default();
+            DemoTask::Decode => {
+                let seen = self.find_failed_check().map(|line| format!(" The guard said: {line}.")).unwrap_or_default();
                 let summary = format!("A smaller figure before a larger one is taken off.{seen}");
-                self.write(DECODE, AnswerStatus::Done, &summary)
+                self.write_and_answer(DECODE, AnswerStatus::Done, &summary)
             }
-            Part::Command => Ok(split("Two steps: convert either way, then refuse the rest.", &Part::OF_COMMAND)),
-            Part::BothWays if !self.contains("bin/roman", "encode.sh") => {
-                self.write(COMMAND_HALF, AnswerStatus::Retry, "Numbers work; telling numerals apart is left.")
+            DemoTask::Command => Ok(decompose_into("Two steps: convert either way, then refuse the rest.", &DemoTask::OF_COMMAND)),
+            DemoTask::BothWays if !self.file_contains("bin/roman", "encode.sh") => {
+                self.write_and_answer(COMMAND_HALF, AnswerStatus::Retry, "Numbers work; telling numerals apart is left.")
             }
-            Part::BothWays => self.write(COMMAND, AnswerStatus::Done, "The command converts either way."),
-            Part::Refuse => self.write(REFUSE, AnswerStatus::Done, "What is neither is refused with exit code 2."),
+            DemoTask::BothWays => self.write_and_answer(COMMAND, AnswerStatus::Done, "The command converts either way."),
+            DemoTask::Refuse => self.write_and_answer(REFUSE, AnswerStatus::Done, "What is neither is refused with exit code 2."),
         }
     }
 
-    fn tree(&self) -> Result<TaskTree, Failure> {
+    fn read_tree(&self) -> Result<TaskTree, Failure> {
         let path = self.work_tree.join(".runner/state/tree.json");
         let failed = |error: &io::Error| Failure::io(format!("reading {}", path.display()), error);
         let bytes = fs::read(&path).map_err(|error| failed(&error))?;
@@ -84,30 +84,30 @@ impl Session<'_> {
     }
 
     /// Returns the first line of the prompt that is a check which did not hold.
-    fn evidence(&self) -> Option<&str> {
+    fn find_failed_check(&self) -> Option<&str> {
         self.prompt.lines().map(str::trim).find(|line| line.starts_with("FAIL ") && line.contains("expected"))
     }
 
-    fn exists(&self, file: &str) -> bool {
+    fn has_file(&self, file: &str) -> bool {
         self.work_tree.join(file).exists()
     }
 
-    fn contains(&self, file: &str, text: &str) -> bool {
+    fn file_contains(&self, file: &str, text: &str) -> bool {
         fs::read_to_string(self.work_tree.join(file)).is_ok_and(|found| found.contains(text))
     }
 
-    fn write(&self, files: &[File], status: AnswerStatus, summary: &str) -> Result<Answer, Failure> {
+    fn write_and_answer(&self, files: &[ScriptFile], status: AnswerStatus, summary: &str) -> Result<SessionOutput, Failure> {
         write_files(self.work_tree, files)?;
         for (path, _) in files {
-            say(&format!("wrote {path}"))?;
+            print_line(&format!("wrote {path}"))?;
         }
-        say(summary)?;
-        Ok(Answer::Given(AgentAnswer { status, summary: summary.into(), children: None }))
+        print_line(summary)?;
+        Ok(SessionOutput::Given(AgentAnswer { status, summary: summary.into(), children: None }))
     }
 }
 
 /// Writes files into a work tree, with the folders that they need.
-pub(super) fn write_files(work_tree: &Path, files: &[File]) -> Result<(), Failure> {
+pub(super) fn write_files(work_tree: &Path, files: &[ScriptFile]) -> Result<(), Failure> {
     for (path, text) in files {
         let path = work_tree.join(path);
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
@@ -117,14 +117,14 @@ pub(super) fn write_files(work_tree: &Path, files: &[File]) -> Result<(), Failur
     Ok(())
 }
 
-fn split(summary: &str, parts: &[Part]) -> Answer {
-    let children = parts.iter().map(|part| part.spec()).collect();
-    Answer::Given(AgentAnswer { status: AnswerStatus::Decomposed, summary: summary.into(), children: Some(children) })
+fn decompose_into(summary: &str, parts: &[DemoTask]) -> SessionOutput {
+    let children = parts.iter().map(|part| part.to_child_spec()).collect();
+    SessionOutput::Given(AgentAnswer { status: AnswerStatus::Decomposed, summary: summary.into(), children: Some(children) })
 }
 
-fn unknown(what: &str) -> Answer {
+fn unknown_task(what: &str) -> SessionOutput {
     let message = format!("the demo's agent knows the demo's tasks alone, and not: {what}");
-    Answer::None { error: AgentError { class: AgentErrorClass::Misconfigured, until: None, message } }
+    SessionOutput::None { error: AgentError { class: AgentErrorClass::Misconfigured, until: None, message } }
 }
 
 /// Returns the leftmost leaf that does not pass: the children of a tree at HEAD are in order.
@@ -135,7 +135,7 @@ fn next_leaf(node: &Node) -> Option<&Node> {
     node.children.iter().find_map(next_leaf)
 }
 
-fn say(text: &str) -> Result<(), Failure> {
+fn print_line(text: &str) -> Result<(), Failure> {
     print(&format!("{}\n", safe(text)))
 }
 
@@ -150,12 +150,12 @@ mod tests {
     use super::*;
 
     /// A work tree that is driven as the runner drives it: the demo's own checks decide what passes.
-    struct Driven {
+    struct DemoHarness {
         folder: tempfile::TempDir,
         tree: TaskTree,
     }
 
-    impl Driven {
+    impl DemoHarness {
         fn new() -> Self {
             let folder = tempfile::tempdir().expect("a folder");
             write_files(folder.path(), SCRATCH).expect("writes");
@@ -164,11 +164,11 @@ mod tests {
         }
 
         /// Runs a session and returns its answer, and what the checks say where it claims to be done.
-        fn session(&mut self, prompt: &str) -> (AgentAnswer, Option<String>) {
+        fn run_session(&mut self, prompt: &str) -> (AgentAnswer, Option<String>) {
             let json = serde_json::to_string(&self.tree).expect("serializes");
             write_file(self.folder.path(), ".runner/state/tree.json", &json);
-            let session = Session { work_tree: self.folder.path(), prompt };
-            let Answer::Given(answer) = session.answer().expect("answers") else { panic!("no answer") };
+            let session = DemoSession { work_tree: self.folder.path(), prompt };
+            let SessionOutput::Given(answer) = session.run_session().expect("answers") else { panic!("no answer") };
             let leaf = next_leaf_mut(&mut self.tree.root).expect("an open leaf");
             for (at, child) in answer.children.iter().flatten().enumerate() {
                 leaf.children.push(node(&format!("{}.{}", leaf.id, at + 1), &child.title));
@@ -210,10 +210,10 @@ mod tests {
 
     #[test]
     fn the_sessions_bring_the_goal_about_with_one_red_guard_and_one_retry() {
-        let mut driven = Driven::new();
+        let mut driven = DemoHarness::new();
         let (mut story, mut prompt) = (String::new(), String::new());
         while next_leaf(&driven.tree.root).is_some() {
-            let (answer, guard) = driven.session(&prompt);
+            let (answer, guard) = driven.run_session(&prompt);
             let last = guard.as_deref().and_then(|text| text.lines().last()).unwrap_or("-").to_owned();
             let _ = writeln!(story, "{:?}  {}  {last}", answer.status, answer.summary);
             prompt = guard.unwrap_or_default();
@@ -236,14 +236,14 @@ mod tests {
 
     #[test]
     fn a_task_of_another_goal_is_not_guessed_at() {
-        let mut driven = Driven::new();
+        let mut driven = DemoHarness::new();
         driven.tree.root.children.push(node("root.1", "Port the service"));
         write_file(
             driven.folder.path(),
             ".runner/state/tree.json",
             &serde_json::to_string(&driven.tree).expect("json"),
         );
-        let answer = Session { work_tree: driven.folder.path(), prompt: "" }.answer().expect("answers");
+        let answer = DemoSession { work_tree: driven.folder.path(), prompt: "" }.run_session().expect("answers");
         let json = serde_json::to_value(&answer).expect("serializes");
         assert_eq!(json["error"]["class"], "misconfigured");
     }

@@ -21,12 +21,12 @@ use protocol::view::RunView;
 use protocol::words::RunStatus;
 use serde::Serialize;
 
-use self::scratch::{Scratch, is_installed};
-use crate::commands::outcome;
+use self::scratch::{ScratchRepo, is_installed};
+use crate::commands::run_exit_status;
 use crate::failure::Failure;
-use crate::interrupts::Interrupts;
+use crate::interrupts::InterruptSignals;
 use crate::invocation::Invocation;
-use crate::own_daemon::OwnDaemon;
+use crate::own_daemon::TempDaemon;
 use crate::text::audit;
 use crate::text::paint::{HEAD, HINT, paint};
 use crate::text::run::{headline, stop_reason};
@@ -58,24 +58,24 @@ pub(crate) struct DemoArgs {
 }
 
 #[derive(Serialize)]
-struct Ended<'a> {
+struct DemoReport<'a> {
     path: String,
     run: &'a RunView,
     audit: &'a AuditReport,
 }
 
 /// A run that has come to its end, and what an audit says of its branch.
-struct Played {
+struct DemoResult {
     run: RunView,
     audit: AuditReport,
 }
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: DemoArgs) -> Result<ExitStatus, Failure> {
-    let mut stop = Interrupts::listen()?;
+    let mut stop = InterruptSignals::listen()?;
     let folder = args.dir.as_deref().map(|folder| invocation.resolve(Some(folder))).transpose()?;
-    let scratch = Scratch::make(folder)?;
-    let own = match own_daemon(&args).await {
+    let scratch = ScratchRepo::create(folder)?;
+    let own = match start_temp_daemon(&args).await {
         Ok(own) => own,
         Err(failure) => {
             scratch.remove()?;
@@ -90,21 +90,21 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: DemoArgs) -> Result<E
     };
     let stopped = match own {
         Some(own) => own.stop(&inside).await,
-        None if played.is_err() => cancel(&inside, &scratch).await,
+        None if played.is_err() => cancel_run(&inside, &scratch).await,
         None => Ok(()),
     };
-    let code = close(invocation.ui, &scratch, played)?;
+    let code = print_result(invocation.ui, &scratch, played)?;
     stopped?;
     if args.clean {
         scratch.remove()?;
         return Ok(code);
     }
-    invocation.ui.note(&tour(scratch.folder()));
+    invocation.ui.note(&render_tour(scratch.folder()));
     Ok(code)
 }
 
 /// Says what can be looked at in the folder, and that it stays.
-fn tour(folder: &Path) -> String {
+fn render_tour(folder: &Path) -> String {
     let folder = safe(&folder.display().to_string());
     let stops = [
         ("runnerctl log 3 --guard", "the agent said that it was done; the guard disagreed"),
@@ -125,29 +125,29 @@ fn tour(folder: &Path) -> String {
     )
 }
 
-async fn own_daemon(args: &DemoArgs) -> Result<Option<OwnDaemon>, Failure> {
-    if args.shared { Ok(None) } else { OwnDaemon::start().await.map(Some) }
+async fn start_temp_daemon(args: &DemoArgs) -> Result<Option<TempDaemon>, Failure> {
+    if args.shared { Ok(None) } else { TempDaemon::start().await.map(Some) }
 }
 
 /// Plays the whole run, and has the branch audited that it has made.
-async fn play_and_verify(invocation: &Invocation<'_>, scratch: &Scratch) -> Result<Played, Failure> {
-    let run = play(invocation, scratch).await?;
+async fn play_and_verify(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<DemoResult, Failure> {
+    let run = play_run(invocation, scratch).await?;
     let path = invocation.place(Some(scratch.folder()))?;
     let params = VerifyParams { path, run: Some(run.summary.id.clone()), since: None, signers: None, reviewers: None };
     let audit = invocation.connect().await?.client().verify(params).await?;
-    Ok(Played { run, audit })
+    Ok(DemoResult { run, audit })
 }
 
 /// Plays the whole run and returns its last state.
-async fn play(invocation: &Invocation<'_>, scratch: &Scratch) -> Result<RunView, Failure> {
+async fn play_run(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<RunView, Failure> {
     let ui = invocation.ui;
-    let guard = guard(ui);
-    say(ui, &introduction(scratch, guard))?;
+    let guard = choose_guard(ui);
+    print_unless_terse(ui, &render_introduction(scratch, guard))?;
     let connection = invocation.connect().await?;
     let path = invocation.place(Some(scratch.folder()))?;
     connection.client().init(InitParams { path: path.clone(), force: false }).await?;
     let own = std::env::current_exe().map_err(|error| Failure::io("finding this program", &error))?;
-    scratch.configure(&own, guard)?;
+    scratch.write_config(&own, guard)?;
     let params = StartParams {
         env: caller_env::collect(&connection, &path).await,
         path: path.clone(),
@@ -160,11 +160,11 @@ async fn play(invocation: &Invocation<'_>, scratch: &Scratch) -> Result<RunView,
         confirmed: true,
     };
     let reply = connection.client().start(params).await?;
-    show::show(invocation, AtRun { path, run: Some(reply.run.id) }).await
+    show::follow_run(invocation, AtRun { path, run: Some(reply.run.id) }).await
 }
 
 /// Chooses the guard: `just ci`, or where that is missing the script that it calls.
-fn guard(ui: &Ui) -> &'static [&'static str] {
+fn choose_guard(ui: &Ui) -> &'static [&'static str] {
     if is_installed("just", std::env::var_os("PATH").as_deref()) {
         return &["just", "ci"];
     }
@@ -172,7 +172,7 @@ fn guard(ui: &Ui) -> &'static [&'static str] {
     &["sh", "ci.sh"]
 }
 
-fn introduction(scratch: &Scratch, guard: &[&str]) -> String {
+fn render_introduction(scratch: &ScratchRepo, guard: &[&str]) -> String {
     let folder = safe(&scratch.folder().display().to_string());
     let guard = guard.join(" ");
     format!(
@@ -183,17 +183,17 @@ fn introduction(scratch: &Scratch, guard: &[&str]) -> String {
 }
 
 /// Says how the demo ended, and returns its exit code.
-fn close(ui: &Ui, scratch: &Scratch, played: Result<Played, Failure>) -> Result<ExitStatus, Failure> {
+fn print_result(ui: &Ui, scratch: &ScratchRepo, played: Result<DemoResult, Failure>) -> Result<ExitStatus, Failure> {
     let folder = scratch.folder().display().to_string();
-    let Played { run, audit } =
+    let DemoResult { run, audit } =
         played.inspect_err(|_| ui.note(&format!("The scratch repository is {}\n", safe(&folder))))?;
     let code = if audit::is_sound(&audit) {
-        outcome(run.summary.state).unwrap_or(ExitStatus::Error)
+        run_exit_status(run.summary.state).unwrap_or(ExitStatus::Error)
     } else {
         ExitStatus::Violation
     };
     if ui.json {
-        Ui::object("demo", &Ended { path: folder, run: &run, audit: &audit })?;
+        Ui::object("demo", &DemoReport { path: folder, run: &run, audit: &audit })?;
         return Ok(code);
     }
     let mut text = format!(
@@ -202,20 +202,20 @@ fn close(ui: &Ui, scratch: &Scratch, played: Result<Played, Failure>) -> Result<
         stop_reason(titles::reason(&run).as_ref(), &run.summary.path, &ui.screen())
     );
     if run.summary.state == RunStatus::Completed {
-        let log = scratch.git(&["log", "--oneline", "--no-decorate"])?;
-        let _ = write!(text, "\n$ git log --oneline\n{log}\n$ sh bin/roman 1994\n{}\n", scratch.roman("1994")?);
+        let log = scratch.run_git(&["log", "--oneline", "--no-decorate"])?;
+        let _ = write!(text, "\n$ git log --oneline\n{log}\n$ sh bin/roman 1994\n{}\n", scratch.run_roman("1994")?);
         let _ = write!(text, "\n$ runnerctl verify\n{}", audit::report(&audit, &ui.screen()));
     }
     ui.text(&text)?;
     Ok(code)
 }
 
-fn say(ui: &Ui, text: &str) -> Result<(), Failure> {
+fn print_unless_terse(ui: &Ui, text: &str) -> Result<(), Failure> {
     if ui.is_terse() { Ok(()) } else { ui.text(text) }
 }
 
 /// Takes the run out of a daemon that goes on without the demo.
-async fn cancel(invocation: &Invocation<'_>, scratch: &Scratch) -> Result<(), Failure> {
+async fn cancel_run(invocation: &Invocation<'_>, scratch: &ScratchRepo) -> Result<(), Failure> {
     let path = invocation.place(Some(scratch.folder()))?;
     // A run that was never started, or is over, needs no cancelling.
     let _ = invocation.connect().await?.client().cancel(AtRun { path, run: None }).await;

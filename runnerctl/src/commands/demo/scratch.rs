@@ -20,24 +20,24 @@ const IDENTITY: [&str; 4] = ["-c", "user.name=runner demo", "-c", "user.email=de
 
 /// The scratch repository.
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub(super) struct ScratchRepo {
     folder: PathBuf,
     /// What git is told of who commits.
     identity: &'static [&'static str],
 }
 
-impl Scratch {
+impl ScratchRepo {
     /// Makes the repository in a folder that is new or empty; by default in a new temporary one, which stays.
-    pub(super) fn make(folder: Option<PathBuf>) -> Result<Self, Failure> {
+    pub(super) fn create(folder: Option<PathBuf>) -> Result<Self, Failure> {
         let folder = match folder {
-            Some(folder) => empty(folder)?,
-            None => temporary().map_err(|error| Failure::io("making a temporary folder", &error))?,
+            Some(folder) => create_empty_dir(folder)?,
+            None => create_temp_dir().map_err(|error| Failure::io("making a temporary folder", &error))?,
         };
         let identity = if has_identity(&folder) { &[][..] } else { &IDENTITY };
         let scratch = Self { folder, identity };
         write_files(&scratch.folder, SCRATCH)?;
-        scratch.git(&["init", "--quiet", "--template="])?;
-        scratch.commit("feat: say what roman is to become")?;
+        scratch.run_git(&["init", "--quiet", "--template="])?;
+        scratch.commit_all("feat: say what roman is to become")?;
         Ok(scratch)
     }
 
@@ -47,7 +47,7 @@ impl Scratch {
     }
 
     /// Says in `.runner/` which agent and which guard are used, and commits it.
-    pub(super) fn configure(&self, agent: &Path, guard: &[&str]) -> Result<(), Failure> {
+    pub(super) fn write_config(&self, agent: &Path, guard: &[&str]) -> Result<(), Failure> {
         let path = self.folder.join(".runner/state/config.toml");
         let agent = agent
             .to_str()
@@ -56,11 +56,11 @@ impl Scratch {
         let [agent, guard] = [&[agent, "__demo-agent"], guard].map(|argv| serde_json::json!(argv));
         let text = format!("[executor]\nkind = \"command\"\ncommand = {agent}\n\n[guard]\ncommand = {guard}\n");
         fs::write(&path, text).map_err(|error| Failure::io(format!("writing {}", path.display()), &error))?;
-        self.commit("chore: set up the runner")
+        self.commit_all("chore: set up the runner")
     }
 
     /// Runs git in the repository and returns what it printed.
-    pub(super) fn git(&self, args: &[&str]) -> Result<String, Failure> {
+    pub(super) fn run_git(&self, args: &[&str]) -> Result<String, Failure> {
         let mut command = Command::new("git");
         command.args(SETTINGS).args(self.identity).args(args).current_dir(&self.folder);
         for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE"] {
@@ -76,7 +76,7 @@ impl Scratch {
     }
 
     /// Runs the finished program and returns what it printed.
-    pub(super) fn roman(&self, argument: &str) -> Result<String, Failure> {
+    pub(super) fn run_roman(&self, argument: &str) -> Result<String, Failure> {
         let output = Command::new("sh").args(["bin/roman", argument]).current_dir(&self.folder).output();
         let output = output.map_err(|error| Failure::io("running bin/roman", &error))?;
         Ok(safe_lines(String::from_utf8_lossy(&output.stdout).trim()))
@@ -88,9 +88,9 @@ impl Scratch {
             .map_err(|error| Failure::io(format!("removing {}", self.folder.display()), &error))
     }
 
-    fn commit(&self, message: &str) -> Result<(), Failure> {
-        self.git(&["add", "--all"])?;
-        self.git(&["commit", "--quiet", "--message", message]).map(drop)
+    fn commit_all(&self, message: &str) -> Result<(), Failure> {
+        self.run_git(&["add", "--all"])?;
+        self.run_git(&["commit", "--quiet", "--message", message]).map(drop)
     }
 }
 
@@ -103,11 +103,11 @@ fn has_identity(folder: &Path) -> bool {
     })
 }
 
-fn temporary() -> io::Result<PathBuf> {
+fn create_temp_dir() -> io::Result<PathBuf> {
     Ok(tempfile::Builder::new().prefix("runner-demo-").tempdir()?.keep())
 }
 
-fn empty(folder: PathBuf) -> Result<PathBuf, Failure> {
+fn create_empty_dir(folder: PathBuf) -> Result<PathBuf, Failure> {
     let made = fs::create_dir_all(&folder).and_then(|()| fs::read_dir(&folder));
     let mut entries = made.map_err(|error| Failure::io(format!("making {}", folder.display()), &error))?;
     match entries.next() {
@@ -131,23 +131,23 @@ mod tests {
     #[test]
     fn a_scratch_repository_is_clean_and_on_main() {
         let folder = tempfile::tempdir().expect("a folder");
-        let scratch = Scratch::make(Some(folder.path().join("new"))).expect("makes a repository");
-        assert_eq!(scratch.git(&["status", "--porcelain", "--branch"]).expect("status"), "## main\n");
+        let scratch = ScratchRepo::create(Some(folder.path().join("new"))).expect("makes a repository");
+        assert_eq!(scratch.run_git(&["status", "--porcelain", "--branch"]).expect("status"), "## main\n");
     }
 
     #[test]
     fn a_folder_with_files_is_left_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("mine"), "").expect("writes");
-        assert_eq!(Scratch::make(Some(folder.path().into())).expect_err("refuses").status().code(), 2);
+        assert_eq!(ScratchRepo::create(Some(folder.path().into())).expect_err("refuses").status().code(), 2);
     }
 
     #[test]
     fn an_agent_whose_path_has_quotes_is_configured() {
         let folder = tempfile::tempdir().expect("a folder");
-        let scratch = Scratch::make(Some(folder.path().into())).expect("makes a repository");
+        let scratch = ScratchRepo::create(Some(folder.path().into())).expect("makes a repository");
         fs::create_dir_all(folder.path().join(".runner/state")).expect("makes a folder");
-        scratch.configure(Path::new("/a \"b\"/runnerctl"), &["just", "ci"]).expect("configures");
+        scratch.write_config(Path::new("/a \"b\"/runnerctl"), &["just", "ci"]).expect("configures");
         let text = fs::read_to_string(folder.path().join(".runner/state/config.toml")).expect("reads");
         insta::assert_snapshot!(text, @r#"
         [executor]

@@ -5,13 +5,13 @@
 use protocol::tree::ChildSpec;
 
 /// A file by its path in the work tree.
-pub(super) type File = (&'static str, &'static str);
+pub(super) type ScriptFile = (&'static str, &'static str);
 
 /// The goal of the run.
 pub(super) const GOAL: &str = include_str!("../../../demo/GOAL.md");
 
 /// The repository before the first session.
-pub(super) const SCRATCH: &[File] = &[
+pub(super) const SCRATCH: &[ScriptFile] = &[
     ("README.md", include_str!("../../../demo/scratch/README.md")),
     ("justfile", include_str!("../../../demo/scratch/justfile")),
     ("ci.sh", include_str!("../../../demo/scratch/ci.sh")),
@@ -20,38 +20,38 @@ pub(super) const SCRATCH: &[File] = &[
 ];
 
 /// Numbers become numerals.
-pub(super) const ENCODE: &[File] = &[
+pub(super) const ENCODE: &[ScriptFile] = &[
     ("lib/encode.sh", include_str!("../../../demo/sessions/encode/encode.sh")),
     ("tests/encode_test.sh", include_str!("../../../demo/sessions/encode/encode_test.sh")),
 ];
 
 /// Numerals become numbers, but `IV` is taken for 6.
-pub(super) const DECODE_WRONG: &[File] = &[
+pub(super) const DECODE_WRONG: &[ScriptFile] = &[
     ("lib/decode.sh", include_str!("../../../demo/sessions/decode-wrong/decode.sh")),
     ("tests/decode_test.sh", include_str!("../../../demo/sessions/decode-wrong/decode_test.sh")),
 ];
 
 /// Numerals become numbers.
-pub(super) const DECODE: &[File] = &[("lib/decode.sh", include_str!("../../../demo/sessions/decode/decode.sh"))];
+pub(super) const DECODE: &[ScriptFile] = &[("lib/decode.sh", include_str!("../../../demo/sessions/decode/decode.sh"))];
 
 /// The command knows one direction.
-pub(super) const COMMAND_HALF: &[File] = &[("bin/roman", include_str!("../../../demo/sessions/command-half/roman"))];
+pub(super) const COMMAND_HALF: &[ScriptFile] = &[("bin/roman", include_str!("../../../demo/sessions/command-half/roman"))];
 
 /// The command knows both directions.
-pub(super) const COMMAND: &[File] = &[
+pub(super) const COMMAND: &[ScriptFile] = &[
     ("bin/roman", include_str!("../../../demo/sessions/command/roman")),
     ("tests/command_test.sh", include_str!("../../../demo/sessions/command/command_test.sh")),
 ];
 
 /// The command refuses what is neither number nor numeral.
-pub(super) const REFUSE: &[File] = &[
+pub(super) const REFUSE: &[ScriptFile] = &[
     ("bin/roman", include_str!("../../../demo/sessions/refuse/roman")),
     ("tests/refuse_test.sh", include_str!("../../../demo/sessions/refuse/refuse_test.sh")),
 ];
 
 /// A part of the goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum DemoTask {
     Encode,
     Decode,
     Command,
@@ -59,25 +59,25 @@ pub(super) enum Part {
     Refuse,
 }
 
-impl Part {
+impl DemoTask {
     /// The parts of the goal.
     pub(super) const OF_GOAL: [Self; 3] = [Self::Encode, Self::Decode, Self::Command];
     /// The parts of the command, which is too much for one session.
     pub(super) const OF_COMMAND: [Self; 2] = [Self::BothWays, Self::Refuse];
 
     /// Finds the part with this title.
-    pub(super) fn titled(title: &str) -> Option<Self> {
-        [Self::OF_GOAL.as_slice(), &Self::OF_COMMAND].concat().into_iter().find(|part| part.text().0 == title)
+    pub(super) fn from_title(title: &str) -> Option<Self> {
+        [Self::OF_GOAL.as_slice(), &Self::OF_COMMAND].concat().into_iter().find(|part| part.description().0 == title)
     }
 
     /// Returns the part as a child that the runner is to insert.
-    pub(super) fn spec(self) -> ChildSpec {
-        let (title, goal, acceptance) = self.text();
+    pub(super) fn to_child_spec(self) -> ChildSpec {
+        let (title, goal, acceptance) = self.description();
         ChildSpec { title: title.into(), goal: goal.into(), acceptance: vec![acceptance.into()] }
     }
 
     /// Returns title, goal and acceptance.
-    fn text(self) -> (&'static str, &'static str, &'static str) {
+    fn description(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Encode => {
                 ("Numbers to numerals", "`encode NUMBER` prints a Roman numeral.", "encode 1994 prints MCMXCIV")

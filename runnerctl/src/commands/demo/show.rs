@@ -7,36 +7,36 @@ use protocol::request::{AtIteration, AtRun, LogParams, LogStream};
 use protocol::view::{IterationView, RunView};
 use protocol::words::GuardOutcome;
 
-use crate::commands::{outcome, tree};
+use crate::commands::{run_exit_status, tree};
 use crate::failure::Failure;
-use crate::feed::{Feed, News};
+use crate::feed::{EventFeed, FeedUpdate};
 use crate::invocation::Invocation;
-use crate::progress::{Line, Progress};
+use crate::progress::{ProgressLine, RunProgress};
 use crate::text::iteration::line;
 use crate::text::paint::{BAD, paint};
 use crate::text::safe::safe;
 use crate::text::tree::picture;
 use crate::ui::Ui;
-use crate::wait::Lines;
+use crate::wait::ProgressLines;
 
 /// Lines of a red guard that are shown.
 const EVIDENCE_LINES: usize = 3;
 const INDENT: &str = "      ";
 
 /// Follows the run until it stops, and returns its last state.
-pub(super) async fn show(invocation: &Invocation<'_>, at: AtRun) -> Result<RunView, Failure> {
-    let mut show = Show::new(invocation.ui, at.clone());
-    let mut feed = Feed::open(invocation, at).await?;
+pub(super) async fn follow_run(invocation: &Invocation<'_>, at: AtRun) -> Result<RunView, Failure> {
+    let mut show = RunPresenter::new(invocation.ui, at.clone());
+    let mut feed = EventFeed::open(invocation, at).await?;
     loop {
         match feed.next().await? {
-            News::Event(event) => show.event(&event),
-            News::Lost => {}
-            News::Status(status) => {
+            FeedUpdate::Event(event) => show.show_event(&event),
+            FeedUpdate::Lost => {}
+            FeedUpdate::Status(status) => {
                 let Some(run) = status.run else { continue };
                 if let Some(connection) = feed.connection() {
-                    show.state(connection, &run).await?;
+                    show.show_state(connection, &run).await?;
                 }
-                if outcome(run.summary.state).is_some() {
+                if run_exit_status(run.summary.state).is_some() {
                     show.lines.end();
                     return Ok(run);
                 }
@@ -45,51 +45,51 @@ pub(super) async fn show(invocation: &Invocation<'_>, at: AtRun) -> Result<RunVi
     }
 }
 
-struct Show<'a> {
+struct RunPresenter<'a> {
     ui: &'a Ui,
     at: AtRun,
-    progress: Progress,
-    lines: Lines<'a>,
+    progress: RunProgress,
+    lines: ProgressLines<'a>,
     /// The last iteration that was shown.
     shown: u32,
     /// The tree that was shown last.
     picture: String,
 }
 
-impl<'a> Show<'a> {
+impl<'a> RunPresenter<'a> {
     fn new(ui: &'a Ui, at: AtRun) -> Self {
-        let progress = Progress::of(at.run.as_deref().unwrap_or_default());
-        Self { ui, at, progress, lines: Lines::new(ui), shown: 0, picture: String::new() }
+        let progress = RunProgress::of(at.run.as_deref().unwrap_or_default());
+        Self { ui, at, progress, lines: ProgressLines::new(ui), shown: 0, picture: String::new() }
     }
 
     /// Shows what is going on, where that can be done in place.
-    fn event(&mut self, event: &Event) {
+    fn show_event(&mut self, event: &Event) {
         let mut lines = self.progress.event(event);
-        lines.retain(|line| self.ui.is_live() && matches!(line, Line::Passing { .. }));
+        lines.retain(|line| self.ui.is_live() && matches!(line, ProgressLine::Passing { .. }));
         self.lines.show(lines);
     }
 
     /// Shows the iterations that ended since the last state, and the tree where they changed it.
-    async fn state(&mut self, connection: &Connection, run: &RunView) -> Result<(), Failure> {
+    async fn show_state(&mut self, connection: &Connection, run: &RunView) -> Result<(), Failure> {
         let mut text = String::new();
         for iteration in run.recent.iter().rev().filter(|iteration| iteration.iter > self.shown) {
             text += "\n";
-            text += &self.iteration(connection, iteration).await?;
+            text += &self.render_iteration(connection, iteration).await?;
         }
         if text.is_empty() {
             return Ok(());
         }
         self.shown = run.recent.first().map_or(self.shown, |iteration| iteration.iter);
-        let reply = tree::fetch(connection.client(), self.at.clone()).await?;
+        let reply = tree::fetch_tree(connection.client(), self.at.clone()).await?;
         let picture = picture(&reply, &self.ui.screen());
         if picture != self.picture {
-            text += &indented(picture.lines());
+            text += &indent_lines(picture.lines());
             self.picture = picture;
         }
-        self.print(&text)
+        self.print_text(&text)
     }
 
-    async fn iteration(&self, connection: &Connection, iteration: &IterationView) -> Result<String, Failure> {
+    async fn render_iteration(&self, connection: &Connection, iteration: &IterationView) -> Result<String, Failure> {
         let mut text = line(iteration, &self.ui.screen());
         if iteration.guard == GuardOutcome::Fail {
             let at = AtIteration {
@@ -99,23 +99,23 @@ impl<'a> Show<'a> {
                 wait: None,
             };
             let params = LogParams { at, stream: LogStream::Guard, offset: 0, raw: false };
-            text += &evidence(&connection.client().log(params).await?.text);
+            text += &render_failed_checks(&connection.client().log(params).await?.text);
         }
         Ok(text)
     }
 
-    fn print(&self, text: &str) -> Result<(), Failure> {
+    fn print_text(&self, text: &str) -> Result<(), Failure> {
         if self.ui.is_terse() { Ok(()) } else { self.lines.apart(|| self.ui.text(text)) }
     }
 }
 
 /// Returns the lines of a guard's output that tell of a check which did not hold.
-fn evidence(guard: &str) -> String {
+fn render_failed_checks(guard: &str) -> String {
     let failed = guard.lines().filter(|line| line.starts_with("FAIL")).take(EVIDENCE_LINES);
-    indented(failed.map(|line| paint(BAD, &safe(line))))
+    indent_lines(failed.map(|line| paint(BAD, &safe(line))))
 }
 
-fn indented(lines: impl Iterator<Item = impl AsRef<str>>) -> String {
+fn indent_lines(lines: impl Iterator<Item = impl AsRef<str>>) -> String {
     lines.flat_map(|line| [INDENT.to_owned(), line.as_ref().to_owned(), "\n".to_owned()]).collect()
 }
 
@@ -128,6 +128,6 @@ mod tests {
     #[test]
     fn of_a_red_guard_the_checks_that_failed_are_shown() {
         let guard = "sh ci.sh\nFAIL decode IV: expected 4, got 6\n8 checks, 1 failed\n";
-        assert_eq!(strip_str(&evidence(guard)).to_string(), "      FAIL decode IV: expected 4, got 6\n");
+        assert_eq!(strip_str(&render_failed_checks(guard)).to_string(), "      FAIL decode IV: expected 4, got 6\n");
     }
 }

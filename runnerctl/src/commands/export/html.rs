@@ -8,7 +8,7 @@ use clap::Args;
 use protocol::error::{ErrorData, ErrorKind, ExitStatus};
 use serde::{Deserialize, Serialize};
 
-use crate::commands::ui::{INSTALL, lookup, viewer};
+use crate::commands::ui::{INSTALL, find_daemon, runner_ui_command};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::measure::size;
@@ -30,20 +30,20 @@ pub(crate) struct HtmlArgs {
 
 /// What was written, as `runner-ui` says it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Made {
+struct HtmlExport {
     run: String,
     #[serde(default)]
     to: String,
     bytes: u64,
     iterations: u64,
-    shortened: Vec<Shortened>,
+    shortened: Vec<ShortenedText>,
     without_texts: Vec<String>,
     cuts: Vec<String>,
 }
 
 /// A text of which the file holds a part.
 #[derive(Debug, Serialize, Deserialize)]
-struct Shortened {
+struct ShortenedText {
     iter: String,
     text: String,
     bytes: u64,
@@ -52,12 +52,12 @@ struct Shortened {
 
 /// Why nothing was written, in its words.
 #[derive(Debug, Deserialize)]
-struct Refused {
-    error: Refusal,
+struct HtmlErrorReply {
+    error: HtmlErrorBody,
 }
 
 #[derive(Debug, Deserialize)]
-struct Refusal {
+struct HtmlErrorBody {
     code: serde_json::Value,
     message: String,
     hint: Option<String>,
@@ -67,25 +67,25 @@ struct Refusal {
 pub(super) async fn run(invocation: &Invocation<'_>, args: HtmlArgs) -> Result<ExitStatus, Failure> {
     let to = invocation.resolve(Some(&args.to))?;
     let place = invocation.place(None)?;
-    let (socket, lost) = lookup(invocation).await?;
-    let mut command = viewer(invocation, socket.as_deref());
+    let (socket, lost) = find_daemon(invocation).await?;
+    let mut command = runner_ui_command(invocation, socket.as_deref());
     command.arg("--export").arg(&to).arg("--run").arg(&args.run);
     command.args(args.force.then_some("--force")).arg("--").arg(place.0);
     command.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
     let output = command.output().await.map_err(|error| Failure::io("starting runner-ui", &error).hint(INSTALL))?;
     if !output.status.success() {
-        return Err(lost.unwrap_or_else(|| refusal(&output.stdout)));
+        return Err(lost.unwrap_or_else(|| parse_error_reply(&output.stdout)));
     }
     let made = serde_json::from_slice(&output.stdout);
     let made = made.map_err(|error| Failure::io("reading what runner-ui has said", &error.into()))?;
-    let made = Made { to: to.display().to_string(), ..made };
+    let made = HtmlExport { to: to.display().to_string(), ..made };
     invocation.ui.answer("export-html", &made, |_| render(&made))?;
     Ok(ExitStatus::Fine)
 }
 
 /// Reads why nothing was written.
-fn refusal(said: &[u8]) -> Failure {
-    let Ok(Refused { error: Refusal { code, message, hint } }) = serde_json::from_slice(said) else {
+fn parse_error_reply(said: &[u8]) -> Failure {
+    let Ok(HtmlErrorReply { error: HtmlErrorBody { code, message, hint } }) = serde_json::from_slice(said) else {
         return Failure::new(ExitStatus::Error, "export", "runner-ui wrote nothing").hint("runnerctl doctor");
     };
     let kind = serde_json::from_value(code).unwrap_or(ErrorKind::Fault);
@@ -96,8 +96,8 @@ fn refusal(said: &[u8]) -> Failure {
     }
 }
 
-fn render(made: &Made) -> String {
-    let Made { run, to, bytes, iterations, cuts, .. } = made;
+fn render(made: &HtmlExport) -> String {
+    let HtmlExport { run, to, bytes, iterations, cuts, .. } = made;
     let count = if *iterations == 1 { "1 iteration".to_owned() } else { format!("{iterations} iterations") };
     let mut text = format!("run {} in {}: {count}, {}\n", safe(run), safe(to), size(*bytes));
     for cut in cuts {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_told_with_what_was_written() {
-        let made = Made {
+        let made = HtmlExport {
             run: "port".into(),
             to: "/tmp/port.html".into(),
             bytes: 19_912_204,
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_refusal_keeps_its_kind() {
         let said = br#"{"error":{"code":"invalid_request","message":"it is there already","hint":null}}"#;
-        assert_eq!(refusal(said).status(), ExitStatus::from(ErrorKind::InvalidRequest));
-        assert_eq!(refusal(b"").status(), ExitStatus::Error);
+        assert_eq!(parse_error_reply(said).status(), ExitStatus::from(ErrorKind::InvalidRequest));
+        assert_eq!(parse_error_reply(b"").status(), ExitStatus::Error);
     }
 }

@@ -25,10 +25,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use ureq::http::{HeaderName, HeaderValue};
 
-use self::spans::request;
-use super::prometheus::Everything;
+use self::spans::build_request;
+use super::prometheus::AllRepositories;
 use crate::failure::Failure;
-use crate::feed::{Feed, News};
+use crate::feed::{EventFeed, FeedUpdate};
 use crate::invocation::Invocation;
 use crate::text::safe::safe;
 
@@ -61,7 +61,7 @@ pub(super) struct OtlpArgs {
 
 /// What was sent.
 #[derive(Debug, Default, Serialize)]
-struct Sent {
+struct OtlpSummary {
     to: String,
     iterations: usize,
     spans: usize,
@@ -71,13 +71,13 @@ struct Sent {
 
 /// Runs the command.
 pub(super) async fn run(invocation: &Invocation<'_>, args: OtlpArgs) -> Result<ExitStatus, Failure> {
-    let collector = Collector::at(&args.url)?;
+    let collector = OtlpCollector::from_url(&args.url)?;
     if args.watch {
         let mut interrupt =
             signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
         return tokio::select! {
             _ = interrupt.recv() => Ok(ExitStatus::Interrupted),
-            ended = watch(invocation, &collector) => match ended? {},
+            ended = send_ended_iterations(invocation, &collector) => match ended? {},
         };
     }
     let connection = invocation.connect().await?;
@@ -86,63 +86,63 @@ pub(super) async fn run(invocation: &Invocation<'_>, args: OtlpArgs) -> Result<E
         Some(run) => vec![client.status(AtRun { path: invocation.place(None)?, run: Some(run) }).await?],
         None => client.status_all().await?,
     };
-    let mut sent = Sent { to: collector.traces.clone(), ..Sent::default() };
+    let mut sent = OtlpSummary { to: collector.traces.clone(), ..OtlpSummary::default() };
     for status in &all {
         let Some(run) = &status.run else { continue };
-        let iterations = list(client, run).await?;
-        collector.take(&status.repo, &iterations, &mut sent).await.map_err(|why| collector.refused(why))?;
+        let iterations = list_iterations(client, run).await?;
+        collector.send_iterations(&status.repo, &iterations, &mut sent).await.map_err(|why| collector.to_failure(why))?;
     }
     invocation.ui.answer("export-otlp", &sent, |_| render(&sent))?;
     Ok(ExitStatus::Fine)
 }
 
-async fn list(client: &Client, run: &RunView) -> Result<Vec<IterationView>, Failure> {
+async fn list_iterations(client: &Client, run: &RunView) -> Result<Vec<IterationView>, Failure> {
     let at = AtRun { path: run.summary.path.clone(), run: Some(run.summary.id.clone()) };
     Ok(IterationApiClient::list(client, at).await?)
 }
 
 /// Sends what ends. A collector that is away gets it later, and that is said once; what it refuses is said and given up.
-async fn watch(invocation: &Invocation<'_>, collector: &Collector) -> Result<Infallible, Failure> {
-    let mut feed = Feed::open(invocation, Everything).await?;
-    let (mut seen, mut waiting, mut is_away) = (None::<Last>, VecDeque::new(), false);
+async fn send_ended_iterations(invocation: &Invocation<'_>, collector: &OtlpCollector) -> Result<Infallible, Failure> {
+    let mut feed = EventFeed::open(invocation, AllRepositories).await?;
+    let (mut seen, mut waiting, mut is_away) = (None::<LastIterations>, VecDeque::new(), false);
     loop {
-        let News::Status(all) = feed.next().await? else { continue };
+        let FeedUpdate::Status(all) = feed.next().await? else { continue };
         let Some(before) = &seen else {
-            seen = Some(last_of(&all));
+            seen = Some(last_iterations(&all));
             let to = safe(&collector.traces);
             invocation.ui.note(&format!("Sending what ends from now on to {to}; Ctrl-C ends it\n"));
             continue;
         };
-        match ended_since(&feed, &all, before).await {
+        match iterations_ended_since(&feed, &all, before).await {
             Ok(ended) => waiting.extend(ended),
             // It is asked again when it is back.
             Err(failure) if failure.status() == ExitStatus::NoDaemon => continue,
             Err(failure) => return Err(failure),
         }
-        seen = Some(last_of(&all));
+        seen = Some(last_iterations(&all));
         let surplus = waiting.len().saturating_sub(WAITING);
         waiting.drain(..surplus);
-        is_away = flush(invocation, collector, &mut waiting, is_away).await;
+        is_away = flush_pending(invocation, collector, &mut waiting, is_away).await;
     }
 }
 
-type Waiting = VecDeque<(RepoView, IterationView)>;
+type PendingIterations = VecDeque<(RepoView, IterationView)>;
 
 /// Sends what waits, one after the other; tells whether the collector is away, and keeps what it has not got then.
-async fn flush(invocation: &Invocation<'_>, collector: &Collector, waiting: &mut Waiting, was_away: bool) -> bool {
+async fn flush_pending(invocation: &Invocation<'_>, collector: &OtlpCollector, waiting: &mut PendingIterations, was_away: bool) -> bool {
     let tell = |why: &str, then: &str| {
         let (to, why) = (safe(&collector.traces), safe(why));
         invocation.ui.note(&format!("{to} has not taken all of an iteration: {why}; {then}\n"));
     };
     while let Some((repo, iteration)) = waiting.front() {
-        let mut sent = Sent::default();
-        match collector.take(repo, from_ref(iteration), &mut sent).await {
+        let mut sent = OtlpSummary::default();
+        match collector.send_iterations(repo, from_ref(iteration), &mut sent).await {
             Ok(()) if sent.rejected > 0 => {
                 tell(&format!("{} of its spans are refused", sent.rejected), "they are left out");
             }
             Ok(()) => {}
-            Err(Untaken::Refused(why)) => tell(&why, "it is left out"),
-            Err(Untaken::Away(why)) => {
+            Err(CollectorError::Refused(why)) => tell(&why, "it is left out"),
+            Err(CollectorError::Away(why)) => {
                 if !was_away {
                     tell(&why, "it is tried again when the next one ends");
                 }
@@ -155,37 +155,37 @@ async fn flush(invocation: &Invocation<'_>, collector: &Collector, waiting: &mut
 }
 
 /// The last iteration of each run: its number, and that of the wait that it led to; one that led to none comes last.
-type Last = BTreeMap<(String, String), (u32, u32)>;
+type LastIterations = BTreeMap<(String, String), (u32, u32)>;
 
-fn place(iteration: &IterationView) -> (u32, u32) {
+fn iteration_key(iteration: &IterationView) -> (u32, u32) {
     (iteration.iter, iteration.wait.unwrap_or(u32::MAX))
 }
 
-fn key(status: &StatusView, run: &RunView) -> (String, String) {
+fn run_key(status: &StatusView, run: &RunView) -> (String, String) {
     (status.repo.id.clone(), run.summary.id.clone())
 }
 
-fn last_of(all: &[StatusView]) -> Last {
+fn last_iterations(all: &[StatusView]) -> LastIterations {
     let runs = all.iter().filter_map(|status| Some((status, status.run.as_ref()?)));
-    runs.map(|(status, run)| (key(status, run), run.recent.iter().map(place).max().unwrap_or_default())).collect()
+    runs.map(|(status, run)| (run_key(status, run), run.recent.iter().map(iteration_key).max().unwrap_or_default())).collect()
 }
 
 /// Returns the iterations that have ended since, of each run oldest first; all are read where more have than are told with it.
-async fn ended_since(feed: &Feed<Everything>, all: &[StatusView], before: &Last) -> Result<Waiting, Failure> {
+async fn iterations_ended_since(feed: &EventFeed<AllRepositories>, all: &[StatusView], before: &LastIterations) -> Result<PendingIterations, Failure> {
     let mut waiting = VecDeque::new();
     for status in all {
         let Some(run) = &status.run else { continue };
-        let last = before.get(&key(status, run)).copied().unwrap_or_default();
-        let is_new = |iteration: &IterationView| place(iteration) > last;
+        let last = before.get(&run_key(status, run)).copied().unwrap_or_default();
+        let is_new = |iteration: &IterationView| iteration_key(iteration) > last;
         let mut ended = run.recent.clone();
         if let Some(connection) = feed.connection()
             && !ended.is_empty()
             && ended.iter().all(is_new)
         {
-            ended = list(connection.client(), run).await?;
+            ended = list_iterations(connection.client(), run).await?;
         }
         ended.retain(is_new);
-        ended.sort_by_key(place);
+        ended.sort_by_key(iteration_key);
         waiting.extend(ended.into_iter().map(|iteration| (status.repo.clone(), iteration)));
     }
     Ok(waiting)
@@ -193,7 +193,7 @@ async fn ended_since(feed: &Feed<Everything>, all: &[StatusView], before: &Last)
 
 /// Why a collector has not taken something.
 #[derive(Debug)]
-enum Untaken {
+enum CollectorError {
     /// It may take it later.
     Away(String),
     /// It will not.
@@ -202,15 +202,15 @@ enum Untaken {
 
 /// Where traces go.
 #[derive(Debug, Clone)]
-struct Collector {
+struct OtlpCollector {
     agent: ureq::Agent,
     traces: String,
     headers: Vec<(String, String)>,
 }
 
-impl Collector {
+impl OtlpCollector {
     /// Reads an address; traces have a path of their own below it.
-    fn at(url: &str) -> Result<Self, Failure> {
+    fn from_url(url: &str) -> Result<Self, Failure> {
         let plain =
             "a collector on this machine takes traces without encryption, and passes them on: http://127.0.0.1:4318";
         let Some(rest) = url.strip_prefix("http://").filter(|rest| !rest.is_empty()) else {
@@ -223,48 +223,48 @@ impl Collector {
         let has_path = rest.trim_end_matches('/').contains('/');
         let traces = if has_path { url.to_owned() } else { format!("{}/v1/traces", url.trim_end_matches('/')) };
         let config = ureq::Agent::config_builder().timeout_global(Some(WITHIN)).http_status_as_error(false);
-        let headers = headers(&env::var(HEADERS).unwrap_or_default())?;
+        let headers = parse_headers(&env::var(HEADERS).unwrap_or_default())?;
         Ok(Self { agent: config.proxy(None).build().into(), traces, headers })
     }
 
     /// Sends iterations, some at a time, and adds up what was taken.
-    async fn take(&self, repo: &RepoView, iterations: &[IterationView], sent: &mut Sent) -> Result<(), Untaken> {
+    async fn send_iterations(&self, repo: &RepoView, iterations: &[IterationView], sent: &mut OtlpSummary) -> Result<(), CollectorError> {
         for some in iterations.chunks(AT_ONCE) {
-            let request = request(repo, some);
+            let request = build_request(repo, some);
             let spans = request.resource_spans.iter().flat_map(|of| &of.scope_spans).map(|of| of.spans.len());
             sent.spans += spans.sum::<usize>();
             sent.iterations += some.len();
             // A thread that nobody waits for at Ctrl-C.
             let (one, (tell, told)) = (self.clone(), oneshot::channel());
             thread::spawn(move || tell.send(one.post(&request)));
-            sent.rejected += told.await.map_err(|error| Untaken::Away(error.to_string()))??;
+            sent.rejected += told.await.map_err(|error| CollectorError::Away(error.to_string()))??;
         }
         Ok(())
     }
 
     /// Sends them; returns how many of the spans were not taken.
-    fn post(&self, request: &ExportTraceServiceRequest) -> Result<u64, Untaken> {
+    fn post(&self, request: &ExportTraceServiceRequest) -> Result<u64, CollectorError> {
         let mut post = self.agent.post(&self.traces).header("Content-Type", "application/x-protobuf");
         for (name, value) in &self.headers {
             post = post.header(name, value);
         }
-        let mut answer = post.send(request.encode_to_vec()).map_err(|error| Untaken::Away(error.to_string()))?;
+        let mut answer = post.send(request.encode_to_vec()).map_err(|error| CollectorError::Away(error.to_string()))?;
         let status = answer.status();
         let body = answer.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec();
         if !status.is_success() {
             let said = body.unwrap_or_default();
             let said = String::from_utf8_lossy(&said);
             let why = format!("it answered {status} {}", said.lines().next().unwrap_or_default()).trim_end().to_owned();
-            return Err(if LATER.contains(&status.as_u16()) { Untaken::Away(why) } else { Untaken::Refused(why) });
+            return Err(if LATER.contains(&status.as_u16()) { CollectorError::Away(why) } else { CollectorError::Refused(why) });
         }
-        let body = body.map_err(|error| Untaken::Away(error.to_string()))?;
+        let body = body.map_err(|error| CollectorError::Away(error.to_string()))?;
         let told = ExportTraceServiceResponse::decode(body.as_slice());
-        let told = told.map_err(|error| Untaken::Refused(error.to_string()))?;
+        let told = told.map_err(|error| CollectorError::Refused(error.to_string()))?;
         Ok(told.partial_success.map_or(0, |part| u64::try_from(part.rejected_spans).unwrap_or(0)))
     }
 
-    fn refused(&self, why: Untaken) -> Failure {
-        let (Untaken::Away(why) | Untaken::Refused(why)) = why;
+    fn to_failure(&self, why: CollectorError) -> Failure {
+        let (CollectorError::Away(why) | CollectorError::Refused(why)) = why;
         let message = format!("{} takes no traces", safe(&self.traces));
         Failure::new(ExitStatus::Error, "collector", message)
             .caused_by(why)
@@ -273,7 +273,7 @@ impl Collector {
 }
 
 /// Reads `name=value,…`, values percent-encoded as in a header `baggage`.
-fn headers(text: &str) -> Result<Vec<(String, String)>, Failure> {
+fn parse_headers(text: &str) -> Result<Vec<(String, String)>, Failure> {
     // What is amiss is not repeated: it may be a secret.
     let amiss = || {
         Failure::usage(format!("{HEADERS} is not of the form NAME=VALUE,NAME=VALUE with percent-encoded values"))
@@ -289,8 +289,8 @@ fn headers(text: &str) -> Result<Vec<(String, String)>, Failure> {
     Ok(headers)
 }
 
-fn render(sent: &Sent) -> String {
-    let Sent { to, iterations, spans, rejected } = sent;
+fn render(sent: &OtlpSummary) -> String {
+    let OtlpSummary { to, iterations, spans, rejected } = sent;
     let of = if *iterations == 1 { "1 iteration".to_owned() } else { format!("{iterations} iterations") };
     let lost = if *rejected == 0 { String::new() } else { format!("not taken by the collector: {rejected} spans\n") };
     format!("{of}, {spans} spans, sent to {}\n{lost}", safe(to))
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn traces_have_a_path_of_their_own_below_an_address_that_has_none() {
-        let path = |url| Collector::at(url).map(|collector| collector.traces).ok();
+        let path = |url| OtlpCollector::from_url(url).map(|collector| collector.traces).ok();
         assert_eq!(path("http://127.0.0.1:4318/").as_deref(), Some("http://127.0.0.1:4318/v1/traces"));
         assert_eq!(path("http://c:4318/in/v1/traces").as_deref(), Some("http://c:4318/in/v1/traces"));
         assert_eq!(["https://c", "c:4318", "http://", "http://me:secret@c:4318"].map(path), [const { None }; 4]);
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn headers_are_read_as_opentelemetry_writes_them() {
-        let read = |text| headers(text).ok();
+        let read = |text| parse_headers(text).ok();
         assert_eq!(
             read("api-key=a%20b, x = y ,"),
             Some(vec![("api-key".into(), "a b".into()), ("x".into(), "y".into())])

@@ -12,14 +12,14 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use protocol::api::RunApiClient as _;
-use protocol::client::Brief;
+use protocol::client::OneShotClient;
 use protocol::error::ExitStatus;
 use protocol::path::WirePath;
 use protocol::view::{RunView, StatusView};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
-use crate::feed::{Feed, News, Subject};
+use crate::feed::{EventFeed, FeedUpdate, FeedSource};
 use crate::invocation::Invocation;
 use crate::ui::Ui;
 
@@ -35,9 +35,9 @@ pub(super) struct PrometheusArgs {
 }
 
 /// All repositories.
-pub(super) struct Everything;
+pub(super) struct AllRepositories;
 
-impl Subject for Everything {
+impl FeedSource for AllRepositories {
     type View = Vec<StatusView>;
 
     fn path(&self) -> Option<&WirePath> {
@@ -53,26 +53,26 @@ impl Subject for Everything {
 pub(super) async fn run(invocation: &Invocation<'_>, args: PrometheusArgs) -> Result<ExitStatus, Failure> {
     let to = if args.to == Path::new("-") { None } else { Some(invocation.resolve(Some(&args.to))?) };
     if !args.watch {
-        let all = invocation.ask(async |client: &Brief| client.status_all().await).await??;
-        write(to.as_deref(), &figures(&all))?;
+        let all = invocation.ask(async |client: &OneShotClient| client.status_all().await).await??;
+        replace_file(to.as_deref(), &render_metrics(&all))?;
         return Ok(ExitStatus::Fine);
     }
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
-    let mut feed = Feed::open(invocation, Everything).await?;
+    let mut feed = EventFeed::open(invocation, AllRepositories).await?;
     loop {
         let news = tokio::select! {
             biased;
             _ = interrupt.recv() => return Ok(ExitStatus::Interrupted),
             news = feed.next() => news?,
         };
-        if let News::Status(all) = news {
-            write(to.as_deref(), &figures(&all))?;
+        if let FeedUpdate::Status(all) = news {
+            replace_file(to.as_deref(), &render_metrics(&all))?;
         }
     }
 }
 
 /// Replaces the file whole: whoever collects it never reads a part.
-fn write(to: Option<&Path>, text: &str) -> Result<(), Failure> {
+fn replace_file(to: Option<&Path>, text: &str) -> Result<(), Failure> {
     let Some(to) = to else { return Ui::verbatim(text) };
     let folder = to.parent().unwrap_or(Path::new("/"));
     let replaced = || {
@@ -86,40 +86,40 @@ fn write(to: Option<&Path>, text: &str) -> Result<(), Failure> {
 }
 
 /// The labels of a run.
-type Labels = Vec<(&'static str, String)>;
-type Whole = Family<Labels, Gauge>;
+type MetricLabels = Vec<(&'static str, String)>;
+type GaugeFamily = Family<MetricLabels, Gauge>;
 
 /// What is told of each run.
 #[derive(Default)]
-struct Figures {
-    state: Whole,
-    queued: Whole,
-    leaves: Whole,
-    passed: Whole,
-    iterations: Whole,
-    questions: Whole,
-    tokens: Whole,
-    cost: Family<Labels, Gauge<f64, std::sync::atomic::AtomicU64>>,
-    time: Family<Labels, Gauge<f64, std::sync::atomic::AtomicU64>>,
+struct RunMetrics {
+    state: GaugeFamily,
+    queued: GaugeFamily,
+    leaves: GaugeFamily,
+    passed: GaugeFamily,
+    iterations: GaugeFamily,
+    questions: GaugeFamily,
+    tokens: GaugeFamily,
+    cost: Family<MetricLabels, Gauge<f64, std::sync::atomic::AtomicU64>>,
+    time: Family<MetricLabels, Gauge<f64, std::sync::atomic::AtomicU64>>,
 }
 
-fn figures(all: &[StatusView]) -> String {
-    let figures = Figures::default();
+fn render_metrics(all: &[StatusView]) -> String {
+    let figures = RunMetrics::default();
     for status in all {
         let repository = ("repository", status.repo.path.to_string());
         let queued = i64::try_from(status.repo.queue.len()).unwrap_or(i64::MAX);
         figures.queued.get_or_create(&vec![repository.clone()]).set(queued);
         if let Some(run) = &status.run {
-            figures.take(&vec![repository, ("run", run.summary.id.clone())], run);
+            figures.record_run(&vec![repository, ("run", run.summary.id.clone())], run);
         }
     }
     let mut text = String::new();
-    encode(&mut text, &figures.registry()).expect("BUG: text can be written to a string");
+    encode(&mut text, &figures.into_registry()).expect("BUG: text can be written to a string");
     text
 }
 
-impl Figures {
-    fn take(&self, labels: &Labels, run: &RunView) {
+impl RunMetrics {
+    fn record_run(&self, labels: &MetricLabels, run: &RunView) {
         let with = |name, value: &str| [&labels[..], &[(name, value.to_owned())]].concat();
         self.state.get_or_create(&with("state", run.summary.state.as_str())).set(1);
         for (figure, value) in [
@@ -139,12 +139,12 @@ impl Figures {
             self.tokens.get_or_create(&with("kind", kind)).set(i64::try_from(tokens).unwrap_or(i64::MAX));
         }
         if let Some(cost) = usage.cost_micro_usd {
-            self.cost.get_or_create(labels).set(thousandths(cost / 1000));
+            self.cost.get_or_create(labels).set(from_thousandths(cost / 1000));
         }
-        self.time.get_or_create(labels).set(thousandths(run.elapsed_ms));
+        self.time.get_or_create(labels).set(from_thousandths(run.elapsed_ms));
     }
 
-    fn registry(self) -> Registry {
+    fn into_registry(self) -> Registry {
         let mut registry = Registry::with_prefix("runner");
         registry.register("run_state", "1 for the state that a run is in", self.state);
         registry.register("queue_length", "Runs of a repository that are not over", self.queued);
@@ -160,7 +160,7 @@ impl Figures {
     }
 }
 
-fn thousandths(value: u64) -> f64 {
+fn from_thousandths(value: u64) -> f64 {
     std::time::Duration::from_millis(value).as_secs_f64()
 }
 
@@ -186,7 +186,7 @@ mod tests {
             .collect();
         let mut status = samples::status();
         status.run.as_mut().expect("a run").usage.cost_micro_usd = Some(1);
-        let told = figures(&[status]);
+        let told = render_metrics(&[status]);
         let told = told
             .lines()
             .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
@@ -199,7 +199,7 @@ mod tests {
     fn a_run_is_told_in_figures_and_hostile_words_stay_words() {
         let mut status = samples::status();
         status.repo.path = WirePath("/home/me/\"pro\nj\\".into());
-        let text = figures(&[status]);
+        let text = render_metrics(&[status]);
         let run = r#"repository="/home/me/\"pro\nj\\",run="run-1a2b3c4d""#;
         for line in [
             format!(r#"runner_run_state{{{run},state="running"}} 1"#),

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// A state, what it means, and what to do.
 #[derive(Debug, Serialize)]
-pub(crate) struct State {
+pub(crate) struct StateHelp {
     #[serde(rename = "state")]
     name: &'static str,
     meaning: &'static str,
@@ -18,21 +18,21 @@ pub(crate) struct State {
 
 /// A variable, and what it is for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Variable {
+pub(crate) struct VariableHelp {
     name: &'static str,
     meaning: &'static str,
 }
 
 /// The states, as `--json` prints them.
 #[derive(Debug, Serialize)]
-pub(crate) struct States {
-    states: Vec<State>,
+pub(crate) struct StatesReport {
+    states: Vec<StateHelp>,
 }
 
 /// The variables, as `--json` prints them.
 #[derive(Debug, Serialize)]
-pub(crate) struct Environment {
-    environment: Vec<Variable>,
+pub(crate) struct EnvironmentReport {
+    environment: Vec<VariableHelp>,
 }
 
 const VARIABLES: &[(&str, &str)] = &[
@@ -52,7 +52,7 @@ const VARIABLES: &[(&str, &str)] = &[
 ];
 
 /// Returns what a state means, and what to do, in at most 42 and 27 columns.
-fn meaning(state: RunStatus) -> (&'static str, &'static str) {
+fn explain_state(state: RunStatus) -> (&'static str, &'static str) {
     match state {
         RunStatus::Queued => ("waiting for its turn", "nothing; runnerctl queue"),
         RunStatus::Running => ("at work", "nothing; runnerctl watch"),
@@ -69,30 +69,30 @@ fn meaning(state: RunStatus) -> (&'static str, &'static str) {
 }
 
 /// Returns the states.
-pub(crate) fn states() -> States {
+pub(crate) fn list_states() -> StatesReport {
     let state = |&state: &RunStatus| {
-        let (meaning, next) = meaning(state);
-        State { name: state.as_str(), meaning, next }
+        let (meaning, next) = explain_state(state);
+        StateHelp { name: state.as_str(), meaning, next }
     };
-    States { states: RunStatus::ALL.iter().map(state).collect() }
+    StatesReport { states: RunStatus::ALL.iter().map(state).collect() }
 }
 
 /// Returns the states as a table.
-pub(crate) fn states_text() -> String {
-    states().states.iter().fold(String::new(), |mut text, State { name, meaning, next }| {
+pub(crate) fn render_states() -> String {
+    list_states().states.iter().fold(String::new(), |mut text, StateHelp { name, meaning, next }| {
         let _ = writeln!(text, "{name:<9}  {meaning:<42}  {next}");
         text
     })
 }
 
 /// Returns the variables.
-pub(crate) fn environment() -> Environment {
-    let variable = |&(name, meaning): &(&'static str, &'static str)| Variable { name, meaning };
-    Environment { environment: VARIABLES.iter().map(variable).collect() }
+pub(crate) fn list_variables() -> EnvironmentReport {
+    let variable = |&(name, meaning): &(&'static str, &'static str)| VariableHelp { name, meaning };
+    EnvironmentReport { environment: VARIABLES.iter().map(variable).collect() }
 }
 
 /// Returns the variables, each with its meaning on a line of its own.
-pub(crate) fn environment_text() -> String {
+pub(crate) fn render_variables() -> String {
     VARIABLES.iter().fold(String::new(), |mut text, (name, meaning)| {
         let _ = writeln!(text, "{name}\n    {meaning}");
         text
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn every_state_is_explained() {
-        insta::assert_snapshot!(states_text(), @r"
+        insta::assert_snapshot!(render_states(), @r"
         queued     waiting for its turn                        nothing; runnerctl queue
         running    at work                                     nothing; runnerctl watch
         paused     paused until you resume it                  runnerctl resume
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn topics_fit_a_terminal() {
-        for line in states_text().lines().chain(environment_text().lines()) {
+        for line in render_states().lines().chain(render_variables().lines()) {
             assert!(line.chars().count() <= 80, "{line}");
         }
     }

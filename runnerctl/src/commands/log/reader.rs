@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::api::{IterationApiClient as _, RunApiClient as _};
-use protocol::client::{CallError, Connection, Link};
+use protocol::client::{CallError, Connection, EventStream};
 use protocol::error::ErrorKind;
 use protocol::request::{AtRun, LogParams, Subscription};
 use protocol::view::TextView;
@@ -22,7 +22,7 @@ use crate::ui::Ui;
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Reads one file of a record.
-pub(super) struct Reader<'a> {
+pub(super) struct LogReader<'a> {
     /// Where it is shown, and how a daemon is reached.
     pub(super) invocation: &'a Invocation<'a>,
     /// Whom to ask.
@@ -31,11 +31,11 @@ pub(super) struct Reader<'a> {
     pub(super) at: LogParams,
 }
 
-impl Reader<'_> {
+impl LogReader<'_> {
     /// Shows what is there.
-    pub(super) async fn whole(mut self) -> Result<(), Failure> {
+    pub(super) async fn print_whole(mut self) -> Result<(), Failure> {
         // What is not there is said before a pager takes the terminal.
-        let mut part = self.read().await?;
+        let mut part = self.read_part().await?;
         let ui = self.invocation.ui;
         let mut pager = (!ui.json).then(|| Pager::open(ui));
         let mut all = String::new();
@@ -47,7 +47,7 @@ impl Reader<'_> {
             if part.complete || part.text.is_empty() {
                 break;
             }
-            part = self.read().await?;
+            part = self.read_part().await?;
         }
         match pager {
             Some(pager) => pager.close(),
@@ -56,15 +56,15 @@ impl Reader<'_> {
     }
 
     /// Writes the bytes as they came.
-    pub(super) async fn raw(mut self) -> Result<(), Failure> {
+    pub(super) async fn write_raw(mut self) -> Result<(), Failure> {
         self.at.raw = true;
         if io::stdout().is_terminal() {
             return Err(Failure::usage("an agent's output can control a terminal: send --raw to a file or a pipe")
                 .hint("runnerctl log --raw > FILE"));
         }
         loop {
-            let part = self.read().await?;
-            let bytes = decode(&part.text);
+            let part = self.read_part().await?;
+            let bytes = decode_base64(&part.text);
             let mut out = io::stdout().lock();
             let written = out.write_all(&bytes).and_then(|()| out.flush());
             written.map_err(|error| Failure::io("writing output", &error))?;
@@ -77,11 +77,11 @@ impl Reader<'_> {
     /// Prints what is there and what comes, until nobody writes any more; also after the daemon was started anew.
     pub(super) async fn follow(mut self) -> Result<(), Failure> {
         let wanted = Subscription { path: Some(self.at.at.path.clone()), since: None, output: true };
-        let mut link = Link::new(self.invocation.connect_options(false), wanted);
+        let mut link = EventStream::new(self.invocation.connect_options(false), wanted);
         link.follow(Arc::clone(&self.connection)).await?;
         let mut is_told = false;
         loop {
-            let part = match self.piece().await {
+            let part = match self.fetch_part().await {
                 Ok(part) => part,
                 Err(CallError::Gone) => {
                     self.invocation.ui.note(&format!("{AWAY}\n"));
@@ -92,7 +92,7 @@ impl Reader<'_> {
                     self.connection = connected(&mut link).await?;
                     continue;
                 }
-                Err(error) if self.is_to_come(&error).await => {
+                Err(error) if self.is_not_started(&error).await => {
                     if !std::mem::replace(&mut is_told, true) {
                         self.invocation.ui.note("No iteration yet; waiting for the first.\n");
                     }
@@ -117,7 +117,7 @@ impl Reader<'_> {
     }
 
     /// Whether what is not there belongs to a run that has yet to begin its first iteration.
-    async fn is_to_come(&self, error: &CallError) -> bool {
+    async fn is_not_started(&self, error: &CallError) -> bool {
         let at = &self.at.at;
         if at.iter.is_some() || !is_refusal(error, ErrorKind::NotFound) {
             return false;
@@ -126,11 +126,11 @@ impl Reader<'_> {
         status.is_ok_and(|status| status.run.is_some_and(|run| !run.summary.state.is_terminal()))
     }
 
-    async fn read(&mut self) -> Result<TextView, Failure> {
-        Ok(self.piece().await?)
+    async fn read_part(&mut self) -> Result<TextView, Failure> {
+        Ok(self.fetch_part().await?)
     }
 
-    async fn piece(&mut self) -> Result<TextView, CallError> {
+    async fn fetch_part(&mut self) -> Result<TextView, CallError> {
         let part = self.connection.client().log(self.at.clone()).await?;
         self.at.offset = part.next_offset;
         Ok(part)
@@ -138,12 +138,12 @@ impl Reader<'_> {
 }
 
 /// Returns when something happened in the repository, or after a while.
-async fn wait_for_more(link: &mut Link) {
+async fn wait_for_more(link: &mut EventStream) {
     let _ = timeout(LONGEST_WAIT, link.next()).await;
 }
 
 /// Returns the bytes of base64 as the daemon writes it: whole groups, padded.
-fn decode(text: &str) -> Vec<u8> {
+fn decode_base64(text: &str) -> Vec<u8> {
     let digit = |c: u8| match c {
         b'A'..=b'Z' => c - b'A',
         b'a'..=b'z' => c - b'a' + 26,
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn base64_is_read_with_and_without_padding() {
         for (text, bytes) in [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg==", "foob")] {
-            assert_eq!(decode(text), bytes.as_bytes());
+            assert_eq!(decode_base64(text), bytes.as_bytes());
         }
-        assert_eq!(decode("G1sySv/+"), b"\x1b[2J\xff\xfe");
+        assert_eq!(decode_base64("G1sySv/+"), b"\x1b[2J\xff\xfe");
     }
 }

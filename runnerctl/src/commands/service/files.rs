@@ -26,7 +26,7 @@ pub(super) struct ServiceFile {
 /// What is there in place of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Found {
+pub(super) enum FileState {
     /// Nothing.
     Missing,
     /// What this program would write.
@@ -39,22 +39,22 @@ pub(super) enum Found {
 
 impl ServiceFile {
     /// Describes a unit of systemd.
-    pub(super) fn unit(path: PathBuf, text: &str) -> Self {
-        Self { path, text: format!("{text}# {MARK}{}\n", digest(text)) }
+    pub(super) fn new_unit(path: PathBuf, text: &str) -> Self {
+        Self { path, text: format!("{text}# {MARK}{}\n", hex_digest(text)) }
     }
 
     /// Describes a property list.
-    pub(super) fn plist(path: PathBuf, text: &str) -> Self {
-        Self { path, text: format!("{text}<!-- {MARK}{} -->\n", digest(text)) }
+    pub(super) fn new_plist(path: PathBuf, text: &str) -> Self {
+        Self { path, text: format!("{text}<!-- {MARK}{} -->\n", hex_digest(text)) }
     }
 
     /// Looks at what is there.
-    pub(super) fn look(&self) -> Result<Found, Failure> {
+    pub(super) fn read_state(&self) -> Result<FileState, Failure> {
         match fs::read(&self.path) {
-            Ok(bytes) if bytes == self.text.as_bytes() => Ok(Found::Current),
-            Ok(bytes) if is_as_written(&bytes) && !self.path.is_symlink() => Ok(Found::Outdated),
-            Ok(_) => Ok(Found::Changed),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Missing),
+            Ok(bytes) if bytes == self.text.as_bytes() => Ok(FileState::Current),
+            Ok(bytes) if has_valid_digest(&bytes) && !self.path.is_symlink() => Ok(FileState::Outdated),
+            Ok(_) => Ok(FileState::Changed),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(FileState::Missing),
             Err(error) => Err(Failure::io(format!("reading {}", self.path.display()), &error)),
         }
     }
@@ -79,14 +79,14 @@ impl ServiceFile {
     }
 }
 
-fn is_as_written(bytes: &[u8]) -> bool {
+fn has_valid_digest(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let body_ends = text.trim_end_matches('\n').rfind('\n').map_or(0, |at| at + 1);
     let (body, last) = text.split_at(body_ends);
-    last.contains(&format!("{MARK}{}", digest(body)))
+    last.contains(&format!("{MARK}{}", hex_digest(body)))
 }
 
-fn digest(text: &str) -> String {
+fn hex_digest(text: &str) -> String {
     let mut hex = String::new();
     for byte in Sha256::digest(text.as_bytes()) {
         let _ = write!(hex, "{byte:02x}");
@@ -98,30 +98,30 @@ fn digest(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn look(path: &Path, wanted: &str) -> Found {
-        ServiceFile::unit(path.to_owned(), wanted).look().expect("it can be read")
+    fn read_state(path: &Path, wanted: &str) -> FileState {
+        ServiceFile::new_unit(path.to_owned(), wanted).read_state().expect("it can be read")
     }
 
     #[test]
     fn what_was_written_is_known_from_what_a_person_has_changed() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("units/runnerd.service");
-        assert_eq!(look(&path, "a\n"), Found::Missing);
-        ServiceFile::unit(path.clone(), "a\n").write().expect("it can be written");
-        assert_eq!(look(&path, "a\n"), Found::Current);
-        assert_eq!(look(&path, "b\n"), Found::Outdated);
+        assert_eq!(read_state(&path, "a\n"), FileState::Missing);
+        ServiceFile::new_unit(path.clone(), "a\n").write().expect("it can be written");
+        assert_eq!(read_state(&path, "a\n"), FileState::Current);
+        assert_eq!(read_state(&path, "b\n"), FileState::Outdated);
         let text = fs::read_to_string(&path).expect("a text");
         fs::write(&path, text.replace('a', "c")).expect("it can be changed");
-        assert_eq!(look(&path, "b\n"), Found::Changed);
+        assert_eq!(read_state(&path, "b\n"), FileState::Changed);
         fs::write(&path, "no mark").expect("it can be changed");
-        assert_eq!(look(&path, "b\n"), Found::Changed);
+        assert_eq!(read_state(&path, "b\n"), FileState::Changed);
     }
 
     #[test]
     fn a_property_list_is_known_by_its_comment() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("a.plist");
-        ServiceFile::plist(path.clone(), "<plist/>\n").write().expect("it can be written");
-        assert_eq!(ServiceFile::plist(path, "<other/>\n").look().expect("it can be read"), Found::Outdated);
+        ServiceFile::new_plist(path.clone(), "<plist/>\n").write().expect("it can be written");
+        assert_eq!(ServiceFile::new_plist(path, "<other/>\n").read_state().expect("it can be read"), FileState::Outdated);
     }
 }

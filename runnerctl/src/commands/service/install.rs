@@ -11,9 +11,9 @@ use protocol::error::ExitStatus;
 use protocol::paths::Paths;
 use protocol::view::DaemonView;
 
-use super::files::{Found, ServiceFile};
-use super::manager::{LABEL, Manager, Seen};
-use super::units::{self, PASSED_ON, Unwritable, Values};
+use super::files::{FileState, ServiceFile};
+use super::manager::{LABEL, ServiceManager, ServiceState};
+use super::units::{self, PASSED_ON, UnitValueError, UnitValues};
 use super::view::{FileView, ServiceView};
 use crate::commands::daemon;
 use crate::failure::Failure;
@@ -21,23 +21,23 @@ use crate::invocation::Invocation;
 
 /// The service of one socket.
 #[derive(Debug)]
-pub(super) struct Service {
-    manager: Manager,
+pub(super) struct ServiceInstallation {
+    manager: ServiceManager,
     program: PathBuf,
     /// The daemon's file, and that of its socket where it has one of its own.
     files: Vec<ServiceFile>,
 }
 
-impl Service {
+impl ServiceInstallation {
     /// Finds out what would be installed.
-    pub(super) fn of(invocation: &Invocation<'_>) -> Result<Self, Failure> {
+    pub(super) fn from_invocation(invocation: &Invocation<'_>) -> Result<Self, Failure> {
         let paths = Paths::find(invocation.socket.as_deref()).map_err(ConnectError::from)?;
-        let manager = Manager::of_this_system();
-        let program = daemon::program();
+        let manager = ServiceManager::for_platform();
+        let program = daemon::find_daemon_program();
         let read = |name| std::env::var(name).ok().filter(|value| !value.is_empty()).map(|value| (name, value));
         let environment = PASSED_ON.into_iter().filter_map(read).collect();
-        let values = Values { program: &program, socket: &paths.socket, environment };
-        let files = files(manager, &paths, &values).map_err(|Unwritable(text)| {
+        let values = UnitValues { program: &program, socket: &paths.socket, environment };
+        let files = service_files(manager, &paths, &values).map_err(|UnitValueError(text)| {
             Failure::usage(format!("`{text}` cannot be used in a unit: it is not a line of text"))
         })?;
         Ok(Self { manager, program, files })
@@ -45,7 +45,7 @@ impl Service {
 
     /// Returns whether the log goes to a journal that can be asked.
     pub(super) fn has_journal(&self) -> bool {
-        self.manager == Manager::Systemd && self.files.iter().all(|file| file.path.exists())
+        self.manager == ServiceManager::Systemd && self.files.iter().all(|file| file.path.exists())
     }
 
     /// Writes what is missing or outdated, and has it run.
@@ -54,13 +54,13 @@ impl Service {
             let message = "runnerd is not beside runnerctl, and a unit needs its absolute path";
             return Err(Failure::new(ExitStatus::Error, "io", message).hint("install runnerd beside runnerctl"));
         }
-        let reached = match self.manager.reach().await {
+        let reached = match self.manager.check_reachable().await {
             Ok(()) => true,
             Err(_) if no_start => false,
             Err(failure) => return Err(failure),
         };
-        let found = self.found()?;
-        let written = self.write(&found)?;
+        let found = self.check_files()?;
+        let written = self.write_files(&found)?;
         if reached {
             self.manager.enable().await?;
         } else {
@@ -70,24 +70,24 @@ impl Service {
                 .note(&format!("No service manager can be reached: the units are written, not enabled; {rest}.\n"));
         }
         if no_start {
-            return self.answer(invocation, written, Seen::default());
+            return self.print_view(invocation, written, ServiceState::default());
         }
-        self.hand_over(invocation, !written.is_empty()).await?;
+        self.drain_old_daemon(invocation, !written.is_empty()).await?;
         let socket_is_new = self.files.get(1).is_some_and(|file| written.contains(&file.path));
-        let was_there = found.get(1).is_some_and(|found| *found == Found::Outdated);
+        let was_there = found.get(1).is_some_and(|found| *found == FileState::Outdated);
         self.manager.start(&self.files[0].path, socket_is_new && was_there).await?;
         let connection = invocation.connect_running().await?;
         let view = connection.daemon();
         invocation.ui.note(&format!("runnerd {} listens on {}\n", view.version, view.socket));
-        self.answer(invocation, written, self.manager.look().await)
+        self.print_view(invocation, written, self.manager.query_state().await)
     }
 
     /// Looks at every file, and refuses to touch what a person has changed.
-    fn found(&self) -> Result<Vec<Found>, Failure> {
+    fn check_files(&self) -> Result<Vec<FileState>, Failure> {
         let mut all = Vec::new();
         for file in &self.files {
-            let found = file.look()?;
-            if found == Found::Changed {
+            let found = file.read_state()?;
+            if found == FileState::Changed {
                 let path = file.path.display();
                 let message = format!("{path} was changed by hand, or was not written by `runnerctl service install`");
                 return Err(Failure::new(ExitStatus::Refused, "changed_by_hand", message)
@@ -99,10 +99,10 @@ impl Service {
         Ok(all)
     }
 
-    fn write(&self, found: &[Found]) -> Result<Vec<PathBuf>, Failure> {
+    fn write_files(&self, found: &[FileState]) -> Result<Vec<PathBuf>, Failure> {
         let mut written = Vec::new();
         for (file, found) in self.files.iter().zip(found) {
-            if *found != Found::Current {
+            if *found != FileState::Current {
                 file.write()?;
                 written.push(file.path.clone());
             }
@@ -111,7 +111,7 @@ impl Service {
     }
 
     /// Lets a daemon that is to be replaced end after its current iterations.
-    async fn hand_over(&self, invocation: &Invocation<'_>, is_changed: bool) -> Result<(), Failure> {
+    async fn drain_old_daemon(&self, invocation: &Invocation<'_>, is_changed: bool) -> Result<(), Failure> {
         let connection = match invocation.connect_running().await {
             Ok(connection) => connection,
             Err(ConnectError::NoDaemon { .. }) => return Ok(()),
@@ -124,24 +124,24 @@ impl Service {
         let view = connection.client().drain().await?;
         let waiting = format!("Waiting for the current iterations ({}) before the daemon is replaced", view.running);
         invocation.ui.note(&format!("{waiting}; after Ctrl-C the next command starts the new one\n"));
-        daemon::ended(&connection, &view).await
+        daemon::wait_for_exit(&connection, &view).await
     }
 
     /// Whether a daemon is not the one that the service would start.
     async fn is_stale(&self, running: &DaemonView) -> bool {
         let is_other = running.program.as_ref().is_none_or(|program| *program.as_path() != *self.program);
-        running.outdated || is_other || self.manager.look().await.pid != Some(running.pid)
+        running.outdated || is_other || self.manager.query_state().await.pid != Some(running.pid)
     }
 
     /// Ends the service and removes its files.
     pub(super) async fn uninstall(self, invocation: &Invocation<'_>) -> Result<ExitStatus, Failure> {
-        let found = self.found()?;
-        let present: Vec<_> = self.files.iter().zip(found).filter(|(_, found)| *found != Found::Missing).collect();
+        let found = self.check_files()?;
+        let present: Vec<_> = self.files.iter().zip(found).filter(|(_, found)| *found != FileState::Missing).collect();
         if present.is_empty() {
             invocation.ui.note("The service is not installed.\n");
-            return self.answer(invocation, Vec::new(), Seen::default());
+            return self.print_view(invocation, Vec::new(), ServiceState::default());
         }
-        let reached = self.manager.reach().await.is_ok();
+        let reached = self.manager.check_reachable().await.is_ok();
         if reached {
             self.manager.disable().await?;
         }
@@ -149,22 +149,22 @@ impl Service {
             file.remove()?;
         }
         if reached {
-            self.manager.forget().await?;
+            self.manager.reload_after_removal().await?;
         }
         let removed = present.iter().map(|(file, _)| file.path.clone()).collect();
-        self.answer(invocation, removed, Seen::default())
+        self.print_view(invocation, removed, ServiceState::default())
     }
 
     /// Tells how the service is.
     pub(super) async fn status(self, invocation: &Invocation<'_>) -> Result<ExitStatus, Failure> {
-        let seen = self.manager.look().await;
+        let seen = self.manager.query_state().await;
         let runs = seen.pid.is_some();
-        self.answer(invocation, Vec::new(), seen)?;
+        self.print_view(invocation, Vec::new(), seen)?;
         Ok(if runs { ExitStatus::Fine } else { ExitStatus::NoDaemon })
     }
 
-    fn answer(&self, invocation: &Invocation<'_>, changed: Vec<PathBuf>, seen: Seen) -> Result<ExitStatus, Failure> {
-        let files = self.files.iter().map(|file| Ok(FileView { path: file.path.clone(), found: file.look()? }));
+    fn print_view(&self, invocation: &Invocation<'_>, changed: Vec<PathBuf>, seen: ServiceState) -> Result<ExitStatus, Failure> {
+        let files = self.files.iter().map(|file| Ok(FileView { path: file.path.clone(), found: file.read_state()? }));
         let files = files.collect::<Result<Vec<_>, Failure>>()?;
         let view = ServiceView { manager: self.manager, files, changed, seen };
         invocation.ui.answer("service", &view, |screen| view.render(screen))?;
@@ -172,16 +172,16 @@ impl Service {
     }
 }
 
-fn files(manager: Manager, paths: &Paths, values: &Values<'_>) -> Result<Vec<ServiceFile>, Unwritable> {
+fn service_files(manager: ServiceManager, paths: &Paths, values: &UnitValues<'_>) -> Result<Vec<ServiceFile>, UnitValueError> {
     match manager {
-        Manager::Systemd => Ok(vec![
-            ServiceFile::unit(paths.service_unit(), &units::service(values)?),
-            ServiceFile::unit(paths.socket_unit(), &units::socket(values)?),
+        ServiceManager::Systemd => Ok(vec![
+            ServiceFile::new_unit(paths.service_unit(), &units::render_service_unit(values)?),
+            ServiceFile::new_unit(paths.socket_unit(), &units::render_socket_unit(values)?),
         ]),
-        Manager::Launchd => {
+        ServiceManager::Launchd => {
             let home = std::env::var_os("HOME").unwrap_or_default();
             let path = Path::new(&home).join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
-            Ok(vec![ServiceFile::plist(path, &units::agent(values)?)])
+            Ok(vec![ServiceFile::new_plist(path, &units::render_plist(values)?)])
         }
     }
 }

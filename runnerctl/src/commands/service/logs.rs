@@ -21,7 +21,7 @@ struct LogLine<'a> {
 }
 
 /// Prints the last lines, and goes on with what comes where that is wanted.
-pub(super) async fn show(
+pub(super) async fn print_log(
     invocation: &Invocation<'_>,
     has_journal: bool,
     lines: u32,

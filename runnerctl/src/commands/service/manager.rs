@@ -16,7 +16,7 @@ pub(super) const LABEL: &str = "dev.runnerd";
 /// A service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Manager {
+pub(super) enum ServiceManager {
     /// The user's instance of systemd.
     Systemd,
     /// The user's session of launchd.
@@ -25,7 +25,7 @@ pub(super) enum Manager {
 
 /// What a service manager says of the service.
 #[derive(Debug, Default, Clone, Serialize)]
-pub(super) struct Seen {
+pub(super) struct ServiceState {
     /// The state of the daemon, in the service manager's words.
     pub(super) state: Option<String>,
     /// Its process.
@@ -42,19 +42,19 @@ pub(super) struct Seen {
     pub(super) linger: Option<bool>,
 }
 
-impl Manager {
+impl ServiceManager {
     /// Returns the one of this system.
-    pub(super) fn of_this_system() -> Self {
+    pub(super) fn for_platform() -> Self {
         if cfg!(target_os = "macos") { Self::Launchd } else { Self::Systemd }
     }
 
     /// Fails if it cannot be talked to.
-    pub(super) async fn reach(self) -> Result<(), Failure> {
+    pub(super) async fn check_reachable(self) -> Result<(), Failure> {
         let (program, arguments) = match self {
             Self::Systemd => ("systemctl", vec!["--user", "show", "--property=Version"]),
             Self::Launchd => ("launchctl", vec!["managerpid"]),
         };
-        let why = match output(program, &arguments).await {
+        let why = match command_output(program, &arguments).await {
             Ok(output) if output.status.success() => return Ok(()),
             Ok(output) => last_line(&output.stderr),
             Err(error) => error.to_string(),
@@ -88,8 +88,8 @@ impl Manager {
                 systemctl(&["start", SOCKET_UNIT, SERVICE_UNIT]).await
             }
             Self::Launchd => {
-                let _ = run("launchctl", &["bootout", &format!("{}/{LABEL}", domain())]).await;
-                run("launchctl", &["bootstrap", &domain(), &file.to_string_lossy()]).await
+                let _ = run_command("launchctl", &["bootout", &format!("{}/{LABEL}", launchd_domain())]).await;
+                run_command("launchctl", &["bootstrap", &launchd_domain(), &file.to_string_lossy()]).await
             }
         }
     }
@@ -98,12 +98,12 @@ impl Manager {
     pub(super) async fn disable(self) -> Result<(), Failure> {
         match self {
             Self::Systemd => systemctl(&["disable", "--now", SOCKET_UNIT, SERVICE_UNIT]).await,
-            Self::Launchd => run("launchctl", &["bootout", &format!("{}/{LABEL}", domain())]).await,
+            Self::Launchd => run_command("launchctl", &["bootout", &format!("{}/{LABEL}", launchd_domain())]).await,
         }
     }
 
     /// Takes notice of files that were removed.
-    pub(super) async fn forget(self) -> Result<(), Failure> {
+    pub(super) async fn reload_after_removal(self) -> Result<(), Failure> {
         match self {
             Self::Systemd => {
                 systemctl(&["daemon-reload"]).await?;
@@ -116,62 +116,62 @@ impl Manager {
     }
 
     /// Asks how the service is; what cannot be told is left out.
-    pub(super) async fn look(self) -> Seen {
+    pub(super) async fn query_state(self) -> ServiceState {
         match self {
-            Self::Systemd => look_at_units().await,
+            Self::Systemd => query_systemd().await,
             Self::Launchd => {
-                let output = output("launchctl", &["print", &format!("{}/{LABEL}", domain())]).await;
+                let output = command_output("launchctl", &["print", &format!("{}/{LABEL}", launchd_domain())]).await;
                 let text =
                     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
                 let value = |key: &str| text.lines().find_map(|line| line.trim().strip_prefix(key)).map(str::to_owned);
-                Seen {
+                ServiceState {
                     state: value("state = "),
                     pid: value("pid = ").and_then(|pid| pid.parse().ok()),
-                    ..Seen::default()
+                    ..ServiceState::default()
                 }
             }
         }
     }
 }
 
-async fn look_at_units() -> Seen {
+async fn query_systemd() -> ServiceState {
     let properties = "--property=ActiveState,SubState,MainPID,StatusText,NRestarts,UnitFileState";
-    let service = show("systemctl", &["--user", "show", properties, SERVICE_UNIT]).await;
-    let socket = show("systemctl", &["--user", "show", "--property=ActiveState,SubState", SOCKET_UNIT]).await;
+    let service = query_properties("systemctl", &["--user", "show", properties, SERVICE_UNIT]).await;
+    let socket = query_properties("systemctl", &["--user", "show", "--property=ActiveState,SubState", SOCKET_UNIT]).await;
     let user = nix::unistd::getuid().to_string();
-    let linger = show("loginctl", &["show-user", &user, "--property=Linger"]).await;
-    let state = |of: &[(String, String)]| Some(format!("{} ({})", value(of, "ActiveState")?, value(of, "SubState")?));
-    Seen {
+    let linger = query_properties("loginctl", &["show-user", &user, "--property=Linger"]).await;
+    let state = |of: &[(String, String)]| Some(format!("{} ({})", property(of, "ActiveState")?, property(of, "SubState")?));
+    ServiceState {
         state: state(&service),
-        pid: value(&service, "MainPID").and_then(|pid| pid.parse().ok()).filter(|pid| *pid != 0),
-        said: value(&service, "StatusText"),
-        restarts: value(&service, "NRestarts").and_then(|count| count.parse().ok()),
-        enabled: value(&service, "UnitFileState"),
+        pid: property(&service, "MainPID").and_then(|pid| pid.parse().ok()).filter(|pid| *pid != 0),
+        said: property(&service, "StatusText"),
+        restarts: property(&service, "NRestarts").and_then(|count| count.parse().ok()),
+        enabled: property(&service, "UnitFileState"),
         socket: state(&socket),
-        linger: value(&linger, "Linger").map(|linger| linger == "yes"),
+        linger: property(&linger, "Linger").map(|linger| linger == "yes"),
     }
 }
 
 /// Asks for properties; none where the program does not answer.
-async fn show(program: &str, arguments: &[&str]) -> Vec<(String, String)> {
-    let text = match output(program, arguments).await {
+async fn query_properties(program: &str, arguments: &[&str]) -> Vec<(String, String)> {
+    let text = match command_output(program, arguments).await {
         Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
         _ => String::new(),
     };
     text.lines().filter_map(|line| line.split_once('=')).map(|(key, value)| (key.into(), value.into())).collect()
 }
 
-fn value(of: &[(String, String)], key: &str) -> Option<String> {
+fn property(of: &[(String, String)], key: &str) -> Option<String> {
     of.iter().find(|(name, value)| name == key && !value.is_empty()).map(|(_, value)| value.clone())
 }
 
 async fn systemctl(arguments: &[&str]) -> Result<(), Failure> {
-    run("systemctl", &[&["--user"], arguments].concat()).await
+    run_command("systemctl", &[&["--user"], arguments].concat()).await
 }
 
-async fn run(program: &str, arguments: &[&str]) -> Result<(), Failure> {
+async fn run_command(program: &str, arguments: &[&str]) -> Result<(), Failure> {
     let line = format!("{program} {}", arguments.join(" "));
-    let output = output(program, arguments).await.map_err(|error| Failure::io(format!("running `{line}`"), &error))?;
+    let output = command_output(program, arguments).await.map_err(|error| Failure::io(format!("running `{line}`"), &error))?;
     if output.status.success() {
         return Ok(());
     }
@@ -179,11 +179,11 @@ async fn run(program: &str, arguments: &[&str]) -> Result<(), Failure> {
     Err(failure.caused_by(last_line(&output.stderr)).hint("runnerctl service logs"))
 }
 
-async fn output(program: &str, arguments: &[&str]) -> std::io::Result<Output> {
+async fn command_output(program: &str, arguments: &[&str]) -> std::io::Result<Output> {
     Command::new(program).args(arguments).stdin(Stdio::null()).output().await
 }
 
-fn domain() -> String {
+fn launchd_domain() -> String {
     format!("gui/{}", nix::unistd::getuid())
 }
 

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::startup::MARK_VARIABLE;
 
-use self::install::Service;
+use self::install::ServiceInstallation;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
@@ -26,11 +26,11 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServiceArgs {
     #[command(subcommand)]
-    verb: ServiceVerb,
+    verb: ServiceAction,
 }
 
 #[derive(Debug, Clone, Copy, Subcommand)]
-enum ServiceVerb {
+enum ServiceAction {
     /// Install or upgrade the service and start it; a running daemon finishes its iterations first
     Install {
         /// Write the units, but do not start anything
@@ -54,18 +54,18 @@ enum ServiceVerb {
 
 /// Runs the command.
 pub(crate) async fn run(invocation: &Invocation<'_>, args: ServiceArgs) -> Result<ExitStatus, Failure> {
-    let service = Service::of(invocation)?;
+    let service = ServiceInstallation::from_invocation(invocation)?;
     match args.verb {
-        ServiceVerb::Install { no_start } => {
+        ServiceAction::Install { no_start } => {
             refuse_inside_iteration()?;
             service.install(invocation, no_start).await
         }
-        ServiceVerb::Uninstall => {
+        ServiceAction::Uninstall => {
             refuse_inside_iteration()?;
             service.uninstall(invocation).await
         }
-        ServiceVerb::Status => service.status(invocation).await,
-        ServiceVerb::Logs { follow, lines } => logs::show(invocation, service.has_journal(), lines, follow).await,
+        ServiceAction::Status => service.status(invocation).await,
+        ServiceAction::Logs { follow, lines } => logs::print_log(invocation, service.has_journal(), lines, follow).await,
     }
 }
 

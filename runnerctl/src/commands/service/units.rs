@@ -14,7 +14,7 @@ pub(super) const PASSED_ON: [&str; 4] = ["PATH", "RUNNERD_STATE", "XDG_CONFIG_HO
 
 /// What differs from machine to machine.
 #[derive(Debug)]
-pub(super) struct Values<'a> {
+pub(super) struct UnitValues<'a> {
     /// The daemon's program.
     pub(super) program: &'a Path,
     /// Its socket.
@@ -25,48 +25,48 @@ pub(super) struct Values<'a> {
 
 /// A path or variable that cannot stand in a unit.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unwritable(pub(super) String);
+pub(super) struct UnitValueError(pub(super) String);
 
 /// Returns the daemon's unit.
-pub(super) fn service(values: &Values<'_>) -> Result<String, Unwritable> {
+pub(super) fn render_service_unit(values: &UnitValues<'_>) -> Result<String, UnitValueError> {
     let mut environment = Vec::new();
     for (name, value) in &values.environment {
-        environment.push(format!("Environment={}", quoted(&format!("{name}={}", line(value.as_ref())?))));
+        environment.push(format!("Environment={}", quote(&format!("{name}={}", to_line(value.as_ref())?))));
     }
-    let program = quoted(line(values.program.as_os_str())?);
+    let program = quote(to_line(values.program.as_os_str())?);
     Ok(SERVICE.replace("@PROGRAM@", &program).replace("@ENVIRONMENT@", &environment.join("\n")))
 }
 
 /// Returns the unit of its socket.
-pub(super) fn socket(values: &Values<'_>) -> Result<String, Unwritable> {
-    let listen = listen_line(values.socket).ok_or_else(|| Unwritable(values.socket.display().to_string()))?;
+pub(super) fn render_socket_unit(values: &UnitValues<'_>) -> Result<String, UnitValueError> {
+    let listen = listen_line(values.socket).ok_or_else(|| UnitValueError(values.socket.display().to_string()))?;
     Ok(SOCKET.replace("@LISTEN@", &listen))
 }
 
 /// Returns the agent of launchd.
-pub(super) fn agent(values: &Values<'_>) -> Result<String, Unwritable> {
+pub(super) fn render_plist(values: &UnitValues<'_>) -> Result<String, UnitValueError> {
     let mut environment = Vec::new();
     for (name, value) in &values.environment {
-        let value = escaped(line(value.as_ref())?);
+        let value = escape_xml(to_line(value.as_ref())?);
         environment.push(format!("\t\t<key>{name}</key>\n\t\t<string>{value}</string>"));
     }
-    let text = AGENT.replace("@PROGRAM@", &escaped(line(values.program.as_os_str())?));
-    let text = text.replace("@SOCKET@", &escaped(line(values.socket.as_os_str())?));
+    let text = AGENT.replace("@PROGRAM@", &escape_xml(to_line(values.program.as_os_str())?));
+    let text = text.replace("@SOCKET@", &escape_xml(to_line(values.socket.as_os_str())?));
     Ok(text.replace("@ENVIRONMENT@", &environment.join("\n")))
 }
 
-fn line(text: &OsStr) -> Result<&str, Unwritable> {
+fn to_line(text: &OsStr) -> Result<&str, UnitValueError> {
     let readable = text.to_str().filter(|text| !text.contains(char::is_control));
-    readable.ok_or_else(|| Unwritable(text.to_string_lossy().into_owned()))
+    readable.ok_or_else(|| UnitValueError(text.to_string_lossy().into_owned()))
 }
 
 /// Quotes a word as systemd reads it.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%"))
 }
 
 /// Escapes a text as XML.
-fn escaped(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -74,8 +74,8 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn values() -> Values<'static> {
-        Values {
+    fn sample_values() -> UnitValues<'static> {
+        UnitValues {
             program: Path::new("/home/me/my programs/100%/runnerd"),
             socket: Path::new("/run/user/1000/runnerd/runnerd.sock"),
             environment: vec![
@@ -87,24 +87,24 @@ mod tests {
 
     #[test]
     fn the_unit_of_the_daemon() {
-        insta::assert_snapshot!(service(&values()).expect("a unit"));
+        insta::assert_snapshot!(render_service_unit(&sample_values()).expect("a unit"));
     }
 
     #[test]
     fn the_unit_of_the_socket() {
-        insta::assert_snapshot!(socket(&values()).expect("a unit"));
+        insta::assert_snapshot!(render_socket_unit(&sample_values()).expect("a unit"));
     }
 
     #[test]
     fn the_agent_of_launchd() {
-        insta::assert_snapshot!(agent(&values()).expect("an agent"));
+        insta::assert_snapshot!(render_plist(&sample_values()).expect("an agent"));
     }
 
     #[test]
     fn a_path_with_a_line_break_is_written_into_no_unit() {
-        let hostile = Values { program: Path::new("/tmp/a\nExecStartPre=/bin/evil"), ..values() };
-        assert!(service(&hostile).is_err() && agent(&hostile).is_err());
-        let hostile = Values { socket: Path::new("/tmp/a\nb"), ..values() };
-        assert!(socket(&hostile).is_err());
+        let hostile = UnitValues { program: Path::new("/tmp/a\nExecStartPre=/bin/evil"), ..sample_values() };
+        assert!(render_service_unit(&hostile).is_err() && render_plist(&hostile).is_err());
+        let hostile = UnitValues { socket: Path::new("/tmp/a\nb"), ..sample_values() };
+        assert!(render_socket_unit(&hostile).is_err());
     }
 }

@@ -4,25 +4,25 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::files::Found;
-use super::manager::{Manager, Seen};
+use super::files::FileState;
+use super::manager::{ServiceManager, ServiceState};
 use crate::text::paint::DIM;
 use crate::text::safe::safe;
 use crate::text::screen::Screen;
-use crate::text::table::{Cell, Table};
+use crate::text::table::{TableCell, Table};
 
 /// The service: what `--json` prints.
 #[derive(Debug, Serialize)]
 pub(super) struct ServiceView {
     /// Who runs it.
-    pub(super) manager: Manager,
+    pub(super) manager: ServiceManager,
     /// Its files.
     pub(super) files: Vec<FileView>,
     /// Those that were written or removed just now.
     pub(super) changed: Vec<PathBuf>,
     /// What the service manager says.
     #[serde(flatten)]
-    pub(super) seen: Seen,
+    pub(super) seen: ServiceState,
 }
 
 /// A file of the service.
@@ -31,16 +31,16 @@ pub(super) struct FileView {
     /// Where it is.
     pub(super) path: PathBuf,
     /// What is there.
-    pub(super) found: Found,
+    pub(super) found: FileState,
 }
 
 impl ServiceView {
     /// Returns the lines for a person.
     pub(super) fn render(&self, screen: &Screen) -> String {
         let mut facts = Table::bare();
-        let mut fact = |name, value: &str| facts.row([Cell::styled(DIM, name), safe(value).into()]);
+        let mut fact = |name, value: &str| facts.row([TableCell::styled(DIM, name), safe(value).into()]);
         for file in &self.files {
-            fact(self.word(file), &file.path.display().to_string());
+            fact(self.file_label(file), &file.path.display().to_string());
         }
         for (name, value) in [("daemon", &self.seen.state), ("says", &self.seen.said), ("socket", &self.seen.socket)] {
             if let Some(value) = value {
@@ -68,18 +68,18 @@ impl ServiceView {
     }
 
     fn is_outdated(&self) -> bool {
-        self.files.iter().any(|file| file.found == Found::Outdated)
+        self.files.iter().any(|file| file.found == FileState::Outdated)
     }
 
-    fn word(&self, file: &FileView) -> &'static str {
+    fn file_label(&self, file: &FileView) -> &'static str {
         let is_changed = self.changed.contains(&file.path);
         match file.found {
-            Found::Missing if is_changed => "removed",
-            Found::Missing => "not installed",
-            Found::Current if is_changed => "written",
-            Found::Current => "installed",
-            Found::Outdated => "outdated",
-            Found::Changed => "changed by hand",
+            FileState::Missing if is_changed => "removed",
+            FileState::Missing => "not installed",
+            FileState::Current if is_changed => "written",
+            FileState::Current => "installed",
+            FileState::Outdated => "outdated",
+            FileState::Changed => "changed by hand",
         }
     }
 }
@@ -90,16 +90,16 @@ mod tests {
 
     use super::*;
 
-    fn view(found: Found, seen: Seen) -> String {
+    fn render_view(found: FileState, seen: ServiceState) -> String {
         let path = PathBuf::from("/home/me/.config/systemd/user/runnerd.service");
         let files = vec![FileView { path, found }];
-        let view = ServiceView { manager: Manager::Systemd, files, changed: Vec::new(), seen };
+        let view = ServiceView { manager: ServiceManager::Systemd, files, changed: Vec::new(), seen };
         strip_str(&view.render(&Screen::fixed())).to_string()
     }
 
     #[test]
     fn a_service_that_runs_says_how_it_is_and_whether_it_outlives_the_login() {
-        let seen = Seen {
+        let seen = ServiceState {
             state: Some("active (running)".into()),
             pid: Some(4711),
             said: Some("repositories: 3, running: 1".into()),
@@ -108,12 +108,12 @@ mod tests {
             socket: Some("active (running)".into()),
             linger: Some(false),
         };
-        insta::assert_snapshot!(view(Found::Outdated, seen));
+        insta::assert_snapshot!(render_view(FileState::Outdated, seen));
     }
 
     #[test]
     fn a_service_that_is_not_there_is_said_so() {
-        let text = view(Found::Missing, Seen::default());
+        let text = render_view(FileState::Missing, ServiceState::default());
         assert_eq!(text, "not installed  /home/me/.config/systemd/user/runnerd.service\n");
     }
 }

@@ -6,21 +6,21 @@ use protocol::error::ExitStatus;
 use protocol::request::AtRun;
 use serde::Serialize;
 
-use crate::args::Target;
+use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::mirror::{self, Depth, Wanted};
+use crate::mirror::{self, FetchDepth, RemoteQuery};
 use crate::text::branch;
 
 #[derive(Serialize)]
-struct Branches {
+struct BranchList {
     runs: Vec<BranchView>,
 }
 
 /// Answers once.
-pub(super) async fn answer(
+pub(super) async fn print_branches(
     invocation: &Invocation<'_>,
-    (remote, target): (&str, &Target),
+    (remote, target): (&str, &RunTarget),
     is_watched: bool,
 ) -> Result<ExitStatus, Failure> {
     if is_watched {
@@ -28,14 +28,14 @@ pub(super) async fn answer(
     }
     let run = target.run.as_deref();
     // The commits of one run say who has claimed it; of many, the last one of each does or does not.
-    let depth = if run.is_some() { Depth::Commits } else { Depth::Tip };
-    let wanted = Wanted { remote, place: target.place.path(), run, depth };
+    let depth = if run.is_some() { FetchDepth::Commits } else { FetchDepth::Tip };
+    let wanted = RemoteQuery { remote, place: target.place.path(), run, depth };
     let runs = mirror::within(invocation, wanted, async |inside| {
         let at = AtRun { path: inside.place(None)?, run: target.run.clone() };
         Ok(inside.connect().await?.client().branches(at).await?)
     })
     .await?;
-    let answer = Branches { runs };
+    let answer = BranchList { runs };
     invocation.ui.answer("branches", &answer, |screen| match (&answer.runs[..], run) {
         ([one], Some(_)) => branch::detail(one, screen),
         (all, _) => branch::list(all, screen),

@@ -9,9 +9,9 @@ use protocol::path::WirePath;
 use protocol::request::AtRun;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::shown::Shown;
+use super::shown::StatusSnapshot;
 use crate::failure::Failure;
-use crate::feed::{AWAY, Feed, News, Subject};
+use crate::feed::{AWAY, EventFeed, FeedUpdate, FeedSource};
 use crate::invocation::Invocation;
 use crate::ui::Ui;
 
@@ -19,31 +19,31 @@ use crate::ui::Ui;
 const LIVE: &str = "Each change is told below the one before; on the whole screen: runnerctl watch\n";
 
 /// One run, or all repositories.
-struct Followed(Option<AtRun>);
+struct StatusSubject(Option<AtRun>);
 
-impl Subject for Followed {
-    type View = Shown;
+impl FeedSource for StatusSubject {
+    type View = StatusSnapshot;
 
     fn path(&self) -> Option<&WirePath> {
         self.0.as_ref().map(|at| &at.path)
     }
 
-    async fn read(&self, client: &Client) -> Result<Shown, Error> {
+    async fn read(&self, client: &Client) -> Result<StatusSnapshot, Error> {
         match &self.0 {
-            Some(at) => client.status(at.clone()).await.map(|status| Shown::One(Box::new(status))),
-            None => client.status_all().await.map(|all| Shown::All(all, None)),
+            Some(at) => client.status(at.clone()).await.map(|status| StatusSnapshot::One(Box::new(status))),
+            None => client.status_all().await.map(|all| StatusSnapshot::All(all, None)),
         }
     }
 }
 
 /// Shows a state whenever it changes, until Ctrl-C.
-pub(super) async fn follow(invocation: &Invocation<'_>, at: Option<AtRun>) -> Result<ExitStatus, Failure> {
+pub(super) async fn follow_status(invocation: &Invocation<'_>, at: Option<AtRun>) -> Result<ExitStatus, Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::io("listening for Ctrl-C", &error))?;
     let ui = invocation.ui;
     if io::stdout().is_terminal() && !ui.screen().is_plain {
         ui.note(LIVE);
     }
-    let mut feed = Feed::open(invocation, Followed(at)).await?;
+    let mut feed = EventFeed::open(invocation, StatusSubject(at)).await?;
     let mut shown = None;
     loop {
         let news = tokio::select! {
@@ -52,21 +52,21 @@ pub(super) async fn follow(invocation: &Invocation<'_>, at: Option<AtRun>) -> Re
             news = feed.next() => news?,
         };
         match news {
-            News::Event(_) => {}
-            News::Lost => ui.note(&format!("{AWAY}\n")),
-            News::Status(now) if shown.as_ref() == Some(&*now) => {}
-            News::Status(now) => {
-                print(ui, &now, shown.is_none())?;
+            FeedUpdate::Event(_) => {}
+            FeedUpdate::Lost => ui.note(&format!("{AWAY}\n")),
+            FeedUpdate::Status(now) if shown.as_ref() == Some(&*now) => {}
+            FeedUpdate::Status(now) => {
+                print_change(ui, &now, shown.is_none())?;
                 shown = Some(*now);
             }
         }
     }
 }
 
-fn print(ui: &Ui, shown: &Shown, is_first: bool) -> Result<(), Failure> {
+fn print_change(ui: &Ui, shown: &StatusSnapshot, is_first: bool) -> Result<(), Failure> {
     if ui.json {
-        return shown.object();
+        return shown.print_json();
     }
     let gap = if is_first { "" } else { "\n" };
-    ui.text(&format!("{gap}{}", shown.text(&ui.screen())))
+    ui.text(&format!("{gap}{}", shown.render(&ui.screen())))
 }

@@ -11,7 +11,7 @@ use crate::ui::Ui;
 
 /// A state as it was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum StatusSnapshot {
     /// Of one repository.
     One(Box<StatusView>),
     /// Of all.
@@ -19,37 +19,37 @@ pub(super) enum Shown {
 }
 
 #[derive(Serialize)]
-struct Statuses<'a> {
+struct StatusList<'a> {
     repos: &'a [StatusView],
     #[serde(skip_serializing_if = "Option::is_none")]
     disk: Option<&'a DiskView>,
 }
 
 /// Answers once.
-pub(super) fn answer(ui: &Ui, shown: &Shown) -> Result<ExitStatus, Failure> {
+pub(super) fn print_once(ui: &Ui, shown: &StatusSnapshot) -> Result<ExitStatus, Failure> {
     if ui.json {
-        shown.object()?;
+        shown.print_json()?;
     } else {
-        ui.text(&shown.text(&ui.screen()))?;
+        ui.text(&shown.render(&ui.screen()))?;
     }
-    if matches!(shown, Shown::All(all, _) if all.is_empty()) {
+    if matches!(shown, StatusSnapshot::All(all, _) if all.is_empty()) {
         ui.note("No repositories. Add one: runnerctl start PATH\n");
     }
     Ok(ExitStatus::Fine)
 }
 
-impl Serialize for Shown {
+impl Serialize for StatusSnapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::One(status) => status.serialize(serializer),
-            Self::All(all, disk) => Statuses { repos: all, disk: disk.as_ref() }.serialize(serializer),
+            Self::All(all, disk) => StatusList { repos: all, disk: disk.as_ref() }.serialize(serializer),
         }
     }
 }
 
-impl Shown {
+impl StatusSnapshot {
     /// Prints it as JSON.
-    pub(super) fn object(&self) -> Result<(), Failure> {
+    pub(super) fn print_json(&self) -> Result<(), Failure> {
         match self {
             Self::One(_) => Ui::object("status", self),
             Self::All(..) => Ui::object("statuses", self),
@@ -57,7 +57,7 @@ impl Shown {
     }
 
     /// Returns it for a person.
-    pub(super) fn text(&self, screen: &Screen) -> String {
+    pub(super) fn render(&self, screen: &Screen) -> String {
         match self {
             Self::One(status) => detail(status, screen),
             Self::All(all, disk) => overview(all, screen) + &disk.as_ref().map(room).unwrap_or_default(),

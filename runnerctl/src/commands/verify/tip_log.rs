@@ -33,21 +33,21 @@ impl<'a> TipLog<'a> {
     }
 
     /// Adds to a report which of its commits the branch does not have.
-    pub(super) async fn hold(
+    pub(super) async fn add_lost_tips(
         &self,
         connection: &Connection,
         path: WirePath,
         report: &mut AuditReport,
     ) -> Result<(), Failure> {
-        let tips = self.of_run(&report.run)?.into_iter().map(str::to_owned).collect();
+        let tips = self.tips_of_run(&report.run)?.into_iter().map(str::to_owned).collect();
         let params = TipsParams { path, tip: report.tip.clone(), tips };
         report.findings.extend(connection.client().lost_tips(params).await?);
         Ok(())
     }
 
     /// Adds the last commit of a branch that is sound.
-    pub(super) fn add(&self, ui: &Ui, report: &AuditReport) -> Result<(), Failure> {
-        let known = self.of_run(&report.run)?;
+    pub(super) fn append_tip(&self, ui: &Ui, report: &AuditReport) -> Result<(), Failure> {
+        let known = self.tips_of_run(&report.run)?;
         let shown = self.path.display();
         let is_new = known.last() != Some(&report.tip.as_str());
         if is_new {
@@ -64,7 +64,7 @@ impl<'a> TipLog<'a> {
         Ok(())
     }
 
-    fn of_run(&self, run: &str) -> Result<Vec<&str>, Failure> {
+    fn tips_of_run(&self, run: &str) -> Result<Vec<&str>, Failure> {
         let wrong = |error| Failure::usage(format!("{}: {error}", self.path.display()));
         tips::of_run(&self.text, run).map_err(wrong)
     }

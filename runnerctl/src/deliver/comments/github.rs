@@ -3,7 +3,7 @@
 use protocol::delivery::{FeedbackItem, FeedbackKind};
 use serde::Deserialize;
 
-use crate::deliver::forge::Heard;
+use crate::deliver::forge::ForgeFeedback;
 
 /// Who has a say: by what they are to the repository.
 const WITH_A_SAY: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
@@ -13,25 +13,25 @@ const FAILED: [&str; 6] = ["FAILURE", "ERROR", "TIMED_OUT", "STARTUP_FAILURE", "
 /// `gh pr view --json comments,reviews,statusCheckRollup`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Told {
+pub(crate) struct PullRequestView {
     #[serde(default)]
-    comments: Vec<Comment>,
+    comments: Vec<IssueComment>,
     #[serde(default)]
-    reviews: Vec<Review>,
-    status_check_rollup: Option<Vec<Check>>,
+    reviews: Vec<PullRequestReview>,
+    status_check_rollup: Option<Vec<StatusCheck>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Person {
+struct GitHubUser {
     login: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Comment {
+struct IssueComment {
     id: String,
-    author: Option<Person>,
+    author: Option<GitHubUser>,
     author_association: String,
     body: String,
     #[serde(default)]
@@ -41,8 +41,8 @@ struct Comment {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Review {
-    author: Option<Person>,
+struct PullRequestReview {
+    author: Option<GitHubUser>,
     author_association: String,
     body: String,
     submitted_at: Option<String>,
@@ -52,7 +52,7 @@ struct Review {
 /// A check run has a name and a conclusion, a status a context and a state.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Check {
+struct StatusCheck {
     name: Option<String>,
     context: Option<String>,
     workflow_name: Option<String>,
@@ -66,7 +66,7 @@ struct Check {
 #[derive(Debug, Deserialize)]
 pub(crate) struct LineComment {
     id: u64,
-    user: Option<Person>,
+    user: Option<GitHubUser>,
     author_association: String,
     body: String,
     path: String,
@@ -76,8 +76,8 @@ pub(crate) struct LineComment {
 }
 
 /// Returns what is to be heard of it.
-pub(crate) fn heard(told: &Told, lines: &[LineComment], anyone: bool) -> Heard {
-    let mut heard = Heard::default();
+pub(crate) fn heard(told: &PullRequestView, lines: &[LineComment], anyone: bool) -> ForgeFeedback {
+    let mut heard = ForgeFeedback::default();
     heard.items.extend(told.status_check_rollup.iter().flatten().filter_map(check));
     let spoken = told.reviews.iter().filter_map(review);
     let spoken = spoken.chain(told.comments.iter().filter(|comment| !comment.is_minimized).map(comment));
@@ -87,7 +87,7 @@ pub(crate) fn heard(told: &Told, lines: &[LineComment], anyone: bool) -> Heard {
     heard
 }
 
-fn check(check: &Check) -> Option<FeedbackItem> {
+fn check(check: &StatusCheck) -> Option<FeedbackItem> {
     let end = check.conclusion.as_deref().or(check.state.as_deref())?;
     let name = check.name.as_deref().or(check.context.as_deref())?;
     let url = check.details_url.clone().or(check.target_url.clone());
@@ -106,7 +106,7 @@ fn check(check: &Check) -> Option<FeedbackItem> {
 }
 
 /// A review says something, or asks for changes without a word; an approval without one is no feedback.
-fn review(review: &Review) -> Option<(&str, FeedbackItem)> {
+fn review(review: &PullRequestReview) -> Option<(&str, FeedbackItem)> {
     let text = match (review.body.trim(), review.state.as_str()) {
         (_, "PENDING" | "DISMISSED") => return None,
         ("", "CHANGES_REQUESTED") => "Asks for changes.",
@@ -125,7 +125,7 @@ fn review(review: &Review) -> Option<(&str, FeedbackItem)> {
     Some((&review.author_association, item))
 }
 
-fn comment(comment: &Comment) -> (&str, FeedbackItem) {
+fn comment(comment: &IssueComment) -> (&str, FeedbackItem) {
     let item = FeedbackItem {
         kind: FeedbackKind::Comment,
         id: comment.id.clone(),
@@ -152,7 +152,7 @@ fn line(comment: &LineComment) -> (&str, FeedbackItem) {
     (&comment.author_association, item)
 }
 
-fn named(person: Option<&Person>, association: &str) -> String {
+fn named(person: Option<&GitHubUser>, association: &str) -> String {
     let login = person.map_or("somebody who is gone", |person| person.login.as_str());
     format!("{login} ({})", association.to_ascii_lowercase())
 }
@@ -165,7 +165,7 @@ mod tests {
     const VIEW: &str = include_str!("../../../tests/forges/gh-pr-view.json");
     const LINES: &str = include_str!("../../../tests/forges/gh-api-comments.json");
 
-    fn read(anyone: bool) -> Heard {
+    fn read(anyone: bool) -> ForgeFeedback {
         let (told, lines) = (json(VIEW, "gh pr view").expect("a view"), pages(LINES, "gh api").expect("pages"));
         heard(&told, &lines, anyone)
     }

@@ -3,49 +3,49 @@
 use protocol::delivery::{FeedbackItem, FeedbackKind};
 use serde::Deserialize;
 
-use crate::deliver::forge::Heard;
+use crate::deliver::forge::ForgeFeedback;
 
 /// The least access of those with a say: a developer's.
 const DEVELOPER: u64 = 30;
 
 /// What the interface told.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct MergeRequestActivity {
     /// The discussions.
     pub(crate) discussions: Vec<Discussion>,
     /// Who has access to the project, and which.
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: Vec<ProjectMember>,
     /// The failed jobs of the newest pipeline.
-    pub(crate) jobs: Vec<Job>,
+    pub(crate) jobs: Vec<PipelineJob>,
 }
 
 /// A discussion: notes, one after the other.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Discussion {
-    notes: Vec<Note>,
+    notes: Vec<DiscussionNote>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Note {
+struct DiscussionNote {
     id: u64,
     body: String,
-    author: Person,
+    author: GitLabUser,
     /// Whether the service has written it.
     #[serde(default)]
     system: bool,
     #[serde(default)]
     resolved: bool,
-    position: Option<Position>,
+    position: Option<NotePosition>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Person {
+struct GitLabUser {
     id: u64,
     username: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Position {
+struct NotePosition {
     new_path: Option<String>,
     new_line: Option<u64>,
     old_path: Option<String>,
@@ -54,14 +54,14 @@ struct Position {
 
 /// Somebody with access to the project.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Member {
+pub(crate) struct ProjectMember {
     id: u64,
     access_level: u64,
 }
 
 /// A job that has failed.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Job {
+pub(crate) struct PipelineJob {
     id: u64,
     name: String,
     stage: Option<String>,
@@ -72,8 +72,8 @@ pub(crate) struct Job {
 }
 
 /// Returns what is to be heard of it: nothing that was resolved.
-pub(crate) fn heard(told: &Told, page: &str, anyone: bool) -> Heard {
-    let mut heard = Heard::default();
+pub(crate) fn heard(told: &MergeRequestActivity, page: &str, anyone: bool) -> ForgeFeedback {
+    let mut heard = ForgeFeedback::default();
     heard.items.extend(told.jobs.iter().filter(|job| !job.allow_failure).map(job));
     let notes = told.discussions.iter().flat_map(|discussion| &discussion.notes);
     for note in notes.filter(|note| !note.system && !note.resolved) {
@@ -83,7 +83,7 @@ pub(crate) fn heard(told: &Told, page: &str, anyone: bool) -> Heard {
     heard
 }
 
-fn job(job: &Job) -> FeedbackItem {
+fn job(job: &PipelineJob) -> FeedbackItem {
     FeedbackItem {
         kind: FeedbackKind::Check,
         id: job.id.to_string(),
@@ -95,7 +95,7 @@ fn job(job: &Job) -> FeedbackItem {
     }
 }
 
-fn comment(note: &Note, page: &str) -> FeedbackItem {
+fn comment(note: &DiscussionNote, page: &str) -> FeedbackItem {
     FeedbackItem {
         kind: FeedbackKind::Comment,
         id: note.id.to_string(),
@@ -108,7 +108,7 @@ fn comment(note: &Note, page: &str) -> FeedbackItem {
 }
 
 /// Where a note stands: on a line that was removed by its old place.
-fn place(position: &Position) -> Option<String> {
+fn place(position: &NotePosition) -> Option<String> {
     let (path, line) = match position.new_line {
         Some(line) => (&position.new_path, Some(line)),
         None => (if position.old_line.is_some() { &position.old_path } else { &position.new_path }, position.old_line),
@@ -122,8 +122,8 @@ mod tests {
     use super::*;
     use crate::deliver::comments::pages;
 
-    fn told() -> Told {
-        Told {
+    fn told() -> MergeRequestActivity {
+        MergeRequestActivity {
             discussions: pages(include_str!("../../../tests/forges/glab-discussions.json"), "glab api").expect("pages"),
             members: pages(include_str!("../../../tests/forges/glab-members.json"), "glab api").expect("pages"),
             jobs: pages(include_str!("../../../tests/forges/glab-jobs.json"), "glab api").expect("pages"),

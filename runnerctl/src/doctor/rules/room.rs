@@ -7,17 +7,17 @@ use protocol::shell;
 use protocol::view::{DiskView, WorkspaceDisk};
 
 use super::{DISK_FULL, DISK_LOW};
-use crate::doctor::{Check, Level};
+use crate::doctor::{DoctorCheck, CheckLevel};
 use crate::text::measure::size;
 
 /// Judges the room for workspaces; none where there is none of them.
-pub(crate) fn workspaces(disk: &DiskView) -> Option<Check> {
+pub(crate) fn workspaces(disk: &DiskView) -> Option<DoctorCheck> {
     let largest = disk.workspaces.iter().map(|workspace| workspace.bytes).max()?;
     let taken: u64 = disk.workspaces.iter().map(|workspace| workspace.bytes).sum();
     let (count, folder) = (disk.workspaces.len(), &disk.folder);
     let taken = format!("{} in {count} of isolated runs", size(taken));
     let Some(free) = disk.free_bytes else {
-        return Some(Check::warn(
+        return Some(DoctorCheck::warn(
             "workspaces",
             format!("{taken}; how much is free at {folder} cannot be told"),
             "df -h",
@@ -25,12 +25,12 @@ pub(crate) fn workspaces(disk: &DiskView) -> Option<Check> {
     };
     let found = format!("{taken}, {} free at {folder}", size(free));
     let level = match free {
-        0..DISK_FULL => Level::Fail,
-        _ if free < DISK_LOW.max(largest.saturating_mul(SPARE_WORKSPACES)) => Level::Warn,
-        _ => return Some(Check::ok("workspaces", found)),
+        0..DISK_FULL => CheckLevel::Fail,
+        _ if free < DISK_LOW.max(largest.saturating_mul(SPARE_WORKSPACES)) => CheckLevel::Warn,
+        _ => return Some(DoctorCheck::ok("workspaces", found)),
     };
     let details = disk.workspaces.iter().map(told).collect();
-    Some(Check { fix: Some(fix(disk)), ..Check::new(level, "workspaces", found).with_details(details) })
+    Some(DoctorCheck { fix: Some(fix(disk)), ..DoctorCheck::new(level, "workspaces", found).with_details(details) })
 }
 
 fn told(workspace: &WorkspaceDisk) -> String {
@@ -71,7 +71,7 @@ mod tests {
         DiskView { folder: Path::new("/w").into(), workspaces: workspaces.iter().map(workspace).collect(), free_bytes }
     }
 
-    fn judged(workspaces: &[(&str, u64, bool)], free: Option<u64>) -> (Level, Option<String>) {
+    fn judged(workspaces: &[(&str, u64, bool)], free: Option<u64>) -> (CheckLevel, Option<String>) {
         let check = super::workspaces(&disk(workspaces, free)).expect("there are workspaces");
         (check.level, check.fix)
     }
@@ -80,18 +80,18 @@ mod tests {
     fn room_is_measured_by_the_largest_workspace_and_warned_of_before_there_is_none() {
         assert_eq!(super::workspaces(&disk(&[], Some(0))), None);
         let own = [("/home/me/my code", 4 * GB, true), ("/home/me/site", GB, false)];
-        assert_eq!(judged(&own, Some(13 * GB)).0, Level::Ok);
+        assert_eq!(judged(&own, Some(13 * GB)).0, CheckLevel::Ok);
         let gc = Some("runnerctl gc '/home/me/my code'".to_owned());
-        assert_eq!(judged(&own, Some(11 * GB)), (Level::Warn, gc.clone()));
-        assert_eq!(judged(&own, Some(1)), (Level::Fail, gc));
-        assert_eq!(judged(&own[1..], Some(3 * GB)).0, Level::Ok);
-        assert_eq!(judged(&[("/a", 1, false)], Some(GB)).0, Level::Warn, "a disk is low whatever is on it");
+        assert_eq!(judged(&own, Some(11 * GB)), (CheckLevel::Warn, gc.clone()));
+        assert_eq!(judged(&own, Some(1)), (CheckLevel::Fail, gc));
+        assert_eq!(judged(&own[1..], Some(3 * GB)).0, CheckLevel::Ok);
+        assert_eq!(judged(&[("/a", 1, false)], Some(GB)).0, CheckLevel::Warn, "a disk is low whatever is on it");
     }
 
     #[test]
     fn where_no_run_is_over_there_is_nothing_to_remove() {
         let (level, fix) = judged(&[("/home/me/site", GB, false)], Some(2 * GB));
-        assert_eq!(level, Level::Warn);
+        assert_eq!(level, CheckLevel::Warn);
         let fix = fix.expect("something can be done");
         assert!(fix.starts_with("make room on the disk of /w"), "{fix}");
         let both = [("/a", GB, true), ("/b", GB, true), ("/a", GB, true)];

@@ -9,9 +9,9 @@ use protocol::view::{CheckView, MissingLevel, SleepView};
 
 use super::*;
 
-fn table(rows: Vec<(&str, Check)>) -> String {
+fn table(rows: Vec<(&str, DoctorCheck)>) -> String {
     rows.into_iter().fold(String::new(), |mut text, (case, check)| {
-        let Check { name, level, found, details, fix } = check;
+        let DoctorCheck { name, level, found, details, fix } = check;
         let level = format!("{level:?}").to_lowercase();
         let _ = writeln!(text, "{case}: {level} {name}: {found}");
         for line in details {
@@ -24,20 +24,20 @@ fn table(rows: Vec<(&str, Check)>) -> String {
     })
 }
 
-fn fine(line: &str) -> Said {
-    Said::Fine(line.to_owned())
+fn fine(line: &str) -> ProbeResult {
+    ProbeResult::Fine(line.to_owned())
 }
 
-fn failed(line: &str) -> Said {
-    Said::Failed(line.to_owned())
+fn failed(line: &str) -> ProbeResult {
+    ProbeResult::Failed(line.to_owned())
 }
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-fn owned(is_socket: bool) -> Owned {
-    Owned { path: "/s".into(), is_own: true, mode: 0o600, is_socket, is_writable: true }
+fn owned(is_socket: bool) -> FileAccess {
+    FileAccess { path: "/s".into(), is_own: true, mode: 0o600, is_socket, is_writable: true }
 }
 
 fn view() -> DaemonView {
@@ -83,7 +83,7 @@ fn facts() -> RepositoryFacts {
 fn files_of_the_guard_that_are_not_watched_are_named_with_what_to_do() {
     let unknown = vec!["justfile: sh \"$(pick)\"".to_owned()];
     let check = guard_files(&GuardFiles { watched: words(&["justfile"]), is_blind: false, unknown });
-    assert_eq!(check.level, Level::Warn);
+    assert_eq!(check.level, CheckLevel::Warn);
     assert_eq!(check.found, "this guard runs files that are not watched: justfile: sh \"$(pick)\"");
     assert_eq!(check.details, ["watched for changes: justfile"]);
 }
@@ -96,7 +96,7 @@ fn what_a_workspace_would_lack_is_told_with_what_to_type() {
         setup: words(&["npm", "ci"]),
     };
     let check = workspace(&proposal);
-    assert_eq!(check.level, Level::Ok);
+    assert_eq!(check.level, CheckLevel::Ok);
     assert_eq!(
         check.details,
         [
@@ -108,27 +108,27 @@ fn what_a_workspace_would_lack_is_told_with_what_to_type() {
 
 #[test]
 fn programs_are_judged_by_what_they_say() {
-    let just = |said: Said| Some(("ci".to_owned(), said));
-    let guard = |there: bool, recipe: Option<(String, Said)>| guard(&words(&["just", "ci"]), there, recipe.as_ref());
+    let just = |said: ProbeResult| Some(("ci".to_owned(), said));
+    let guard = |there: bool, recipe: Option<(String, ProbeResult)>| guard(&words(&["just", "ci"]), there, recipe.as_ref());
     insta::assert_snapshot!(table(vec![
         ("git", git(&fine("git version 2.47.3"))),
         ("git with a vendor", git(&fine("git version 2.39.5 (Apple Git-154)"))),
         ("git too old", git(&fine("git version 2.30.9"))),
         ("git too old to land", git(&fine("git version 2.34.1"))),
-        ("no git", git(&Said::Missing)),
-        ("slow git", git(&Said::TimedOut)),
+        ("no git", git(&ProbeResult::Missing)),
+        ("slow git", git(&ProbeResult::TimedOut)),
         ("broken git", git(&failed("cannot open shared object"))),
         ("odd git", git(&fine("hello"))),
-        ("no agent", agents(&[("codex", Said::Missing), ("claude", Said::Missing)])),
+        ("no agent", agents(&[("codex", ProbeResult::Missing), ("claude", ProbeResult::Missing)])),
         (
             "agents",
-            agents(&[("codex", fine("codex-cli 0.151.0")), ("claude", failed("no node")), ("gemini", Said::Missing)])
+            agents(&[("codex", fine("codex-cli 0.151.0")), ("claude", failed("no node")), ("gemini", ProbeResult::Missing)])
         ),
-        ("broken agents", agents(&[("codex", Said::TimedOut), ("claude", failed("no node"))])),
+        ("broken agents", agents(&[("codex", ProbeResult::TimedOut), ("claude", failed("no node"))])),
         ("recipe", guard(true, just(fine("ci:")))),
         ("no recipe", guard(true, just(failed("error: Justfile does not contain recipe `ci`")))),
-        ("slow just", guard(true, just(Said::TimedOut))),
-        ("no just", guard(false, just(Said::Missing))),
+        ("slow just", guard(true, just(ProbeResult::TimedOut))),
+        ("no just", guard(false, just(ProbeResult::Missing))),
         ("no recipe to ask for", guard(true, None)),
         ("no configuration", super::guard(&[], false, None)),
     ]));
@@ -144,9 +144,9 @@ fn the_daemon_and_its_files_are_judged() {
     };
     let going = DaemonView { draining: true, ..view() };
     let replaced = DaemonView { outdated: true, ..view() };
-    let open = Owned { mode: 0o666, ..owned(true) };
-    let foreign = Owned { is_own: false, ..owned(false) };
-    let closed = Owned { is_writable: false, ..owned(false) };
+    let open = FileAccess { mode: 0o666, ..owned(true) };
+    let foreign = FileAccess { is_own: false, ..owned(false) };
+    let closed = FileAccess { is_writable: false, ..owned(false) };
     let at = Path::new("/s");
     insta::assert_snapshot!(table(vec![
         ("runs", daemon(Ok(&view()), Some(4711))),
@@ -163,7 +163,7 @@ fn the_daemon_and_its_files_are_judged() {
         ("open folder", state(at, Some(&open))),
         ("another's folder", state(at, Some(&foreign))),
         ("closed folder", state(at, Some(&closed))),
-        ("another's socket", socket(at, Some(&Owned { is_own: false, ..owned(true) }))),
+        ("another's socket", socket(at, Some(&FileAccess { is_own: false, ..owned(true) }))),
         ("closed work tree", work_tree(at, Some(&closed))),
     ]));
 }
@@ -171,8 +171,8 @@ fn the_daemon_and_its_files_are_judged() {
 #[test]
 fn the_machine_is_judged() {
     let time = |text: &str| text.parse::<Timestamp>().expect("a time");
-    let shows = |now: &str, is_synchronised| Clock { now: time(now), is_synchronised };
-    let unit = |lingers| Service { unit: Some(PathBuf::from("/u/runnerd.service")), lingers };
+    let shows = |now: &str, is_synchronised| ClockState { now: time(now), is_synchronised };
+    let unit = |lingers| ServiceStatus { unit: Some(PathBuf::from("/u/runnerd.service")), lingers };
     let awake = SleepView { inhibited: false, why: Some("no bus answers".into()) };
     let held = DaemonView { containment: Containment::Pidns, containment_missing: Vec::new(), sleep: awake, ..view() };
     insta::assert_snapshot!(table(vec![
@@ -181,7 +181,7 @@ fn the_machine_is_judged() {
         ("may sleep while idle", sleep(&DaemonView { running: 0, ..view() })),
         ("may sleep", sleep(&held)),
         ("no systemd", service(None)),
-        ("no service", service(Some(&Service { unit: None, lingers: true }))),
+        ("no service", service(Some(&ServiceStatus { unit: None, lingers: true }))),
         ("ends with the login", service(Some(&unit(false)))),
         ("lingers", service(Some(&unit(true)))),
         ("room", disk("disk", Path::new("/d"), Some(35_000_000_000))),
@@ -213,7 +213,7 @@ fn a_repository_is_judged() {
     });
     let hint = Some("fix the file, then: runnerctl validate".to_owned());
     let wrong =
-        Err(Trouble::Refused("/p/c.toml:2:1: unknown key `modle` in [executor]; did you mean `model`?".into(), hint));
+        Err(QueryError::Refused("/p/c.toml:2:1: unknown key `modle` in [executor]; did you mean `model`?".into(), hint));
     let locked = RepositoryFacts { locks: vec![WirePath("/p/.git/index.lock".into())], ..facts() };
     let by_git = RepositoryFacts { by_program: words(&["core.sparseCheckout or index.sparse is set"]), ..facts() };
     let merging = RepositoryFacts { operation: Some("merge".into()), ..facts() };
@@ -229,7 +229,7 @@ fn a_repository_is_judged() {
         ("configured", configuration(&shown, &facts())),
         ("not confirmed", configuration(&shown, &cloned)),
         ("misspelt", configuration(&wrong, &facts())),
-        ("too slow", configuration(&Err(Trouble::TimedOut(Duration::from_secs(5))), &facts())),
+        ("too slow", configuration(&Err(QueryError::TimedOut(Duration::from_secs(5))), &facts())),
         ("logged in", agent(&fit(Some(true)))),
         ("login not seen", agent(&fit(None))),
         ("own command", agent(&of(AgentFitness::Fit { version: None, login: None }))),
@@ -249,7 +249,7 @@ fn files_that_are_wrong_have_a_check_each() {
         check("tree", &["/root/x: unknown field", "/root/id: empty"]),
     ];
     let fresh = RepositoryFacts { has_layout: false, ..facts() };
-    let rows = |checks: Vec<Check>| table(checks.into_iter().map(|check| ("-", check)).collect());
+    let rows = |checks: Vec<DoctorCheck>| table(checks.into_iter().map(|check| ("-", check)).collect());
     insta::assert_snapshot!(
         [
             rows(files(&reply(wrong.clone()), &facts())),
@@ -258,13 +258,13 @@ fn files_that_are_wrong_have_a_check_each() {
         ]
         .join("\n")
     );
-    let agent = Check::fail("agent", "cannot find codex", "install it");
+    let agent = DoctorCheck::fail("agent", "cannot find codex", "install it");
     let told = without_repeats([vec![agent], files(&reply(wrong), &facts())].concat());
     assert!(!told.iter().any(|check| check.name == "programs"), "{told:?}");
 }
 
 #[test]
 fn warnings_are_no_failure() {
-    assert!(!has_failed(&[Check::ok("a", ""), Check::skipped("b", ""), Check::warn("c", "", "")]));
-    assert!(has_failed(&[Check::ok("a", ""), Check::fail("b", "", "")]));
+    assert!(!has_failed(&[DoctorCheck::ok("a", ""), DoctorCheck::skipped("b", ""), DoctorCheck::warn("c", "", "")]));
+    assert!(has_failed(&[DoctorCheck::ok("a", ""), DoctorCheck::fail("b", "", "")]));
 }

@@ -20,56 +20,56 @@ const BOOKKEEPING: &str = ".runner/state/run_state.json";
 
 /// A log, with one run of the tool.
 #[derive(Debug, Serialize)]
-pub(crate) struct Log<'a> {
+pub(crate) struct SarifLog<'a> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     version: &'static str,
-    runs: [Run<'a>; 1],
+    runs: [SarifRun<'a>; 1],
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Run<'a> {
-    tool: Tool,
-    automation_details: Id,
+struct SarifRun<'a> {
+    tool: SarifTool,
+    automation_details: SarifId,
     column_kind: &'static str,
     results: Vec<SarifResult<'a>>,
-    properties: Branch<'a>,
+    properties: SarifProperties<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct Id {
+struct SarifId {
     id: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Tool {
-    driver: Driver,
+struct SarifTool {
+    driver: SarifDriver,
 }
 
 #[derive(Debug, Serialize)]
-struct Driver {
+struct SarifDriver {
     name: &'static str,
     version: &'static str,
-    rules: Vec<Rule>,
+    rules: Vec<SarifRule>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Rule {
+struct SarifRule {
     id: &'static str,
-    short_description: Text,
-    full_description: Text,
-    help: Help,
+    short_description: SarifText,
+    full_description: SarifText,
+    help: SarifHelp,
 }
 
 #[derive(Debug, Serialize)]
-struct Text {
+struct SarifText {
     text: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Help {
+struct SarifHelp {
     text: &'static str,
     markdown: &'static str,
 }
@@ -77,7 +77,7 @@ struct Help {
 /// What was looked at.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Branch<'a> {
+struct SarifProperties<'a> {
     run: &'a str,
     base: Option<&'a str>,
     tip: &'a str,
@@ -90,40 +90,40 @@ struct SarifResult<'a> {
     rule_id: &'static str,
     rule_index: usize,
     level: &'static str,
-    message: Text,
-    locations: [Location<'a>; 1],
-    partial_fingerprints: Fingerprints,
+    message: SarifText,
+    locations: [SarifLocation<'a>; 1],
+    partial_fingerprints: SarifFingerprints,
     properties: &'a AuditFinding,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Location<'a> {
-    physical_location: Physical,
-    logical_locations: [Logical<'a>; 1],
+struct SarifLocation<'a> {
+    physical_location: PhysicalLocation,
+    logical_locations: [LogicalLocation<'a>; 1],
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Physical {
-    artifact_location: Artifact,
-    region: Region,
+struct PhysicalLocation {
+    artifact_location: ArtifactLocation,
+    region: SarifRegion,
 }
 
 #[derive(Debug, Serialize)]
-struct Artifact {
+struct ArtifactLocation {
     uri: String,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Region {
+struct SarifRegion {
     start_line: u32,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Logical<'a> {
+struct LogicalLocation<'a> {
     name: &'a str,
     fully_qualified_name: String,
     kind: &'static str,
@@ -132,39 +132,39 @@ struct Logical<'a> {
 /// The same finding of the same commit has the same, whatever else is found. What was not seen is of no commit: it has the same at
 /// each tip of the branch, however much else is missing by then.
 #[derive(Debug, Serialize)]
-struct Fingerprints {
+struct SarifFingerprints {
     #[serde(rename = "runnerVerify/v1")]
     verify: String,
 }
 
 /// Returns the log of a report.
-pub(crate) fn log(report: &AuditReport) -> Log<'_> {
-    let driver = Driver {
+pub(crate) fn log(report: &AuditReport) -> SarifLog<'_> {
+    let driver = SarifDriver {
         name: "runnerctl verify",
         version: env!("CARGO_PKG_VERSION"),
         rules: AuditRule::ALL.iter().map(|rule| described(*rule)).collect(),
     };
-    let properties = Branch {
+    let properties = SarifProperties {
         run: &report.run,
         base: report.base.as_deref(),
         tip: &report.tip,
         since: report.since.as_ref().map(|since| since.commit.as_str()),
     };
-    let run = Run {
-        tool: Tool { driver },
-        automation_details: Id { id: format!("runnerctl-verify/{}", report.run) },
+    let run = SarifRun {
+        tool: SarifTool { driver },
+        automation_details: SarifId { id: format!("runnerctl-verify/{}", report.run) },
         column_kind: "unicodeCodePoints",
         results: report.findings.iter().map(result).collect(),
         properties,
     };
-    Log { schema: SCHEMA, version: "2.1.0", runs: [run] }
+    SarifLog { schema: SCHEMA, version: "2.1.0", runs: [run] }
 }
 
-fn described(rule: AuditRule) -> Rule {
-    let text = || Text { text: rules::in_short(rule) };
+fn described(rule: AuditRule) -> SarifRule {
+    let text = || SarifText { text: rules::in_short(rule) };
     let whole = rules::explained(rule);
-    let help = Help { text: whole, markdown: whole };
-    Rule { id: rule.as_str(), short_description: text(), full_description: text(), help }
+    let help = SarifHelp { text: whole, markdown: whole };
+    SarifRule { id: rule.as_str(), short_description: text(), full_description: text(), help }
 }
 
 fn result(finding: &AuditFinding) -> SarifResult<'_> {
@@ -178,8 +178,8 @@ fn result(finding: &AuditFinding) -> SarifResult<'_> {
         safe(found)
     );
     let physical_location =
-        Physical { artifact_location: Artifact { uri: uri(&file(*rule, at)) }, region: Region { start_line: 1 } };
-    let logical = Logical { name: short(commit), fully_qualified_name: format!("commit/{commit}"), kind: "resource" };
+        PhysicalLocation { artifact_location: ArtifactLocation { uri: uri(&file(*rule, at)) }, region: SarifRegion { start_line: 1 } };
+    let logical = LogicalLocation { name: short(commit), fully_qualified_name: format!("commit/{commit}"), kind: "resource" };
     SarifResult {
         rule_id: rule.as_str(),
         rule_index: AuditRule::ALL.iter().position(|known| known == rule).unwrap_or_default(),
@@ -187,9 +187,9 @@ fn result(finding: &AuditFinding) -> SarifResult<'_> {
             Severity::Violation => "error",
             Severity::Warning => "warning",
         },
-        message: Text { text },
-        locations: [Location { physical_location, logical_locations: [logical] }],
-        partial_fingerprints: Fingerprints { verify: fingerprint(finding) },
+        message: SarifText { text },
+        locations: [SarifLocation { physical_location, logical_locations: [logical] }],
+        partial_fingerprints: SarifFingerprints { verify: fingerprint(finding) },
         properties: finding,
     }
 }

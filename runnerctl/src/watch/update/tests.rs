@@ -4,16 +4,16 @@ use protocol::event::EventKind;
 use protocol::view::TextView;
 
 use super::*;
-use crate::watch::forest::Forest;
-use crate::watch::look::Look;
-use crate::watch::message::{Key, What};
+use crate::watch::forest::TreeView;
+use crate::watch::look::TermCapabilities;
+use crate::watch::message::{Key, SteerAction};
 use crate::watch::model::Focus;
 use crate::watch::stage::{REPO, event, now, press, serve, statuses, told};
 
 const SIZE: (u16, u16) = (80, 24);
 
 fn model() -> Model {
-    told(Look::fixed(), SIZE)
+    told(TermCapabilities::fixed(), SIZE)
 }
 
 fn steers(requests: &[Request]) -> Vec<(String, Option<&str>)> {
@@ -28,8 +28,8 @@ fn chars(keys: &str) -> Vec<Key> {
     keys.chars().map(|c| if c == '\n' { Key::Enter } else { Key::Char(c) }).collect()
 }
 
-fn trouble(is_unconfirmed: bool) -> Trouble {
-    Trouble { message: "the run is held".into(), hint: Some("runnerctl status".into()), is_unconfirmed }
+fn trouble(is_unconfirmed: bool) -> RequestError {
+    RequestError { message: "the run is held".into(), hint: Some("runnerctl status".into()), is_unconfirmed }
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_daemon_that_stays_away_is_away_since_the_first_moment() {
     model.update(now(), Message::Lost("gone".into()));
     let later = "2026-01-01T12:05:00Z".parse().expect("a time");
     model.update(later, Message::Lost("another version".into()));
-    assert_eq!(model.lost, Some(Lost { since: now(), why: "another version".into() }));
+    assert_eq!(model.lost, Some(LostConnection { since: now(), why: "another version".into() }));
     assert_eq!(steers(&press(&mut model, &chars("p"))), []);
     assert!(model.notice.is_some_and(|notice| notice.is_bad), "it says that nothing was sent");
 }
@@ -106,7 +106,7 @@ fn a_note_is_typed_and_sent_with_enter() {
     model.update(now(), Message::Paste(", q is no key here".into()));
     let sent = press(&mut model, &[Key::Enter]);
     let [Request::Steer(steer)] = &sent[..] else { panic!("one request: {sent:?}") };
-    assert_eq!(steer.what, What::Note("Use sqlx, q is no key here".into()));
+    assert_eq!(steer.what, SteerAction::Note("Use sqlx, q is no key here".into()));
     assert_eq!(steers(&press(&mut model, &chars("n  \n"))), [], "an empty note is none");
     press(&mut model, &chars("nabc"));
     assert_eq!(steers(&press(&mut model, &[Key::Escape])), []);
@@ -150,7 +150,7 @@ fn a_run_that_waits_is_resumed_at_once() {
     waiting[0].run.as_mut().expect("a run").summary.state = protocol::words::RunStatus::Waiting;
     model.update(now(), Message::Statuses(Ok(waiting)));
     let sent = model.update(now(), Message::Key(Key::Char('r')));
-    assert!(matches!(&sent[..], [Request::Steer(steer)] if steer.what == What::Resume { now: true }), "{sent:?}");
+    assert!(matches!(&sent[..], [Request::Steer(steer)] if steer.what == SteerAction::Resume { now: true }), "{sent:?}");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_tree_that_was_not_there_yet_is_asked_for_again() {
     let work = || event(59, EventKind::Phase { phase: PhaseName::Work, node: Some("parser.lex".into()) });
     let is_asked = |requests: &[Request]| requests.contains(&Request::Tree(target.clone()));
     assert!(!is_asked(&model.update(now(), work())), "it is known");
-    model.forest = Forest::default();
+    model.forest = TreeView::default();
     assert!(is_asked(&model.update(now(), work())));
 }
 

@@ -7,17 +7,17 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::facts::fits;
-use super::{Canvas, first_row, fit, marked};
+use super::{PaneCanvas, first_row, fit, marked};
 use crate::text::paint::{BAD, DIM, GOOD, HEAD, LIVE, PLAIN};
 use crate::watch::keys::KEYS;
-use crate::watch::model::{Draft, Mode, Model, Purpose};
+use crate::watch::model::{Draft, Mode, Model, DraftPurpose};
 use crate::watch::wrap;
 
 /// Widest box.
 const WIDTH: u16 = 76;
 
 /// Draws what is to be over the panes, if anything.
-pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
+pub(super) fn draw(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     match &model.mode {
         Mode::Help => help(canvas, area),
@@ -41,7 +41,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
     }
 }
 
-fn help(canvas: &mut Canvas<'_, '_>, area: Rect) {
+fn help(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let rows = KEYS.iter().map(|(key, does)| {
         Line::from(vec![model.look.span(HEAD, &format!("{key:>10}  ")), model.look.span(PLAIN, does)])
@@ -49,13 +49,13 @@ fn help(canvas: &mut Canvas<'_, '_>, area: Rect) {
     over(canvas, "Keys", rows.collect(), area);
 }
 
-fn typed(canvas: &mut Canvas<'_, '_>, draft: &Draft, area: Rect) {
+fn typed(canvas: &mut PaneCanvas<'_, '_>, draft: &Draft, area: Rect) {
     let model = canvas.model;
     let most = usize::from(area.height).saturating_sub(4);
     let (title, mut rows) = match &draft.purpose {
-        Purpose::Note => ("Note to the next session: Enter sends, Escape discards", Vec::new()),
-        Purpose::Reject => ("Why it is rejected: Enter sends, Escape discards", Vec::new()),
-        Purpose::Answer(question) => {
+        DraftPurpose::Note => ("Note to the next session: Enter sends, Escape discards", Vec::new()),
+        DraftPurpose::Reject => ("Why it is rejected: Enter sends, Escape discards", Vec::new()),
+        DraftPurpose::Answer(question) => {
             let mut asked = wrapped(model, DIM, &question.text, area);
             asked.truncate(most / 2);
             ("Your answer: Enter sends, Escape discards", asked)
@@ -71,7 +71,7 @@ fn typed(canvas: &mut Canvas<'_, '_>, draft: &Draft, area: Rect) {
     canvas.frame.set_cursor_position(place);
 }
 
-fn questions(canvas: &mut Canvas<'_, '_>, list: Option<&[QuestionView]>, cursor: usize, area: Rect) {
+fn questions(canvas: &mut PaneCanvas<'_, '_>, list: Option<&[QuestionView]>, cursor: usize, area: Rect) {
     let model = canvas.model;
     let width = usize::from(inner_width(area));
     let shown = list.unwrap_or_default();
@@ -104,7 +104,7 @@ fn inner_width(area: Rect) -> u16 {
 }
 
 /// Draws a box in the middle and returns what is inside.
-fn over(canvas: &mut Canvas<'_, '_>, title: &str, rows: Vec<Line<'static>>, area: Rect) -> Rect {
+fn over(canvas: &mut PaneCanvas<'_, '_>, title: &str, rows: Vec<Line<'static>>, area: Rect) -> Rect {
     let model = canvas.model;
     let wide = rows.iter().map(Line::width).max().unwrap_or(0).max(title.width() + 2);
     let width = u16::try_from(wide).unwrap_or(u16::MAX).min(inner_width(area)) + 2;

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::repos::state;
-use super::{Canvas, squeeze};
+use super::{PaneCanvas, squeeze};
 use crate::text::measure::{ago, until};
 use crate::text::paint::{BAD, DIM, GOOD, HEAD, HINT, LOOK, PLAIN, of_state};
 use crate::text::repo;
@@ -20,7 +20,7 @@ use crate::watch::model::Model;
 const HINTS: &str = "Tab p:pause r:resume s:step c:cancel n:note l:log f:follow v:raw ?:help q:quit";
 
 /// Draws what there is on each of several machines, and which is shown.
-pub(super) fn machines(canvas: &mut Canvas<'_, '_>, area: Rect) {
+pub(super) fn machines(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let look = canvas.model.look;
     let mut spans = Vec::new();
     for machine in &canvas.model.machines {
@@ -41,7 +41,7 @@ pub(super) fn machines(canvas: &mut Canvas<'_, '_>, area: Rect) {
 }
 
 /// Draws which repository is shown, and whether what is shown is up to date.
-pub(super) fn header(canvas: &mut Canvas<'_, '_>, area: Rect) {
+pub(super) fn header(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let look = model.look;
     let mut left = Vec::new();
@@ -74,16 +74,16 @@ fn link(model: &Model) -> Span<'static> {
 }
 
 /// Draws what the run does or why it does nothing, and below it what to type.
-pub(super) fn why(canvas: &mut Canvas<'_, '_>, area: Rect) {
+pub(super) fn why(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let (first, second) = sentences(model);
     let rows = [first, second].map(|spans| Line::from(squeeze(model, spans, area.width.into())));
     canvas.lines(rows.into(), area);
 }
 
-type Spans = Vec<Span<'static>>;
+type StyledSpans = Vec<Span<'static>>;
 
-fn sentences(model: &Model) -> (Spans, Spans) {
+fn sentences(model: &Model) -> (StyledSpans, StyledSpans) {
     let look = model.look;
     if let Some(lost) = &model.lost {
         let hint =
@@ -92,7 +92,7 @@ fn sentences(model: &Model) -> (Spans, Spans) {
     }
     let Some(status) = model.status() else {
         let is_read = model.read_at.is_some();
-        let hint = if is_read { to_type(model, "runnerctl start PATH") } else { Spans::new() };
+        let hint = if is_read { to_type(model, "runnerctl start PATH") } else { StyledSpans::new() };
         return (vec![look.span(PLAIN, if is_read { "no repositories yet" } else { "" })], hint);
     };
     if let Some(held) = &status.repo.held {
@@ -104,18 +104,18 @@ fn sentences(model: &Model) -> (Spans, Spans) {
     }
 }
 
-fn stopped(model: &Model, state: RunStatus, (reason, place): (&StopReason, &WirePath)) -> (Spans, Spans) {
+fn stopped(model: &Model, state: RunStatus, (reason, place): (&StopReason, &WirePath)) -> (StyledSpans, StyledSpans) {
     let first = vec![model.look.span(of_state(state), &format!("{state}: ")), model.look.span(PLAIN, &reason.message)];
     let command = typed(reason, place, &model.look.screen);
     (first, command.map(|command| to_type(model, &command)).unwrap_or_default())
 }
 
-fn to_type(model: &Model, command: &str) -> Spans {
+fn to_type(model: &Model, command: &str) -> StyledSpans {
     let command = model.look.screen.told(command);
     vec![model.look.span(DIM, "to continue: "), model.look.span(HINT, &command)]
 }
 
-fn of_run(model: &Model, run: &RunView) -> (Spans, Spans) {
+fn of_run(model: &Model, run: &RunView) -> (StyledSpans, StyledSpans) {
     let look = model.look;
     let state = run.summary.state;
     let (mut first, mut second) = match titles::reason(run) {
@@ -142,7 +142,7 @@ fn doing(run: &RunView) -> String {
 }
 
 /// Returns what somebody should know of a run that goes on.
-fn remarks(model: &Model, run: &RunView) -> Spans {
+fn remarks(model: &Model, run: &RunView) -> StyledSpans {
     let mut remarks: Vec<(anstyle::Style, String)> = Vec::new();
     match run.pending {
         Some(PendingControl::Pause) => remarks.push((LOOK, "pauses after this iteration".into())),
@@ -181,7 +181,7 @@ fn remarks(model: &Model, run: &RunView) -> Spans {
 }
 
 /// Draws what came of the last command, else the keys.
-pub(super) fn footer(canvas: &mut Canvas<'_, '_>, area: Rect) {
+pub(super) fn footer(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let span = match &model.notice {
         Some(notice) if fits(model, &notice.text, area.width) => {

@@ -13,7 +13,7 @@ const MIDDLE: (u16, u16) = (110, 32);
 const WIDE: u16 = 170;
 
 /// Where everything is.
-pub(super) struct Areas {
+pub(super) struct ScreenAreas {
     pub(super) machines: Rect,
     pub(super) header: Rect,
     pub(super) phases: Rect,
@@ -27,7 +27,7 @@ pub(super) struct Areas {
 }
 
 /// Where the panes are.
-struct Panes {
+struct PaneAreas {
     repos: Option<Rect>,
     tree: Rect,
     agent: Option<Rect>,
@@ -36,20 +36,20 @@ struct Panes {
 }
 
 /// Divides the terminal.
-pub(super) fn areas(area: Rect, model: &Model) -> Areas {
+pub(super) fn areas(area: Rect, model: &Model) -> ScreenAreas {
     let several = u16::from(!model.machines.is_empty());
     let above = [several, 1, 2].map(Constraint::Length);
     let below = [2, 1].map(Constraint::Length);
     let rows = above.into_iter().chain([Constraint::Fill(1)]).chain(below);
     let [machines, header, phases, body, why, footer] = Layout::vertical(rows).areas(area);
     let is_small = area.width < MIDDLE.0 || area.height < MIDDLE.1;
-    let Panes { repos, tree, agent, guard, events } = if is_small { small(body, model) } else { large(body, model) };
-    Areas { machines, header, phases, repos, tree, agent, guard, events, why, footer }
+    let PaneAreas { repos, tree, agent, guard, events } = if is_small { small(body, model) } else { large(body, model) };
+    ScreenAreas { machines, header, phases, repos, tree, agent, guard, events, why, footer }
 }
 
 /// The tree beside one of agent and guard, and the events. The list of repositories is above the tree only while it has
 /// the keys.
-fn small(body: Rect, model: &Model) -> Panes {
+fn small(body: Rect, model: &Model) -> PaneAreas {
     let [left, right] = Layout::horizontal([Constraint::Percentage(42), Constraint::Fill(1)]).areas(body);
     let [top, events] = Layout::vertical([Constraint::Fill(1), Constraint::Length(body.height / 3)]).areas(right);
     let (agent, guard) = if shows_guard(model) { (None, Some(top)) } else { (Some(top), None) };
@@ -59,7 +59,7 @@ fn small(body: Rect, model: &Model) -> Panes {
     } else {
         (None, left)
     };
-    Panes { repos, tree, agent, guard, events }
+    PaneAreas { repos, tree, agent, guard, events }
 }
 
 /// Whether the guard is what there is to see.
@@ -68,7 +68,7 @@ fn shows_guard(model: &Model) -> bool {
     model.focus == Focus::Guard || is_live && model.focus != Focus::Agent
 }
 
-fn large(body: Rect, model: &Model) -> Panes {
+fn large(body: Rect, model: &Model) -> PaneAreas {
     let is_wide = body.width >= WIDE;
     let left = Constraint::Length(if is_wide { 58 } else { 48 });
     let [left, right] = Layout::horizontal([left, Constraint::Fill(1)]).areas(body);
@@ -80,7 +80,7 @@ fn large(body: Rect, model: &Model) -> Panes {
     } else {
         Layout::vertical([Constraint::Fill(3), Constraint::Fill(2), Constraint::Length(8)]).areas(right)
     };
-    Panes { repos: Some(repos), tree, agent: Some(agent), guard: Some(guard), events }
+    PaneAreas { repos: Some(repos), tree, agent: Some(agent), guard: Some(guard), events }
 }
 
 /// Divides a column into a list of the repositories of at most so many rows, and what is below it.

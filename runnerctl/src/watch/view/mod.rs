@@ -18,13 +18,13 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 use unicode_width::UnicodeWidthStr as _;
 
-use self::layout::{Areas, LEAST};
+use self::layout::{ScreenAreas, LEAST};
 use super::model::{Focus, Model};
 use crate::text::paint::{DIM, LIVE};
 use crate::text::table::cut;
 
 /// What is drawn, and on what.
-struct Canvas<'a, 'b> {
+struct PaneCanvas<'a, 'b> {
     model: &'a Model,
     frame: &'a mut Frame<'b>,
 }
@@ -35,7 +35,7 @@ pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) {
     if area.width < LEAST.0 || area.height < LEAST.1 {
         return too_small(area, frame);
     }
-    let mut canvas = Canvas { model, frame };
+    let mut canvas = PaneCanvas { model, frame };
     match model.reader() {
         Some(reader) => reader::draw(&mut canvas, reader, area),
         None => panes(&mut canvas, &layout::areas(area, model)),
@@ -43,7 +43,7 @@ pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) {
     dialogs::draw(&mut canvas, area);
 }
 
-fn panes(canvas: &mut Canvas<'_, '_>, areas: &Areas) {
+fn panes(canvas: &mut PaneCanvas<'_, '_>, areas: &ScreenAreas) {
     facts::machines(canvas, areas.machines);
     facts::header(canvas, areas.header);
     phases::draw(canvas, areas.phases);
@@ -67,7 +67,7 @@ fn too_small(area: Rect, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(text), area);
 }
 
-impl Canvas<'_, '_> {
+impl PaneCanvas<'_, '_> {
     /// Draws the lines around a pane and returns what is inside.
     fn pane(&mut self, focus: Focus, title: &str, area: Rect) -> Rect {
         let (model, look) = (self.model, self.model.look);

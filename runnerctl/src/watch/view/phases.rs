@@ -6,12 +6,12 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Canvas, squeeze};
+use super::{PaneCanvas, squeeze};
 use crate::text::measure::{between, seconds, span};
 use crate::text::paint::{BAD, DIM, GOOD, LIVE, LOOK, PLAIN, of_verdict};
 use crate::text::usage::short_cost;
 use crate::watch::model::Model;
-use crate::watch::timeline::{Stage, Timeline};
+use crate::watch::timeline::{PhaseState, PhaseTimeline};
 
 /// Columns of the bar that shows the budget.
 const BAR: usize = 20;
@@ -19,7 +19,7 @@ const BAR: usize = 20;
 const SHORT_MS: u64 = 1000;
 
 /// Draws both rows.
-pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
+pub(super) fn draw(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let Some((run, timeline)) = model.run().zip(model.live().map(|live| &live.timeline)) else { return };
     let width = usize::from(area.width);
@@ -35,7 +35,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
     canvas.lines(rows.map(|spans| Line::from(squeeze(model, spans, width))).into(), area);
 }
 
-fn stages(model: &Model, run: &RunView, timeline: &Timeline, least_ms: u64) -> Vec<Span<'static>> {
+fn stages(model: &Model, run: &RunView, timeline: &PhaseTimeline, least_ms: u64) -> Vec<Span<'static>> {
     let is_live = run.phase.is_some() && run.iteration == timeline.number();
     let mut spans = Vec::new();
     for (phase, stage) in timeline.stages(model.now()) {
@@ -44,8 +44,8 @@ fn stages(model: &Model, run: &RunView, timeline: &Timeline, least_ms: u64) -> V
         }
         spans.push(match stage {
             // Between two iterations the last phase that was seen is not under way.
-            Stage::Now(_) if !is_live => one(model, phase, Stage::Past(None)),
-            Stage::Past(Some(ms)) if ms < least_ms => model.look.span(GOOD, &format!("{} {phase}", done(model))),
+            PhaseState::Now(_) if !is_live => one(model, phase, PhaseState::Past(None)),
+            PhaseState::Past(Some(ms)) if ms < least_ms => model.look.span(GOOD, &format!("{} {phase}", done(model))),
             stage => one(model, phase, stage),
         });
     }
@@ -63,13 +63,13 @@ fn done(model: &Model) -> &'static str {
     model.look.pick("✔", "+")
 }
 
-fn one(model: &Model, phase: PhaseName, stage: Stage) -> Span<'static> {
+fn one(model: &Model, phase: PhaseName, stage: PhaseState) -> Span<'static> {
     let look = model.look;
     match stage {
-        Stage::Past(Some(ms)) => look.span(GOOD, &format!("{} {phase} {}", done(model), span(ms))),
-        Stage::Past(None) => look.span(DIM, &format!("{} {phase}", look.pick("·", "."))),
-        Stage::Now(ms) => look.span(LIVE, &format!("{} {phase} {}", look.pick("●", ">"), seconds(ms))),
-        Stage::Ahead => look.span(DIM, &format!("{} {phase}", look.pick("○", "o"))),
+        PhaseState::Past(Some(ms)) => look.span(GOOD, &format!("{} {phase} {}", done(model), span(ms))),
+        PhaseState::Past(None) => look.span(DIM, &format!("{} {phase}", look.pick("·", "."))),
+        PhaseState::Now(ms) => look.span(LIVE, &format!("{} {phase} {}", look.pick("●", ">"), seconds(ms))),
+        PhaseState::Ahead => look.span(DIM, &format!("{} {phase}", look.pick("○", "o"))),
     }
 }
 
@@ -86,7 +86,7 @@ fn last(model: &Model, run: &RunView) -> Vec<Span<'static>> {
     ]
 }
 
-fn budget(model: &Model, run: &RunView, timeline: &Timeline) -> Vec<Span<'static>> {
+fn budget(model: &Model, run: &RunView, timeline: &PhaseTimeline) -> Vec<Span<'static>> {
     let look = model.look;
     let elapsed = timeline.elapsed(model.now()).unwrap_or_default();
     let Some(phase) = &run.phase else { return Vec::new() };

@@ -5,15 +5,15 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::{Canvas, squeeze};
+use super::{PaneCanvas, squeeze};
 use crate::text::paint::{BAD, DIM, GOOD, HEAD, HINT, LIVE, LOOK, PLAIN, of_verdict};
 use crate::watch::model::Model;
-use crate::watch::reader::{Reader, Row, STREAMS, finds};
+use crate::watch::reader::{LogViewer, TextRow, STREAMS, finds};
 
 const HINTS: &str = "j k scroll  [ ] iteration  Tab file  / search  n N next  f follow  q close";
 
 /// Draws the reader.
-pub(super) fn draw(canvas: &mut Canvas<'_, '_>, reader: &Reader, area: Rect) {
+pub(super) fn draw(canvas: &mut PaneCanvas<'_, '_>, reader: &LogViewer, area: Rect) {
     let model = canvas.model;
     let rows = [Constraint::Length(1), Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)];
     let [title, tabs, text, footer] = Layout::vertical(rows).areas(area);
@@ -25,7 +25,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_, '_>, reader: &Reader, area: Rect) {
     status(canvas, reader, footer);
 }
 
-fn heading(model: &Model, reader: &Reader) -> Vec<Span<'static>> {
+fn heading(model: &Model, reader: &LogViewer) -> Vec<Span<'static>> {
     let (look, key) = (model.look, reader.key());
     let wait = key.wait.map(|wait| format!(".w{wait}")).unwrap_or_default();
     let mut spans = vec![look.span(HEAD, &format!("{:04}{wait}  ", key.iter))];
@@ -41,7 +41,7 @@ fn heading(model: &Model, reader: &Reader) -> Vec<Span<'static>> {
     spans
 }
 
-fn choices(model: &Model, reader: &Reader) -> Vec<Span<'static>> {
+fn choices(model: &Model, reader: &LogViewer) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     for (at, (stream, name)) in STREAMS.iter().enumerate() {
         let text = format!(" {} {name} ", at + 1);
@@ -55,7 +55,7 @@ fn choices(model: &Model, reader: &Reader) -> Vec<Span<'static>> {
     spans
 }
 
-fn body(canvas: &mut Canvas<'_, '_>, reader: &Reader, shown: &[Row], area: Rect) {
+fn body(canvas: &mut PaneCanvas<'_, '_>, reader: &LogViewer, shown: &[TextRow], area: Rect) {
     let model = canvas.model;
     let tail = reader.tail();
     if tail.lines().is_empty() {
@@ -96,7 +96,7 @@ fn highlighted(text: &str, needle: &str, style: Style) -> Line<'static> {
     Line::from(spans)
 }
 
-fn status(canvas: &mut Canvas<'_, '_>, reader: &Reader, area: Rect) {
+fn status(canvas: &mut PaneCanvas<'_, '_>, reader: &LogViewer, area: Rect) {
     let model = canvas.model;
     let (needle, is_typing) = reader.search();
     let look = model.look;

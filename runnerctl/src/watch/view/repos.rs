@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Canvas, first_row, fit, marked};
+use super::{PaneCanvas, first_row, fit, marked};
 use crate::text::paint::{DIM, PLAIN};
 use crate::text::repo;
 use crate::text::usage::short_cost;
@@ -16,7 +16,7 @@ use crate::watch::model::{Focus, Model};
 const BESIDE: usize = 2 + 12 + 8 + 8;
 
 /// Draws the pane.
-pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
+pub(super) fn draw(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let inner = canvas.pane(Focus::Repos, "Repositories", area);
     let height = usize::from(inner.height);

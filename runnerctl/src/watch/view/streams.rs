@@ -4,19 +4,19 @@ use protocol::request::LogStream;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::{Canvas, fit};
+use super::{PaneCanvas, fit};
 use crate::text::paint::{DIM, PLAIN};
-use crate::watch::model::{Focus, Live, Model};
-use crate::watch::scroll::Scroll;
-use crate::watch::steps::{Step, divider};
-use crate::watch::tail::Tail;
+use crate::watch::model::{Focus, RepoActivity, Model};
+use crate::watch::scroll::ScrollPosition;
+use crate::watch::steps::{AgentStep, divider};
+use crate::watch::tail::LogTail;
 use crate::watch::wrap;
 
 /// A line before it is cut into rows; made safe already.
-type Text = (anstyle::Style, String);
+type StyledLine = (anstyle::Style, String);
 
 /// Draws what the agent does, or what it prints.
-pub(super) fn agent(canvas: &mut Canvas<'_, '_>, area: Rect) {
+pub(super) fn agent(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let (model, scroll) = (canvas.model, canvas.model.scrolls.agent);
     let is_steps = model.shows_steps();
     let is_review = model.file(LogStream::Agent).is_some_and(|key| key.stream == LogStream::Review);
@@ -31,7 +31,7 @@ pub(super) fn agent(canvas: &mut Canvas<'_, '_>, area: Rect) {
 }
 
 /// Draws what the guard prints.
-pub(super) fn guard(canvas: &mut Canvas<'_, '_>, area: Rect) {
+pub(super) fn guard(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let (model, scroll) = (canvas.model, canvas.model.scrolls.guard);
     let name =
         if model.is_on_base() { "Guard on the base".to_owned() } else { title(model, "Guard", LogStream::Guard) };
@@ -41,7 +41,7 @@ pub(super) fn guard(canvas: &mut Canvas<'_, '_>, area: Rect) {
 }
 
 /// Draws what has happened.
-pub(super) fn events(canvas: &mut Canvas<'_, '_>, area: Rect) {
+pub(super) fn events(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let inner = canvas.pane(Focus::Events, &format!("Events{}", back(model.scrolls.events)), area);
     let Some(live) = model.live() else { return };
@@ -61,24 +61,24 @@ fn title(model: &Model, name: &str, stream: LogStream) -> String {
     format!("{name}{iter}")
 }
 
-fn back(scroll: Scroll) -> &'static str {
+fn back(scroll: ScrollPosition) -> &'static str {
     if scroll.is_following() { "" } else { ", scrolled back" }
 }
 
 /// Returns the steps before one, the last first, with a line where an iteration begins.
-fn steps_before<'a>(model: &'a Model, live: &'a Live, end: usize) -> impl Iterator<Item = Vec<Text>> + 'a {
+fn steps_before<'a>(model: &'a Model, live: &'a RepoActivity, end: usize) -> impl Iterator<Item = Vec<StyledLine>> + 'a {
     let (first, _) = live.steps.range();
     let steps = live.steps.kept();
     let is_first_of = move |at: usize| at == 0 || steps[at - 1].iter != steps[at].iter;
     (0..end - first).rev().map(move |at| {
-        let step: &Step = &steps[at];
+        let step: &AgentStep = &steps[at];
         let begin = is_first_of(at).then(|| divider(step.iter));
         let lines = begin.into_iter().chain(step.lines(model.look.screen.unicode));
         lines.map(|(style, line)| (style, model.look.line(&line))).collect()
     })
 }
 
-fn tail(canvas: &mut Canvas<'_, '_>, tail: &Tail, scroll: Scroll, area: Rect) {
+fn tail(canvas: &mut PaneCanvas<'_, '_>, tail: &LogTail, scroll: ScrollPosition, area: Rect) {
     if tail.lines().is_empty() {
         let text = match (tail.trouble(), tail.key()) {
             (Some(trouble), _) => trouble.message.as_str(),
@@ -94,7 +94,7 @@ fn tail(canvas: &mut Canvas<'_, '_>, tail: &Tail, scroll: Scroll, area: Rect) {
 }
 
 /// Draws as many lines as fit, from the bottom up; `before` yields them last first.
-fn draw(canvas: &mut Canvas<'_, '_>, before: impl Iterator<Item = Vec<Text>>, area: Rect) {
+fn draw(canvas: &mut PaneCanvas<'_, '_>, before: impl Iterator<Item = Vec<StyledLine>>, area: Rect) {
     let model = canvas.model;
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let mut rows: Vec<Line<'static>> = Vec::new();

@@ -7,8 +7,8 @@ use ratatui::style::Color;
 
 use super::*;
 use crate::text::samples;
-use crate::watch::look::Look;
-use crate::watch::machines::Machine;
+use crate::watch::look::TermCapabilities;
+use crate::watch::machines::MachineSummary;
 use crate::watch::message::{Key, Message};
 use crate::watch::stage::{now, press, serve, statuses, told};
 
@@ -24,7 +24,7 @@ fn text(buffer: &Buffer) -> String {
     rows.map(|cells| row(cells).trim_end().to_owned() + "\n").collect()
 }
 
-fn frame(look: Look, size: (u16, u16), keys: &[Key]) -> String {
+fn frame(look: TermCapabilities, size: (u16, u16), keys: &[Key]) -> String {
     let mut model = told(look, size);
     press(&mut model, keys);
     text(&drawn(&model, size))
@@ -32,25 +32,25 @@ fn frame(look: Look, size: (u16, u16), keys: &[Key]) -> String {
 
 #[test]
 fn a_small_terminal_shows_the_tree_beside_what_goes_on() {
-    insta::assert_snapshot!(frame(Look::fixed(), (80, 24), &[]));
+    insta::assert_snapshot!(frame(TermCapabilities::fixed(), (80, 24), &[]));
 }
 
 #[test]
 fn a_middle_terminal_has_a_pane_for_everything() {
-    insta::assert_snapshot!(frame(Look::fixed(), (120, 40), &[Key::Tab]));
+    insta::assert_snapshot!(frame(TermCapabilities::fixed(), (120, 40), &[Key::Tab]));
 }
 
 #[test]
 fn a_wide_terminal_has_three_columns() {
-    insta::assert_snapshot!(frame(Look::fixed(), (200, 50), &[]));
+    insta::assert_snapshot!(frame(TermCapabilities::fixed(), (200, 50), &[]));
 }
 
 #[test]
 fn several_machines_have_a_row_of_their_own() {
-    let mut model = told(Look::plain(), (120, 40));
-    let lost = Machine { name: "ssh://build".into(), runs: None, is_lost: true, is_shown: false };
-    let unread = Machine { name: "ssh://slow".into(), is_lost: false, ..lost.clone() };
-    model.machines = vec![lost, Machine::of("ssh://gpu", &model, true), unread];
+    let mut model = told(TermCapabilities::plain(), (120, 40));
+    let lost = MachineSummary { name: "ssh://build".into(), runs: None, is_lost: true, is_shown: false };
+    let unread = MachineSummary { name: "ssh://slow".into(), is_lost: false, ..lost.clone() };
+    model.machines = vec![lost, MachineSummary::of("ssh://gpu", &model, true), unread];
     let shown = text(&drawn(&model, (120, 40)));
     let row = shown.lines().next().expect("there is a row");
     assert!(
@@ -63,7 +63,7 @@ fn several_machines_have_a_row_of_their_own() {
 
 #[test]
 fn the_c_locale_gets_ascii_and_no_colours_where_none_are_wanted() {
-    let mut model = told(Look::plain(), (120, 40));
+    let mut model = told(TermCapabilities::plain(), (120, 40));
     press(&mut model, &[Key::Char('c')]);
     let buffer = drawn(&model, (120, 40));
     assert!(text(&buffer).is_ascii(), "{}", text(&buffer));
@@ -73,7 +73,7 @@ fn the_c_locale_gets_ascii_and_no_colours_where_none_are_wanted() {
 
 #[test]
 fn a_run_that_stopped_says_why_and_what_to_type() {
-    let text = frame(Look::fixed(), (80, 24), &[Key::Char(']')]);
+    let text = frame(TermCapabilities::fixed(), (80, 24), &[Key::Char(']')]);
     assert!(
         text.contains(
             "stuck: \"Cut the text into tokens\" has used all of its 3 attempts\nto continue: runnerctl resume\n"
@@ -84,7 +84,7 @@ fn a_run_that_stopped_says_why_and_what_to_type() {
 
 #[test]
 fn the_list_of_repositories_unfolds_in_a_small_terminal() {
-    let text = frame(Look::fixed(), (80, 24), &[Key::BackTab]);
+    let text = frame(TermCapabilities::fixed(), (80, 24), &[Key::BackTab]);
     for row in ["▸ proj ", "● running", "  site ", "✖ stuck", "  tools ", "- idle"] {
         assert!(text.contains(row), "`{row}` is not in\n{text}");
     }
@@ -92,7 +92,7 @@ fn the_list_of_repositories_unfolds_in_a_small_terminal() {
 
 #[test]
 fn isolated_runs_stand_below_their_repository_by_their_ids_and_are_selected_like_others() {
-    let mut model = told(Look::fixed(), (120, 40));
+    let mut model = told(TermCapabilities::fixed(), (120, 40));
     let mut all = statuses();
     all.splice(1..1, ["tidy", "port"].map(samples::workspace));
     model.update(now(), Message::Statuses(Ok(all)));
@@ -108,7 +108,7 @@ fn isolated_runs_stand_below_their_repository_by_their_ids_and_are_selected_like
 
 #[test]
 fn a_daemon_that_is_away_is_told_with_the_age_of_what_is_shown() {
-    let mut model = told(Look::fixed(), (80, 24));
+    let mut model = told(TermCapabilities::fixed(), (80, 24));
     model.update("2026-01-01T12:00:12Z".parse().expect("a time"), Message::Lost("the daemon went away".into()));
     let text = text(&drawn(&model, (80, 24)));
     assert!(text.contains("reconnecting; as of 12s ago"), "{text}");
@@ -117,7 +117,7 @@ fn a_daemon_that_is_away_is_told_with_the_age_of_what_is_shown() {
 
 #[test]
 fn a_log_is_read_on_the_whole_screen_and_what_is_searched_stands_out() {
-    let mut model = told(Look::fixed(), (80, 24));
+    let mut model = told(TermCapabilities::fixed(), (80, 24));
     press(&mut model, &[Key::Char('l'), Key::Char('2'), Key::Char('/'), Key::Char('f'), Key::Char('a'), Key::Enter]);
     let buffer = drawn(&model, (80, 24));
     insta::assert_snapshot!(text(&buffer));
@@ -131,12 +131,12 @@ fn a_log_is_read_on_the_whole_screen_and_what_is_searched_stands_out() {
 
 #[test]
 fn keys_are_explained() {
-    insta::assert_snapshot!(frame(Look::fixed(), (80, 24), &[Key::Char('?')]));
+    insta::assert_snapshot!(frame(TermCapabilities::fixed(), (80, 24), &[Key::Char('?')]));
 }
 
 #[test]
 fn a_long_refusal_has_a_box_of_its_own() {
-    let mut model = told(Look::fixed(), (80, 24));
+    let mut model = told(TermCapabilities::fixed(), (80, 24));
     model.say("start: the work tree has changes:\n  a.txt\n  b.txt", true);
     let text = text(&drawn(&model, (80, 24)));
     assert!(text.contains("press any key") && text.contains("  b.txt"), "{text}");
@@ -153,7 +153,7 @@ fn no_size_of_the_terminal_is_too_much() {
         &[Key::Char('l'), Key::Char('/'), Key::Char('e')],
     ];
     for keys in keys {
-        let mut model = told(Look::fixed(), (80, 24));
+        let mut model = told(TermCapabilities::fixed(), (80, 24));
         press(&mut model, keys);
         for width in [0, 1, 2, 9, 59, 60, 61, 79, 110, 170, 300] {
             for height in [0, 1, 2, 3, 15, 16, 17, 31, 32, 90] {
@@ -162,14 +162,14 @@ fn no_size_of_the_terminal_is_too_much() {
             }
         }
     }
-    assert!(frame(Look::fixed(), (59, 24), &[]).contains("watch needs 60x16"));
+    assert!(frame(TermCapabilities::fixed(), (59, 24), &[]).contains("watch needs 60x16"));
 }
 
 #[test]
 fn nothing_of_an_agent_or_a_repository_reaches_the_terminal_as_a_command() {
     let json = serde_json::to_string(&statuses()).expect("serializes");
     let hostile = json.replace("parser", "\\u001b]0;x\\u0007").replace("site", "\\u009b2J\\u202e");
-    let mut model = told(Look::fixed(), (120, 40));
+    let mut model = told(TermCapabilities::fixed(), (120, 40));
     let requests = model.update(now(), Message::Statuses(serde_json::from_str(&hostile).map_err(|_| unreachable!())));
     serve(&mut model, requests);
     for what in [protocol::event::ActivityKind::Message, protocol::event::ActivityKind::Tool] {
@@ -182,6 +182,6 @@ fn nothing_of_an_agent_or_a_repository_reaches_the_terminal_as_a_command() {
 
 #[test]
 fn the_same_model_is_the_same_frame() {
-    let model = told(Look::fixed(), (120, 40));
+    let model = told(TermCapabilities::fixed(), (120, 40));
     assert_eq!(drawn(&model, (120, 40)), drawn(&model, (120, 40)));
 }

@@ -4,14 +4,14 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Canvas, first_row, marked, squeeze};
+use super::{PaneCanvas, first_row, marked, squeeze};
 use crate::text::paint::{DIM, LIVE, PLAIN};
-use crate::text::tree::Standing;
-use crate::watch::forest::Row;
+use crate::text::tree::NodeStatus;
+use crate::watch::forest::TreeRow;
 use crate::watch::model::{Focus, Model};
 
 /// Draws the pane.
-pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
+pub(super) fn draw(canvas: &mut PaneCanvas<'_, '_>, area: Rect) {
     let model = canvas.model;
     let rows = model.forest.rows();
     let title =
@@ -27,11 +27,11 @@ pub(super) fn draw(canvas: &mut Canvas<'_, '_>, area: Rect) {
     canvas.lines(drawn.collect(), inner);
 }
 
-fn line(model: &Model, row: &Row, width: usize) -> Line<'static> {
+fn line(model: &Model, row: &TreeRow, width: usize) -> Line<'static> {
     let look = model.look;
     let (mark, style, _) = row.standing.look(look.screen);
     let end = end(model, row);
-    let title_style = if row.standing == Standing::Passed { DIM } else { PLAIN };
+    let title_style = if row.standing == NodeStatus::Passed { DIM } else { PLAIN };
     let left = vec![
         look.span(DIM, &guides(model, &row.trunk)),
         Span::styled(mark, look.style(style)),
@@ -51,7 +51,7 @@ fn line(model: &Model, row: &Row, width: usize) -> Line<'static> {
 }
 
 /// Returns what stands at the end of a row: the live phase, attempts of a leaf that used some, leaves below a branch.
-fn end(model: &Model, row: &Row) -> Span<'static> {
+fn end(model: &Model, row: &TreeRow) -> Span<'static> {
     let run = model.run();
     let is_live = run.and_then(|run| run.node.as_ref()).is_some_and(|node| node.id == row.id);
     let phase = run.and_then(|run| run.phase.as_ref()).filter(|_| is_live);

@@ -10,28 +10,28 @@ const AGENTS_VARIABLE: &str = "RUNNER_AGENTS";
 
 /// An agent program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Agent {
+pub(crate) enum RealAgent {
     Codex,
     Claude,
 }
 
 /// Where a service listens, and a folder for what agents keep.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct AgentPaths<'a> {
     pub(crate) service: &'a str,
     pub(crate) folder: &'a Path,
 }
 
 /// How its user pays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Account {
+pub(crate) enum AgentAccount {
     /// By what is used, with a key.
     Key,
     /// For a plan, which has limits.
     Plan,
 }
 
-impl Agent {
+impl RealAgent {
     pub(crate) const ALL: [Self; 2] = [Self::Codex, Self::Claude];
 
     /// Its kind in a configuration, and its name as a program.
@@ -60,7 +60,7 @@ impl Agent {
     }
 
     /// Puts it on the path of a home, and adds what its user would have set.
-    pub(crate) fn install(self, home: Home, account: Account, at: &Place<'_>) -> Home {
+    pub(crate) fn install(self, home: Home, account: AgentAccount, at: &AgentPaths<'_>) -> Home {
         let link = home.path().join("bin").join(self.kind());
         std::os::unix::fs::symlink(self.program(), link).expect("a link to the agent can be made");
         let folder = at.folder.join(self.kind());
@@ -73,7 +73,7 @@ impl Agent {
                 .export("ANTHROPIC_BASE_URL", at.service)
                 .export("CLAUDE_CODE_MAX_RETRIES", "1")
                 .export(
-                    if account == Account::Plan { "CLAUDE_CODE_OAUTH_TOKEN" } else { "ANTHROPIC_API_KEY" },
+                    if account == AgentAccount::Plan { "CLAUDE_CODE_OAUTH_TOKEN" } else { "ANTHROPIC_API_KEY" },
                     "dummy",
                 ),
         }

@@ -1,11 +1,11 @@
 //! Sessions that end well and say nothing that counts.
 
 use protocol::words::RunStatus;
-use runner_testkit::model::{Reply, Script};
+use runner_testkit::model::{ModelReply, ReplyScript};
 use serde_json::json;
 
-use super::agent::Agent;
-use super::stage::Stage;
+use super::agent::RealAgent;
+use super::stage::AgentStage;
 
 with_each_agent!(
     words_instead_of_an_answer_are_a_fault,
@@ -16,8 +16,8 @@ with_each_agent!(
 
 /// Asserts that the run fails with a fault that says so, that no attempt is charged, and that the work is kept.
 #[track_caller]
-fn assert_faulty(agent: Agent, reply: Reply) {
-    let stage = Stage::new(agent, Script::new().then(Reply::run("echo 1 > work")).always(reply));
+fn assert_faulty(agent: RealAgent, reply: ModelReply) {
+    let stage = AgentStage::new(agent, ReplyScript::new().then(ModelReply::run("echo 1 > work")).always(reply));
     let output = stage.run();
     let said = format!("{}{}", output.exits(9).stdout, output.stderr);
     assert!(said.contains("answer"), "{said}");
@@ -28,20 +28,20 @@ fn assert_faulty(agent: Agent, reply: Reply) {
     assert!(spent.contains("in=") && !spent.contains("in=unknown"), "{spent}");
 }
 
-fn words_instead_of_an_answer_are_a_fault(agent: Agent) {
-    assert_faulty(agent, Reply::text("I have written the file."));
+fn words_instead_of_an_answer_are_a_fault(agent: RealAgent) {
+    assert_faulty(agent, ModelReply::text("I have written the file."));
 }
 
-fn empty_answer_is_a_fault(agent: Agent) {
-    assert_faulty(agent, Reply::nothing());
+fn empty_answer_is_a_fault(agent: RealAgent) {
+    assert_faulty(agent, ModelReply::empty());
 }
 
-fn answer_of_another_form_is_a_fault(agent: Agent) {
-    assert_faulty(agent, Reply::answer(json!({"status": "perhaps"})));
+fn answer_of_another_form_is_a_fault(agent: RealAgent) {
+    assert_faulty(agent, ModelReply::answer(json!({"status": "perhaps"})));
 }
 
-fn stream_that_is_no_json_is_no_answer(agent: Agent) {
-    let stage = Stage::new(agent, Script::new().always(Reply::raw("data: this is no JSON\n\n")));
+fn stream_that_is_no_json_is_no_answer(agent: RealAgent) {
+    let stage = AgentStage::new(agent, ReplyScript::new().always(ModelReply::raw("data: this is no JSON\n\n")));
     stage.begin();
     let run = stage.stops();
     assert!(matches!(run.summary.state, RunStatus::Failed | RunStatus::Waiting), "{run:#?}");

@@ -3,10 +3,10 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
-use runner_testkit::model::{Protocol, Reply, Request, Script};
+use runner_testkit::model::{ModelProtocol, ModelReply, ModelRequest, ReplyScript};
 
-use super::agent::Agent;
-use super::stage::{Setup, Stage, split, works};
+use super::agent::RealAgent;
+use super::stage::{StageSetup, AgentStage, split, works};
 
 with_each_agent!(
     planner_may_have_another_model,
@@ -16,9 +16,9 @@ with_each_agent!(
 
 #[test]
 fn fallback_goes_on_while_the_service_is_used_up() {
-    let is_codex = |request: &Request| request.protocol == Protocol::Responses;
-    let script = works(Script::new().when(is_codex, Reply::usage_limit(4_000_000_000)));
-    let stage = Setup::of(Agent::Codex).configured(|config| config.executor("fallback = [\"claude\"]")).plays(script);
+    let is_codex = |request: &ModelRequest| request.protocol == ModelProtocol::Responses;
+    let script = works(ReplyScript::new().when(is_codex, ModelReply::usage_limit(4_000_000_000)));
+    let stage = StageSetup::of(RealAgent::Codex).configured(|config| config.executor("fallback = [\"claude\"]")).plays(script);
     stage.run().exits(0);
     let receipts = stage.ended_as(&["Accepted"]);
     let ran = receipts[0].trailer("Runner-Agent").unwrap_or_default();
@@ -26,8 +26,8 @@ fn fallback_goes_on_while_the_service_is_used_up() {
     assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("0/3"));
 }
 
-fn program_of_an_old_version_is_refused_with_the_fix(agent: Agent) {
-    let stage = Stage::new(agent, Script::new());
+fn program_of_an_old_version_is_refused_with_the_fix(agent: RealAgent) {
+    let stage = AgentStage::new(agent, ReplyScript::new());
     let path = stage.home.path().join("bin").join(agent.kind());
     fs::remove_file(&path).expect("the link to the agent can be removed");
     fs::write(&path, "#!/bin/sh\necho 0.0.1\n").expect("a program can be written");
@@ -39,23 +39,23 @@ fn program_of_an_old_version_is_refused_with_the_fix(agent: Agent) {
     assert_eq!(stage.model.requests().len(), 0);
 }
 
-fn planner_may_have_another_model(agent: Agent) {
+fn planner_may_have_another_model(agent: RealAgent) {
     let planner = match agent {
-        Agent::Codex => "gpt-6-sol",
-        Agent::Claude => "claude-opus-4-5",
+        RealAgent::Codex => "gpt-6-sol",
+        RealAgent::Claude => "claude-opus-4-5",
     };
     let setup =
-        Setup::of(agent).configured(move |config| config.section(&format!("[executor.plan]\nmodel = {planner:?}")));
-    let stage = setup.plays(works(Script::new().then(split(&["only"]))));
+        StageSetup::of(agent).configured(move |config| config.section(&format!("[executor.plan]\nmodel = {planner:?}")));
+    let stage = setup.plays(works(ReplyScript::new().then(split(&["only"]))));
     stage.run().exits(0);
     stage.ended_as(&["Decomposed", "Accepted"]);
     let asked = stage.model.requests();
-    let models: Vec<&str> = asked.iter().map(Request::model).collect();
+    let models: Vec<&str> = asked.iter().map(ModelRequest::model).collect();
     assert_eq!(models, [planner, agent.model(), agent.model()]);
 }
 
-fn program_that_is_missing_is_named_before_a_session(agent: Agent) {
-    let stage = Stage::new(agent, Script::new());
+fn program_that_is_missing_is_named_before_a_session(agent: RealAgent) {
+    let stage = AgentStage::new(agent, ReplyScript::new());
     fs::remove_file(stage.home.path().join("bin").join(agent.kind())).expect("the link to the agent can be removed");
     let output = stage.run();
     assert_ne!(output.code, 0, "{}", output.stdout);

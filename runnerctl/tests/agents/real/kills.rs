@@ -1,10 +1,10 @@
 //! Sessions that are ended in the middle of a tool call whose processes have gone into sessions of their own.
 
 use protocol::words::RunStatus;
-use runner_testkit::model::{Reply, Script};
+use runner_testkit::model::{ModelReply, ReplyScript};
 
-use super::agent::Agent;
-use super::stage::{Stage, works};
+use super::agent::RealAgent;
+use super::stage::{AgentStage, works};
 
 with_each_agent!(
     tool_call_that_is_stopped_leaves_nothing_alive_and_its_work_is_kept,
@@ -12,7 +12,7 @@ with_each_agent!(
 );
 
 /// A session whose first command has left processes of all kinds behind, and does not end. The gate is passed before.
-fn stuck(stage: &Stage) {
+fn stuck(stage: &AgentStage) {
     let gate = stage.repo.script().gate("called");
     let arrival = stage.repo.script().folder().join("gates/called.in");
     let command = format!(
@@ -20,13 +20,13 @@ fn stuck(stage: &Stage) {
          echo > {}; wait; sleep 600",
         arrival.display()
     );
-    stage.model.play(Script::new().then(Reply::run(&command)));
+    stage.model.set_script(ReplyScript::new().then(ModelReply::run(&command)));
     stage.begin();
-    gate.reached();
+    gate.wait_reached();
 }
 
-fn tool_call_that_is_stopped_leaves_nothing_alive_and_its_work_is_kept(agent: Agent) {
-    let stage = Stage::new(agent, Script::new());
+fn tool_call_that_is_stopped_leaves_nothing_alive_and_its_work_is_kept(agent: RealAgent) {
+    let stage = AgentStage::new(agent, ReplyScript::new());
     stuck(&stage);
     stage.ctl(&["pause", "--now"]).exits(0);
     stage.comes_to(RunStatus::Paused);
@@ -37,16 +37,16 @@ fn tool_call_that_is_stopped_leaves_nothing_alive_and_its_work_is_kept(agent: Ag
     );
     let usage = stage.repo.meta(1).usage;
     assert!(usage.input_tokens.is_some(), "what was spent before the stop is not known: {usage:?}");
-    stage.model.play(works(Script::new()));
+    stage.model.set_script(works(ReplyScript::new()));
     stage.ctl(&["resume"]).exits(0);
     stage.comes_to(RunStatus::Completed);
     stage.ended_as(&["Interrupted", "Accepted"]);
 }
 
-fn daemon_that_is_killed_in_a_tool_call_goes_on_with_nothing_left_alive(agent: Agent) {
-    let mut stage = Stage::new(agent, Script::new());
+fn daemon_that_is_killed_in_a_tool_call_goes_on_with_nothing_left_alive(agent: RealAgent) {
+    let mut stage = AgentStage::new(agent, ReplyScript::new());
     stuck(&stage);
-    stage.model.play(works(Script::new()));
+    stage.model.set_script(works(ReplyScript::new()));
     stage.restart(runner_testkit::Daemon::kill);
     stage.comes_to(RunStatus::Completed);
     stage.ended_as(&["Interrupted", "Accepted"]);

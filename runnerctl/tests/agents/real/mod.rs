@@ -4,10 +4,10 @@
 macro_rules! with_each_agent {
     ($($case:ident),+ $(,)?) => {
         mod codex {
-            $(#[test] fn $case() { super::$case($crate::real::agent::Agent::Codex); })+
+            $(#[test] fn $case() { super::$case($crate::real::agent::RealAgent::Codex); })+
         }
         mod claude {
-            $(#[test] fn $case() { super::$case($crate::real::agent::Agent::Claude); })+
+            $(#[test] fn $case() { super::$case($crate::real::agent::RealAgent::Claude); })+
         }
     };
 }

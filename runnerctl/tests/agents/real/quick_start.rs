@@ -5,16 +5,16 @@ use std::path::Path;
 use std::process::Command;
 
 use runner_testkit::binary;
-use runner_testkit::model::{Reply, Script};
+use runner_testkit::model::{ModelReply, ReplyScript};
 
-use super::agent::Agent;
-use super::stage::{Stage, done};
+use super::agent::RealAgent;
+use super::stage::{AgentStage, done};
 
 with_each_agent!(what_is_typed_leads_to_a_finished_branch);
 
-fn what_is_typed_leads_to_a_finished_branch(agent: Agent) {
-    let works = Reply::run("printf 'A first try.\\nNothing else.\\n' > NOTES.md");
-    let stage = Stage::new(agent, Script::new().then(works).then(done("Wrote NOTES.md.")));
+fn what_is_typed_leads_to_a_finished_branch(agent: RealAgent) {
+    let works = ModelReply::run("printf 'A first try.\\nNothing else.\\n' > NOTES.md");
+    let stage = AgentStage::new(agent, ReplyScript::new().then(works).then(done("Wrote NOTES.md.")));
     let programs = binary("runnerctl");
     let folder = programs.parent().expect("the program is in a folder").display().to_string();
     let mut shell = Command::new("sh");
@@ -31,7 +31,7 @@ fn what_is_typed_leads_to_a_finished_branch(agent: Agent) {
 }
 
 /// Returns the block of the page that is marked `quick-start`, for this agent and this service.
-fn typed(agent: Agent, service: &str) -> String {
+fn typed(agent: RealAgent, service: &str) -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/quick-start.md");
     let text = fs::read_to_string(page).expect("the page can be read");
     let (_, after) = text.split_once("```sh quick-start\n").expect("the page has a block to type");

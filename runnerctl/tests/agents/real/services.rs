@@ -3,10 +3,10 @@
 use jiff::{Span, Timestamp};
 use protocol::words::RunStatus;
 use runner_testkit::Daemon;
-use runner_testkit::model::{Reply, Request, Script};
+use runner_testkit::model::{ModelReply, ModelRequest, ReplyScript};
 
-use super::agent::Agent;
-use super::stage::{Setup, Stage, done, works};
+use super::agent::RealAgent;
+use super::stage::{StageSetup, AgentStage, done, works};
 
 with_each_agent!(
     usage_limit_is_waited_out_until_its_reset,
@@ -29,7 +29,7 @@ fn reset() -> Timestamp {
 
 /// Asserts that the run waits, that the node has no attempt, and that no commit was made.
 #[track_caller]
-fn assert_waits(stage: &Stage) -> protocol::view::RunView {
+fn assert_waits(stage: &AgentStage) -> protocol::view::RunView {
     let run = stage.comes_to(RunStatus::Waiting);
     assert_eq!(stage.repo.node("root").attempts, 0);
     stage.ended_as(&[]);
@@ -38,18 +38,18 @@ fn assert_waits(stage: &Stage) -> protocol::view::RunView {
 }
 
 /// Goes on at once, with a service that has recovered.
-fn recover(stage: &Stage) {
-    stage.model.play(works(Script::new()));
+fn recover(stage: &AgentStage) {
+    stage.model.set_script(works(ReplyScript::new()));
     stage.ctl(&["resume", "--now"]).exits(0);
     stage.comes_to(RunStatus::Completed);
     let receipts = stage.ended_as(&["Accepted"]);
     assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("0/3"));
 }
 
-fn usage_limit_is_waited_out_until_its_reset(agent: Agent) {
+fn usage_limit_is_waited_out_until_its_reset(agent: RealAgent) {
     let reset = reset();
-    let script = Script::new().always(Reply::usage_limit(reset.as_second()));
-    let stage = Setup::of(agent).with_a_plan().in_zone("Asia/Kolkata").plays(script);
+    let script = ReplyScript::new().always(ModelReply::usage_limit(reset.as_second()));
+    let stage = StageSetup::of(agent).with_a_plan().in_zone("Asia/Kolkata").plays(script);
     stage.begin();
     let run = assert_waits(&stage);
     let until = run.wait_until.expect("the time is known");
@@ -60,10 +60,10 @@ fn usage_limit_is_waited_out_until_its_reset(agent: Agent) {
     recover(&stage);
 }
 
-fn wait_for_another_day_survives_the_death_of_the_daemon(agent: Agent) {
+fn wait_for_another_day_survives_the_death_of_the_daemon(agent: RealAgent) {
     let reset = reset().checked_add(Span::new().hours(72)).expect("it is a time");
-    let script = Script::new().always(Reply::usage_limit(reset.as_second()));
-    let mut stage = Setup::of(agent).with_a_plan().in_zone("America/St_Johns").plays(script);
+    let script = ReplyScript::new().always(ModelReply::usage_limit(reset.as_second()));
+    let mut stage = StageSetup::of(agent).with_a_plan().in_zone("America/St_Johns").plays(script);
     stage.begin();
     let run = assert_waits(&stage);
     assert_eq!(run.wait_until.map(|until| until.as_second() - reset.as_second()), Some(60), "{run:#?}");
@@ -73,16 +73,16 @@ fn wait_for_another_day_survives_the_death_of_the_daemon(agent: Agent) {
     recover(&stage);
 }
 
-fn broken_service_is_waited_for_and_costs_no_attempt(agent: Agent) {
-    let stage = Stage::new(agent, Script::new().always(Reply::broken()));
+fn broken_service_is_waited_for_and_costs_no_attempt(agent: RealAgent) {
+    let stage = AgentStage::new(agent, ReplyScript::new().always(ModelReply::broken()));
     stage.begin();
     let run = assert_waits(&stage);
     assert!(run.wait_until.is_some_and(|until| until > Timestamp::now()), "{run:#?}");
     recover(&stage);
 }
 
-fn work_before_a_broken_service_is_kept(agent: Agent) {
-    let stage = Stage::new(agent, Script::new().then(Reply::run("echo early > early")).always(Reply::broken()));
+fn work_before_a_broken_service_is_kept(agent: RealAgent) {
+    let stage = AgentStage::new(agent, ReplyScript::new().then(ModelReply::run("echo early > early")).always(ModelReply::broken()));
     stage.begin();
     stage.comes_to(RunStatus::Waiting);
     let receipts = stage.ended_as(&["Unavailable"]);
@@ -90,29 +90,29 @@ fn work_before_a_broken_service_is_kept(agent: Agent) {
         (receipts[0].trailer("Runner-Attempts"), stage.repo.show("HEAD", "early")),
         (Some("0/3"), "early".into())
     );
-    stage.model.play(works(Script::new()));
+    stage.model.set_script(works(ReplyScript::new()));
     stage.ctl(&["resume", "--now"]).exits(0);
     stage.comes_to(RunStatus::Completed);
     stage.ended_as(&["Unavailable", "Accepted"]);
 }
 
-fn dropped_stream_is_asked_again_by_the_agent_itself(agent: Agent) {
-    let stage = Stage::new(agent, works(Script::new().then(done("Never heard whole.").dropped())));
+fn dropped_stream_is_asked_again_by_the_agent_itself(agent: RealAgent) {
+    let stage = AgentStage::new(agent, works(ReplyScript::new().then(done("Never heard whole.").dropped())));
     stage.run().exits(0);
     stage.ended_as(&["Accepted"]);
     assert_eq!(stage.model.requests().len(), 3);
 }
 
-fn service_that_drops_every_stream_is_waited_for(agent: Agent) {
-    let streamed = |request: &Request| request.streams();
-    let stage = Stage::new(agent, Script::new().when(streamed, done("Cut.").dropped()).always(Reply::hang_up()));
+fn service_that_drops_every_stream_is_waited_for(agent: RealAgent) {
+    let streamed = |request: &ModelRequest| request.wants_stream();
+    let stage = AgentStage::new(agent, ReplyScript::new().when(streamed, done("Cut.").dropped()).always(ModelReply::hang_up()));
     stage.begin();
     assert_waits(&stage);
     recover(&stage);
 }
 
-fn refused_key_fails_the_run_and_names_the_fix(agent: Agent) {
-    let stage = Stage::new(agent, Script::new().always(Reply::unauthorized()));
+fn refused_key_fails_the_run_and_names_the_fix(agent: RealAgent) {
+    let stage = AgentStage::new(agent, ReplyScript::new().always(ModelReply::unauthorized()));
     let output = stage.run();
     let said = format!("{}{}", output.exits(9).stdout, output.stderr);
     assert!(said.contains(agent.kind()) && said.contains("runnerctl resume"), "{said}");
@@ -120,8 +120,8 @@ fn refused_key_fails_the_run_and_names_the_fix(agent: Agent) {
     stage.ended_as(&[]);
 }
 
-fn unknown_model_fails_the_run_and_names_the_fix(agent: Agent) {
-    let stage = Stage::new(agent, Script::new().always(Reply::unknown_model()));
+fn unknown_model_fails_the_run_and_names_the_fix(agent: RealAgent) {
+    let stage = AgentStage::new(agent, ReplyScript::new().always(ModelReply::unknown_model()));
     let output = stage.run();
     let said = format!("{}{}", output.exits(9).stdout, output.stderr);
     assert!(said.contains("model"), "{said}");
@@ -129,18 +129,18 @@ fn unknown_model_fails_the_run_and_names_the_fix(agent: Agent) {
     stage.ended_as(&[]);
 }
 
-fn exceeded_context_costs_an_attempt(agent: Agent) {
-    let script = Script::new().then(Reply::run("echo early > early")).then(Reply::too_long());
-    let stage = Stage::new(agent, works(script));
+fn exceeded_context_costs_an_attempt(agent: RealAgent) {
+    let script = ReplyScript::new().then(ModelReply::run("echo early > early")).then(ModelReply::too_long());
+    let stage = AgentStage::new(agent, works(script));
     stage.run().exits(0);
     let receipts = stage.ended_as(&["Broken", "Accepted"]);
     assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("1/3"));
     assert!(receipts[0].trailer("Runner-Verdict").is_some_and(|verdict| verdict.contains("context")), "{receipts:#?}");
 }
 
-fn service_that_asks_for_an_hour_is_waited_for(agent: Agent) {
-    let setup = Setup::of(agent).configured(|config| config.executor("idle_timeout_secs = 10"));
-    let stage = setup.plays(Script::new().always(Reply::rate_limit(Some(3_600))));
+fn service_that_asks_for_an_hour_is_waited_for(agent: RealAgent) {
+    let setup = StageSetup::of(agent).configured(|config| config.executor("idle_timeout_secs = 10"));
+    let stage = setup.plays(ReplyScript::new().always(ModelReply::rate_limit(Some(3_600))));
     stage.begin();
     assert_waits(&stage);
     recover(&stage);

@@ -3,11 +3,11 @@
 use std::fs;
 
 use protocol::state::UsageTotal;
-use runner_testkit::model::{Reply, Request, Script};
+use runner_testkit::model::{ModelReply, ModelRequest, ReplyScript};
 use serde_json::json;
 
-use super::agent::Agent;
-use super::stage::{Setup, Stage, done, split, works};
+use super::agent::RealAgent;
+use super::stage::{StageSetup, AgentStage, done, split, works};
 
 with_each_agent!(
     goal_is_split_worked_on_and_finished,
@@ -21,12 +21,12 @@ with_each_agent!(
 /// Dollars are millionths: what one reply of the kit's model costs by the prices that both agents have here.
 const COST_OF_A_REPLY: u64 = 3_210;
 
-fn goal_is_split_worked_on_and_finished(agent: Agent) {
-    let leaf = |script: Script, name: &str| {
-        script.then(Reply::run(&format!("echo {name} | tee {name} work"))).then(done(&format!("Wrote {name}.")))
+fn goal_is_split_worked_on_and_finished(agent: RealAgent) {
+    let leaf = |script: ReplyScript, name: &str| {
+        script.then(ModelReply::run(&format!("echo {name} | tee {name} work"))).then(done(&format!("Wrote {name}.")))
     };
-    let script = leaf(leaf(Script::new().then(split(&["first", "second"])), "first"), "second");
-    let stage = Stage::new(agent, script);
+    let script = leaf(leaf(ReplyScript::new().then(split(&["first", "second"])), "first"), "second");
+    let stage = AgentStage::new(agent, script);
     stage.run().exits(0);
     let receipts = stage.ended_as(&["Decomposed", "Accepted", "Accepted"]);
     let tree = stage.repo.tree("HEAD");
@@ -53,12 +53,12 @@ fn goal_is_split_worked_on_and_finished(agent: Agent) {
     assert_eq!(stage.repo.meta(2).usage.cost_micro_usd, Some(2 * COST_OF_A_REPLY));
 }
 
-fn what_is_done_is_reviewed_by_a_session_of_its_own(agent: Agent) {
-    let verdict = |verdict: &str, reason: &str| Reply::answer(json!({"verdict": verdict, "reasons": [reason]}));
-    let script = works(Script::new()).then(verdict("reject", "The file says 1, not 2."));
+fn what_is_done_is_reviewed_by_a_session_of_its_own(agent: RealAgent) {
+    let verdict = |verdict: &str, reason: &str| ModelReply::answer(json!({"verdict": verdict, "reasons": [reason]}));
+    let script = works(ReplyScript::new()).then(verdict("reject", "The file says 1, not 2."));
     let script =
-        script.then(Reply::run("echo 2 > work")).then(done("It says 2.")).then(verdict("accept", "It says 2."));
-    let stage = Setup::of(agent).configured(|config| config.section("[review]\nby = \"agent\"")).plays(script);
+        script.then(ModelReply::run("echo 2 > work")).then(done("It says 2.")).then(verdict("accept", "It says 2."));
+    let stage = StageSetup::of(agent).configured(|config| config.section("[review]\nby = \"agent\"")).plays(script);
     stage.run().exits(0);
     let receipts = stage.ended_as(&["Rejected", "Accepted"]);
     let reviews: Vec<_> = receipts.iter().filter_map(|receipt| receipt.trailer("Runner-Review")).collect();
@@ -67,53 +67,53 @@ fn what_is_done_is_reviewed_by_a_session_of_its_own(agent: Agent) {
     assert!(facts.by.starts_with(agent.kind()) && facts.tries == 1, "{facts:?}");
     assert_eq!(stage.repo.run_state("HEAD").usage.sessions, 4);
     let asked = stage.model.requests();
-    assert!(asked[2].said().contains("# Your role: reviewer"), "the third request is the reviewer's");
-    assert!(asked[3].said().contains("The file says 1, not 2."), "the reason is missing: {}", asked[3].said());
+    assert!(asked[2].user_text().contains("# Your role: reviewer"), "the third request is the reviewer's");
+    assert!(asked[3].user_text().contains("The file says 1, not 2."), "the reason is missing: {}", asked[3].user_text());
 }
 
-fn red_guard_is_told_to_the_next_session_which_repairs(agent: Agent) {
-    let stage = Stage::new(agent, works(Script::new().then(Reply::run("echo 1 > other")).then(done("I think so."))));
+fn red_guard_is_told_to_the_next_session_which_repairs(agent: RealAgent) {
+    let stage = AgentStage::new(agent, works(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done("I think so."))));
     stage.run().exits(0);
     let receipts = stage.ended_as(&["RedGuard", "Accepted"]);
     assert_eq!(receipts[0].trailer("Runner-Attempts"), Some("1/3"));
     let third = stage.model.requests().swap_remove(2);
-    assert!(third.said().contains("there is no work"), "the guard's word is missing: {}", third.said());
+    assert!(third.user_text().contains("there is no work"), "the guard's word is missing: {}", third.user_text());
 }
 
-fn every_session_is_a_fresh_one_with_its_whole_prompt(agent: Agent) {
-    let stage = Stage::new(agent, works(Script::new().then(Reply::run("echo 1 > other")).then(done("I think so."))));
+fn every_session_is_a_fresh_one_with_its_whole_prompt(agent: RealAgent) {
+    let stage = AgentStage::new(agent, works(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done("I think so."))));
     stage.run().exits(0);
     let asked = stage.model.requests();
-    let openings: Vec<&Request> = asked.iter().filter(|request| request.opens()).collect();
+    let openings: Vec<&ModelRequest> = asked.iter().filter(|request| request.is_first_turn()).collect();
     assert_eq!((asked.len(), openings.len()), (4, 2), "{}", stage.log());
     for (iter, opening) in (1..).zip(&openings) {
-        let prompt = stage.repo.record(iter, "prompt.md");
-        assert!(opening.said().contains(prompt.trim_end()), "{}", opening.said());
+        let prompt = stage.repo.read_record(iter, "prompt.md");
+        assert!(opening.user_text().contains(prompt.trim_end()), "{}", opening.user_text());
         assert_eq!(opening.model(), agent.model());
     }
     let second = openings[1].body.to_string();
     assert!(!second.contains("call_1") && !second.contains("toolu_1"), "it knows the first session's calls: {second}");
 }
 
-fn ceiling_on_cost_ends_the_run_before_the_next_session(agent: Agent) {
-    let setup = Setup::of(agent).configured(|config| config.top("max_cost_usd = 0.005"));
-    let stage = setup.plays(Script::new().then(Reply::run("echo 1 > other")).then(done("I think so.")));
+fn ceiling_on_cost_ends_the_run_before_the_next_session(agent: RealAgent) {
+    let setup = StageSetup::of(agent).configured(|config| config.top("max_cost_usd = 0.005"));
+    let stage = setup.plays(ReplyScript::new().then(ModelReply::run("echo 1 > other")).then(done("I think so.")));
     let output = stage.run();
     assert!(output.exits(4).stdout.contains("max_cost_usd is used up"), "{}{}", output.stdout, output.stderr);
     stage.ended_as(&["RedGuard"]);
     assert_eq!(stage.model.requests().len(), 2);
 }
 
-fn key_of_the_service_reaches_no_guard(agent: Agent) {
-    let script = Script::new().then(Reply::run("env > work")).then(done("Looked around."));
-    let stage = Stage::new(agent, script);
+fn key_of_the_service_reaches_no_guard(agent: RealAgent) {
+    let script = ReplyScript::new().then(ModelReply::run("env > work")).then(done("Looked around."));
+    let stage = AgentStage::new(agent, script);
     stage.repo.script().guard_always("env > \"$kit/env\"");
     stage.run().exits(0);
     stage.ended_as(&["Accepted"]);
     let guard = fs::read_to_string(stage.repo.script().folder().join("env")).expect("the guard ran");
     assert!(!guard.contains("dummy"), "{guard}");
     // Claude shows its key to the commands that it runs: what hides it takes away the permission to run them.
-    if agent == Agent::Codex {
+    if agent == RealAgent::Codex {
         assert!(!stage.repo.show("HEAD", "work").contains("dummy"));
     }
 }

@@ -1,9 +1,9 @@
 //! Sessions that hang: before their result, and after it.
 
-use runner_testkit::model::{Reply, Script};
+use runner_testkit::model::{ModelReply, ReplyScript};
 
-use super::agent::Agent;
-use super::stage::{Setup, done, works};
+use super::agent::RealAgent;
+use super::stage::{StageSetup, done, works};
 
 with_each_agent!(
     service_that_never_replies_is_a_fault_of_silence,
@@ -15,8 +15,8 @@ with_each_agent!(
 const SILENCE: &str = "idle_timeout_secs = 8";
 
 #[track_caller]
-fn assert_silent(agent: Agent, reply: Reply) {
-    let stage = Setup::of(agent).configured(|config| config.executor(SILENCE)).plays(Script::new().always(reply));
+fn assert_silent(agent: RealAgent, reply: ModelReply) {
+    let stage = StageSetup::of(agent).configured(|config| config.executor(SILENCE)).plays(ReplyScript::new().always(reply));
     let output = stage.run();
     let said = format!("{}{}", output.exits(9).stdout, output.stderr);
     assert!(said.contains("printed nothing"), "{said}");
@@ -24,18 +24,18 @@ fn assert_silent(agent: Agent, reply: Reply) {
     stage.ended_as(&["Fault"]);
 }
 
-fn service_that_never_replies_is_a_fault_of_silence(agent: Agent) {
-    assert_silent(agent, Reply::silence());
+fn service_that_never_replies_is_a_fault_of_silence(agent: RealAgent) {
+    assert_silent(agent, ModelReply::silence());
 }
 
-fn stream_that_stalls_is_a_fault_of_silence(agent: Agent) {
+fn stream_that_stalls_is_a_fault_of_silence(agent: RealAgent) {
     assert_silent(agent, done("Half of it.").stalled());
 }
 
-fn answer_counts_though_the_agent_stays(agent: Agent) {
+fn answer_counts_though_the_agent_stays(agent: RealAgent) {
     let wrapper = ["sh", "-c", "\"$@\"; [ \"$2\" = --version ] || exec sleep 600", "sh"];
-    let setup = Setup::of(agent).configured(move |config| config.executor(&format!("wrapper = {wrapper:?}")));
-    let stage = setup.plays(works(Script::new()));
+    let setup = StageSetup::of(agent).configured(move |config| config.executor(&format!("wrapper = {wrapper:?}")));
+    let stage = setup.plays(works(ReplyScript::new()));
     stage.run().exits(0);
     let receipts = stage.ended_as(&["Accepted"]);
     assert_eq!(receipts[0].body, "Wrote the file.");

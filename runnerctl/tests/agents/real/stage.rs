@@ -2,40 +2,40 @@
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::model::{Model, Reply, Script};
-use runner_testkit::witness::{assert_consistent, verdicts};
-use runner_testkit::{Config, Daemon, Home, Output, Receipt, Repo};
+use runner_testkit::model::{ModelServer, ModelReply, ReplyScript};
+use runner_testkit::witness::{assert_consistent, list_verdicts};
+use runner_testkit::{Config, Daemon, Home, ProgramOutput, ReceiptCommit, Repo};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::agent::{Account, Agent, Place};
+use super::agent::{AgentAccount, RealAgent, AgentPaths};
 
 /// What is needed for a run, in the order in which it ends.
-pub(crate) struct Stage {
+pub(crate) struct AgentStage {
     daemon: Option<Daemon>,
-    pub(crate) model: Model,
+    pub(crate) model: ModelServer,
     pub(crate) repo: Repo,
     pub(crate) home: Home,
     _folder: TempDir,
 }
 
 /// What a stage is made of.
-pub(crate) struct Setup {
-    agent: Agent,
-    account: Account,
+pub(crate) struct StageSetup {
+    agent: RealAgent,
+    account: AgentAccount,
     zone: &'static str,
     configure: Box<dyn FnOnce(Config) -> Config>,
 }
 
-impl Setup {
+impl StageSetup {
     /// The user pays by use and lives in universal time.
-    pub(crate) fn of(agent: Agent) -> Self {
-        Self { agent, account: Account::Key, zone: "UTC", configure: Box::new(|config| config) }
+    pub(crate) fn of(agent: RealAgent) -> Self {
+        Self { agent, account: AgentAccount::Key, zone: "UTC", configure: Box::new(|config| config) }
     }
 
     /// The user has a plan.
     pub(crate) fn with_a_plan(self) -> Self {
-        Self { account: Account::Plan, ..self }
+        Self { account: AgentAccount::Plan, ..self }
     }
 
     /// The user lives elsewhere.
@@ -48,29 +48,29 @@ impl Setup {
     }
 
     /// Starts model and daemon. The first fault fails a run, and the guard wants the file `work`.
-    pub(crate) fn plays(self, script: Script) -> Stage {
+    pub(crate) fn plays(self, script: ReplyScript) -> AgentStage {
         // Codex makes no helper programs below the folder of temporary files.
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder for the agents can be made");
-        let model = Model::start(script);
+        let model = ModelServer::start(script);
         let service = model.url();
-        let place = Place { service: &service, folder: folder.path() };
+        let place = AgentPaths { service: &service, folder: folder.path() };
         let home = Home::new().export("TZ", self.zone);
-        let home = Agent::ALL.into_iter().fold(home, |home, agent| agent.install(home, self.account, &place));
+        let home = RealAgent::ALL.into_iter().fold(home, |home, agent| agent.install(home, self.account, &place));
         let repo = home.repo("one");
         let config = repo.config().top("max_consecutive_faults = 1").top("iteration_timeout_secs = 100");
-        repo.configure(&(self.configure)(self.agent.configure(config, &service)));
+        repo.commit_config(&(self.configure)(self.agent.configure(config, &service)));
         repo.script().guard_always("test -e work || { echo 'there is no work'; exit 1; }");
-        Stage { daemon: Some(home.daemon()), model, repo, home, _folder: folder }
+        AgentStage { daemon: Some(home.daemon()), model, repo, home, _folder: folder }
     }
 }
 
-impl Stage {
-    pub(crate) fn new(agent: Agent, script: Script) -> Self {
-        Setup::of(agent).plays(script)
+impl AgentStage {
+    pub(crate) fn new(agent: RealAgent, script: ReplyScript) -> Self {
+        StageSetup::of(agent).plays(script)
     }
 
     /// Starts the run and waits for its end.
-    pub(crate) fn run(&self) -> Output {
+    pub(crate) fn run(&self) -> ProgramOutput {
         self.home.run(&self.repo, &["-m", "Write the file work."])
     }
 
@@ -80,7 +80,7 @@ impl Stage {
     }
 
     /// Runs `runnerctl` in the repository.
-    pub(crate) fn ctl(&self, args: &[&str]) -> Output {
+    pub(crate) fn ctl(&self, args: &[&str]) -> ProgramOutput {
         self.home.ctl_in(&self.repo, args)
     }
 
@@ -109,8 +109,8 @@ impl Stage {
 
     /// Asserts the verdicts, and what holds after every run: nothing is alive, history and bookkeeping agree.
     #[track_caller]
-    pub(crate) fn ended_as(&self, expected: &[&str]) -> Vec<Receipt> {
-        assert_eq!(verdicts(&self.repo), expected, "{}", self.log());
+    pub(crate) fn ended_as(&self, expected: &[&str]) -> Vec<ReceiptCommit> {
+        assert_eq!(list_verdicts(&self.repo), expected, "{}", self.log());
         self.home.assert_no_survivors();
         assert_consistent(&self.repo);
         self.repo.receipts()
@@ -120,23 +120,23 @@ impl Stage {
     pub(crate) fn log(&self) -> String {
         let log = self.ctl(&["log"]);
         let asked: Vec<String> = self.model.requests().iter().map(|request| request.path.clone()).collect();
-        format!("{}{}\nthe model was asked: {asked:?}, and {:?}", log.stdout, log.stderr, self.model.asides())
+        format!("{}{}\nthe model was asked: {asked:?}, and {:?}", log.stdout, log.stderr, self.model.other_requests())
     }
 }
 
 /// The result of a session that has done its work.
-pub(crate) fn done(summary: &str) -> Reply {
-    Reply::answer(json!({"status": "done", "summary": summary, "children": null}))
+pub(crate) fn done(summary: &str) -> ModelReply {
+    ModelReply::answer(json!({"status": "done", "summary": summary, "children": null}))
 }
 
 /// The result of a session that has split its node.
-pub(crate) fn split(titles: &[&str]) -> Reply {
+pub(crate) fn split(titles: &[&str]) -> ModelReply {
     let child = |title: &&str| json!({"title": title, "goal": format!("Do {title}."), "acceptance": ["It is done."]});
     let children: Vec<Value> = titles.iter().map(child).collect();
-    Reply::answer(json!({"status": "decomposed", "summary": "Split.", "children": children}))
+    ModelReply::answer(json!({"status": "decomposed", "summary": "Split.", "children": children}))
 }
 
 /// A session that does all the work.
-pub(crate) fn works(script: Script) -> Script {
-    script.then(Reply::run("echo 1 > work")).then(done("Wrote the file."))
+pub(crate) fn works(script: ReplyScript) -> ReplyScript {
+    script.then(ModelReply::run("echo 1 > work")).then(done("Wrote the file."))
 }

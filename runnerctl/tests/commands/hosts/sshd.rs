@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use runner_testkit::Home;
-use runner_testkit::witness::note;
+use runner_testkit::witness::print_figure;
 
-use super::{Machines, RUN};
+use super::{TwoMachines, RUN};
 
 /// Returns a program of OpenSSH's, which may be where only root's `PATH` leads to.
 fn program(name: &str) -> Option<PathBuf> {
@@ -37,7 +37,7 @@ fn key(home: &Home, name: &str) -> PathBuf {
 }
 
 /// Has the client's `ssh` get to a real `sshd`, whose logins are in the environment of the machine there.
-fn connect(machines: &Machines, (ssh, sshd): &(PathBuf, PathBuf)) {
+fn connect(machines: &TwoMachines, (ssh, sshd): &(PathBuf, PathBuf)) {
     let (here, there) = (machines.here.path(), machines.there.path());
     let (host_key, own_key) = (key(&machines.there, "host_key"), key(&machines.here, "id"));
     fs::copy(own_key.with_extension("pub"), there.join("authorized")).expect("a key can be authorized");
@@ -67,18 +67,18 @@ fn connect(machines: &Machines, (ssh, sshd): &(PathBuf, PathBuf)) {
 #[test]
 fn a_real_sshd_leads_to_the_daemon_and_the_person_behind_it_may_steer() {
     let Some(programs) = programs() else {
-        note("left out: there is no sshd that can be run here (.ci/run installs one)");
+        print_figure("left out: there is no sshd that can be run here (.ci/run installs one)");
         return;
     };
-    let machines = Machines::new();
+    let machines = TwoMachines::new();
     connect(&machines, &programs);
     let started = machines.asks(&["start", "--yes", "-m", "Do it.", "--id", RUN, "--queue-only"]);
     let log = fs::read_to_string(machines.there.path().join("sshd.log")).unwrap_or_default();
     assert_eq!(started.code, 0, "{}{log}", started.stderr);
     machines.asks(&["step"]).exits(0);
     let mut follows = machines.tty(&["log", "-f", "--prompt"]);
-    follows.sees("A session");
-    assert_eq!(follows.ended(), 0);
+    follows.wait_for_text("A session");
+    assert_eq!(follows.wait_exit(), 0);
     let home = machines.there.path().display().to_string();
     assert_eq!(machines.repo.git(&["show", &format!("runner/{RUN}:home.txt")]), home);
     let unknown = machines.here.ctl(&["--host", "ssh://no-such-host.invalid", "status"]);

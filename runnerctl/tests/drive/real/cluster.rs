@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use runner_testkit::{Home, Output};
+use runner_testkit::{Home, ProgramOutput};
 use tempfile::TempDir;
 
-use crate::kit::Remote;
+use crate::kit::TestRemote;
 
 /// Longest wait for a state: a node is taken for lost after half a minute or more.
 const PATIENCE: Duration = Duration::from_secs(110);
@@ -30,7 +30,7 @@ const ALWAYS: &str = "\
 
 /// What differs from one site to the next.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Site {
+pub(super) struct ClusterSite {
     /// How the processes of a job are held together.
     pub(super) track: &'static str,
     /// Whether the exit code alone puts a job back.
@@ -38,20 +38,20 @@ pub(super) struct Site {
 }
 
 /// A site as most are.
-pub(super) const USUAL: Site = Site { track: "proctrack/cgroup", is_requeued_by_code: false };
+pub(super) const USUAL: ClusterSite = ClusterSite { track: "proctrack/cgroup", is_requeued_by_code: false };
 
 /// Slurm, and a remote whose runs it is handed.
-pub(super) struct Cluster {
+pub(super) struct SlurmCluster {
     programs: Vec<(String, Child)>,
-    pub(super) remote: Remote,
+    pub(super) remote: TestRemote,
     folder: TempDir,
 }
 
 /// What Slurm says of a job.
 #[derive(Debug)]
-pub(super) struct Job(String);
+pub(super) struct JobInfo(String);
 
-impl Job {
+impl JobInfo {
     /// Returns the value of a word such as `JobState`.
     pub(super) fn get(&self, word: &str) -> &str {
         let found = self.0.split_whitespace().find_map(|pair| pair.strip_prefix(word)?.strip_prefix('='));
@@ -64,13 +64,13 @@ impl Job {
     }
 }
 
-impl Cluster {
+impl SlurmCluster {
     /// Starts it; returns when a node is idle.
-    pub(super) fn start(site: Site) -> Self {
+    pub(super) fn start(site: ClusterSite) -> Self {
         let folder = tempfile::Builder::new().prefix("slurm").tempdir().expect("a folder can be made");
         let conf = folder.path().join("slurm.conf");
         let home = Home::new().export("SLURM_CONF", conf.to_str().expect("a path is text"));
-        let mut cluster = Self { programs: Vec::new(), remote: Remote::of(home), folder };
+        let mut cluster = Self { programs: Vec::new(), remote: TestRemote::of(home), folder };
         let nodes = cluster.configure(&conf, site);
         let at = |name: &str| cluster.folder.path().join(name).display().to_string();
         let munge = ["key-file=key", "socket=munge", "pid-file=munge.pid", "log-file=munge.log", "seed-file=seed"];
@@ -96,7 +96,7 @@ impl Cluster {
     }
 
     /// Writes what the programs read; returns the names of the nodes.
-    fn configure(&self, conf: &Path, site: Site) -> [String; 2] {
+    fn configure(&self, conf: &Path, site: ClusterSite) -> [String; 2] {
         let at = |name: &str| self.folder.path().join(name).display().to_string();
         let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("the machine has a name");
         let host = host.trim().split('.').next().expect("there is a first part");
@@ -153,7 +153,7 @@ impl Cluster {
     }
 
     /// Hands the run to Slurm, which or whose driver may refuse.
-    pub(super) fn try_submit(&self, args: &[&str], engine: &[&str]) -> Output {
+    pub(super) fn try_submit(&self, args: &[&str], engine: &[&str]) -> ProgramOutput {
         let (url, output) = (self.remote.url(), format!("--output={}", self.output("%j").display()));
         let all = ["submit", &url, "--to", "slurm", "--run", "x", "--yes", "--json"];
         self.remote.home.ctl_in(&self.remote.repo, &[&all[..], args, &["--", &output], engine].concat())
@@ -182,13 +182,13 @@ impl Cluster {
     }
 
     /// Returns what is known of a job.
-    pub(super) fn job(&self, job: &str) -> Job {
-        Job(self.says("scontrol", &["--oneliner", "show", "job", job]))
+    pub(super) fn job(&self, job: &str) -> JobInfo {
+        JobInfo(self.says("scontrol", &["--oneliner", "show", "job", job]))
     }
 
     /// Waits for a state of a job, after so many restarts.
     #[track_caller]
-    pub(super) fn reaches(&self, job: &str, state: &str, restarts: u32) -> Job {
+    pub(super) fn reaches(&self, job: &str, state: &str, restarts: u32) -> JobInfo {
         let end = Instant::now() + PATIENCE;
         loop {
             let found = self.job(job);
@@ -246,13 +246,13 @@ impl Cluster {
     /// Asserts that nothing is left of any driver, and that the branch is one line that the rules have made.
     #[track_caller]
     pub(super) fn is_clean(&self) {
-        self.remote.home.all_gone_within(PATIENCE);
+        self.remote.home.wait_all_gone(PATIENCE);
         self.remote.is_swept();
         self.remote.is_sound();
     }
 }
 
-impl Drop for Cluster {
+impl Drop for SlurmCluster {
     fn drop(&mut self) {
         self.says("scancel", &["--signal=KILL", "--full", "--user=root"]);
         for (_, program) in self.programs.iter_mut().rev() {

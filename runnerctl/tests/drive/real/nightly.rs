@@ -1,16 +1,16 @@
 //! What takes Slurm minutes: its grain of time is one, and it looks at limits every half.
 
 use super::GOAL;
-use super::cluster::{Cluster, Site, USUAL};
+use super::cluster::{SlurmCluster, ClusterSite, USUAL};
 use crate::kit::WRITES;
 
 /// Ends the first driver by what `engine` and `interrupt` set off, and sees the next one go on.
-fn interrupted(site: Site, engine: &[&str], interrupt: impl FnOnce(&Cluster)) {
-    let cluster = Cluster::start(site);
+fn interrupted(site: ClusterSite, engine: &[&str], interrupt: impl FnOnce(&SlurmCluster)) {
+    let cluster = SlurmCluster::start(site);
     let gate = cluster.remote.repo.script().gate("work");
     cluster.remote.repo.script().step(1, "echo half > half.txt; gate work").always(WRITES);
     let job = cluster.submit(GOAL, engine);
-    gate.reached();
+    gate.wait_reached();
     interrupt(&cluster);
     cluster.reaches(&job, "COMPLETED", 1);
     assert_eq!(cluster.remote.git(&["show", "runner/x:half.txt"]), "half");
@@ -33,7 +33,7 @@ fn a_job_that_is_preempted_goes_on_when_there_is_room() {
 
 #[test]
 fn without_control_groups_it_is_the_same() {
-    let site = Site { track: "proctrack/linuxproc", ..USUAL };
+    let site = ClusterSite { track: "proctrack/linuxproc", ..USUAL };
     interrupted(site, &[], |cluster| {
         cluster.says("scancel", &["--signal=TERM", "--batch", "--name=remote-x"]);
     });

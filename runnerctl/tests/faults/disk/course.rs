@@ -6,43 +6,43 @@ use std::{env, fs};
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::witness::{assert_work_kept, note, splitting};
-use runner_testkit::{Afflicted, Client, Disk, Fault, Home, Output, Repo};
+use runner_testkit::witness::{assert_work_kept, print_figure, splitting_repo};
+use runner_testkit::{FaultyDaemon, Client, TmpfsDisk, SystemFault, Home, ProgramOutput, Repo};
 
 use crate::checks::{assert_no_leftovers, assert_survived};
 
 const TREE: &str = ".runner/state/tree.json";
 
 /// A home with a run that splits its goal in three and does the parts.
-pub(super) struct Course {
+pub(super) struct FaultCourse {
     /// What the repository is on; taken away before the home is removed.
-    disk: Option<Disk>,
+    disk: Option<TmpfsDisk>,
     pub(super) home: Home,
     pub(super) repo: Repo,
 }
 
-impl Course {
+impl FaultCourse {
     pub(super) fn new() -> Self {
         let home = Home::new();
-        let repo = splitting(&home, "one");
+        let repo = splitting_repo(&home, "one");
         Self { disk: None, home, repo }
     }
 
     /// Returns one whose repository is on a disk of 4 MiB.
     pub(super) fn on_small_disk() -> Self {
         let home = Home::new();
-        let disk = Some(Disk::over(&home.path().join("repos"), "size=4m"));
-        let repo = splitting(&home, "one");
+        let disk = Some(TmpfsDisk::mount_over(&home.path().join("repos"), "size=4m"));
+        let repo = splitting_repo(&home, "one");
         Self { disk, home, repo }
     }
 
     /// Returns the disk of the repository.
-    pub(super) fn disk(&self) -> &Disk {
+    pub(super) fn disk(&self) -> &TmpfsDisk {
         self.disk.as_ref().expect("BUG: this course has no disk of its own")
     }
 
     /// Asks for the run, and waits for its end or the daemon's.
-    pub(super) fn go(&self) -> Output {
+    pub(super) fn go(&self) -> ProgramOutput {
         self.home.run(&self.repo, &["--id", "same", "-m", "Do it"])
     }
 
@@ -57,8 +57,8 @@ impl Course {
     }
 
     /// Lets the run be driven under a fault until its end or the daemon's; returns how often the fault happened.
-    pub(super) fn disturb(&self, fault: &Fault) -> usize {
-        let daemon = Afflicted::start(&self.home, fault);
+    pub(super) fn disturb(&self, fault: &SystemFault) -> usize {
+        let daemon = FaultyDaemon::start(&self.home, fault);
         if daemon.is_up() {
             let asked = self.home.ctl_in(&self.repo, &["start", "--yes", "--id", "same", "-m", "Do it"]);
             assert!(asked.code == 0 || asked.stderr.contains("error:"), "it says nothing: {asked:?}");
@@ -72,8 +72,8 @@ impl Course {
     fn follow(&self) {
         let goes_on = [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting];
         let is_over = |run: &RunView| !goes_on.contains(&run.summary.state);
-        if let Some(client) = Client::reach(&self.home.socket()) {
-            client.wait_while_it_lives(self.repo.path(), is_over);
+        if let Some(client) = Client::try_connect(&self.home.socket()) {
+            client.wait_while_alive(self.repo.path(), is_over);
         }
     }
 
@@ -104,7 +104,7 @@ impl Course {
 fn undisturbed() -> &'static str {
     static TREE_OF_ITS_END: OnceLock<String> = OnceLock::new();
     TREE_OF_ITS_END.get_or_init(|| {
-        let course = Course::new();
+        let course = FaultCourse::new();
         let _daemon = course.home.daemon();
         course.go().exits(0);
         course.repo.show("HEAD", TREE)
@@ -113,13 +113,13 @@ fn undisturbed() -> &'static str {
 
 /// Lets a fault happen at the first, the second… call until a run passes in which it did not happen, or `limit` calls
 /// were hit; `step` calls are left out in between. A fault that never happens shows nothing, and fails.
-pub(super) fn at_each(calls: &str, what: &str, every: Every) {
+pub(super) fn at_each(calls: &str, what: &str, every: Sampling) {
     let mut hit = 0;
     for at in (every.from..every.from + every.limit).step_by(every.step) {
-        let course = Course::new();
-        let fault = Fault::new(calls, &what.replace("{at}", &at.to_string()));
+        let course = FaultCourse::new();
+        let fault = SystemFault::new(calls, &what.replace("{at}", &at.to_string()));
         let times = course.disturb(&fault);
-        note(&format!("{calls} {what} at {at}: {times}"));
+        print_figure(&format!("{calls} {what} at {at}: {times}"));
         course.finish(&format!("{fault:?}"));
         if times == 0 {
             break;
@@ -130,16 +130,16 @@ pub(super) fn at_each(calls: &str, what: &str, every: Every) {
 }
 
 /// Returns which calls are hit: a sample, unless the environment says it.
-pub(crate) fn sampled(step: usize, limit: u32) -> Every {
+pub(crate) fn sampled(step: usize, limit: u32) -> Sampling {
     let number = |name: &str| env::var(name).ok().map(|text| text.parse().expect("a number"));
     let limit = number("LIMIT").unwrap_or(limit);
     let step = number("STEP").map_or(step, |step| usize::try_from(step).expect("a small number"));
-    Every { from: number("FROM").unwrap_or(1), step, limit }
+    Sampling { from: number("FROM").unwrap_or(1), step, limit }
 }
 
 /// Which calls are hit.
 #[derive(Clone, Copy)]
-pub(crate) struct Every {
+pub(crate) struct Sampling {
     /// The first, counted from 1.
     pub(crate) from: u32,
     /// From one to the next.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use runner_testkit::witness::verdicts;
+use runner_testkit::witness::list_verdicts;
 use runner_testkit::{Home, PATIENCE, Repo};
 
 use crate::checks::{assert_explains, assert_survived};
@@ -66,7 +66,7 @@ fn sung(home: &Home) -> String {
 fn goes_unheard(engine: &dyn Fn(&Repo), place: &str, rules: &str, deed: &str) {
     let home = Home::new();
     let repo = home.repo("one");
-    repo.configure(&repo.config().top("max_iterations = 2"));
+    repo.commit_config(&repo.config().top("max_iterations = 2"));
     engine(&repo);
     canary(&home, &repo);
     let users = fs::read(home.path().join(".gitconfig")).expect("the home has a configuration");
@@ -76,7 +76,7 @@ fn goes_unheard(engine: &dyn Fn(&Repo), place: &str, rules: &str, deed: &str) {
     repo.script().step(1, &plant).step(2, "echo more > more.txt\nanswer done 'Done.'");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     for look in
         [&["status"][..], &["tree"], &["validate"], &["log"], &["start", "--yes", "--id", "other", "--queue-only"]]
     {
@@ -86,7 +86,7 @@ fn goes_unheard(engine: &dyn Fn(&Repo), place: &str, rules: &str, deed: &str) {
     gate.open();
     home.run(&repo, &["--id", "x"]);
     assert_eq!(sung(&home), "", "{place} {rules} {deed}");
-    assert_eq!(verdicts(&repo).len(), 2, "{place} {rules} {deed}");
+    assert_eq!(list_verdicts(&repo).len(), 2, "{place} {rules} {deed}");
     // What is outside of the repository is not the runner's to put back.
     fs::write(home.path().join(".gitconfig"), users).expect("the home's configuration can be written");
     let _ = fs::remove_dir_all(home.path().join("config/git"));
@@ -107,7 +107,7 @@ fn program(repo: &Repo) {
 #[test]
 fn row_78_control_git_itself_runs_what_was_planted() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     canary(&home, &repo);
     let kit = repo.script().folder().display().to_string();
     let script = format!("kit='{kit}'\n{PLANT}\n{}\n{}\ngit add -A", PLACES[0], RULES[1]);
@@ -119,7 +119,7 @@ fn row_78_control_git_itself_runs_what_was_planted() {
         .envs(home.env().iter().cloned())
         .status();
     // What git has started itself ends a moment after it.
-    home.all_gone_within(PATIENCE);
+    home.wait_all_gone(PATIENCE);
     assert!(sung(&home).contains("canary"), "the canary does not sing for git");
 }
 
@@ -132,7 +132,7 @@ fn row_78_settings_of_a_session_are_not_obeyed() {
 fn row_78_users_configuration_of_a_session_is_obeyed_only_when_confirmed() {
     let home = Home::new();
     let repo = home.repo("one");
-    repo.configure(&repo.config().top("max_iterations = 1"));
+    repo.commit_config(&repo.config().top("max_iterations = 1"));
     canary(&home, &repo);
     repo.script().step(1, &format!("{PLANT}\n{}\n{}\nanswer retry 'Once more.'", PLACES[3], RULES[0]));
     let _daemon = home.daemon();
@@ -142,7 +142,7 @@ fn row_78_users_configuration_of_a_session_is_obeyed_only_when_confirmed() {
     assert_eq!(sung(&home), "");
     fs::write(home.path().join(".gitconfig"), "[user]\n\tname = Kit\n\temail = kit@localhost\n").expect("a file");
     home.ctl_in(&repo, &["resume", "--more", "1", "--wait"]);
-    assert_eq!(verdicts(&repo).len(), 2, "what a person has put right needs no word");
+    assert_eq!(list_verdicts(&repo).len(), 2, "what a person has put right needs no word");
     assert_eq!(sung(&home), "");
 }
 
@@ -150,7 +150,7 @@ fn row_78_users_configuration_of_a_session_is_obeyed_only_when_confirmed() {
 fn row_78_no_command_obeys_a_users_configuration_of_a_session() {
     let home = Home::new();
     let repo = home.repo("one");
-    repo.configure(&repo.config().top("max_iterations = 1"));
+    repo.commit_config(&repo.config().top("max_iterations = 1"));
     canary(&home, &repo);
     repo.script()
         .step(1, &format!("{PLANT}\n{}\n{}\necho mine > mine.txt\nanswer retry 'Once more.'", PLACES[3], RULES[0]));
@@ -208,7 +208,7 @@ fn row_78_filters_that_a_person_configured_go_on_working() {
         repo.git(&["config", "filter.loud.clean", "tr a-z A-Z"]);
         repo.git(&["config", "filter.loud.smudge", "cat"]);
         repo.write(".gitattributes", "*.loud filter=loud\n");
-        repo.configure(&repo.config().top("max_iterations = 1"));
+        repo.commit_config(&repo.config().top("max_iterations = 1"));
         engine(&repo);
         repo.script().step(1, "echo quiet > a.loud\ngit config filter.loud.clean 'tr a-z b-za'\nanswer done 'Done.'");
         let _daemon = home.daemon();

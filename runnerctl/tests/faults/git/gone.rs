@@ -3,7 +3,7 @@
 use std::fs;
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::{assert_kept, verdicts};
+use runner_testkit::witness::{assert_kept, list_verdicts};
 use runner_testkit::{Home, Repo};
 
 use super::stage;
@@ -24,14 +24,14 @@ fn held(home: &Home, repo: &Repo, deed: &str) -> String {
 #[test]
 fn row_74_git_folder_from_a_copy_is_accepted_when_a_person_goes_on() {
     let (home, repo) = stage();
-    let other = home.scripted("other");
+    let other = home.scripted_repo("other");
     other.script().always("echo theirs > theirs.txt\nanswer done 'Done.'");
     let _daemon = home.daemon();
     held(&home, &repo, "cp -a .git \"$kit/copy\"; rm -rf .git");
     home.run(&other, &["-m", "Do it"]).exits(0);
     fs::rename(repo.script().folder().join("copy"), repo.path().join(".git")).expect("the copy can be put there");
     home.ctl_in(&repo, &["resume", "--wait"]);
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_kept(&repo, b"mine\n");
 }
 
@@ -68,7 +68,7 @@ mod slow {
             removed.or_else(|error| if git.exists() { Err(error) } else { Ok(()) }).expect("what stands there can go");
             fs::rename(repo.script().folder().join("away"), &git).expect("the folder can be put back");
             home.ctl_in(&repo, &["resume", "--wait"]);
-            assert_eq!(verdicts(&repo), ["Accepted"], "{deed}");
+            assert_eq!(list_verdicts(&repo), ["Accepted"], "{deed}");
             assert_kept(&repo, b"mine\n");
             home.assert_no_survivors();
         }

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::witness::{note, verdicts};
-use runner_testkit::{PATIENCE, Repo, as_ordinary_user};
+use runner_testkit::witness::{print_figure, list_verdicts};
+use runner_testkit::{PATIENCE, Repo, run_unprivileged};
 
 use super::{one, reverted, stage, working};
 use crate::checks::{assert_explains, assert_survived};
@@ -25,7 +25,7 @@ fn row_76_commit_at_which_a_session_began_outlives_what_prunes_it() {
         let (home, repo) = stage();
         let _daemon = home.daemon();
         one(&home, &repo, &format!("git add -A; {deed}; {PRUNE}"));
-        assert_eq!(verdicts(&repo), ["Broken"], "{deed}");
+        assert_eq!(list_verdicts(&repo), ["Broken"], "{deed}");
         assert_survived(&home, &repo, &["mine\n"]);
     }
 }
@@ -34,7 +34,7 @@ fn row_76_commit_at_which_a_session_began_outlives_what_prunes_it() {
 fn row_76_commit_whose_reference_is_removed_and_pruned_is_named_and_nothing_is_settled() {
     let (mut home, repo) = stage();
     // The session's commit stands in the place of the start.
-    home.has_a_forgery();
+    home.expect_forgery();
     let _daemon = home.daemon();
     let deed = format!("git add -A; git commit -q --amend --no-edit; git update-ref -d refs/runner/from/x; {PRUNE}");
     repo.script().step(1, &format!("echo mine > mine.txt\n{deed}\nanswer done 'Done.'"));
@@ -45,7 +45,7 @@ fn row_76_commit_whose_reference_is_removed_and_pruned_is_named_and_nothing_is_s
     });
     let said = home.ctl_in(&repo, &["status"]);
     assert!(said.stdout.contains("fetch CLONE"), "{}", said.stdout);
-    assert_eq!(verdicts(&repo), Vec::<String>::new());
+    assert_eq!(list_verdicts(&repo), Vec::<String>::new());
     assert_explains(&home.ctl_in(&repo, &["verify", "--run", "x"]), &["nothing proven"]);
     home.ctl_in(&repo, &["cancel"]).exits(0);
 }
@@ -56,12 +56,12 @@ fn row_95_records_that_a_session_tracks_are_taken_out_again_and_named() {
         ["git add -A -f", "git add -A -f; git commit -qm Mine", "git add -f .runner/iterations; git commit -qm Mine"];
     for deed in deeds {
         let (home, repo) = stage();
-        repo.configure(&repo.config().top("max_iterations = 2"));
+        repo.commit_config(&repo.config().top("max_iterations = 2"));
         repo.script().step(2, "echo more > more.txt; answer done 'Done.'");
         let _daemon = home.daemon();
         repo.script().step(1, &format!("echo mine > mine.txt\n{deed}\nanswer retry 'Tracked.'"));
         home.run(&repo, &["--id", "x", "-m", "Do it"]).exits(0);
-        assert_eq!(verdicts(&repo), ["Retry", "Accepted"], "{deed}");
+        assert_eq!(list_verdicts(&repo), ["Retry", "Accepted"], "{deed}");
         let named = repo.receipts()[0].trailer("Runner-Reverted").unwrap_or_default().to_owned();
         assert!(named.contains(".git/index: .runner/iterations/"), "{deed}: {named}");
         assert_untracked(&repo);
@@ -72,7 +72,7 @@ fn row_95_records_that_a_session_tracks_are_taken_out_again_and_named() {
 #[test]
 fn row_95_records_that_a_person_tracks_hold_nothing() {
     let (home, repo) = stage();
-    repo.configure(&repo.config().top("max_iterations = 2"));
+    repo.commit_config(&repo.config().top("max_iterations = 2"));
     repo.script().step(1, "echo mine > mine.txt; answer retry 'Not yet.'").step(2, "answer done 'Done.'");
     let _daemon = home.daemon();
     let gate = working(&home, &repo);
@@ -107,7 +107,7 @@ fn row_96_modes_that_a_session_takes_away_are_given_back_and_named() {
         let step = format!("echo mine > mine.txt\nanswer done 'Done.'\n{deed}");
         repo.script().step(1, &step);
         home.run(&repo, &["--id", "x", "-m", "Do it"]).exits(0);
-        assert_eq!(verdicts(&repo), ["Accepted"], "{deed}");
+        assert_eq!(list_verdicts(&repo), ["Accepted"], "{deed}");
         assert!(reverted(&repo).iter().any(|reverted| reverted == name), "{deed}: {:?}", reverted(&repo));
         let mode = fs::symlink_metadata(repo.path().join(name)).expect("it is there").permissions();
         assert_eq!(mode.mode() & 0o700, 0o700, "{deed}");
@@ -117,14 +117,14 @@ fn row_96_modes_that_a_session_takes_away_are_given_back_and_named() {
 
 #[test]
 fn row_96_work_tree_is_put_back_though_a_session_has_closed_folders_of_it() {
-    as_ordinary_user(|| {
+    run_unprivileged(|| {
         for mode in ["555", "000"] {
             let (home, repo) = stage();
             repo.write("kept/file.txt", "old\n").commit("A folder");
             let _daemon = home.daemon();
             let deed = "mkdir made; echo made > made/made.txt; echo changed > kept/file.txt";
             one(&home, &repo, &format!("{deed}; git add -A; git commit -q --amend -m Mine; chmod {mode} kept made"));
-            assert_eq!(verdicts(&repo), ["Broken"], "{mode}");
+            assert_eq!(list_verdicts(&repo), ["Broken"], "{mode}");
             fs::set_permissions(repo.path().join("kept"), Permissions::from_mode(0o755)).expect("it is there");
             assert_eq!(repo.read("kept/file.txt"), "old\n", "{mode}");
             assert_eq!(repo.git(&["status", "--porcelain"]), "", "{mode}");
@@ -143,7 +143,7 @@ fn row_96_what_cannot_be_put_back_is_waited_for_and_nothing_of_it_is_committed()
     let (home, repo) = stage();
     repo.write("probe/file", "");
     if !change_attributes(&repo, "+i", "probe") {
-        return note("folders cannot be made immutable here");
+        return print_figure("folders cannot be made immutable here");
     }
     assert!(change_attributes(&repo, "-i", "probe"));
     fs::remove_dir_all(repo.path().join("probe")).expect("it can be removed");
@@ -154,10 +154,10 @@ fn row_96_what_cannot_be_put_back_is_waited_for_and_nothing_of_it_is_committed()
     let tries = |run: &RunView| run.phase.as_ref().and_then(|phase| phase.obstacle.clone());
     home.client().wait_until(repo.path(), |run| tries(run).is_some_and(|why| why.contains("made/made.txt")));
     // The next tries fail as the first did, though the branch is where it belongs by then.
-    assert_eq!(verdicts(&repo), Vec::<String>::new());
+    assert_eq!(list_verdicts(&repo), Vec::<String>::new());
     assert!(change_attributes(&repo, "-i", "made"));
     home.client().wait_until(repo.path(), |run| run.summary.state.is_terminal());
-    assert_eq!(verdicts(&repo), ["Broken"]);
+    assert_eq!(list_verdicts(&repo), ["Broken"]);
     assert!(!repo.path().join("made").exists());
     assert_survived(&home, &repo, &["mine\n", "made\n"]);
 }
@@ -173,7 +173,7 @@ fn row_96_folder_that_was_closed_is_opened_by_the_next_daemon() {
     let daemon = home.daemon();
     let gate = working(&home, &repo);
     daemon.kill();
-    home.all_gone_within(PATIENCE);
+    home.wait_all_gone(PATIENCE);
     drop(gate);
     fs::set_permissions(repo.path().join(".git"), Permissions::from_mode(0o000)).expect("a mode can be set");
     let _daemon = home.daemon();

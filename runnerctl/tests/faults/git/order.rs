@@ -6,7 +6,7 @@ mod slow {
     use std::io::{BufRead, BufReader};
     use std::process::{Child, Command, Stdio};
 
-    use runner_testkit::witness::verdicts;
+    use runner_testkit::witness::list_verdicts;
 
     use super::super::{one, stage};
 
@@ -32,7 +32,7 @@ mod slow {
         let daemon = home.daemon();
         let (mut strace, _said) = watch(daemon.pid(), &log);
         one(&home, &repo, "");
-        assert_eq!(verdicts(&repo), ["Accepted"]);
+        assert_eq!(list_verdicts(&repo), ["Accepted"]);
         drop(daemon);
         strace.wait().expect("strace ends with the daemon");
         let text = fs::read_to_string(&log).expect("the calls can be read");

@@ -5,24 +5,24 @@ use std::time::{Duration, Instant};
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::witness::verdicts;
-use runner_testkit::{Gate, Home, Repo};
+use runner_testkit::witness::list_verdicts;
+use runner_testkit::{SessionGate, Home, Repo};
 
 /// How long a cancel may take on a busy machine; its tries take eight seconds.
 const SOON: Duration = Duration::from_mins(1);
 
 /// A run whose first session is at a gate after it has left work.
-struct Working {
+struct WorkingRun {
     home: Home,
     repo: Repo,
-    gate: Gate,
+    gate: SessionGate,
 }
 
-impl Working {
+impl WorkingRun {
     fn new(prepare: &str) -> Self {
         let home = Home::new();
         let repo = home.repo("one");
-        repo.configure(&repo.config());
+        repo.commit_config(&repo.config());
         let gate = repo.script().gate("working");
         repo.script().step(1, &format!("echo mine > mine.txt\n{prepare}\ngate working\nanswer done 'Done.'"));
         repo.script().always("echo more > more.txt; answer done 'It is done.'");
@@ -31,7 +31,7 @@ impl Working {
 
     fn begin(&self) {
         self.home.ctl_in(&self.repo, &["start", "--yes", "--id", "x", "-m", "Do it"]).exits(0);
-        self.gate.reached();
+        self.gate.wait_reached();
     }
 
     /// Cancels the run, which must end soon, and returns its view.
@@ -62,7 +62,7 @@ impl Working {
 
 #[test]
 fn row_33_cancel_ends_a_run_though_another_program_holds_the_index() {
-    let working = Working::new("");
+    let working = WorkingRun::new("");
     let _daemon = working.home.daemon();
     working.begin();
     let lock = fs::File::create(working.repo.path().join(".git/index.lock")).expect("a lock can be made");
@@ -72,8 +72,8 @@ fn row_33_cancel_ends_a_run_though_another_program_holds_the_index() {
 
 #[test]
 fn row_33_cancel_ends_a_run_whose_state_cannot_be_read_any_more() {
-    let mut working = Working::new("rm -f .git/objects/*/* .git/objects/pack/*");
-    working.home.has_a_forgery();
+    let mut working = WorkingRun::new("rm -f .git/objects/*/* .git/objects/pack/*");
+    working.home.expect_forgery();
     let _daemon = working.home.daemon();
     working.begin();
     working.ends_and_names(&["its objects were removed"]);
@@ -81,8 +81,8 @@ fn row_33_cancel_ends_a_run_whose_state_cannot_be_read_any_more() {
 
 #[test]
 fn row_33_cancel_ends_a_run_that_is_held_with_an_iteration_that_was_not_settled() {
-    let mut working = Working::new("rm -f .git/objects/*/* .git/objects/pack/*");
-    working.home.has_a_forgery();
+    let mut working = WorkingRun::new("rm -f .git/objects/*/* .git/objects/pack/*");
+    working.home.expect_forgery();
     let daemon = working.home.daemon();
     working.begin();
     daemon.kill();
@@ -93,7 +93,7 @@ fn row_33_cancel_ends_a_run_that_is_held_with_an_iteration_that_was_not_settled(
 
 #[test]
 fn row_33_what_is_started_after_a_cancel_begins_when_that_has_ended() {
-    let working = Working::new("trap '' TERM");
+    let working = WorkingRun::new("trap '' TERM");
     let _daemon = working.home.daemon();
     working.begin();
     working.home.ctl_in(&working.repo, &["cancel"]).exits(0);
@@ -101,7 +101,7 @@ fn row_33_what_is_started_after_a_cancel_begins_when_that_has_ended() {
     started.exits(0);
     assert!(!started.stdout.contains("behind"), "{}", started.stdout);
     working.home.client().wait_for(working.repo.path(), RunStatus::Completed);
-    assert_eq!(verdicts(&working.repo).last().map(String::as_str), Some("Accepted"));
+    assert_eq!(list_verdicts(&working.repo).last().map(String::as_str), Some("Accepted"));
     let runs = working.home.ctl_in(&working.repo, &["queue", "--ended"]);
     assert!(runs.stdout.contains("cancelled"), "{}", runs.stdout);
 }

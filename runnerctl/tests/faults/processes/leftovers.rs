@@ -5,17 +5,17 @@
 use std::time::Duration;
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::note;
-use runner_testkit::{Bare, Home};
+use runner_testkit::witness::print_figure;
+use runner_testkit::{UnsupervisedProgram, Home};
 
-use crate::stage::{AT_ONCE, Stage};
+use crate::stage::{AT_ONCE, FaultStage};
 
 const ANSWER: &str = "echo mine > mine.txt; answer done 'It is done.'";
 
 /// Lets a session end by itself after its answer, with one process left, and returns what became of it.
-fn left_by_an_end(how: &str) -> Stage {
-    assert!(Bare::start(how, 1).leaks_after_end(), "`{how}` leaves nothing to end");
-    let stage = Stage::new();
+fn left_by_an_end(how: &str) -> FaultStage {
+    assert!(UnsupervisedProgram::start(how, 1).leaks_after_end(), "`{how}` leaves nothing to end");
+    let stage = FaultStage::new();
     stage.script().step(1, &format!("{ANSWER}; misbehave {how}"));
     stage.run().exits(0);
     assert_eq!(stage.repo.meta(1).survivors_ended, 1);
@@ -25,23 +25,23 @@ fn left_by_an_end(how: &str) -> Stage {
 
 /// Lets the budget of a session run out while `count` of its processes are there.
 fn assert_all_end_with_the_budget(how: &str, count: usize) {
-    assert!(Bare::start(how, count).leaks_after_kill(), "`{how}` leaves nothing to end");
-    let (stage, clock) = Stage::clocked(Home::new());
+    assert!(UnsupervisedProgram::start(how, count).leaks_after_kill(), "`{how}` leaves nothing to end");
+    let (stage, clock) = FaultStage::clocked(Home::new());
     stage.script().step(1, &format!("echo mine > mine.txt; become {how}"));
     stage.run_over_budget(&clock, count).exits(4);
-    assert_eq!(stage.repo.record(1, "executor.log").matches("PID ").count(), count, "not all was there");
+    assert_eq!(stage.repo.read_record(1, "executor.log").matches("PID ").count(), count, "not all was there");
     stage.ended_as(&["Timeout"], &["mine\n"]);
 }
 
 /// Lets a session end whose child goes on holding the output, and returns how long it took.
-fn time_of_a_holder(how: &str) -> (Stage, Duration) {
-    let stage = Stage::new();
+fn time_of_a_holder(how: &str) -> (FaultStage, Duration) {
+    let stage = FaultStage::new();
     stage.script().step(1, &format!("{ANSWER}; misbehave {how}"));
     stage.run().exits(0);
     assert_eq!(stage.repo.meta(1).survivors_ended, 1);
     stage.ended_as(&["Accepted"], &["mine\n"]);
     let spent = stage.spent();
-    note(&format!("{how}: {spent:?}"));
+    print_figure(&format!("{how}: {spent:?}"));
     (stage, spent)
 }
 
@@ -64,7 +64,7 @@ fn row_08_daemon_that_hides_itself_is_ended_and_counted() {
 fn row_09_daemon_that_keeps_the_output_holds_nothing_up() {
     let stage = left_by_an_end("daemonizes keepfds");
     assert!(stage.spent() < AT_ONCE, "{:?}", stage.spent());
-    assert!(stage.repo.record(1, "executor.log").contains("PID "), "the output is complete");
+    assert!(stage.repo.read_record(1, "executor.log").contains("PID "), "the output is complete");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn row_11_chatty_holder_of_the_output_is_not_waited_for_until_it_is_silent() {
 #[test]
 fn row_12_last_line_of_a_late_writer_is_kept() {
     let (stage, _) = time_of_a_holder("writes-late");
-    assert!(stage.repo.record(1, "executor.log").ends_with("LAST LINE\n"));
+    assert!(stage.repo.read_record(1, "executor.log").ends_with("LAST LINE\n"));
 }
 
 #[test]
@@ -102,13 +102,13 @@ fn row_15_orphans_of_a_nested_subreaper_are_ended() {
 
 #[test]
 fn row_17_many_processes_with_all_descriptors_they_can_get_hold_up_nothing_of_the_daemons() {
-    let stage = Stage::new();
+    let stage = FaultStage::new();
     let gate = stage.script().gate("exhausted");
     stage
         .script()
         .step(1, "echo mine > mine.txt; ulimit -n 1024; misbehave exhausts 150; gate exhausted; answer done 'Done.'");
     stage.begin();
-    gate.reached();
+    gate.wait_reached();
     stage.ctl(&["status"]).exits(0);
     gate.open();
     stage.client().wait_for(stage.repo.path(), RunStatus::Completed);
@@ -119,7 +119,7 @@ fn row_17_many_processes_with_all_descriptors_they_can_get_hold_up_nothing_of_th
 #[test]
 fn row_30_server_that_a_guard_leaves_is_ended_and_the_verdict_stays() {
     for (end, verdict) in [("exit 0", "Accepted"), ("exit 1", "RedGuard")] {
-        let stage = Stage::with(|config| config.top("max_iterations = 1"));
+        let stage = FaultStage::with(|config| config.top("max_iterations = 1"));
         stage.script().step(1, ANSWER).guard_always(&format!("misbehave daemonizes scrub; {end}"));
         stage.run();
         assert_eq!(stage.repo.meta(1).survivors_ended, 1);

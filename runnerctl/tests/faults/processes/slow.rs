@@ -5,25 +5,25 @@ use std::fs::{self, File};
 use std::time::Instant;
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::{SPLIT_AND_DO, note};
-use runner_testkit::{Bare, Home, Ordeal, PATIENCE, ends_the_same};
+use runner_testkit::witness::{SPLIT_AND_DO, print_figure};
+use runner_testkit::{UnsupervisedProgram, Home, InterruptedRun, PATIENCE, assert_same_end};
 
-use crate::refusal::Refusal;
-use crate::stage::Stage;
+use crate::refusal::SyscallRefusal;
+use crate::stage::FaultStage;
 
 #[test]
 fn row_16_processes_that_replace_themselves_all_the_time_are_ended() {
-    let (stage, clock) = Stage::clocked(Home::new());
+    let (stage, clock) = FaultStage::clocked(Home::new());
     let end = stage.home.path().join("tmp/comet");
     File::create(&end).unwrap();
-    let mut bare = Bare::start(&format!("comet 60 {}", end.display()), 1);
+    let mut bare = UnsupervisedProgram::start(&format!("comet 60 {}", end.display()), 1);
     assert!(bare.leaks_after_kill(), "there is nothing to end");
     fs::remove_file(&end).unwrap();
     drop(bare);
     File::create(&end).unwrap();
     stage.script().step(1, &format!("echo mine > mine.txt; become comet 60 {}", end.display()));
     stage.run_over_budget(&clock, 1).exits(4);
-    note(&format!("ended {}", stage.repo.meta(1).survivors_ended));
+    print_figure(&format!("ended {}", stage.repo.meta(1).survivors_ended));
     stage.ended_as(&["Timeout"], &["mine\n"]);
     fs::remove_file(&end).unwrap();
 }
@@ -31,8 +31,8 @@ fn row_16_processes_that_replace_themselves_all_the_time_are_ended() {
 #[test]
 fn row_21_shim_that_a_program_stopped_is_given_up_after_the_budget() {
     let home = Home::new();
-    home.contain_at_most("walk");
-    let (stage, clock) = Stage::clocked(home);
+    home.limit_containment("walk");
+    let (stage, clock) = FaultStage::clocked(home);
     stage.script().step(1, "echo mine > mine.txt; become stops-shim");
     // What it leaves behind, and itself when the shim is stopped.
     stage.run_over_budget(&clock, 2).exits(4);
@@ -42,11 +42,11 @@ fn row_21_shim_that_a_program_stopped_is_given_up_after_the_budget() {
 #[test]
 fn row_21_run_whose_shim_is_stopped_can_be_cancelled() {
     for (session, guard) in [("gate held", "exit 0"), ("answer done 'It is done.'", "gate held")] {
-        let stage = Stage::new();
+        let stage = FaultStage::new();
         let gate = stage.script().gate("held");
         stage.script().step(1, &format!("echo mine > mine.txt; {session}")).guard_always(guard);
         stage.begin();
-        gate.reached();
+        gate.wait_reached();
         let shims = stage.home.suspend_shims();
         assert!(!shims.is_empty(), "there is nothing to stop");
         stage.ctl(&["cancel"]).exits(0);
@@ -66,19 +66,19 @@ fn row_21_shim_whose_calls_are_refused_leaves_nothing_alive() {
         ("openat,getdents64", "error=EMFILE"),
     ];
     for (calls, what) in refusals {
-        let stage = Stage::exposed(|config| config);
+        let stage = FaultStage::exposed(|config| config);
         let gate = stage.script().gate("held");
         stage
             .script()
             .step(1, "echo mine > mine.txt; echo $PPID > \"$kit/shim\"; misbehave daemonizes scrub; gate held");
         stage.begin();
-        gate.reached();
+        gate.wait_reached();
         let shim = fs::read_to_string(stage.script().folder().join("shim")).expect("the session noted its shim");
-        let refusal = Refusal::to(shim.trim().parse().expect("a number"), calls, what);
+        let refusal = SyscallRefusal::to(shim.trim().parse().expect("a number"), calls, what);
         let began = Instant::now();
         stage.ctl(&["pause", "--now"]).exits(0);
         stage.comes_to(RunStatus::Paused);
-        note(&format!("{calls}, {what}: paused after {:?}", began.elapsed()));
+        print_figure(&format!("{calls}, {what}: paused after {:?}", began.elapsed()));
         assert!(!stage.script().is_any_alive(), "{calls}, {what}: something is alive");
         drop(refusal);
         stage.ended_as(&["Interrupted"], &["mine\n"]);
@@ -87,7 +87,7 @@ fn row_21_shim_whose_calls_are_refused_leaves_nothing_alive() {
 
 #[test]
 fn row_33_whenever_a_person_stops_the_run_the_task_tree_ends_the_same() {
-    ends_the_same(haunted, |ordeal| {
+    assert_same_end(haunted, |ordeal| {
         ordeal.home.ctl_in(&ordeal.repo, &["pause", "--now"]);
         let over = |state: RunStatus| state.is_terminal() || state == RunStatus::Paused;
         ordeal.home.client().wait_until(ordeal.repo.path(), |run| over(run.summary.state));
@@ -98,7 +98,7 @@ fn row_33_whenever_a_person_stops_the_run_the_task_tree_ends_the_same() {
 
 #[test]
 fn row_34_whenever_the_daemon_is_ended_in_order_the_task_tree_ends_the_same() {
-    ends_the_same(haunted, |ordeal| {
+    assert_same_end(haunted, |ordeal| {
         ordeal.restart(|daemon, ordeal| {
             assert!(daemon.stop().success());
             assert!(!ordeal.repo.script().is_any_alive(), "something outlives the daemon");
@@ -108,38 +108,38 @@ fn row_34_whenever_the_daemon_is_ended_in_order_the_task_tree_ends_the_same() {
 
 #[test]
 fn row_35_whenever_the_daemon_is_killed_the_task_tree_ends_the_same() {
-    ends_the_same(haunted, |ordeal| {
+    assert_same_end(haunted, |ordeal| {
         ordeal.restart(|daemon, ordeal| {
             daemon.kill();
             let killed = Instant::now();
-            assert!(ordeal.repo.script().all_gone_within(PATIENCE), "something outlives the daemon");
-            note(&format!("nothing alive after {:?}", killed.elapsed()));
+            assert!(ordeal.repo.script().wait_all_gone(PATIENCE), "something outlives the daemon");
+            print_figure(&format!("nothing alive after {:?}", killed.elapsed()));
         });
     });
 }
 
 #[test]
 fn row_26_fork_that_the_system_refuses_is_waited_for() {
-    let stage = Stage::new();
+    let stage = FaultStage::new();
     stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'");
     stage.ctl(&["start", "--yes", "--queue-only", "-m", "Do it"]).exits(0);
     // The last one makes the daemon's own threads too.
-    let refusal = Refusal::start(&stage, "clone,fork,vfork,clone3", "EAGAIN");
+    let refusal = SyscallRefusal::start(&stage, "clone,fork,vfork,clone3", "EAGAIN");
     stage.ctl(&["resume"]).exits(0);
     let waiting = stage.client().wait_for(stage.repo.path(), RunStatus::Waiting);
     assert!(waiting.summary.reason.is_some_and(|reason| reason.message.contains("temporarily unavailable")));
     drop(refusal);
     stage.comes_to(RunStatus::Completed);
-    assert_eq!(stage.script().sessions(), 1);
+    assert_eq!(stage.script().session_count(), 1);
     stage.ended_as(&["Accepted"], &["mine\n"]);
 }
 
 /// A run of four sessions, in each of which something hides.
-fn haunted() -> Ordeal {
+fn haunted() -> InterruptedRun {
     let home = Home::new();
     let repo = home.repo("one");
-    repo.configure(&repo.config().top("max_iterations = 1000\nmax_consecutive_faults = 1"));
+    repo.commit_config(&repo.config().top("max_iterations = 1000\nmax_consecutive_faults = 1"));
     repo.script().always(&format!("misbehave daemonizes scrub > /dev/null\n{SPLIT_AND_DO}"));
     repo.script().guard_always("misbehave daemonizes nondump > /dev/null");
-    Ordeal::new(home, repo)
+    InterruptedRun::new(home, repo)
 }

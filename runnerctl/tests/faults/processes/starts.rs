@@ -11,13 +11,13 @@ use protocol::words::RunStatus;
 use runner_testkit::{Client, Config, Home, Repo};
 
 use crate::checks::{assert_explains, assert_survived};
-use crate::stage::Stage;
+use crate::stage::FaultStage;
 
 /// A repository whose agent is a file of the work tree.
 fn with_agent_file(home: &Home, make: impl FnOnce(&Repo)) -> Repo {
     let repo = home.repo("one");
     make(&repo);
-    repo.configure(&Config::new(&["./tool"], &["true"]).guard("baseline = false").top("max_consecutive_faults = 1"));
+    repo.commit_config(&Config::new(&["./tool"], &["true"]).guard("baseline = false").top("max_consecutive_faults = 1"));
     repo
 }
 
@@ -32,7 +32,7 @@ fn assert_refused(make: impl FnOnce(&Repo), why: &str) {
 
 #[test]
 fn row_24_locks_of_the_runner_cannot_be_taken_by_an_agent_nor_are_they_handed_to_it() {
-    let stage = Stage::new();
+    let stage = FaultStage::new();
     stage.script().step(
         1,
         r#"
@@ -52,7 +52,7 @@ fn row_24_locks_of_the_runner_cannot_be_taken_by_an_agent_nor_are_they_handed_to
 
 #[test]
 fn row_24_lock_that_another_process_holds_is_named_and_waited_for() {
-    let stage = Stage::new();
+    let stage = FaultStage::new();
     stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'");
     stage.ctl(&["start", "--yes", "--queue-only", "-m", "Do it"]).exits(0);
     let mut repositories = fs::read_dir(stage.home.private().join("repos")).unwrap();
@@ -113,7 +113,7 @@ fn row_25_agent_that_goes_away_between_iterations_fails_the_run_and_is_not_tried
 
 #[test]
 fn row_28_second_daemon_on_the_same_state_is_refused_by_whatever_path_it_comes() {
-    let stage = Stage::new();
+    let stage = FaultStage::new();
     let elsewhere = stage.home.path().join("elsewhere");
     symlink(stage.home.path(), &elsewhere).unwrap();
     let mut second = stage.home.command("runnerd");
@@ -127,7 +127,7 @@ fn row_28_second_daemon_on_the_same_state_is_refused_by_whatever_path_it_comes()
 
 #[test]
 fn row_29_lock_and_socket_of_a_dead_daemon_are_in_nobodys_way() {
-    let mut stage = Stage::new();
+    let mut stage = FaultStage::new();
     stage.script().step(1, "echo mine > mine.txt; answer done 'It is done.'");
     let socket = stage.home.socket();
     stage.restart(|daemon| {
@@ -140,15 +140,15 @@ fn row_29_lock_and_socket_of_a_dead_daemon_are_in_nobodys_way() {
 
 #[test]
 fn row_28_repository_that_another_daemon_drives_is_waited_for() {
-    let stage = Stage::new();
+    let stage = FaultStage::new();
     let gate = stage.script().gate("held");
     stage.script().step(1, "gate held; echo mine > mine.txt; answer done 'It is done.'");
     stage.begin();
-    gate.reached();
+    gate.wait_reached();
     let socket = stage.home.path().join("run/other");
     let mut second = stage.home.command("runnerd");
     second.env(STATE_VARIABLE, stage.home.path().join("other-state")).env(SOCKET_VARIABLE, &socket);
-    let _second = stage.home.daemon_from(second);
+    let _second = stage.home.daemon_from_command(second);
     let ctl = |args: &[&str]| stage.ctl(&[&["--socket", &socket.display().to_string()], args].concat());
     // What lies there is the work of the other daemon's session.
     stage.repo.write("theirs.txt", "theirs\n");
@@ -157,7 +157,7 @@ fn row_28_repository_that_another_daemon_drives_is_waited_for() {
     let reason = waiting.summary.reason.expect("it says why");
     assert!(reason.message.contains(&format!("(pid {})", stage.daemon().pid())), "{reason:?}");
     assert_eq!(reason.command.as_deref(), Some("end the run of the other daemon, and it goes on by itself"));
-    assert_eq!(stage.script().sessions(), 1);
+    assert_eq!(stage.script().session_count(), 1);
     ctl(&["cancel"]).exits(0);
     gate.open();
     stage.comes_to(RunStatus::Completed);

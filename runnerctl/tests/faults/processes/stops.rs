@@ -3,12 +3,12 @@
 //! A gate holds session and guard where the stop is to meet them; the other phases are met at random, in `slow`.
 
 use protocol::words::RunStatus;
-use runner_testkit::{Daemon, Gate, PATIENCE};
+use runner_testkit::{Daemon, SessionGate, PATIENCE};
 
-use crate::stage::Stage;
+use crate::stage::FaultStage;
 
 /// A phase in which the iteration is held, and how it ends if it is stopped there.
-struct Held {
+struct HeldPhase {
     /// The first session.
     session: &'static str,
     /// The first run of the guard.
@@ -19,7 +19,7 @@ struct Held {
     resumed: &'static [&'static str],
 }
 
-const SESSION: Held = Held {
+const SESSION: HeldPhase = HeldPhase {
     session: "echo mine > mine.txt; misbehave daemonizes scrub; gate held",
     guard: "exit 0",
     stopped: "Interrupted",
@@ -27,29 +27,29 @@ const SESSION: Held = Held {
 };
 
 /// The leader is gone, and the output is drained of what its child still says.
-const DRAIN: Held = Held {
+const DRAIN: HeldPhase = HeldPhase {
     session: "echo mine > mine.txt; misbehave chatters-after \"$kit/gates/held.in\"; answer retry 'Not yet.'",
     guard: "exit 0",
     stopped: "Interrupted",
     resumed: &["Interrupted", "Accepted"],
 };
 
-const GUARD: Held = Held {
+const GUARD: HeldPhase = HeldPhase {
     session: "echo mine > mine.txt; answer done 'It is done.'",
     guard: "misbehave daemonizes scrub; gate held",
     stopped: "Interrupted",
     resumed: &["Accepted"],
 };
 
-impl Held {
+impl HeldPhase {
     /// Starts a run that is held in its first iteration as long as the gate is.
-    fn begin(&self) -> (Stage, Gate) {
-        let stage = Stage::new();
+    fn begin(&self) -> (FaultStage, SessionGate) {
+        let stage = FaultStage::new();
         let gate = stage.script().gate("held");
         stage.script().step(1, self.session).guard_step(1, self.guard);
         stage.script().always("echo more > more.txt; answer done 'It is done.'");
         stage.begin();
-        gate.reached();
+        gate.wait_reached();
         (stage, gate)
     }
 
@@ -72,7 +72,7 @@ impl Held {
         stage.restart(|daemon| {
             assert!(script.is_any_alive(), "there is nothing to end");
             end(daemon);
-            assert!(script.all_gone_within(PATIENCE), "something outlives the daemon");
+            assert!(script.wait_all_gone(PATIENCE), "something outlives the daemon");
         });
         stage.comes_to(RunStatus::Completed);
         stage.ended_as(self.resumed, &["mine\n"]);
@@ -121,7 +121,7 @@ fn row_34_sigterm_ends_a_guard_in_order() {
 #[test]
 fn row_34_second_sigterm_does_not_wait_for_a_session() {
     let deaf =
-        Held { session: "echo mine > mine.txt; trap '' TERM; misbehave daemonizes; gate held; sleep 60", ..SESSION };
+        HeldPhase { session: "echo mine > mine.txt; trap '' TERM; misbehave daemonizes; gate held; sleep 60", ..SESSION };
     deaf.survives(Daemon::signal_twice);
 }
 

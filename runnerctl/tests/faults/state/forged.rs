@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::verdicts;
-use runner_testkit::{Home, Output, PATIENCE, binary};
+use runner_testkit::witness::list_verdicts;
+use runner_testkit::{Home, ProgramOutput, PATIENCE, binary};
 use serde_json::{Value, json};
 
-use super::Died;
+use super::CrashedRun;
 use crate::checks::{assert_explains, assert_survived};
 
 /// Returns the only file of a folder whose name ends so.
@@ -37,7 +37,7 @@ fn value(path: &Path) -> Value {
 }
 
 /// Runs the daemon's program to its end.
-fn daemon_ends(home: &Home, args: &[&str]) -> Output {
+fn daemon_ends(home: &Home, args: &[&str]) -> ProgramOutput {
     home.run_program(&binary("runnerd"), args)
 }
 
@@ -60,8 +60,8 @@ fn poison(home: &Home, folder: &Path) -> PathBuf {
 
 #[test]
 fn row_64_note_that_was_forged_or_left_unsealed_holds_its_repository() {
-    let died = Died::new();
-    let folder = died.home.registered();
+    let died = CrashedRun::new();
+    let folder = died.home.registered_dir();
     let live = only(&folder.join("live"), "-git.json");
     let captured = only(&folder.join("git"), ".json");
     for path in [folder.join("repo.json"), captured, live] {
@@ -95,7 +95,7 @@ fn row_64_note_that_was_forged_or_left_unsealed_holds_its_repository() {
 
 #[test]
 fn row_64_requests_that_nobody_made_hold_the_repository() {
-    let died = Died::new();
+    let died = CrashedRun::new();
     let path = died.file("changes.json");
     let forged = json!({"version": 1, "next": 2, "queue": [
         {"number": 1, "run": "r", "change": {"note": {"text": "Do as I say."}}, "from": null}
@@ -112,7 +112,7 @@ fn row_64_requests_that_nobody_made_hold_the_repository() {
 
 #[test]
 fn row_64_lines_of_a_journal_keep_their_places() {
-    let died = Died::new();
+    let died = CrashedRun::new();
     let path = died.file("journal.jsonl");
     let right = text(&path);
     let lines: Vec<&str> = right.split_inclusive('\n').collect();
@@ -137,17 +137,17 @@ fn row_64_lines_of_a_journal_keep_their_places() {
 fn row_64_state_of_another_repository_is_not_taken() {
     let home = Home::new();
     home.allow_repositories(2);
-    let repos = ["one", "two"].map(|name| home.scripted(name));
+    let repos = ["one", "two"].map(|name| home.scripted_repo(name));
     let daemon = home.daemon();
     // A session goes on when its gate is gone.
     let gates = repos.each_ref().map(|repo| repo.script().gate("session"));
     for (repo, gate) in repos.iter().zip(&gates) {
         repo.script().step(1, "echo half > half.txt; gate session").step(2, "answer done 'It is done.'");
         home.ctl_in(repo, &["start", "--yes", "-m", "Do it"]).exits(0);
-        gate.reached();
+        gate.wait_reached();
     }
     daemon.kill();
-    home.all_gone_within(PATIENCE);
+    home.wait_all_gone(PATIENCE);
     let folders: Vec<PathBuf> =
         fs::read_dir(home.private().join("repos")).expect("a folder").flatten().map(|entry| entry.path()).collect();
     // The other repository goes on as soon as a daemon runs.
@@ -165,7 +165,7 @@ fn row_64_state_of_another_repository_is_not_taken() {
 
 #[test]
 fn row_64_configuration_of_git_that_is_rewritten_while_the_daemon_is_down_runs_nothing() {
-    let died = Died::new();
+    let died = CrashedRun::new();
     let laid = only(&died.file("git"), ".json").with_extension("");
     let ran = poison(&died.home, &laid);
     let daemon = died.home.daemon();
@@ -177,25 +177,25 @@ fn row_64_configuration_of_git_that_is_rewritten_while_the_daemon_is_down_runs_n
 #[test]
 fn row_64_configuration_of_git_that_is_rewritten_under_a_session_runs_nothing() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let gate = repo.script().gate("session");
     repo.script().step(1, "echo mine > mine.txt; gate session; answer done 'It is done.'");
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
-    gate.reached();
-    let laid = only(&home.registered().join("git"), ".json").with_extension("");
+    gate.wait_reached();
+    let laid = only(&home.registered_dir().join("git"), ".json").with_extension("");
     let ran = poison(&home, &laid);
     home.ctl_in(&repo, &["status"]).exits(0);
     gate.open();
     home.client().wait_for(repo.path(), RunStatus::Completed);
     assert!(!ran.exists(), "{}", text(&ran));
-    assert_eq!(verdicts(&repo), ["Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Accepted"]);
     assert_survived(&home, &repo, &["mine\n"]);
 }
 
 #[test]
 fn row_64_configuration_of_git_that_is_gone_is_not_captured_from_what_a_session_has_left() {
-    let died = Died::new();
+    let died = CrashedRun::new();
     let note = only(&died.file("git"), ".json");
     let right = text(&note);
     let ran = died.home.path().join("ran");
@@ -221,7 +221,7 @@ fn row_64_configuration_of_git_that_is_gone_is_not_captured_from_what_a_session_
 #[test]
 fn row_68_journal_of_an_iteration_that_the_branch_has_left_behind_holds_the_run() {
     let home = Home::new();
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     let gates = ["first", "second"].map(|name| repo.script().gate(name));
     repo.script()
         .step(1, "echo first > first.txt; gate first; answer retry 'Not yet.'")
@@ -229,13 +229,13 @@ fn row_68_journal_of_an_iteration_that_the_branch_has_left_behind_holds_the_run(
         .step(3, "answer done 'It is done.'");
     let daemon = home.daemon();
     home.ctl_in(&repo, &["start", "--yes", "-m", "Do it"]).exits(0);
-    gates[0].reached();
-    let journal = home.registered().join("journal.jsonl");
+    gates[0].wait_reached();
+    let journal = home.registered_dir().join("journal.jsonl");
     let old = text(&journal);
     gates[0].open();
-    gates[1].reached();
+    gates[1].wait_reached();
     daemon.kill();
-    home.all_gone_within(PATIENCE);
+    home.wait_all_gone(PATIENCE);
     let (head, right) = (repo.head(), text(&journal));
     write(&journal, &old);
     let daemon = home.daemon();
@@ -248,13 +248,13 @@ fn row_68_journal_of_an_iteration_that_the_branch_has_left_behind_holds_the_run(
     let _daemon = home.daemon();
     home.ctl_in(&repo, &["resume"]);
     home.client().wait_for(repo.path(), RunStatus::Completed);
-    assert_eq!(verdicts(&repo), ["Retry", "Interrupted", "Accepted"]);
+    assert_eq!(list_verdicts(&repo), ["Retry", "Interrupted", "Accepted"]);
     assert_survived(&home, &repo, &["first\n", "second\n"]);
 }
 
 #[test]
 fn row_69_without_its_key_the_daemon_does_not_start_until_a_person_has_the_state_taken_as_it_is() {
-    let died = Died::new();
+    let died = CrashedRun::new();
     let (key, queue) = (died.home.private().join("key"), died.file("repo.json"));
     let sealed = text(&queue);
     fs::remove_file(&key).expect("it can be removed");
@@ -275,7 +275,7 @@ fn row_69_without_its_key_the_daemon_does_not_start_until_a_person_has_the_state
 
 #[test]
 fn row_69_key_that_is_open_to_others_or_another_is_refused_and_stays() {
-    let died = Died::new();
+    let died = CrashedRun::new();
     let private = died.home.private();
     let (key, word) = (private.join("key"), private.join("sealed.json"));
     let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode can be set");
@@ -321,7 +321,7 @@ fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[test]
 fn row_66_state_of_a_development_build_stops_the_daemon_and_stays_as_it_is() {
-    let died = Died::new();
+    let died = CrashedRun::new();
     let state = died.home.state();
     let relabel = |path: &Path| write(path, &text(path).replacen("{\"seal1\":", "{\"seal\":", 1));
     let (word, journal, old) =

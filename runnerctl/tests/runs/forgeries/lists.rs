@@ -1,6 +1,6 @@
 //! Lists of changed files, which name every one, in order.
 
-use super::{Forge, Rule, violation};
+use super::{BranchForge, Rule, violation};
 use crate::guard_definition::guarded;
 
 const WEAK: &str = "Runner-Guard-Changed: checks/weak.sh";
@@ -10,7 +10,7 @@ fn a_list_of_changed_files_counts_none_and_passes_over_none() {
     let play = guarded("report");
     play.script().step(1, "mkdir checks; echo true > checks/weak.sh; answer retry 'Not yet.'");
     play.first(4);
-    let forge = Forge::of(play);
+    let forge = BranchForge::of(play);
     assert!(forge.tip().message.contains(WEAK), "{}", forge.tip().message);
     assert_eq!(forge.audit(&forge.pieces).findings, []);
     let names: Vec<String> = (0..20).map(|number| format!("checks/{number:02}")).collect();
@@ -19,7 +19,7 @@ fn a_list_of_changed_files_counts_none_and_passes_over_none() {
         ("a name that was passed over", names.join(", ")),
         ("names out of order", "checks/weak.sh, checks/a".to_owned()),
     ] {
-        let says = |piece: &mut super::Piece| {
+        let says = |piece: &mut super::BranchCommit| {
             piece.message = piece.message.replace(WEAK, &format!("Runner-Guard-Changed: {list}"));
         };
         forge.finds(name, &forge.with(forge.pieces.len() - 1, says), violation(Rule::Receipt, "Runner-Guard-Changed"));

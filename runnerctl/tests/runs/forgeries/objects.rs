@@ -3,16 +3,16 @@
 
 use protocol::verify::AuditRule as Rule;
 
-use super::{Forge, violation};
+use super::{BranchForge, violation};
 use crate::play::RUN;
 
 /// A change of the headers of a commit.
-type Change = fn(&str) -> String;
+type TextChange = fn(&str) -> String;
 
 /// A claim whose first letter is not written as itself.
 const UTF_7: &str = "x\n\n+AFI-unner-Commit: iteration\n";
 
-impl Forge {
+impl BranchForge {
     /// Writes a tree with one more entry behind all others.
     fn tree_and(&self, tree: &str, (mode, name, id): (&str, &str, &str)) -> String {
         let listed = self.git(&["ls-tree", tree], "");
@@ -55,7 +55,7 @@ fn entry(mode: &str, name: &str, id: &str) -> Vec<u8> {
 
 #[test]
 fn a_tree_that_gits_check_refuses_is_named_with_its_path() {
-    let forge = Forge::new();
+    let forge = BranchForge::new();
     let (tip, parent) = (forge.tip().clone(), forge.pieces[forge.pieces.len() - 2].id.clone());
     let blob = forge.git(&["hash-object", "-w", "--stdin"], "ci:\n\ttrue\n");
     let folder = forge.git(&["mktree"], format!("100644 blob {blob}\tx\n"));
@@ -95,10 +95,10 @@ fn a_tree_that_gits_check_refuses_is_named_with_its_path() {
 
 #[test]
 fn headers_that_the_runner_does_not_write_are_named_and_a_signature_is_not() {
-    let forge = Forge::new();
+    let forge = BranchForge::new();
     let signed = |headers: &str| format!("{headers}gpgsig -----BEGIN SSH SIGNATURE-----\n x\n -----END\n");
     forge.is_honest("a signature", &forge.tip_with(signed));
-    let changes: [Change; 7] = [
+    let changes: [TextChange; 7] = [
         |text| text.replace("author ", "author A <a@b> 1 +0000\nauthor "),
         |text| text.lines().filter(|it| !it.starts_with("author")).flat_map(|it| [it, "\n"]).collect(),
         |text| text.replace("\ncommitter ", "\ncommitter A <a@b>\ncommitter "),
@@ -125,7 +125,7 @@ fn headers_that_the_runner_does_not_write_are_named_and_a_signature_is_not() {
 
 #[test]
 fn an_object_that_another_was_put_in_the_place_of_is_not_read() {
-    let forge = Forge::new();
+    let forge = BranchForge::new();
     let (tip, parent) = (forge.tip().clone(), forge.pieces[forge.pieces.len() - 2].id.clone());
     let [real, other] = ["2\n", "3\n"].map(|text| forge.tree_with(&tip.tree, "one", text));
     let commit = forge.commit(Some(&parent), &real, &tip.message);

@@ -6,11 +6,11 @@ use protocol::state::RunState;
 use protocol::tree::TaskTree;
 use protocol::verify::{AuditRule as Rule, Severity};
 
-use super::{Forge, GOAL, Piece, RUN_STATE, TREE, violation};
+use super::{BranchForge, GOAL, BranchCommit, RUN_STATE, TREE, violation};
 use crate::audits::{of_two, report};
-use crate::play::{Play, RUN, node, sample};
+use crate::play::{RunPlay, RUN, node, sample};
 
-impl Forge {
+impl BranchForge {
     /// The tree of a commit with every leaf passed.
     fn all_passed(&self, tree: &str) -> String {
         let mut tasks: TaskTree = serde_json::from_str(&self.try_show(tree, TREE)).expect("it is a task tree");
@@ -44,7 +44,7 @@ impl Forge {
 
 #[test]
 fn nothing_that_the_tip_says_moves_the_beginning() {
-    let forge = Forge::new();
+    let forge = BranchForge::new();
     let retry = &forge.pieces[forge.at("iter 0003")];
     let passed = forge.all_passed(&retry.tree);
     let first = forge.commit(Some(&retry.id), &passed, "All passed\n");
@@ -60,7 +60,7 @@ fn nothing_that_the_tip_says_moves_the_beginning() {
 
 #[test]
 fn a_run_without_a_start_is_none() {
-    let forge = Forge::new();
+    let forge = BranchForge::new();
     let passed = forge.all_passed(&forge.tip().tree);
     let orphan = forge.commit(None, &passed, "All passed\n");
     forge.finds_at((RUN, &orphan), violation(Rule::Chain, "Runner-Commit: start"));
@@ -79,7 +79,7 @@ fn a_run_without_a_start_is_none() {
 
 #[test]
 fn a_second_start_of_a_run_hides_nothing() {
-    let forge = Forge::new();
+    let forge = BranchForge::new();
     let retry = &forge.pieces[forge.at("iter 0003")];
     let passed = forge.all_passed(&retry.tree);
     let persons = forge.commit(Some(&retry.id), &passed, "All passed\n");
@@ -97,7 +97,7 @@ fn a_second_start_of_a_run_hides_nothing() {
 
 #[test]
 fn a_fork_is_upon_a_receipt_of_a_run_that_is_proven_too() {
-    let forge = Forge::new();
+    let forge = BranchForge::new();
     let retry = &forge.pieces[forge.at("iter 0003")];
     let honest = forge.audit_at("again", &forge.fork("again", (&retry.id, &retry.tree)));
     assert_eq!((&honest.findings[..], &honest.unseen[..]), (&[][..], &[][..]), "an honest fork");
@@ -129,7 +129,7 @@ fn a_fork_is_upon_a_receipt_of_a_run_that_is_proven_too() {
 
 #[test]
 fn what_stands_in_the_place_of_the_runners_folder_is_named() {
-    let forge = Forge::new();
+    let forge = BranchForge::new();
     let tip = forge.tip();
     let blob = forge.git(&["hash-object", "-w", "--stdin"], "elsewhere");
     for (mode, kind, id) in [("160000", "commit", &tip.id), ("100644", "blob", &blob), ("120000", "blob", &blob)] {
@@ -141,7 +141,7 @@ fn what_stands_in_the_place_of_the_runners_folder_is_named() {
 
 #[test]
 fn nothing_that_a_receipt_names_ends_the_audit() {
-    let forge = Forge::new();
+    let forge = BranchForge::new();
     let retry = forge.at("iter 0003");
     let tree = forge.pieces[retry].tree.clone();
     for named in [tree, forge.pieces[0].id.clone(), "1".repeat(40)] {
@@ -153,11 +153,11 @@ fn nothing_that_a_receipt_names_ends_the_audit() {
 
 #[test]
 fn one_commit_of_other_rules_ends_the_audit() {
-    let forge = Forge::new();
+    let forge = BranchForge::new();
     let last = forge.pieces.len() - 1;
     for at in [0, forge.at("iter 0004"), last] {
         for rules in ["", " rules=2", " rules=99", " rules=0", " rules=01"] {
-            let named = |piece: &mut Piece| piece.message = piece.message.replace(" rules=1", rules);
+            let named = |piece: &mut BranchCommit| piece.message = piece.message.replace(" rules=1", rules);
             forge.ends(&forge.with(at, named), "of the runner cannot be read: it ");
         }
     }
@@ -184,12 +184,12 @@ fn what_is_missing_or_cut_off_is_never_proven() {
     assert!(report.findings.iter().any(|it| (it.rule, it.severity) == (Rule::Valid, Severity::Violation)));
     let allowed = play.home.ctl(&["verify", &at, "--run", RUN, "--allow-shallow"]);
     allowed.exits(10);
-    play.home.has_a_forgery();
+    play.home.expect_forgery();
 }
 
 #[test]
 fn forks_of_forks_and_runs_upon_runs_are_proven_down_to_the_first_start() {
-    let play = Play::with(&sample(), |config| config.top("max_iterations = 2"));
+    let play = RunPlay::with(&sample(), |config| config.top("max_iterations = 2"));
     play.script().step(1, "answer retry 'Not yet.'").always("echo $n > \"file$n\"\nanswer done \"Done $n.\"");
     play.run().exits(4);
     play.home.ctl_in(&play.repo, &["fork", "--from", "1", "--id", "again", "--wait"]).exits(4);

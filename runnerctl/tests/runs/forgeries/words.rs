@@ -3,7 +3,7 @@
 use protocol::verify::AuditRule as Rule;
 use protocol::words::RunStatus;
 
-use super::{Forge, violation};
+use super::{BranchForge, violation};
 use crate::play::RUN;
 use crate::review_by_person::waiting;
 
@@ -12,7 +12,7 @@ fn what_a_person_commits_of_a_word_under_way_is_no_finding_and_code_that_comes_a
     let play = waiting(2);
     play.home.ctl_in(&play.repo, &["approve"]).exits(0);
     play.client().wait_for(play.repo.path(), RunStatus::Limit);
-    let forge = Forge::of(play);
+    let forge = BranchForge::of(play);
     let (word, pending) = (forge.tip().clone(), forge.pieces[forge.pieces.len() - 2].id.clone());
     assert!(word.message.contains("approved by a person"), "{}", word.message);
     let settled = forge.commit(Some(&pending), &word.tree, "A person puts it right");

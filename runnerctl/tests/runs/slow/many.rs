@@ -11,7 +11,7 @@ const CANCELLED: usize = 13;
 
 fn repositories(home: &Home) -> Vec<Repo> {
     let repo = |n: usize| {
-        let repo = home.scripted(&format!("a-repository-with-quite-a-long-name-{n:02}"));
+        let repo = home.scripted_repo(&format!("a-repository-with-quite-a-long-name-{n:02}"));
         repo.script().always("echo $n >> work.txt; answer done 'It is done.'");
         repo
     };
@@ -21,7 +21,7 @@ fn repositories(home: &Home) -> Vec<Repo> {
 /// Returns the table of all repositories on a terminal of 80 columns, without its heading.
 fn table(home: &Home, repo: &Repo) -> Vec<String> {
     let mut tty = Tty::start(&home.ctl_command(repo, &["status", "--all"]), (80, 30));
-    assert_eq!(tty.ended(), 0);
+    assert_eq!(tty.wait_exit(), 0);
     tty.screen().lines().skip(1).map(str::to_owned).collect()
 }
 
@@ -43,14 +43,14 @@ fn twenty_repositories_end_side_by_side_and_steering_one_disturbs_no_other() {
     for repo in &repos {
         home.ctl_in(repo, &["start", "--yes", "-m", "Do it"]).exits(0);
     }
-    gates.iter().for_each(runner_testkit::Gate::reached);
+    gates.iter().for_each(runner_testkit::SessionGate::wait_reached);
     home.ctl_in(&repos[PAUSED], &["pause"]).exits(0);
     home.ctl_in(&repos[CANCELLED], &["cancel"]).exits(0);
     let client = home.client();
     client.wait_for(repos[CANCELLED].path(), RunStatus::Cancelled);
     for (at, repo) in repos.iter().enumerate().filter(|(at, _)| ![PAUSED, CANCELLED].contains(at)) {
         let run = client.wait_for(repo.path(), RunStatus::Completed);
-        assert_eq!((run.leaves_passed, repo.script().sessions()), (1, 1), "repository {at}");
+        assert_eq!((run.leaves_passed, repo.script().session_count()), (1, 1), "repository {at}");
     }
     let seen = table(&home, &repos[0]);
     assert_eq!(seen.len(), COUNT, "a row each, and none is broken:\n{}", seen.join("\n"));

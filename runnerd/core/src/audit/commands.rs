@@ -7,15 +7,15 @@ use protocol::state::RunState;
 use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
 
-use super::compare::{self, File};
-use super::findings::Findings;
-use super::link::{Head, PathChange};
+use super::compare::{self, CommittedFile};
+use super::findings::AuditFindings;
+use super::link::{CommitHeader, PathChange};
 use super::net_diff::NetDiff;
-use super::owned::{self, Kind};
+use super::owned::{self, CommitKind};
 use super::people_commits;
-use super::state::{CommittedState, State};
-use crate::change::{Addition, Change, Documents};
-use crate::definition::Guarded;
+use super::state::{CommittedState, RunnerFiles};
+use crate::change::{NodeAddition, ChangeRequest, RunDocuments};
+use crate::definition::DefinitionState;
 use crate::message::HumanCommit;
 use crate::{layout, notes, questions, tree};
 
@@ -34,65 +34,65 @@ const COMMANDS: [(&str, &[&str]); 8] = [
 /// Checks a commit in which git finds a command, by the state before it and after it and by what it changed; returns the
 /// run that it says it is of.
 pub(super) fn check(
-    head: &Head,
-    sides: (&State, &State),
+    head: &CommitHeader,
+    sides: (&RunnerFiles, &RunnerFiles),
     changes: &[PathChange],
-    findings: &mut Findings,
+    findings: &mut AuditFindings,
 ) -> Option<String> {
-    match people_commits::human(head)? {
+    match people_commits::parse_human_commit(head)? {
         Ok(HumanCommit { run, command }) => {
-            obeyed(&command, sides, &NetDiff::of(changes), findings);
+            check_command_changes(&command, sides, &NetDiff::from_changes(changes), findings);
             Some(run)
         }
         Err(error) => {
             let expected = "a message that the runner writes for a person";
-            findings.violation(AuditRule::Form, "message", (expected, &error.to_string()));
+            findings.add_violation(AuditRule::Form, "message", (expected, &error.to_string()));
             None
         }
     }
 }
 
 /// Checks that a commit has what its command makes, and nothing else.
-fn obeyed(command: &str, (before, after): (&State, &State), net: &NetDiff, findings: &mut Findings) {
+fn check_command_changes(command: &str, (before, after): (&RunnerFiles, &RunnerFiles), net: &NetDiff, findings: &mut AuditFindings) {
     let Some((command, files)) = COMMANDS.into_iter().find(|(known, _)| *known == command) else {
-        return findings.violation(AuditRule::Person, "Runner-Human", ("a command that makes a commit", command));
+        return findings.add_violation(AuditRule::Person, "Runner-Human", ("a command that makes a commit", command));
     };
-    owned::check((Kind::Human(files), &[]), (before, net), findings);
+    owned::check((CommitKind::Human(files), &[]), (before, net), findings);
     // Where the state before cannot be read, no such commit is made upon it.
-    let (old, new) = match (before.known(), after.known()) {
+    let (old, new) = match (before.committed_state(), after.committed_state()) {
         (Ok(old), Ok(new)) => (old, new),
         (Err((path, fault)), _) | (_, Err((path, fault))) => {
-            return findings.violation(AuditRule::Person, path, ("a valid file", &fault.to_string()));
+            return findings.add_violation(AuditRule::Person, path, ("a valid file", &fault.to_string()));
         }
     };
     let is_right = match command {
-        "note" => is_note(&old.text(layout::NOTES), &new.text(layout::NOTES)),
-        "answer" => is_answer(&old.text(layout::QUESTIONS), &new.text(layout::QUESTIONS)),
-        "retry" | "add" | "edit" => is_of_tree(command, &old, &new),
-        "guard accept" => return accepted(old.run_state, &new, findings),
+        "note" => appends_note(&old.text(layout::NOTES), &new.text(layout::NOTES)),
+        "answer" => adds_answer(&old.text(layout::QUESTIONS), &new.text(layout::QUESTIONS)),
+        "retry" | "add" | "edit" => explains_tree_change(command, &old, &new),
+        "guard accept" => return check_acceptance(old.run_state, &new, findings),
         // What a configuration says is a person's own affair.
         _ => old.text(layout::CONFIG) != new.text(layout::CONFIG),
     };
     if !is_right {
         let expected = format!("what `runnerctl {command}` makes of it");
-        findings.violation(AuditRule::Person, files[0], (&expected, "something else"));
+        findings.add_violation(AuditRule::Person, files[0], (&expected, "something else"));
     }
 }
 
 /// Whether a file of notes has one more at its end.
-fn is_note(old: &str, new: &str) -> bool {
-    let (before, mut after) = (notes::list(old), notes::list(new));
+fn appends_note(old: &str, new: &str) -> bool {
+    let (before, mut after) = (notes::parse_notes(old), notes::parse_notes(new));
     new.starts_with(old.trim_end()) && after.pop().is_some() && before == after
 }
 
 /// Whether one question of a file has an answer under it, and nothing that was there is gone.
-fn is_answer(old: &str, new: &str) -> bool {
-    let (before, after) = (questions::list(old), questions::list(new));
+fn adds_answer(old: &str, new: &str) -> bool {
+    let (before, after) = (questions::parse_questions(old), questions::parse_questions(new));
     let mut lines = new.lines();
     let answered: Vec<&str> =
         after.iter().zip(&before).filter(|(after, before)| after != before).map(|(after, _)| &*after.id).collect();
     let is_one = |ids: &[&str]| ids.first().is_some_and(|first| ids.iter().all(|id| id == first));
-    let is_new = |(after, before): (&questions::Question, &questions::Question)| {
+    let is_new = |(after, before): (&questions::AgentQuestion, &questions::AgentQuestion)| {
         after == before || before.answer.is_none() && after.answer.is_some() && after.id == before.id
     };
     before.len() == after.len()
@@ -102,29 +102,29 @@ fn is_answer(old: &str, new: &str) -> bool {
 }
 
 /// Whether a command of this name makes the one tree of the other.
-fn is_of_tree(command: &str, old: &CommittedState<'_>, new: &CommittedState<'_>) -> bool {
-    let documents = Documents {
+fn explains_tree_change(command: &str, old: &CommittedState<'_>, new: &CommittedState<'_>) -> bool {
+    let documents = RunDocuments {
         tree: old.tree.clone(),
         notes: String::new(),
         questions: String::new(),
         config: String::new(),
         run_state: RunState::default(),
-        guarded: Guarded::default(),
+        definition_state: DefinitionState::default(),
         max_attempts: old.settings.policy.max_attempts_default,
     };
-    let makes = |change: &Change| change.apply(&documents).is_ok_and(|changed| changed.documents.tree == *new.tree);
+    let makes = |change: &ChangeRequest| change.apply(&documents).is_ok_and(|changed| changed.documents.tree == *new.tree);
     let bytes = new.bytes(layout::TREE).unwrap_or_default();
-    tree::is_canonical(new.tree, bytes) && changes(command, old.tree, new.tree).iter().any(makes)
+    tree::is_canonical(new.tree, bytes) && candidate_changes(command, old.tree, new.tree).iter().any(makes)
 }
 
 /// Returns the requests that may have led from one tree to the other.
-fn changes(command: &str, old: &TaskTree, new: &TaskTree) -> Vec<Change> {
+fn candidate_changes(command: &str, old: &TaskTree, new: &TaskTree) -> Vec<ChangeRequest> {
     let (before, after) = (tree::index(old), tree::index(new));
     match command {
         "retry" => {
             let allowed = |id: &&str| after.get(*id).map(|placed| placed.node.max_attempts);
             let raised = before.iter().filter(|(id, placed)| allowed(id) != Some(placed.node.max_attempts));
-            raised.map(|(id, _)| Change::Retry { node: (*id).to_owned() }).take(1).collect()
+            raised.map(|(id, _)| ChangeRequest::Retry { node: (*id).to_owned() }).take(1).collect()
         }
         "add" => {
             let Some(added) = after.values().find(|placed| !before.contains_key(placed.node.id.as_str())) else {
@@ -132,7 +132,7 @@ fn changes(command: &str, old: &TaskTree, new: &TaskTree) -> Vec<Change> {
             };
             let Some(parent) = added.parent else { return Vec::new() };
             let siblings = parent.children.iter().filter(|child| child.id != added.node.id);
-            let addition = Addition {
+            let addition = NodeAddition {
                 parent: parent.id.clone(),
                 title: added.node.title.clone(),
                 goal: added.node.goal.clone(),
@@ -140,21 +140,21 @@ fn changes(command: &str, old: &TaskTree, new: &TaskTree) -> Vec<Change> {
                 after: None,
                 order: Some(added.node.order),
             };
-            let behind = |id: &String| Addition { after: Some(id.clone()), order: None, ..addition.clone() };
-            let behind: Vec<Addition> = siblings.map(|child| behind(&child.id)).collect();
-            std::iter::once(addition).chain(behind).map(Change::Add).collect()
+            let behind = |id: &String| NodeAddition { after: Some(id.clone()), order: None, ..addition.clone() };
+            let behind: Vec<NodeAddition> = siblings.map(|child| behind(&child.id)).collect();
+            std::iter::once(addition).chain(behind).map(ChangeRequest::Add).collect()
         }
-        _ => vec![Change::Edit { base: tree::canonical(old), edited: tree::canonical(new) }],
+        _ => vec![ChangeRequest::Edit { base: tree::canonical(old), edited: tree::canonical(new) }],
     }
 }
 
 /// Nothing but what is accepted of the guard's definition is another; that may be as before, where a person's commit has
 /// accepted it already.
-fn accepted(old: &RunState, new: &CommittedState<'_>, findings: &mut Findings) {
+fn check_acceptance(old: &RunState, new: &CommittedState<'_>, findings: &mut AuditFindings) {
     let guard_definition = new.run_state.guard_definition.clone();
     let expected = RunState { guard_definition, ..old.clone() };
-    let file = File { value: new.run_state, bytes: new.bytes(layout::RUN_STATE).unwrap_or_default() };
-    compare::values((AuditRule::Person, layout::RUN_STATE), &expected, &file, findings);
+    let file = CommittedFile { value: new.run_state, bytes: new.bytes(layout::RUN_STATE).unwrap_or_default() };
+    compare::compare_values((AuditRule::Person, layout::RUN_STATE), &expected, &file, findings);
 }
 
 #[cfg(test)]
@@ -162,19 +162,19 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::audit::link::{FileFault, Goal, Readers, Settings, Stored};
-    use crate::audit::state::Reading;
+    use crate::audit::link::{FileFault, GoalFile, FileReaders, AuditSettings, PathEntry};
+    use crate::audit::state::ParsedFiles;
     use crate::message::compose_human;
-    use crate::notes::Note;
+    use crate::notes::PersonNote;
     use crate::policy::Policy;
     use crate::tree::find_mut;
 
-    const READERS: Readers = Readers {
+    const READERS: FileReaders = FileReaders {
         config: |text| {
             if text.starts_with(b"!") {
                 return Err(FileFault::Form("no configuration".to_owned()));
             }
-            Ok(Settings {
+            Ok(AuditSettings {
                 policy: Policy::default(),
                 guard_command: Vec::new(),
                 criteria: String::new(),
@@ -182,13 +182,13 @@ mod tests {
                 prompt_bytes: 1,
             })
         },
-        goal: |_| Ok(Goal { id: None, body: String::new() }),
-        renamed: |_, _| None,
-        is_definition: |_, _| false,
+        goal: |_| Ok(GoalFile { id: None, body: String::new() }),
+        rename_goal: |_, _| None,
+        is_definition_path: |_, _| false,
     };
 
     fn plan() -> TaskTree {
-        let mut tree = tree::fresh(1);
+        let mut tree = tree::new_tree(1);
         let child = |title: &str| protocol::tree::ChildSpec {
             title: title.to_owned(),
             goal: format!("{title} is there."),
@@ -199,7 +199,7 @@ mod tests {
         tree
     }
 
-    fn with(change: impl FnOnce(&mut TaskTree)) -> String {
+    fn plan_with(change: impl FnOnce(&mut TaskTree)) -> String {
         let mut tree = plan();
         change(&mut tree);
         tree::canonical(&tree)
@@ -209,8 +209,8 @@ mod tests {
         let state = RunState { next_iter: 3, ..RunState::default() };
         vec![
             (layout::TREE, tree::canonical(&plan())),
-            (layout::RUN_STATE, crate::json::canonical(&state)),
-            (layout::FEEDBACK, crate::json::canonical(&protocol::state::Feedback::default())),
+            (layout::RUN_STATE, crate::json::to_canonical_json(&state)),
+            (layout::FEEDBACK, crate::json::to_canonical_json(&protocol::state::Feedback::default())),
             (layout::GOAL, "a goal\n".to_owned()),
             (layout::CONFIG, "a = 1\n".to_owned()),
             (layout::NOTES, "# Notes\n\n- [n1] First.\n".to_owned()),
@@ -218,76 +218,76 @@ mod tests {
         ]
     }
 
-    fn change(path: &str, text: &str) -> PathChange {
+    fn path_change(path: &str, text: &str) -> PathChange {
         let content: Arc<[u8]> = text.as_bytes().into();
-        let new = Stored { mode: 0o100_644, id: crate::digest::sha256_hex(&content), content: Some(content) };
+        let new = PathEntry { mode: 0o100_644, id: crate::digest::sha256_hex(&content), content: Some(content) };
         PathChange { path: path.as_bytes().to_vec(), old: None, new: Some(new) }
     }
 
     /// Returns what is found in a commit with this message that makes files these.
-    fn found(message: &str, made: &[(&str, &str)]) -> Vec<String> {
-        let before: Vec<PathChange> = files().iter().map(|(path, text)| change(path, text)).collect();
-        let changes: Vec<PathChange> = made.iter().map(|(path, text)| change(path, text)).collect();
-        let mut state = State::empty(&READERS);
-        state.apply(&before, &Reading::of(&before, &READERS));
+    fn collect_findings(message: &str, made: &[(&str, &str)]) -> Vec<String> {
+        let before: Vec<PathChange> = files().iter().map(|(path, text)| path_change(path, text)).collect();
+        let changes: Vec<PathChange> = made.iter().map(|(path, text)| path_change(path, text)).collect();
+        let mut state = RunnerFiles::empty(&READERS);
+        state.apply_changes(&before, &ParsedFiles::parse(&before, &READERS));
         let old = state.clone();
-        state.apply(&changes, &Reading::of(&changes, &READERS));
+        state.apply_changes(&changes, &ParsedFiles::parse(&changes, &READERS));
         let (header, message) = (Vec::new(), message.as_bytes().to_vec());
-        let head = Head { id: "1".repeat(40), parents: Vec::new(), header, message, recoded: None };
-        let mut findings = Findings::default();
+        let head = CommitHeader { id: "1".repeat(40), parents: Vec::new(), headers: header, message, recoded: None };
+        let mut findings = AuditFindings::default();
         check(&head, (&old, &state), &changes, &mut findings);
         findings.into_findings().into_iter().map(|found| format!("{:?} {}", found.rule, found.at)).collect()
     }
 
     #[track_caller]
-    fn obeys(command: &str, path: &str, text: &str) {
+    fn assert_obeys(command: &str, path: &str, text: &str) {
         let message = compose_human("r-1", command, "As it was asked for.");
-        assert_eq!(found(&message, &[(path, text)]), Vec::<String>::new(), "{command}");
-        let code = found(&message, &[(path, text), ("src/lib.rs", "code")]);
+        assert_eq!(collect_findings(&message, &[(path, text)]), Vec::<String>::new(), "{command}");
+        let code = collect_findings(&message, &[(path, text), ("src/lib.rs", "code")]);
         assert_eq!(code, ["Person src/lib.rs"], "{command} with code");
         let other = if path == layout::CONFIG { layout::NOTES } else { layout::CONFIG };
-        let another = found(&message, &[(path, text), (other, "# Notes\n\n- [n1] First.\n- [n2] b\n")]);
+        let another = collect_findings(&message, &[(path, text), (other, "# Notes\n\n- [n1] First.\n- [n2] b\n")]);
         assert_eq!(another, [format!("Person {other}")], "{command} with another file");
         // An acceptance may find that a person's commit has accepted the same.
         let may_be_empty = command == "guard accept";
-        assert_eq!(found(&message, &[]).is_empty(), may_be_empty, "{command} without a change");
+        assert_eq!(collect_findings(&message, &[]).is_empty(), may_be_empty, "{command} without a change");
     }
 
     #[track_caller]
-    fn refuses(command: &str, path: &str, text: &str) {
+    fn assert_refuses(command: &str, path: &str, text: &str) {
         let message = compose_human("r-1", command, "");
-        assert!(!found(&message, &[(path, text)]).is_empty(), "{command}: {text}");
+        assert!(!collect_findings(&message, &[(path, text)]).is_empty(), "{command}: {text}");
     }
 
     #[test]
     fn a_note_adds_one_note() {
         let (_, notes) = &files()[5];
-        let second = notes::append(notes, &Note { id: "n2".to_owned(), text: "Mind\n\nthis.".to_owned() });
-        obeys("note", layout::NOTES, &second);
-        refuses("note", layout::NOTES, &second.replace("First", "Another"));
-        refuses("note", layout::NOTES, &notes::append(&second, &Note { id: "n3".to_owned(), text: "b".to_owned() }));
-        refuses("note", layout::NOTES, &format!("{notes}  and more\n"));
+        let second = notes::append_note(notes, &PersonNote { id: "n2".to_owned(), text: "Mind\n\nthis.".to_owned() });
+        assert_obeys("note", layout::NOTES, &second);
+        assert_refuses("note", layout::NOTES, &second.replace("First", "Another"));
+        assert_refuses("note", layout::NOTES, &notes::append_note(&second, &PersonNote { id: "n3".to_owned(), text: "b".to_owned() }));
+        assert_refuses("note", layout::NOTES, &format!("{notes}  and more\n"));
     }
 
     #[test]
     fn an_answer_stands_under_one_question() {
         let (_, asked) = &files()[6];
-        let id = &questions::list(asked)[0].id;
-        let answered = questions::answer(asked, id, "Because.\n\n  - of this").expect("there is one");
-        obeys("answer", layout::QUESTIONS, &answered);
-        refuses("answer", layout::QUESTIONS, &answered.replace("- When?\n", ""));
-        refuses("answer", layout::QUESTIONS, &format!("{answered}- And?\n"));
-        refuses("answer", layout::QUESTIONS, &answered.replace("# Questions", "# Orders"));
+        let id = &questions::parse_questions(asked)[0].id;
+        let answered = questions::add_answer(asked, id, "Because.\n\n  - of this").expect("there is one");
+        assert_obeys("answer", layout::QUESTIONS, &answered);
+        assert_refuses("answer", layout::QUESTIONS, &answered.replace("- When?\n", ""));
+        assert_refuses("answer", layout::QUESTIONS, &format!("{answered}- And?\n"));
+        assert_refuses("answer", layout::QUESTIONS, &answered.replace("# Questions", "# Orders"));
     }
 
     #[test]
     fn a_retry_gives_one_exhausted_leaf_its_attempts() {
         let more = Policy::default().max_attempts_default;
-        let raised = |by: u32| with(|tree| find_mut(tree, "root.1").expect("is there").max_attempts += by);
-        obeys("retry", layout::TREE, &raised(more));
-        refuses("retry", layout::TREE, &raised(more + 1));
-        refuses("retry", layout::TREE, &with(|tree| find_mut(tree, "root.2").expect("is there").max_attempts += more));
-        refuses("retry", layout::TREE, &with(|tree| find_mut(tree, "root.1").expect("is there").goal.push('!')));
+        let raised = |by: u32| plan_with(|tree| find_mut(tree, "root.1").expect("is there").max_attempts += by);
+        assert_obeys("retry", layout::TREE, &raised(more));
+        assert_refuses("retry", layout::TREE, &raised(more + 1));
+        assert_refuses("retry", layout::TREE, &plan_with(|tree| find_mut(tree, "root.2").expect("is there").max_attempts += more));
+        assert_refuses("retry", layout::TREE, &plan_with(|tree| find_mut(tree, "root.1").expect("is there").goal.push('!')));
     }
 
     #[test]
@@ -306,35 +306,35 @@ mod tests {
         let added = |change: fn(&mut protocol::tree::Node)| {
             let mut node = node.clone();
             change(&mut node);
-            with(|tree| tree.root.children.push(node))
+            plan_with(|tree| tree.root.children.push(node))
         };
-        obeys("add", layout::TREE, &added(|_| {}));
-        let behind = with(|tree| {
+        assert_obeys("add", layout::TREE, &added(|_| {}));
+        let behind = plan_with(|tree| {
             tree.root.children[1].order = 3;
             tree.root.children.push(protocol::tree::Node { order: 2, ..node.clone() });
             tree::sort(tree);
         });
-        obeys("add", layout::TREE, &behind);
-        refuses("add", layout::TREE, &added(|node| node.passes = true));
-        refuses("add", layout::TREE, &added(|node| node.attempts = 1));
-        refuses("add", layout::TREE, &added(|node| node.id = "root.9".to_owned()));
-        refuses("add", layout::TREE, &with(|tree| find_mut(tree, "root.2").expect("is there").goal.push('!')));
+        assert_obeys("add", layout::TREE, &behind);
+        assert_refuses("add", layout::TREE, &added(|node| node.passes = true));
+        assert_refuses("add", layout::TREE, &added(|node| node.attempts = 1));
+        assert_refuses("add", layout::TREE, &added(|node| node.id = "root.9".to_owned()));
+        assert_refuses("add", layout::TREE, &plan_with(|tree| find_mut(tree, "root.2").expect("is there").goal.push('!')));
     }
 
     #[test]
     fn an_edit_is_what_a_person_may_do_to_a_tree() {
-        obeys("edit", layout::TREE, &with(|tree| find_mut(tree, "root.2").expect("is there").goal.push('!')));
-        refuses("edit", layout::TREE, &with(|tree| find_mut(tree, "root.1").expect("is there").attempts = 0));
-        refuses("edit", layout::TREE, &with(|tree| find_mut(tree, "root.2").expect("is there").passes = true));
-        refuses("edit", layout::TREE, &format!("{}\n", with(|tree| tree.root.title.push('!'))));
-        refuses("edit", layout::TREE, "no tree");
+        assert_obeys("edit", layout::TREE, &plan_with(|tree| find_mut(tree, "root.2").expect("is there").goal.push('!')));
+        assert_refuses("edit", layout::TREE, &plan_with(|tree| find_mut(tree, "root.1").expect("is there").attempts = 0));
+        assert_refuses("edit", layout::TREE, &plan_with(|tree| find_mut(tree, "root.2").expect("is there").passes = true));
+        assert_refuses("edit", layout::TREE, &format!("{}\n", plan_with(|tree| tree.root.title.push('!'))));
+        assert_refuses("edit", layout::TREE, "no tree");
     }
 
     #[test]
     fn a_setting_changes_the_configuration_to_one_that_can_be_read() {
         for command in ["config set", "config edit"] {
-            obeys(command, layout::CONFIG, "a = 2\n");
-            refuses(command, layout::CONFIG, "!\n");
+            assert_obeys(command, layout::CONFIG, "a = 2\n");
+            assert_refuses(command, layout::CONFIG, "!\n");
         }
     }
 
@@ -343,20 +343,20 @@ mod tests {
         let accepted = |change: fn(&mut RunState)| {
             let mut state = RunState { next_iter: 3, ..RunState::default() };
             change(&mut state);
-            crate::json::canonical(&state)
+            crate::json::to_canonical_json(&state)
         };
         let accept = |state: &mut RunState| drop(state.guard_definition.insert("justfile".to_owned(), "1".repeat(40)));
-        obeys("guard accept", layout::RUN_STATE, &accepted(accept));
-        refuses("guard accept", layout::RUN_STATE, &accepted(|state| state.next_iter = 4));
-        refuses("guard accept", layout::RUN_STATE, &format!("{}\n", accepted(accept)));
+        assert_obeys("guard accept", layout::RUN_STATE, &accepted(accept));
+        assert_refuses("guard accept", layout::RUN_STATE, &accepted(|state| state.next_iter = 4));
+        assert_refuses("guard accept", layout::RUN_STATE, &format!("{}\n", accepted(accept)));
     }
 
     #[test]
     fn what_names_a_command_in_another_form_or_another_command_is_found() {
         let note = (layout::NOTES, "# Notes\n\n- [n1] First.\n\n- [n2] b\n");
         let message = compose_human("r-1", "note", "");
-        assert_eq!(found(&message.replace("Runner-Human", "runner-human"), &[note]), ["Form message"]);
-        assert_eq!(found(&compose_human("r-1", "approve", ""), &[]), ["Person Runner-Human"]);
-        assert_eq!(found("A person's own\n\nIt has prose.\n", &[note, ("src/lib.rs", "")]), Vec::<String>::new());
+        assert_eq!(collect_findings(&message.replace("Runner-Human", "runner-human"), &[note]), ["Form message"]);
+        assert_eq!(collect_findings(&compose_human("r-1", "approve", ""), &[]), ["Person Runner-Human"]);
+        assert_eq!(collect_findings("A person's own\n\nIt has prose.\n", &[note, ("src/lib.rs", "")]), Vec::<String>::new());
     }
 }

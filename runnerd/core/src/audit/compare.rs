@@ -7,7 +7,7 @@ use protocol::verify::AuditRule;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::findings::Findings;
+use super::findings::AuditFindings;
 use crate::{json, layout, tree};
 
 /// What is said where only the form of a file is wrong.
@@ -17,7 +17,7 @@ const MAX_NAMED: usize = 20;
 
 /// A file as a commit has it.
 #[derive(Debug)]
-pub(super) struct File<'a, T> {
+pub(super) struct CommittedFile<'a, T> {
     /// What it says.
     pub value: &'a T,
     /// How it says so.
@@ -25,7 +25,7 @@ pub(super) struct File<'a, T> {
 }
 
 /// Compares the task tree of a commit with the one that the rules lead to; `before` is From's.
-pub(super) fn trees(before: &TaskTree, expected: &TaskTree, found: &File<'_, TaskTree>, findings: &mut Findings) {
+pub(super) fn compare_trees(before: &TaskTree, expected: &TaskTree, found: &CommittedFile<'_, TaskTree>, findings: &mut AuditFindings) {
     if tree::is_canonical(expected, found.bytes) {
         return;
     }
@@ -37,7 +37,7 @@ pub(super) fn trees(before: &TaskTree, expected: &TaskTree, found: &File<'_, Tas
     for id in ids {
         let has_passed = old.get(id).is_some_and(|placed| placed.node.passes);
         let (expected, found) = (right.get(id).copied(), there.get(id).copied());
-        for (field, expected, found) in fields(expected, found) {
+        for (field, expected, found) in differing_node_fields(expected, found) {
             let rule = match field {
                 "passes" => AuditRule::Passes,
                 _ if has_passed => AuditRule::Passed,
@@ -45,23 +45,23 @@ pub(super) fn trees(before: &TaskTree, expected: &TaskTree, found: &File<'_, Tas
             };
             named += 1;
             if named <= MAX_NAMED {
-                findings.violation(rule, &format!("node {id}: {field}"), (&expected, &found));
+                findings.add_violation(rule, &format!("node {id}: {field}"), (&expected, &found));
             }
         }
     }
     if named == 0 {
-        findings.violation(AuditRule::Tree, layout::TREE, FORM);
+        findings.add_violation(AuditRule::Tree, layout::TREE, FORM);
     }
 }
 
 /// Returns the fields in which two places differ, with both values.
-fn fields(expected: Option<tree::Placed<'_>>, found: Option<tree::Placed<'_>>) -> Vec<(&'static str, String, String)> {
+fn differing_node_fields(expected: Option<tree::PlacedNode<'_>>, found: Option<tree::PlacedNode<'_>>) -> Vec<(&'static str, String, String)> {
     let (Some(expected), Some(found)) = (expected, found) else {
-        let there = |placed: Option<tree::Placed<'_>>| if placed.is_some() { "a node" } else { "no such node" };
+        let there = |placed: Option<tree::PlacedNode<'_>>| if placed.is_some() { "a node" } else { "no such node" };
         return vec![("place", there(expected).to_owned(), there(found).to_owned())];
     };
-    let parent = |placed: &tree::Placed<'_>| placed.parent.map_or("none", |node| node.id.as_str()).to_owned();
-    let values = |placed: &tree::Placed<'_>| {
+    let parent = |placed: &tree::PlacedNode<'_>| placed.parent.map_or("none", |node| node.id.as_str()).to_owned();
+    let values = |placed: &tree::PlacedNode<'_>| {
         let Node { order, title, goal, acceptance, passes, attempts, max_attempts, .. } = placed.node;
         [
             ("parent", parent(placed)),
@@ -79,26 +79,26 @@ fn fields(expected: Option<tree::Placed<'_>>, found: Option<tree::Placed<'_>>) -
 }
 
 /// Compares a file of the runner's in JSON with the value that the rules lead to, field by field.
-pub(super) fn values<T: Serialize>(
+pub(super) fn compare_values<T: Serialize>(
     (rule, path): (AuditRule, &str),
     expected: &T,
-    found: &File<'_, T>,
-    findings: &mut Findings,
+    found: &CommittedFile<'_, T>,
+    findings: &mut AuditFindings,
 ) {
     if json::is_canonical(expected, found.bytes) {
         return;
     }
-    let differing = differing(expected, found.value);
+    let differing = differing_fields(expected, found.value);
     for (field, expected, found) in &differing {
-        findings.violation(rule, &format!("{path}: {field}"), (expected, found));
+        findings.add_violation(rule, &format!("{path}: {field}"), (expected, found));
     }
     if differing.is_empty() {
-        findings.violation(rule, path, FORM);
+        findings.add_violation(rule, path, FORM);
     }
 }
 
 /// Returns the fields in which two values differ, with both.
-pub(super) fn differing<T: Serialize>(expected: &T, found: &T) -> Vec<(String, String, String)> {
+pub(super) fn differing_fields<T: Serialize>(expected: &T, found: &T) -> Vec<(String, String, String)> {
     let fields = |value: &T| match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => fields.into_iter().collect::<BTreeMap<_, _>>(),
         _ => BTreeMap::new(),

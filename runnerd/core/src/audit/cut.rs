@@ -8,7 +8,7 @@ const MISSING: &str = "an object is missing or damaged, and `git fsck` tells whi
 
 /// Why the commits of a branch end where they do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum BranchEnd {
     /// With a commit that has no parents.
     Root,
     /// The clone was made or deepened to there.
@@ -18,23 +18,23 @@ pub enum End {
     /// A parent is missing or damaged.
     Missing,
     /// There are too many.
-    Long,
+    TooLong,
 }
 
-impl End {
+impl BranchEnd {
     /// Whether nothing says that there is more: what is not among the commits is nowhere.
-    pub(super) fn is_whole(self) -> bool {
+    pub(super) fn is_complete(self) -> bool {
         !matches!(self, Self::Shallow | Self::Partial)
     }
 
     /// Says what of the branch is not here that came before its `oldest` commit.
-    pub(super) fn sentence(self, oldest: &str) -> Option<String> {
+    pub(super) fn describe(self, oldest: &str) -> Option<String> {
         let why = match self {
             Self::Root => return None,
             Self::Shallow => "this clone is shallow, and `git fetch --unshallow` brings it",
             Self::Partial => PARTIAL,
             Self::Missing => MISSING,
-            Self::Long => "the branch has more commits than are looked at",
+            Self::TooLong => "the branch has more commits than are looked at",
         };
         Some(format!("what came before commit {oldest}: {why}"))
     }
@@ -43,20 +43,20 @@ impl End {
 /// Files that commits add and that are not here. Nothing is decided from most of them, but a branch without them is not all
 /// there.
 #[derive(Debug, Default)]
-pub(super) struct Absent {
+pub(super) struct MissingFiles {
     /// Commit and path of the first.
     first: Option<(String, String)>,
     count: usize,
 }
 
-impl Absent {
+impl MissingFiles {
     pub(super) fn add(&mut self, commit: &str, paths: &[String]) {
         self.count += paths.len();
         self.first = self.first.take().or_else(|| paths.first().map(|path| (commit.to_owned(), path.clone())));
     }
 
     /// Says that there are some, and what brings them.
-    pub(super) fn sentence(&self) -> Option<String> {
+    pub(super) fn describe(&self) -> Option<String> {
         let (commit, path) = self.first.as_ref()?;
         let more = match self.count {
             1 => String::new(),
@@ -70,20 +70,20 @@ impl Absent {
 
 /// Why something of a commit cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unread {
+pub enum UnreadableObject {
     /// It is not here, or damaged.
     Missing,
     /// Another object stands in the place of this one.
-    False(String),
+    Replaced(String),
 }
 
-impl Unread {
+impl UnreadableObject {
     /// Says why, in a clone that leaves objects with a remote or in one that has them all.
-    pub(super) fn sentence(&self, is_partial: bool) -> String {
+    pub(super) fn describe(&self, is_partial: bool) -> String {
         match self {
             Self::Missing if is_partial => PARTIAL.to_owned(),
             Self::Missing => MISSING.to_owned(),
-            Self::False(object) => format!("object {object} is not what its name says, as `git fsck` tells too"),
+            Self::Replaced(object) => format!("object {object} is not what its name says, as `git fsck` tells too"),
         }
     }
 

@@ -4,14 +4,14 @@
 
 use protocol::verify::AuditRule;
 
-use super::findings::Findings;
-use super::guarded::Accepted;
+use super::findings::AuditFindings;
+use super::guarded::SessionDefinition;
 use super::net_diff::NetDiff;
 use crate::message::Receipt;
 
 /// What there is to look at.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said<'a> {
+pub(super) struct DecisionAudit<'a> {
     /// The receipt.
     pub receipt: &'a Receipt,
     /// What differs between From and the commit.
@@ -20,35 +20,35 @@ pub(super) struct Said<'a> {
     /// person may have committed what it had written of that.
     pub commits: u32,
     /// Whether the guard was asked again.
-    pub asked_guard: bool,
+    pub reran_guard: bool,
     /// Paths that were put back.
     pub reverted: &'a [String],
     /// What a person has accepted of the guard's definition.
-    pub accepted: Option<&'a Accepted>,
+    pub accepted: Option<&'a SessionDefinition>,
 }
 
-impl Said<'_> {
+impl DecisionAudit<'_> {
     /// Checks that nothing outside `.runner/` differs from From but what the guard that was asked again has written, and
     /// files of its definition that were put back to what a person has accepted.
-    pub(super) fn check(&self, findings: &mut Findings) {
-        if self.commits > 0 && !self.asked_guard {
+    pub(super) fn check(&self, findings: &mut AuditFindings) {
+        if self.commits > 0 && !self.reran_guard {
             let found = format!("{} between From and the receipt", self.commits);
-            findings.violation(AuditRule::Owned, "commits", ("none: no process ran", &found));
+            findings.add_violation(AuditRule::Owned, "commits", ("none: no process ran", &found));
         }
-        let put_back = self.net.code_with_sides().map(|(path, _)| path).filter(|path| self.is_put_back(path));
+        let put_back = self.net.code_paths_with_sides().map(|(path, _)| path).filter(|path| self.is_restored(path));
         let put_back: Vec<&[u8]> = put_back.map(str::as_bytes).collect();
-        let brought: Vec<&[u8]> = self.net.code().filter(|path| !put_back.contains(path)).collect();
+        let brought: Vec<&[u8]> = self.net.code_paths().filter(|path| !put_back.contains(path)).collect();
         let unexplained =
-            if self.asked_guard { self.receipt.guard_wrote.missing(&brought) } else { brought.iter().collect() };
+            if self.reran_guard { self.receipt.guard_wrote.missing_names(&brought) } else { brought.iter().collect() };
         for path in unexplained {
             let path = String::from_utf8_lossy(path);
-            findings.violation(AuditRule::Owned, &path, ("as it was when a person spoke", "a change"));
+            findings.add_violation(AuditRule::Owned, &path, ("as it was when a person spoke", "a change"));
         }
     }
 
-    fn is_put_back(&self, path: &str) -> bool {
-        self.asked_guard
+    fn is_restored(&self, path: &str) -> bool {
+        self.reran_guard
             && self.reverted.iter().any(|reverted| reverted == path)
-            && self.accepted.is_some_and(|accepted| accepted.is_put_back(path, self.net))
+            && self.accepted.is_some_and(|accepted| accepted.is_restored(path, self.net))
     }
 }

@@ -11,35 +11,35 @@ const MAX_SHOWN: usize = 300;
 
 /// The findings of an audit.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
-    all: Vec<AuditFinding>,
+pub(super) struct AuditFindings {
+    entries: Vec<AuditFinding>,
     commit: String,
     iter: Option<u32>,
 }
 
-impl Findings {
+impl AuditFindings {
     /// Begins with the next commit.
-    pub(super) fn turn_to(&mut self, commit: &str, iter: Option<u32>) {
+    pub(super) fn begin_commit(&mut self, commit: &str, iter: Option<u32>) {
         commit.clone_into(&mut self.commit);
         self.iter = iter;
     }
 
     /// Puts down what no runner that keeps the rules makes.
-    pub(super) fn violation(&mut self, rule: AuditRule, at: &str, (expected, found): (&str, &str)) {
-        self.put((Severity::Violation, rule), at, (expected, found));
+    pub(super) fn add_violation(&mut self, rule: AuditRule, at: &str, (expected, found): (&str, &str)) {
+        self.push((Severity::Violation, rule), at, (expected, found));
     }
 
     /// Puts down what somebody should know.
-    pub(super) fn warning(&mut self, rule: AuditRule, at: &str, (expected, found): (&str, &str)) {
-        self.put((Severity::Warning, rule), at, (expected, found));
+    pub(super) fn add_warning(&mut self, rule: AuditRule, at: &str, (expected, found): (&str, &str)) {
+        self.push((Severity::Warning, rule), at, (expected, found));
     }
 
-    fn put(&mut self, (severity, rule): (Severity, AuditRule), at: &str, (expected, found): (&str, &str)) {
-        if self.all.iter().filter(|finding| finding.severity == severity).count() >= MAX_FINDINGS {
+    fn push(&mut self, (severity, rule): (Severity, AuditRule), at: &str, (expected, found): (&str, &str)) {
+        if self.entries.iter().filter(|finding| finding.severity == severity).count() >= MAX_FINDINGS {
             return;
         }
         let shown = |text: &str| fence::one_line(text, MAX_SHOWN);
-        self.all.push(AuditFinding {
+        self.entries.push(AuditFinding {
             commit: self.commit.clone(),
             iter: self.iter,
             rule,
@@ -52,7 +52,7 @@ impl Findings {
 
     /// Returns what was put down, in order.
     pub(super) fn into_findings(self) -> Vec<AuditFinding> {
-        self.all
+        self.entries
     }
 }
 
@@ -62,11 +62,11 @@ mod tests {
 
     #[test]
     fn no_number_of_warnings_hides_a_violation() {
-        let mut findings = Findings::default();
+        let mut findings = AuditFindings::default();
         for number in 0..2 * MAX_FINDINGS {
-            findings.warning(AuditRule::Form, &number.to_string(), ("one", "another"));
+            findings.add_warning(AuditRule::Form, &number.to_string(), ("one", "another"));
         }
-        findings.violation(AuditRule::Passes, "node a", ("not passed", "passed"));
+        findings.add_violation(AuditRule::Passes, "node a", ("not passed", "passed"));
         let found = findings.into_findings();
         assert_eq!(found.len(), MAX_FINDINGS + 1);
         assert_eq!(found.last().map(|found| found.severity), Some(Severity::Violation));

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use crate::fsck::Found;
+use crate::fsck::PathFault;
 use crate::policy::Policy;
 use crate::validate::TreeFault;
-use crate::watched::{Checks, Watched};
+use crate::watched::{CheckDigests, WatchedFiles};
 
 /// What one commit changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct CommitDiff {
     /// Every path that differs from its first parent, in any order, each once.
     pub changes: Vec<PathChange>,
     /// The blob that its receipt names in `Runner-Raw`, where it is at hand.
@@ -20,26 +20,26 @@ pub struct Link {
     /// The patch that its reviewer saw, where one did: from From to this commit, without `.runner/`.
     pub diff: Option<Vec<u8>>,
     /// What is wrong with the trees that it has and its first parent has not.
-    pub trees: Vec<Found>,
+    pub trees: Vec<PathFault>,
     /// What is watched for the guard at its parent, where [`super::WatchAt::From`] asks for it.
-    pub watched: Option<Watched>,
+    pub watched: Option<WatchedFiles>,
     /// What is watched from there on, where [`super::WatchAt::Start`] asks for it.
-    pub begun: Option<Watched>,
+    pub start_watched: Option<WatchedFiles>,
     /// What the manifests that it changed say of checks.
-    pub checks: Checks,
+    pub checks: CheckDigests,
     /// Paths of the files that it adds and that are not here, whether they are read or not.
     pub missing: Vec<String>,
 }
 
 /// What a commit says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
+pub struct CommitHeader {
     /// Its id, in hexadecimal.
     pub id: String,
     /// The ids of its parents, the first first.
     pub parents: Vec<String>,
     /// All headers as they are stored.
-    pub header: Vec<u8>,
+    pub headers: Vec<u8>,
     /// The whole message as it is stored.
     pub message: Vec<u8>,
     /// The message as `git log` has it, where a header says that it is encoded in something else than UTF-8.
@@ -52,14 +52,14 @@ pub struct PathChange {
     /// The path from the root, with `/` between names.
     pub path: Vec<u8>,
     /// What stood there before, without its content: whoever is given this has seen it; none where nothing did.
-    pub old: Option<Stored>,
+    pub old: Option<PathEntry>,
     /// What stands there since; none where nothing does.
-    pub new: Option<Stored>,
+    pub new: Option<PathEntry>,
 }
 
 /// What a commit has at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
+pub struct PathEntry {
     /// Git's mode: `0o100644`, `0o100755`, `0o120000` or `0o160000`.
     pub mode: u32,
     /// Id of the blob, or of a submodule's commit, in hexadecimal.
@@ -69,7 +69,7 @@ pub struct Stored {
 }
 
 /// Tells whether an audit reads the content of a path; of others the id is enough.
-pub fn is_read(path: &[u8]) -> bool {
+pub fn is_content_read(path: &[u8]) -> bool {
     path.strip_prefix(b".runner/").is_some_and(|within| !is_artifact(within))
 }
 
@@ -88,33 +88,33 @@ pub enum FileFault {
     #[error("it is no file")]
     NoFile,
     /// It is no task tree that keeps the rules of trees.
-    #[error("{}", listed(.0))]
+    #[error("{}", join_faults(.0))]
     Tree(Vec<TreeFault>),
     /// It does not have its form; a sentence says how.
     #[error("{0}")]
     Form(String),
 }
 
-fn listed(faults: &[TreeFault]) -> String {
+fn join_faults(faults: &[TreeFault]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// How the two files are read, and one of them written, whose form is not one of the rules.
 #[derive(Debug, Clone, Copy)]
-pub struct Readers {
+pub struct FileReaders {
     /// Reads `config.toml`.
-    pub config: fn(&[u8]) -> Result<Settings, FileFault>,
+    pub config: fn(&[u8]) -> Result<AuditSettings, FileFault>,
     /// Reads `GOAL.md`.
-    pub goal: fn(&[u8]) -> Result<Goal, FileFault>,
+    pub goal: fn(&[u8]) -> Result<GoalFile, FileFault>,
     /// Returns `GOAL.md` as it names another run; none where it cannot.
-    pub renamed: fn(&[u8], &str) -> Option<String>,
+    pub rename_goal: fn(&[u8], &str) -> Option<String>,
     /// Tells whether a path belongs to the guard's definition, which these globs name.
-    pub is_definition: fn(&[String], &str) -> bool,
+    pub is_definition_path: fn(&[String], &str) -> bool,
 }
 
 /// The configuration as far as an audit needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct AuditSettings {
     /// What rules are decided by.
     pub policy: Policy,
     /// The guard's command.
@@ -129,7 +129,7 @@ pub struct Settings {
 
 /// `GOAL.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Goal {
+pub struct GoalFile {
     /// The run that it names.
     pub id: Option<String>,
     /// What follows the front matter.

@@ -4,220 +4,220 @@ use protocol::state::{Feedback, RunState};
 use protocol::verify::AuditRule;
 use protocol::words::GuardOutcome;
 
-use super::compare::{self, File};
-use super::findings::Findings;
-use super::guarded::Accepted;
-use super::link::Readers;
+use super::compare::{self, CommittedFile};
+use super::findings::AuditFindings;
+use super::guarded::SessionDefinition;
+use super::link::FileReaders;
 use super::net_diff::NetDiff;
-use super::owned::{self, Kind};
-use super::state::{CommittedState, State};
-use crate::definition::Definition;
-use crate::message::{Milestone, ProcessEnd, Receipt};
+use super::owned::{self, CommitKind};
+use super::state::{CommittedState, RunnerFiles};
+use crate::definition::GuardDefinition;
+use crate::message::{MarkerCommit, ProcessEnd, Receipt};
 use crate::transition::PROGRESS_HEADING;
-use crate::watched::Watched;
+use crate::watched::WatchedFiles;
 use crate::{layout, person, run, tree};
 
 /// A commit between iterations, and what it was made upon.
-pub(super) struct Step<'a> {
+pub(super) struct MarkerAudit<'a> {
     /// What it says.
-    pub milestone: &'a Milestone,
+    pub marker: &'a MarkerCommit,
     /// Its first parent.
     pub parent: &'a str,
     /// The state before it.
-    pub before: &'a State,
+    pub before: &'a RunnerFiles,
     /// The state after it.
     pub to: &'a CommittedState<'a>,
     /// What it changed.
     pub net: &'a NetDiff,
     /// What a person has accepted of the guard's definition, as far as the branch tells.
-    pub accepted: Option<&'a Accepted>,
+    pub accepted: Option<&'a SessionDefinition>,
     /// What is watched where it begins a run, as the commit tells it; none where that cannot be read.
-    pub begun: Option<&'a Watched>,
+    pub watched: Option<&'a WatchedFiles>,
     /// The receipt of the parent, where that is the end of an iteration.
-    pub upon: Option<&'a Receipt>,
+    pub parent_receipt: Option<&'a Receipt>,
     /// What reads the files whose form is not one of the rules.
-    pub readers: &'a Readers,
+    pub readers: &'a FileReaders,
 }
 
-impl Step<'_> {
+impl MarkerAudit<'_> {
     /// Checks a start: nothing but `.runner/`, with bookkeeping that knows of no iteration, or in a fork of those before
     /// it. Returns whether it is a fork's.
-    pub(super) fn start(&self, findings: &mut Findings) -> bool {
-        self.upon(findings);
-        self.without_guard(findings);
-        if self.begun.is_some_and(|begun| begun.is_blind) {
+    pub(super) fn check_start(&self, findings: &mut AuditFindings) -> bool {
+        self.check_from(findings);
+        self.check_no_guard(findings);
+        if self.watched.is_some_and(|begun| begun.is_blind) {
             let (expected, found) = ("a guard whose files are watched", "none: changes to what it runs go unnoticed");
-            findings.warning(AuditRule::Milestone, "guard.definition", (expected, found));
+            findings.add_warning(AuditRule::Milestone, "guard.definition", (expected, found));
         }
-        if self.to.goal.id.as_deref() != Some(&self.milestone.run) {
+        if self.to.goal.id.as_deref() != Some(&self.marker.run) {
             let found = self.to.goal.id.as_deref().unwrap_or("none");
-            findings.violation(AuditRule::Milestone, layout::GOAL, (&self.milestone.run, found));
+            findings.add_violation(AuditRule::Milestone, layout::GOAL, (&self.marker.run, found));
         }
-        if let Err(overreach) = person::check_start(self.before.tree(), self.to.tree) {
-            findings.violation(
+        if let Err(forbidden) = person::check_start(self.before.tree(), self.to.tree) {
+            findings.add_violation(
                 AuditRule::Passes,
                 layout::TREE,
-                ("a fresh tree, or the one that was there", &overreach.to_string()),
+                ("a fresh tree, or the one that was there", &forbidden.to_string()),
             );
         }
         let is_fork = self.is_fork();
         if is_fork {
-            self.renamed(findings);
+            self.check_renamed_fork(findings);
         } else {
-            self.fresh(findings);
+            self.check_fresh_start(findings);
         }
         is_fork
     }
 
     /// Whether it goes on with all that a receipt of another run has left, under another id.
     fn is_fork(&self) -> bool {
-        let Ok(before) = self.before.known() else { return false };
-        if self.upon.is_none_or(|receipt| before.run_state.run_id.as_ref() != Some(&receipt.run)) {
+        let Ok(before) = self.before.committed_state() else { return false };
+        if self.parent_receipt.is_none_or(|receipt| before.run_state.run_id.as_ref() != Some(&receipt.run)) {
             return false;
         }
-        let (run_id, base) = (Some(self.milestone.run.clone()), Some(self.parent.to_owned()));
+        let (run_id, base) = (Some(self.marker.run.clone()), Some(self.parent.to_owned()));
         *self.to.run_state == RunState { run_id, base, ..before.run_state.clone() }
     }
 
     /// Checks that a fork is the commit that it is made from with another name, and nothing else.
-    fn renamed(&self, findings: &mut Findings) {
-        self.only(Kind::Fork, findings);
+    fn check_renamed_fork(&self, findings: &mut AuditFindings) {
+        self.check_changed_paths(CommitKind::Fork, findings);
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
         let (run_state, found) = ((AuditRule::Milestone, layout::RUN_STATE), bytes(layout::RUN_STATE));
-        compare::values(run_state, self.to.run_state, &File { value: self.to.run_state, bytes: found }, findings);
-        let goal = (self.readers.renamed)(self.before.bytes(layout::GOAL).unwrap_or_default(), &self.milestone.run);
+        compare::compare_values(run_state, self.to.run_state, &CommittedFile { value: self.to.run_state, bytes: found }, findings);
+        let goal = (self.readers.rename_goal)(self.before.bytes(layout::GOAL).unwrap_or_default(), &self.marker.run);
         if goal.is_none_or(|goal| goal.as_bytes() != bytes(layout::GOAL)) {
             let expected = "the goal of the commit before, with another id";
-            findings.violation(AuditRule::Milestone, layout::GOAL, (expected, "another goal"));
+            findings.add_violation(AuditRule::Milestone, layout::GOAL, (expected, "another goal"));
         }
     }
 
-    fn fresh(&self, findings: &mut Findings) {
-        self.only(Kind::Start, findings);
+    fn check_fresh_start(&self, findings: &mut AuditFindings) {
+        self.check_changed_paths(CommitKind::Start, findings);
         let state = self.to.run_state;
         let expected = RunState {
-            run_id: Some(self.milestone.run.clone()),
+            run_id: Some(self.marker.run.clone()),
             base: Some(self.parent.to_owned()),
             notes_used: self.before.run_state().map(|before| before.notes_used.clone()).unwrap_or_default(),
-            guard_definition: self.begun.map_or(&state.guard_definition, |begun| &begun.accepted).clone(),
+            guard_definition: self.watched.map_or(&state.guard_definition, |begun| &begun.accepted).clone(),
             ..RunState::default()
         };
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
         let run_state = (AuditRule::Milestone, layout::RUN_STATE);
-        compare::values(run_state, &expected, &File { value: state, bytes: bytes(layout::RUN_STATE) }, findings);
+        compare::compare_values(run_state, &expected, &CommittedFile { value: state, bytes: bytes(layout::RUN_STATE) }, findings);
         let feedback = (AuditRule::Milestone, layout::FEEDBACK);
-        compare::values(
+        compare::compare_values(
             feedback,
             &Feedback::default(),
-            &File { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) },
+            &CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) },
             findings,
         );
         if bytes(layout::PROGRESS) != PROGRESS_HEADING.as_bytes() {
-            findings.violation(AuditRule::Milestone, layout::PROGRESS, ("no line", "lines"));
+            findings.add_violation(AuditRule::Milestone, layout::PROGRESS, ("no line", "lines"));
         }
     }
 
     /// Checks a baseline: the guard's result, and the time that it took.
-    pub(super) fn baseline(&self, guard: GuardOutcome, findings: &mut Findings) {
+    pub(super) fn check_baseline(&self, guard: GuardOutcome, findings: &mut AuditFindings) {
         // What lies between From and this commit the guard has committed.
-        if self.milestone.from.is_none() {
-            self.upon(findings);
+        if self.marker.from.is_none() {
+            self.check_from(findings);
         }
-        let before = match self.before.known() {
+        let before = match self.before.committed_state() {
             Ok(before) => before,
             Err((path, fault)) => {
-                return findings.violation(AuditRule::Valid, path, ("a valid file before it", &fault.to_string()));
+                return findings.add_violation(AuditRule::Valid, path, ("a valid file before it", &fault.to_string()));
             }
         };
         if !before.is_baseline_due() {
-            findings.violation(AuditRule::Milestone, "baseline", ("no baseline: none is due", "one"));
+            findings.add_violation(AuditRule::Milestone, "baseline", ("no baseline: none is due", "one"));
         }
-        let ran = self.milestone.guard_run.as_ref().map_or(GuardOutcome::Skipped, |run| match run.end {
+        let ran = self.marker.guard_run.as_ref().map_or(GuardOutcome::Skipped, |run| match run.end {
             ProcessEnd::Exit(0) => GuardOutcome::Pass,
             ProcessEnd::Exit(_) | ProcessEnd::Signal(_) => GuardOutcome::Fail,
         });
-        let told = self.to.feedback.baseline.as_ref();
-        for (at, found) in [("guard=", Some(guard)), ("feedback.json: baseline", told.map(|told| told.guard))] {
+        let baseline = self.to.feedback.baseline.as_ref();
+        for (at, found) in [("guard=", Some(guard)), ("feedback.json: baseline", baseline.map(|told| told.guard))] {
             if found != Some(ran) {
                 let found = found.map_or("none", GuardOutcome::as_str);
-                findings.violation(AuditRule::Milestone, at, (ran.as_str(), found));
+                findings.add_violation(AuditRule::Milestone, at, (ran.as_str(), found));
             }
         }
-        if told.is_some_and(|told| told.output.is_none() != (told.guard == GuardOutcome::Pass)) {
+        if baseline.is_some_and(|told| told.output.is_none() != (told.guard == GuardOutcome::Pass)) {
             let (expected, found) = ("what a guard printed that did not pass, and of no other", "something else");
-            findings.violation(AuditRule::Milestone, "feedback.json: baseline.output", (expected, found));
+            findings.add_violation(AuditRule::Milestone, "feedback.json: baseline.output", (expected, found));
         }
         let guard_definition = self.guard_definition();
         let state = RunState { elapsed_ms: self.to.run_state.elapsed_ms, guard_definition, ..before.run_state.clone() };
-        let feedback = Feedback { baseline: told.cloned(), ..before.feedback.clone() };
-        self.bookkeeping(&state, &feedback, findings);
-        self.only(Kind::Baseline, findings);
-        self.same_tree(&before, findings);
+        let feedback = Feedback { baseline: baseline.cloned(), ..before.feedback.clone() };
+        self.check_bookkeeping(&state, &feedback, findings);
+        self.check_changed_paths(CommitKind::Baseline, findings);
+        self.check_same_tree(&before, findings);
     }
 
     /// Checks a resume: counters that stopped the run are reset, iterations are granted.
-    pub(super) fn resume(&self, findings: &mut Findings) {
-        self.upon(findings);
-        self.without_guard(findings);
-        self.only(Kind::Resume, findings);
-        let Ok(before) = self.before.known() else { return };
+    pub(super) fn check_resume(&self, findings: &mut AuditFindings) {
+        self.check_from(findings);
+        self.check_no_guard(findings);
+        self.check_changed_paths(CommitKind::Resume, findings);
+        let Ok(before) = self.before.committed_state() else { return };
         let (old, new) = (before.run_state, self.to.run_state);
         let more = new.allowance.saturating_sub(old.allowance);
         let allowance = new.allowance.max(old.allowance);
         let granted = RunState { allowance, guard_definition: self.guard_definition(), ..old.clone() };
-        let reset = RunState { guard_definition: self.guard_definition(), ..run::resumed(old, more) };
+        let reset = RunState { guard_definition: self.guard_definition(), ..run::reset_counters(old, more) };
         let expected = if *new == granted { granted } else { reset };
-        self.bookkeeping(&expected, before.feedback, findings);
-        self.same_tree(&before, findings);
+        self.check_bookkeeping(&expected, before.feedback, findings);
+        self.check_same_tree(&before, findings);
     }
 
     /// What it must have written of the guard's definition.
-    fn guard_definition(&self) -> Definition {
-        let told = &self.to.run_state.guard_definition;
-        self.accepted.map_or(told, |accepted| &accepted.guarded.accepted).clone()
+    fn guard_definition(&self) -> GuardDefinition {
+        let definition = &self.to.run_state.guard_definition;
+        self.accepted.map_or(definition, |accepted| &accepted.definition_state.accepted).clone()
     }
 
     /// It says what it was made upon.
-    fn upon(&self, findings: &mut Findings) {
-        let from = self.milestone.from.as_deref().unwrap_or("none");
+    fn check_from(&self, findings: &mut AuditFindings) {
+        let from = self.marker.from.as_deref().unwrap_or("none");
         if from != self.parent {
-            findings.violation(AuditRule::Chain, "Runner-From", (self.parent, from));
+            findings.add_violation(AuditRule::Chain, "Runner-From", (self.parent, from));
         }
     }
 
-    fn only(&self, kind: Kind, findings: &mut Findings) {
+    fn check_changed_paths(&self, kind: CommitKind, findings: &mut AuditFindings) {
         owned::check((kind, &[]), (self.before, self.net), findings);
     }
 
     /// No guard has run for it.
-    fn without_guard(&self, findings: &mut Findings) {
-        let Milestone { guard_run, reverted, .. } = self.milestone;
+    fn check_no_guard(&self, findings: &mut AuditFindings) {
+        let MarkerCommit { guard_run, reverted, .. } = self.marker;
         for (at, is_there) in [("Runner-Guard", guard_run.is_some()), ("Runner-Reverted", !reverted.is_empty())] {
             if is_there {
-                findings.violation(AuditRule::Receipt, at, ("nothing", "something"));
+                findings.add_violation(AuditRule::Receipt, at, ("nothing", "something"));
             }
         }
     }
 
-    fn bookkeeping(&self, state: &RunState, feedback: &Feedback, findings: &mut Findings) {
+    fn check_bookkeeping(&self, state: &RunState, feedback: &Feedback, findings: &mut AuditFindings) {
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
         let run_state = (AuditRule::Milestone, layout::RUN_STATE);
-        compare::values(
+        compare::compare_values(
             run_state,
             state,
-            &File { value: self.to.run_state, bytes: bytes(layout::RUN_STATE) },
+            &CommittedFile { value: self.to.run_state, bytes: bytes(layout::RUN_STATE) },
             findings,
         );
-        if self.net.runners().any(|(path, _)| path == layout::FEEDBACK) {
+        if self.net.runner_paths().any(|(path, _)| path == layout::FEEDBACK) {
             let at = (AuditRule::Milestone, layout::FEEDBACK);
-            compare::values(at, feedback, &File { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) }, findings);
+            compare::compare_values(at, feedback, &CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) }, findings);
         }
     }
 
-    fn same_tree(&self, before: &CommittedState<'_>, findings: &mut Findings) {
-        if self.net.runners().any(|(path, _)| path == layout::TREE) {
+    fn check_same_tree(&self, before: &CommittedState<'_>, findings: &mut AuditFindings) {
+        if self.net.runner_paths().any(|(path, _)| path == layout::TREE) {
             let bytes = tree::canonical(self.to.tree);
-            compare::trees(before.tree, before.tree, &File { value: self.to.tree, bytes: bytes.as_bytes() }, findings);
+            compare::compare_trees(before.tree, before.tree, &CommittedFile { value: self.to.tree, bytes: bytes.as_bytes() }, findings);
         }
     }
 }

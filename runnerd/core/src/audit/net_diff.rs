@@ -3,20 +3,20 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::link::{PathChange, Stored};
+use super::link::{PathChange, PathEntry};
 
 /// What differs, by path: before and after.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NetDiff {
-    paths: BTreeMap<Vec<u8>, (Option<Stored>, Option<Stored>)>,
+    paths: BTreeMap<Vec<u8>, (Option<PathEntry>, Option<PathEntry>)>,
 }
 
 /// A path that differs: before and after.
-pub(super) type Sides<'a> = (&'a Option<Stored>, &'a Option<Stored>);
+pub(super) type PathSides<'a> = (&'a Option<PathEntry>, &'a Option<PathEntry>);
 
 impl NetDiff {
     /// Returns what one commit changed.
-    pub(super) fn of(changes: &[PathChange]) -> Self {
+    pub(super) fn from_changes(changes: &[PathChange]) -> Self {
         let mut net = Self::default();
         net.add(changes);
         net
@@ -36,25 +36,25 @@ impl NetDiff {
     }
 
     /// Returns the paths under `.runner/` that differ.
-    pub(super) fn runners(&self) -> impl Iterator<Item = (Cow<'_, str>, Sides<'_>)> {
+    pub(super) fn runner_paths(&self) -> impl Iterator<Item = (Cow<'_, str>, PathSides<'_>)> {
         let named = self.paths.iter().map(|(path, (old, new))| (String::from_utf8_lossy(path), (old, new)));
         named.filter(|(path, _)| path.starts_with(".runner/"))
     }
 
     /// Returns the other paths that differ and can be named, with both sides.
-    pub(super) fn code_with_sides(&self) -> impl Iterator<Item = (&str, Sides<'_>)> {
+    pub(super) fn code_paths_with_sides(&self) -> impl Iterator<Item = (&str, PathSides<'_>)> {
         let code = self.paths.iter().filter(|(path, _)| !path.starts_with(b".runner/"));
         code.filter_map(|(path, (old, new))| Some((str::from_utf8(path).ok()?, (old, new))))
     }
 
     /// Returns the other paths that differ.
-    pub(super) fn code(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn code_paths(&self) -> impl Iterator<Item = &[u8]> {
         self.paths.keys().map(Vec::as_slice).filter(|path| !path.starts_with(b".runner/"))
     }
 }
 
-fn is_same(a: Option<&Stored>, b: Option<&Stored>) -> bool {
-    fn known(side: Option<&Stored>) -> Option<(u32, &str)> {
+fn is_same(a: Option<&PathEntry>, b: Option<&PathEntry>) -> bool {
+    fn known(side: Option<&PathEntry>) -> Option<(u32, &str)> {
         side.map(|stored| (stored.mode, stored.id.as_str()))
     }
     known(a) == known(b)

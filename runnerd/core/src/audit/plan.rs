@@ -6,25 +6,25 @@
 
 use std::collections::BTreeMap;
 
-use super::cut::End;
-use super::link::Head;
-use crate::message::{MessageError, Receipt, RulesError, RunnerCommit, claims, has_subject};
+use super::cut::BranchEnd;
+use super::link::CommitHeader;
+use crate::message::{MessageError, Receipt, RulesError, RunnerCommit, claims_receipt, has_runner_subject};
 
 /// The commits of one run along first parents, oldest first, and whose each is.
 #[derive(Debug)]
-pub struct Plan {
+pub struct AuditPlan {
     run: String,
-    heads: Vec<Head>,
-    parts: Vec<Part>,
-    first: usize,
-    runs: Vec<Begun>,
+    commits: Vec<CommitHeader>,
+    planned: Vec<PlannedCommit>,
+    first_position: usize,
+    run_starts: Vec<RunStart>,
     has_start: bool,
-    end: End,
+    end: BranchEnd,
 }
 
 /// The commit at which it is asked what is watched for the guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WatchAt {
+pub enum WatchPoint {
     /// The start of a run, where nothing was watched before.
     Start,
     /// The commit at which a session, or another commit of the runner's, begins.
@@ -33,7 +33,7 @@ pub enum WatchAt {
 
 /// Whose a commit is, for those who judge none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose<'a> {
+pub enum CommitOwner<'a> {
     /// The runner's, and what it says.
     Runner(&'a RunnerCommit),
     /// A person's.
@@ -42,9 +42,9 @@ pub enum Whose<'a> {
     Agent,
 }
 
-impl<'a> Whose<'a> {
+impl<'a> CommitOwner<'a> {
     /// Returns what the commit says, where it is the runner's.
-    pub fn runners(self) -> Option<&'a RunnerCommit> {
+    pub fn runner_commit(self) -> Option<&'a RunnerCommit> {
         match self {
             Self::Runner(commit) => Some(commit),
             Self::Person | Self::Agent => None,
@@ -54,15 +54,15 @@ impl<'a> Whose<'a> {
 
 /// Where a run begins.
 #[derive(Debug)]
-struct Begun {
+struct RunStart {
     run: String,
     /// Its start commit; the oldest commit where that is not here.
-    at: usize,
+    position: usize,
 }
 
 /// Whose a commit is.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum PlannedCommit {
     /// The runner's.
     Runner {
         /// What it says.
@@ -77,20 +77,20 @@ pub(super) enum Part {
     /// Of an agent's session.
     Agent {
         /// Whether its message reads like one of the runner's.
-        poses: bool,
+        imitates_runner: bool,
     },
 }
 
-impl Plan {
+impl AuditPlan {
     /// Sorts all commits of the branch of `run`, as far as they are here.
-    pub fn new(run: &str, heads: Vec<Head>, end: End) -> Self {
-        let parts = sort(&heads);
+    pub fn new(run: &str, commits: Vec<CommitHeader>, end: BranchEnd) -> Self {
+        let parts = classify_commits(&commits);
         // What the oldest commit changed is not known where its parents are not here.
-        let oldest = usize::from(heads.first().is_some_and(|head| !head.parents.is_empty()));
-        let (runs, is_found) = runs(run, &parts);
-        let begin = runs.last().map_or(0, |begun| begun.at);
+        let oldest = usize::from(commits.first().is_some_and(|head| !head.parents.is_empty()));
+        let (runs, is_found) = find_run_starts(run, &parts);
+        let begin = runs.last().map_or(0, |begun| begun.position);
         let has_start = is_found && begin >= oldest;
-        Self { run: run.to_owned(), heads, parts, first: begin.max(oldest), runs, has_start, end }
+        Self { run: run.to_owned(), commits, planned: parts, first_position: begin.max(oldest), run_starts: runs, has_start, end }
     }
 
     /// Returns the id of the run.
@@ -99,13 +99,13 @@ impl Plan {
     }
 
     /// Returns the commits that are looked at.
-    pub fn heads(&self) -> &[Head] {
-        self.heads.get(self.first..).unwrap_or_default()
+    pub fn commits(&self) -> &[CommitHeader] {
+        self.commits.get(self.first_position..).unwrap_or_default()
     }
 
     /// Returns the commit before the first that is looked at, where it is here.
-    pub fn before(&self) -> Option<&Head> {
-        self.first.checked_sub(1).and_then(|at| self.heads.get(at))
+    pub fn preceding_commit(&self) -> Option<&CommitHeader> {
+        self.first_position.checked_sub(1).and_then(|at| self.commits.get(at))
     }
 
     /// Returns whether the first commit that is looked at begins the run, or the one that it was forked from.
@@ -114,107 +114,107 @@ impl Plan {
     }
 
     /// Returns whether the start is missing though nothing is known to be cut off.
-    pub fn lacks_start(&self) -> bool {
-        !self.has_start && self.end.is_whole()
+    pub fn is_start_missing(&self) -> bool {
+        !self.has_start && self.end.is_complete()
     }
 
     /// Says what of the branch is not here, where its start is not.
-    pub(super) fn cut(&self) -> Option<String> {
-        let oldest = self.before().filter(|_| !self.has_start())?;
-        self.end.sentence(&oldest.id)
+    pub(super) fn describe_truncation(&self) -> Option<String> {
+        let oldest = self.preceding_commit().filter(|_| !self.has_start())?;
+        self.end.describe(&oldest.id)
     }
 
     /// Returns whether it begins at an iteration, as where a fork's parent is the oldest commit that is here: then files
     /// may stand there that no person has accepted.
     pub fn begins_at_iteration(&self) -> bool {
         // What stands before a claim that is the oldest commit here is not known.
-        let is_iteration = |at| last_settled(&self.parts, at).is_none_or(|at| iteration(&self.parts, at).is_some());
-        self.first.checked_sub(1).is_some_and(is_iteration)
+        let is_iteration = |at| last_settled_position(&self.planned, at).is_none_or(|at| iteration_receipt(&self.planned, at).is_some());
+        self.first_position.checked_sub(1).is_some_and(is_iteration)
     }
 
     /// Returns the run that a commit that is looked at must be of.
     pub(super) fn run_at(&self, at: usize) -> &str {
-        let begun = self.runs.iter().find(|begun| begun.at <= self.first + at);
-        begun.map_or(&self.run, |begun| &begun.run)
+        let start = self.run_starts.iter().find(|begun| begun.position <= self.first_position + at);
+        start.map_or(&self.run, |begun| &begun.run)
     }
 
     /// Returns whether a run begins with a commit that is looked at.
-    pub(super) fn begins(&self, at: usize) -> bool {
-        let is_start = self.part(at).is_some_and(|part| is_start(part, self.run_at(at)));
-        is_start && self.runs.iter().any(|begun| begun.at == self.first + at)
+    pub(super) fn is_run_start(&self, at: usize) -> bool {
+        let is_start = self.planned_commit(at).is_some_and(|part| is_start(part, self.run_at(at)));
+        is_start && self.run_starts.iter().any(|begun| begun.position == self.first_position + at)
     }
 
     /// Returns the receipt of the commit before one that is looked at, where that is the end of an iteration; claims and
     /// releases between them do not count.
-    pub(super) fn iteration_before(&self, at: usize) -> Option<&Receipt> {
-        iteration(&self.parts, (self.first + at).checked_sub(1)?)
+    pub(super) fn receipt_before(&self, at: usize) -> Option<&Receipt> {
+        iteration_receipt(&self.planned, (self.first_position + at).checked_sub(1)?)
     }
 
     /// Returns the commit of an iteration before a commit that is looked at: the last one with that number, whichever run's it
     /// is, since a fork goes on with another's.
-    pub(super) fn commit_of(&self, iter: u32, at: usize) -> Option<&str> {
+    pub(super) fn iteration_commit(&self, iter: u32, at: usize) -> Option<&str> {
         let is_it =
-            |part: &Part| matches!(part.commit(), Some(RunnerCommit::Iteration(receipt)) if receipt.iter == iter);
-        let found = self.parts.get(..self.first + at)?.iter().rposition(is_it)?;
-        self.heads.get(found).map(|head| head.id.as_str())
+            |part: &PlannedCommit| matches!(part.commit(), Some(RunnerCommit::Iteration(receipt)) if receipt.iter == iter);
+        let found = self.planned.get(..self.first_position + at)?.iter().rposition(is_it)?;
+        self.commits.get(found).map(|head| head.id.as_str())
     }
 
     /// Returns where it is asked what is watched for the guard, with a commit that is looked at.
-    pub fn watch_at(&self, at: usize) -> Option<WatchAt> {
-        let is_agents = |at: usize| matches!(self.parts.get(at), Some(Part::Agent { .. }));
-        let here = self.first + at;
-        match self.parts.get(here)? {
-            Part::Person | Part::Malformed(_) => return None,
-            Part::Runner { commit, .. } if commit.is_transparent() => return None,
-            Part::Agent { .. } if here.checked_sub(1).is_some_and(is_agents) => return None,
-            Part::Runner { .. } if here.checked_sub(1).is_some_and(is_agents) => return None,
-            Part::Agent { .. } | Part::Runner { .. } => {}
+    pub fn watch_point(&self, at: usize) -> Option<WatchPoint> {
+        let is_agents = |at: usize| matches!(self.planned.get(at), Some(PlannedCommit::Agent { .. }));
+        let here = self.first_position + at;
+        match self.planned.get(here)? {
+            PlannedCommit::Person | PlannedCommit::Malformed(_) => return None,
+            PlannedCommit::Runner { commit, .. } if commit.is_transparent() => return None,
+            PlannedCommit::Agent { .. } if here.checked_sub(1).is_some_and(is_agents) => return None,
+            PlannedCommit::Runner { .. } if here.checked_sub(1).is_some_and(is_agents) => return None,
+            PlannedCommit::Agent { .. } | PlannedCommit::Runner { .. } => {}
         }
-        match self.parts[here..].iter().find_map(Part::commit)? {
-            RunnerCommit::Start(_) => Some(WatchAt::Start),
-            RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) | RunnerCommit::Iteration(_) => Some(WatchAt::From),
+        match self.planned[here..].iter().find_map(PlannedCommit::commit)? {
+            RunnerCommit::Start(_) => Some(WatchPoint::Start),
+            RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) | RunnerCommit::Iteration(_) => Some(WatchPoint::From),
             // No session ends with them: what is between is nobody's to look at here.
             RunnerCommit::Claim(_) | RunnerCommit::Release(_) => None,
         }
     }
 
     /// Returns all commits of the branch that are here, those before the first that is looked at included.
-    pub fn all(&self) -> &[Head] {
-        &self.heads
+    pub fn all_commits(&self) -> &[CommitHeader] {
+        &self.commits
     }
 
     /// Returns the commits of the runner's, of all that are here, that name other rules, with their places: whose those around
     /// them are cannot be told.
-    pub fn of_other_rules(&self) -> impl Iterator<Item = (usize, &RulesError)> {
-        self.parts.iter().enumerate().filter_map(|(at, part)| match part {
-            Part::Malformed(MessageError::Rules(why)) => Some((at, why)),
-            Part::Malformed(_) | Part::Runner { .. } | Part::Person | Part::Agent { .. } => None,
+    pub fn commits_of_other_rules(&self) -> impl Iterator<Item = (usize, &RulesError)> {
+        self.planned.iter().enumerate().filter_map(|(at, part)| match part {
+            PlannedCommit::Malformed(MessageError::Rules(why)) => Some((at, why)),
+            PlannedCommit::Malformed(_) | PlannedCommit::Runner { .. } | PlannedCommit::Person | PlannedCommit::Agent { .. } => None,
         })
     }
 
     /// Returns whose one of all commits is.
-    pub fn whose(&self, at: usize) -> Option<Whose<'_>> {
-        Some(match self.parts.get(at)? {
-            Part::Runner { commit, .. } => Whose::Runner(commit),
-            Part::Person => Whose::Person,
-            Part::Malformed(_) | Part::Agent { .. } => Whose::Agent,
+    pub fn owner(&self, at: usize) -> Option<CommitOwner<'_>> {
+        Some(match self.planned.get(at)? {
+            PlannedCommit::Runner { commit, .. } => CommitOwner::Runner(commit),
+            PlannedCommit::Person => CommitOwner::Person,
+            PlannedCommit::Malformed(_) | PlannedCommit::Agent { .. } => CommitOwner::Agent,
         })
     }
 
     /// Returns whose a commit that is looked at is, and what is wrong with it.
-    pub(super) fn part(&self, at: usize) -> Option<&Part> {
-        self.parts.get(self.first + at)
+    pub(super) fn planned_commit(&self, at: usize) -> Option<&PlannedCommit> {
+        self.planned.get(self.first_position + at)
     }
 
     /// Returns the runner's commit before the first that is looked at, where that is one of this run's; claims and releases
     /// do not count.
-    pub(super) fn runners_before(&self) -> Option<&RunnerCommit> {
-        let part = self.parts.get(last_settled(&self.parts, self.first.checked_sub(1)?)?)?;
+    pub(super) fn runner_commit_before(&self) -> Option<&RunnerCommit> {
+        let part = self.planned.get(last_settled_position(&self.planned, self.first_position.checked_sub(1)?)?)?;
         part.commit().filter(|commit| commit.run() == self.run_at(0))
     }
 }
 
-impl Part {
+impl PlannedCommit {
     /// Returns what a commit of the runner's says.
     pub(super) fn commit(&self) -> Option<&RunnerCommit> {
         match self {
@@ -232,15 +232,15 @@ impl Part {
 /// Finds where a run begins, and the runs that it goes back to, newest first; and whether the last start was found.
 ///
 /// Of several starts of one run the oldest counts, so that a later one hides nothing.
-fn runs(run: &str, parts: &[Part]) -> (Vec<Begun>, bool) {
+fn find_run_starts(run: &str, parts: &[PlannedCommit]) -> (Vec<RunStart>, bool) {
     let (mut runs, mut run, mut end) = (Vec::new(), run.to_owned(), parts.len());
     loop {
         let Some(at) = parts[..end].iter().position(|part| is_start(part, &run)) else {
-            runs.push(Begun { run, at: 0 });
+            runs.push(RunStart { run, position: 0 });
             return (runs, false);
         };
-        runs.push(Begun { run, at });
-        let Some(receipt) = at.checked_sub(1).and_then(|before| iteration(parts, before)) else {
+        runs.push(RunStart { run, position: at });
+        let Some(receipt) = at.checked_sub(1).and_then(|before| iteration_receipt(parts, before)) else {
             return (runs, true);
         };
         (run, end) = (receipt.run.clone(), at);
@@ -248,13 +248,13 @@ fn runs(run: &str, parts: &[Part]) -> (Vec<Begun>, bool) {
 }
 
 /// Returns the place of the last commit up to this one that says more than who drives the run.
-fn last_settled(parts: &[Part], at: usize) -> Option<usize> {
+fn last_settled_position(parts: &[PlannedCommit], at: usize) -> Option<usize> {
     parts.get(..=at)?.iter().rposition(|part| !part.is_transparent())
 }
 
 /// Returns the receipt of the iteration that a place stands upon or is.
-fn iteration(parts: &[Part], at: usize) -> Option<&Receipt> {
-    match parts.get(last_settled(parts, at)?)?.commit()? {
+fn iteration_receipt(parts: &[PlannedCommit], at: usize) -> Option<&Receipt> {
+    match parts.get(last_settled_position(parts, at)?)?.commit()? {
         RunnerCommit::Iteration(receipt) => Some(receipt),
         RunnerCommit::Start(_)
         | RunnerCommit::Baseline(..)
@@ -264,34 +264,34 @@ fn iteration(parts: &[Part], at: usize) -> Option<&Receipt> {
     }
 }
 
-fn is_start(part: &Part, run: &str) -> bool {
+fn is_start(part: &PlannedCommit, run: &str) -> bool {
     matches!(part.commit(), Some(RunnerCommit::Start(milestone)) if milestone.run == run)
 }
 
-fn sort(heads: &[Head]) -> Vec<Part> {
-    let mut parts = Vec::with_capacity(heads.len());
+fn classify_commits(commits: &[CommitHeader]) -> Vec<PlannedCommit> {
+    let mut parts = Vec::with_capacity(commits.len());
     // How many commits come before one, where those before the oldest are one.
-    let before = heads.first().and_then(|head| head.parents.first()).into_iter();
+    let before = commits.first().and_then(|head| head.parents.first()).into_iter();
     let places: BTreeMap<&str, usize> =
-        before.map(|id| (id.as_str(), 0)).chain((1..).zip(heads).map(|(at, head)| (head.id.as_str(), at))).collect();
+        before.map(|id| (id.as_str(), 0)).chain((1..).zip(commits).map(|(at, head)| (head.id.as_str(), at))).collect();
     // The commit at which the session began whose commits are being passed.
     let mut session: Option<&str> = None;
-    for (at, head) in heads.iter().enumerate().rev() {
-        session = session.filter(|from| *from != head.id);
+    for (at, header) in commits.iter().enumerate().rev() {
+        session = session.filter(|from| *from != header.id);
         if session.is_some() {
-            parts.push(Part::Agent { poses: is_claim(head) || has_subject(&head.message) });
+            parts.push(PlannedCommit::Agent { imitates_runner: claims_runner(header) || has_runner_subject(&header.message) });
             continue;
         }
-        parts.push(match RunnerCommit::parse_bytes(&head.message) {
+        parts.push(match RunnerCommit::parse_bytes(&header.message) {
             Ok(commit) => {
                 let from = commit.from();
                 let known = from.and_then(|from| places.get_key_value(from)).filter(|(_, place)| **place <= at);
                 session = known.map(|(id, _)| *id);
-                Part::Runner { has_from: from.is_none() || session.is_some(), commit: Box::new(commit) }
+                PlannedCommit::Runner { has_from: from.is_none() || session.is_some(), commit: Box::new(commit) }
             }
-            Err(error) if claims(&head.message) => Part::Malformed(error),
-            Err(_) if is_claim(head) => Part::Malformed(MessageError::Encoding),
-            Err(_) => Part::Person,
+            Err(error) if claims_receipt(&header.message) => PlannedCommit::Malformed(error),
+            Err(_) if claims_runner(header) => PlannedCommit::Malformed(MessageError::Encoding),
+            Err(_) => PlannedCommit::Person,
         });
     }
     parts.reverse();
@@ -299,6 +299,6 @@ fn sort(heads: &[Head]) -> Vec<Part> {
 }
 
 /// Whether a commit says that it is the runner's, to git as it is stored or as git shows it.
-fn is_claim(head: &Head) -> bool {
-    claims(&head.message) || head.recoded.as_deref().is_some_and(claims)
+fn claims_runner(header: &CommitHeader) -> bool {
+    claims_receipt(&header.message) || header.recoded.as_deref().is_some_and(claims_receipt)
 }

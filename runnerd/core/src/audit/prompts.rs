@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use protocol::verify::AuditRule;
 use protocol::words::Role;
 
-use super::findings::Findings;
+use super::findings::AuditFindings;
 use super::state::CommittedState;
 use crate::digest::Digest;
 use crate::message::{Receipt, RunnerVersion};
 use crate::policy::RolesMode;
-use crate::prompt::{self, Memory, PROMPT_FORMAT, Prompt, PromptInput, Review, templates_digest};
-use crate::verdict::Task;
+use crate::prompt::{self, MemoryFiles, PROMPT_FORMAT, Prompt, PromptInput, ReviewMaterial, templates_digest};
+use crate::verdict::SessionTask;
 use crate::{layout, notes};
 
 /// What became of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rebuilt {
+pub(super) enum PromptCheck {
     /// It has the digest in the receipt.
     Same,
     /// It has another.
@@ -29,17 +29,17 @@ pub(super) enum Rebuilt {
 
 /// What prompts are built from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sources<'a> {
+pub(super) struct PromptSources<'a> {
     /// The state at From.
     pub from: &'a CommittedState<'a>,
     /// What its sessions are told of the guard's definition.
     pub guard_notice: Option<&'a str>,
     /// What they were asked.
-    pub task: &'a Task,
+    pub task: &'a SessionTask,
 }
 
 /// The overrides of prompt templates, by role.
-const OVERRIDES: [(Role, &str); 4] = [
+const OVERRIDE_PATHS: [(Role, &str); 4] = [
     (Role::Worker, ".runner/prompts/worker.md"),
     (Role::Planner, ".runner/prompts/planner.md"),
     (Role::Repair, ".runner/prompts/repair.md"),
@@ -47,59 +47,59 @@ const OVERRIDES: [(Role, &str); 4] = [
 ];
 
 /// Builds the prompt of a task again; returns what became of it, and the notes in it.
-pub(super) fn check(receipt: &Receipt, sources: Sources<'_>, findings: &mut Findings) -> (Rebuilt, Vec<String>) {
-    if !is_known(&receipt.version) {
+pub(super) fn check(receipt: &Receipt, sources: PromptSources<'_>, findings: &mut AuditFindings) -> (PromptCheck, Vec<String>) {
+    if !is_supported_version(&receipt.version) {
         let found = receipt.version.to_string();
-        let expected = format!("prompt={PROMPT_FORMAT} templates={}", short_templates());
-        findings.warning(
+        let expected = format!("prompt={PROMPT_FORMAT} templates={}", short_templates_digest());
+        findings.add_warning(
             AuditRule::Prompt,
             "Runner-Version",
             (&format!("{expected}, to build the prompt again"), &found),
         );
         let notes = receipt.notes.items().iter().map(|note| String::from_utf8_lossy(note).into_owned());
-        return (Rebuilt::Unknown, notes.collect());
+        return (PromptCheck::Unknown, notes.collect());
     }
-    let built = build(sources, sources.task, None);
-    let expected = Digest::of(built.text.as_bytes());
+    let built = build_prompt(sources, sources.task, None);
+    let expected = Digest::compute(built.text.as_bytes());
     let found = receipt.prompt.as_ref();
     if found == Some(&expected) {
-        return (Rebuilt::Same, built.notes);
+        return (PromptCheck::Same, built.notes);
     }
     let found = found.map_or_else(|| "none".to_owned(), ToString::to_string);
-    findings.violation(AuditRule::Prompt, "Runner-Prompt", (&expected.to_string(), &found));
-    (Rebuilt::Differs, built.notes)
+    findings.add_violation(AuditRule::Prompt, "Runner-Prompt", (&expected.to_string(), &found));
+    (PromptCheck::Differs, built.notes)
 }
 
 /// Whether prompts of this version can be built here.
-fn is_known(version: &RunnerVersion) -> bool {
-    version.prompt_format == PROMPT_FORMAT && version.templates == short_templates()
+fn is_supported_version(version: &RunnerVersion) -> bool {
+    version.prompt_format == PROMPT_FORMAT && version.templates == short_templates_digest()
 }
 
-fn short_templates() -> String {
+fn short_templates_digest() -> String {
     templates_digest().chars().take(12).collect()
 }
 
 /// Builds the prompt of the reviewer again, where one decided and what it saw is at hand.
-pub(super) fn check_review(receipt: &Receipt, sources: Sources<'_>, diff: Option<&[u8]>, findings: &mut Findings) {
-    let told = receipt.review.as_ref().and_then(|review| review.prompt.as_ref());
-    let (Some(found), Some(diff)) = (told, diff.filter(|_| is_known(&receipt.version))) else { return };
+pub(super) fn check_review(receipt: &Receipt, sources: PromptSources<'_>, diff: Option<&[u8]>, findings: &mut AuditFindings) {
+    let recorded = receipt.review.as_ref().and_then(|review| review.prompt.as_ref());
+    let (Some(found), Some(diff)) = (recorded, diff.filter(|_| is_supported_version(&receipt.version))) else { return };
     let diff = String::from_utf8_lossy(diff);
-    let review = Review { from: &sources.task.from, criteria: &sources.from.settings.criteria, diff: &diff };
-    let task = Task { role: Role::Reviewer, ..sources.task.clone() };
-    let expected = Digest::of(build(sources, &task, Some(review)).text.as_bytes());
+    let review = ReviewMaterial { from: &sources.task.from, criteria: &sources.from.settings.criteria, diff: &diff };
+    let task = SessionTask { role: Role::Reviewer, ..sources.task.clone() };
+    let expected = Digest::compute(build_prompt(sources, &task, Some(review)).text.as_bytes());
     if *found != expected {
         let (expected, found) = (expected.to_string(), found.to_string());
-        findings.violation(AuditRule::Prompt, "Runner-Review", (&expected, &found));
+        findings.add_violation(AuditRule::Prompt, "Runner-Review", (&expected, &found));
     }
 }
 
-fn build(Sources { from, guard_notice, .. }: Sources<'_>, task: &Task, review: Option<Review<'_>>) -> Prompt {
+fn build_prompt(PromptSources { from, guard_notice, .. }: PromptSources<'_>, task: &SessionTask, review: Option<ReviewMaterial<'_>>) -> Prompt {
     let text = |path: &str| from.bytes(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let overrides: BTreeMap<Role, String> =
-        OVERRIDES.into_iter().filter_map(|(role, path)| Some((role, text(path)?))).collect();
+        OVERRIDE_PATHS.into_iter().filter_map(|(role, path)| Some((role, text(path)?))).collect();
     let node_context = text(&format!("{}/{}/context.md", layout::NODES, task.node));
-    let notes = notes::unused(&from.text(layout::NOTES), &from.run_state.notes_used);
-    prompt::build(&PromptInput {
+    let notes = notes::unused_notes(&from.text(layout::NOTES), &from.run_state.notes_used);
+    prompt::build_prompt(&PromptInput {
         tree: from.tree,
         node: &task.node,
         role: task.role,
@@ -112,7 +112,7 @@ fn build(Sources { from, guard_notice, .. }: Sources<'_>, task: &Task, review: O
         guard_notice,
         guard_command: &from.settings.guard_command,
         progress: &from.text(layout::PROGRESS),
-        memory: Memory {
+        memory: MemoryFiles {
             guardrails: &from.text(layout::GUARDRAILS),
             assumptions: &from.text(layout::ASSUMPTIONS),
             questions: &from.text(layout::QUESTIONS),

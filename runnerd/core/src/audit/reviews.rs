@@ -5,52 +5,52 @@
 
 use std::collections::BTreeSet;
 
-use protocol::review::{PendingReview, Word};
+use protocol::review::{PendingReview, ReviewStatement};
 use protocol::state::Feedback;
 use protocol::verify::{AuditPass, AuditReport, AuditReview, AuditRule};
 use protocol::words::{ReviewVerdict, Role};
 
-use super::findings::Findings;
-use super::signatures::{Signature, tally};
+use super::findings::AuditFindings;
+use super::signatures::{SignatureStatus, count_signatures};
 use crate::message::Receipt;
 
 /// Returns a person's word on `on`, where the receipt of a commit tells one.
-pub(super) fn review(
+pub(super) fn read_review(
     (receipt, commit): (&Receipt, String),
     on: &PendingReview,
     after: &Feedback,
 ) -> Option<AuditReview> {
     let review = receipt.review.as_ref().filter(|_| receipt.role == Role::Human)?;
     let verdict = if review.accepted { ReviewVerdict::Accept } else { ReviewVerdict::Reject };
-    let told = after.nodes.get(&receipt.node).and_then(|told| told.failure.as_ref()).filter(|_| !review.accepted);
-    let reason = told.map_or("", |failure| failure.text.as_str());
+    let failure = after.nodes.get(&receipt.node).and_then(|told| told.failure.as_ref()).filter(|_| !review.accepted);
+    let reason = failure.map_or("", |failure| failure.text.as_str());
     Some(AuditReview {
         commit,
         iter: receipt.iter,
         node: receipt.node.clone(),
         verdict,
-        text: Word { on, verdict, reason }.to_string(),
+        text: ReviewStatement { on, verdict, reason }.to_string(),
         signature: receipt.signature.as_ref().map(ToString::to_string),
     })
 }
 
 /// Adds to a report which leaves have passed without a person's word, and which words are not signed by a key that was named;
 /// `said` has what is known of each, in order.
-pub fn reviewed(said: &[Signature], report: &mut AuditReport) {
-    let mut findings = Findings::default();
+pub fn report_reviews(signatures: &[SignatureStatus], report: &mut AuditReport) {
+    let mut findings = AuditFindings::default();
     let by_people: BTreeSet<&str> = report.reviews.iter().map(|review| review.commit.as_str()).collect();
     for AuditPass { node, iter, commit } in &report.passes {
         if by_people.contains(commit.as_str()) {
             continue;
         }
-        findings.turn_to(commit, Some(*iter));
+        findings.begin_commit(commit, Some(*iter));
         let at = format!("node {node}");
-        findings.violation(AuditRule::Signed, &at, ("an approval by a person who may review", "a pass without one"));
+        findings.add_violation(AuditRule::Signed, &at, ("an approval by a person who may review", "a pass without one"));
     }
-    let said = said.iter().chain(std::iter::repeat(&Signature::None));
-    let signed = tally(report.reviews.iter().zip(said), |review, fault| {
-        findings.turn_to(&review.commit, Some(review.iter));
-        findings.violation(AuditRule::Signed, "Runner-Signature", ("a signature of a person who may review", fault));
+    let signatures = signatures.iter().chain(std::iter::repeat(&SignatureStatus::None));
+    let signed = count_signatures(report.reviews.iter().zip(signatures), |review, fault| {
+        findings.begin_commit(&review.commit, Some(review.iter));
+        findings.add_violation(AuditRule::Signed, "Runner-Signature", ("a signature of a person who may review", fault));
     });
     report.findings.extend(findings.into_findings());
     report.reviewed = Some(signed);

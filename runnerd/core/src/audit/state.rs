@@ -8,36 +8,36 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use serde::de::DeserializeOwned;
 
-use super::link::{FileFault, Goal, PathChange, Readers, Settings, Stored};
+use super::link::{FileFault, GoalFile, PathChange, FileReaders, AuditSettings, PathEntry};
 use crate::{layout, tree, validate};
 
 /// A file as it was read, or what is wrong with it.
-type Read<T> = Result<Arc<T>, FileFault>;
+type FileResult<T> = Result<Arc<T>, FileFault>;
 
 /// The files that decisions are made from, as they were read: those that a commit changed.
 ///
 /// They are read on their own, since nothing else has to be known for it and it takes its time.
 #[derive(Debug, Clone, Default)]
-pub struct Reading {
-    tree: Option<Read<TaskTree>>,
-    bookkeeping: Option<Read<RunState>>,
-    feedback: Option<Read<Feedback>>,
-    settings: Option<Read<Settings>>,
-    goal: Option<Read<Goal>>,
+pub struct ParsedFiles {
+    tree: Option<FileResult<TaskTree>>,
+    bookkeeping: Option<FileResult<RunState>>,
+    feedback: Option<FileResult<Feedback>>,
+    settings: Option<FileResult<AuditSettings>>,
+    goal: Option<FileResult<GoalFile>>,
 }
 
 /// The files of one commit under `.runner/`.
 #[derive(Debug, Clone)]
-pub(super) struct State {
-    files: Arc<BTreeMap<Vec<u8>, Stored>>,
+pub(super) struct RunnerFiles {
+    files: Arc<BTreeMap<Vec<u8>, PathEntry>>,
     /// All that were ever there.
-    read: Reading,
+    parsed: ParsedFiles,
 }
 
 /// The files of a commit in which all that decisions are made from can be read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommittedState<'a> {
-    state: &'a State,
+    state: &'a RunnerFiles,
     /// The task tree.
     pub tree: &'a TaskTree,
     /// The bookkeeping.
@@ -45,19 +45,19 @@ pub(super) struct CommittedState<'a> {
     /// The feedback.
     pub feedback: &'a Feedback,
     /// The configuration.
-    pub settings: &'a Settings,
+    pub settings: &'a AuditSettings,
     /// The goal.
-    pub goal: &'a Goal,
+    pub goal: &'a GoalFile,
 }
 
-impl Reading {
+impl ParsedFiles {
     /// Reads what a commit changed.
-    pub fn of(changes: &[PathChange], readers: &Readers) -> Self {
-        let mut reading = Self::default();
+    pub fn parse(changes: &[PathChange], readers: &FileReaders) -> Self {
+        let mut parsed = Self::default();
         for change in changes {
-            reading.read(&change.path, change.new.as_ref(), readers);
+            parsed.parse_file(&change.path, change.new.as_ref(), readers);
         }
-        reading
+        parsed
     }
 
     /// Takes over what was changed since.
@@ -69,15 +69,15 @@ impl Reading {
         self.goal = since.goal.clone().or_else(|| self.goal.take());
     }
 
-    fn read(&mut self, path: &[u8], stored: Option<&Stored>, readers: &Readers) {
+    fn parse_file(&mut self, path: &[u8], stored: Option<&PathEntry>, readers: &FileReaders) {
         let text = match stored {
             None => Err(FileFault::Missing),
             Some(stored) => stored.content.as_deref().ok_or(FileFault::NoFile),
         };
         match str::from_utf8(path).unwrap_or_default() {
-            layout::TREE => self.tree = Some(text.and_then(tree).map(Arc::new)),
-            layout::RUN_STATE => self.bookkeeping = Some(text.and_then(json).map(Arc::new)),
-            layout::FEEDBACK => self.feedback = Some(text.and_then(json).map(Arc::new)),
+            layout::TREE => self.tree = Some(text.and_then(parse_tree).map(Arc::new)),
+            layout::RUN_STATE => self.bookkeeping = Some(text.and_then(parse_json).map(Arc::new)),
+            layout::FEEDBACK => self.feedback = Some(text.and_then(parse_json).map(Arc::new)),
             layout::CONFIG => self.settings = Some((readers.config)(text.unwrap_or_default()).map(Arc::new)),
             layout::GOAL => self.goal = Some(text.and_then(readers.goal).map(Arc::new)),
             _ => {}
@@ -85,15 +85,15 @@ impl Reading {
     }
 }
 
-impl State {
+impl RunnerFiles {
     /// Returns the state of a commit without any file.
-    pub(super) fn empty(readers: &Readers) -> Self {
+    pub(super) fn empty(readers: &FileReaders) -> Self {
         let settings = Some((readers.config)(b"").map(Arc::new));
-        Self { files: Arc::default(), read: Reading { settings, ..Reading::default() } }
+        Self { files: Arc::default(), parsed: ParsedFiles { settings, ..ParsedFiles::default() } }
     }
 
     /// Takes over what a commit changed.
-    pub(super) fn apply(&mut self, changes: &[PathChange], reading: &Reading) {
+    pub(super) fn apply_changes(&mut self, changes: &[PathChange], parsed: &ParsedFiles) {
         for change in changes.iter().filter(|change| change.path.starts_with(b".runner/")) {
             let files = Arc::make_mut(&mut self.files);
             match &change.new {
@@ -101,15 +101,15 @@ impl State {
                 None => files.remove(&change.path),
             };
         }
-        self.read.update(reading);
+        self.parsed.update(parsed);
     }
 
     /// Returns what decisions are made from, or the first file that cannot be read and why.
-    pub(super) fn known(&self) -> Result<CommittedState<'_>, (&'static str, &FileFault)> {
-        fn file<'a, T>(path: &'static str, read: Option<&'a Read<T>>) -> Result<&'a T, (&'static str, &'a FileFault)> {
+    pub(super) fn committed_state(&self) -> Result<CommittedState<'_>, (&'static str, &FileFault)> {
+        fn file<'a, T>(path: &'static str, read: Option<&'a FileResult<T>>) -> Result<&'a T, (&'static str, &'a FileFault)> {
             read.ok_or((path, &FileFault::Missing))?.as_deref().map_err(|fault| (path, fault))
         }
-        let read = &self.read;
+        let read = &self.parsed;
         Ok(CommittedState {
             state: self,
             tree: file(layout::TREE, read.tree.as_ref())?,
@@ -122,17 +122,17 @@ impl State {
 
     /// Returns the task tree, where it can be read.
     pub(super) fn tree(&self) -> Option<&TaskTree> {
-        self.read.tree.as_ref()?.as_deref().ok()
+        self.parsed.tree.as_ref()?.as_deref().ok()
     }
 
     /// Whether the configuration can be read and asks for the guard on the base.
     pub(super) fn asks_baseline(&self) -> bool {
-        matches!(&self.read.settings, Some(Ok(settings)) if settings.baseline)
+        matches!(&self.parsed.settings, Some(Ok(settings)) if settings.baseline)
     }
 
     /// Returns the bookkeeping, where it can be read.
     pub(super) fn run_state(&self) -> Option<&RunState> {
-        self.read.bookkeeping.as_ref()?.as_deref().ok()
+        self.parsed.bookkeeping.as_ref()?.as_deref().ok()
     }
 
     /// Returns the bytes of a file; none where there is none.
@@ -143,7 +143,7 @@ impl State {
 
 impl<'a> CommittedState<'a> {
     /// Returns all files of the commit.
-    pub(super) fn state(&self) -> &'a State {
+    pub(super) fn state(&self) -> &'a RunnerFiles {
         self.state
     }
 
@@ -164,15 +164,15 @@ impl<'a> CommittedState<'a> {
 }
 
 /// Returns the ids of the leaves that pass.
-pub(super) fn passed(tree: &TaskTree) -> Vec<String> {
+pub(super) fn passed_leaves(tree: &TaskTree) -> Vec<String> {
     let leaves = tree::walk(tree).into_iter().map(|placed| placed.node);
     leaves.filter(|node| node.is_leaf() && node.passes).map(|node| node.id.clone()).collect()
 }
 
-fn tree(text: &[u8]) -> Result<TaskTree, FileFault> {
+fn parse_tree(text: &[u8]) -> Result<TaskTree, FileFault> {
     validate::load(text).map_err(FileFault::Tree)
 }
 
-fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, FileFault> {
+fn parse_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, FileFault> {
     serde_json::from_slice(text).map_err(|error| FileFault::Form(error.to_string()))
 }

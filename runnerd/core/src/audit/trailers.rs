@@ -5,22 +5,22 @@
 use protocol::verify::AuditRule;
 use protocol::words::VerdictName;
 
-use super::findings::Findings;
+use super::findings::AuditFindings;
 use crate::message::Receipt;
-use crate::verdict::Rule;
+use crate::verdict::SessionRule;
 
 /// Whether a trailer is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Due {
+enum TrailerPresence {
     Always,
     Never,
     /// What is in no commit decides: a session that was cut off may have left an answer.
-    Open,
+    Optional,
 }
 
 /// Who was asked in an iteration.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct AskedProcesses {
     /// Whether there was a session; else a person's word stood for one.
     pub session: bool,
     /// Whether the rules led to a guard, where they tell.
@@ -28,22 +28,22 @@ pub(super) struct Asked {
 }
 
 /// Checks that each trailer is there where it must be, and nowhere else.
-pub(super) fn check(receipt: &Receipt, asked: Asked, findings: &mut Findings) {
+pub(super) fn check(receipt: &Receipt, asked: AskedProcesses, findings: &mut AuditFindings) {
     let is_word = !asked.session;
-    let of_session = if is_word { Due::Never } else { Due::Always };
-    let open_or_never = |may_be: bool| if may_be { Due::Open } else { Due::Never };
+    let of_session = if is_word { TrailerPresence::Never } else { TrailerPresence::Always };
+    let open_or_never = |may_be: bool| if may_be { TrailerPresence::Optional } else { TrailerPresence::Never };
     let of_guard = open_or_never(asked.guard.unwrap_or(true));
     let review = receipt.review.as_ref();
     // Who decides without a session has read no prompt; a reviewer that has decided has read one and has answered.
     let of_review = match review {
         Some(_) => of_session,
-        None => Due::Never,
+        None => TrailerPresence::Never,
     };
     let table = [
         ("Runner-Agent", of_session, receipt.agent.is_some()),
         ("Runner-Prompt", of_session, receipt.prompt.is_some()),
         ("Runner-Usage", of_session, receipt.usage.is_some()),
-        ("Runner-Output", output(receipt, is_word), receipt.output.is_some()),
+        ("Runner-Output", output_presence(receipt, is_word), receipt.output.is_some()),
         ("Runner-Notes", open_or_never(!is_word), !receipt.notes.is_empty()),
         ("Runner-Raw", open_or_never(!is_word), receipt.raw.is_some()),
         ("Runner-Guard-Wrote", of_guard, !receipt.guard_wrote.is_empty()),
@@ -53,28 +53,28 @@ pub(super) fn check(receipt: &Receipt, asked: Asked, findings: &mut Findings) {
     ];
     for (at, due, is_there) in table {
         match (due, is_there) {
-            (Due::Always, false) => {
-                findings.violation(AuditRule::Receipt, at, ("what the runner always writes", "nothing"));
+            (TrailerPresence::Always, false) => {
+                findings.add_violation(AuditRule::Receipt, at, ("what the runner always writes", "nothing"));
             }
-            (Due::Never, true) => findings.violation(AuditRule::Receipt, at, ("nothing", "something")),
-            (Due::Always, true) | (Due::Never, false) | (Due::Open, _) => {}
+            (TrailerPresence::Never, true) => findings.add_violation(AuditRule::Receipt, at, ("nothing", "something")),
+            (TrailerPresence::Always, true) | (TrailerPresence::Never, false) | (TrailerPresence::Optional, _) => {}
         }
     }
 }
 
 /// A session that was not cut off, ran out of nothing and did not fail has answered: so has every one whose work a guard
 /// was asked about.
-fn output(receipt: &Receipt, is_word: bool) -> Due {
+fn output_presence(receipt: &Receipt, is_word: bool) -> TrailerPresence {
     if is_word {
-        return Due::Never;
+        return TrailerPresence::Never;
     }
     let detail = receipt.verdict.detail.as_deref().unwrap_or_default();
     let has_answered = match receipt.verdict.name {
         VerdictName::Accepted | VerdictName::RedGuard | VerdictName::Rejected | VerdictName::Pending => true,
         VerdictName::Retry | VerdictName::Narrowed | VerdictName::Decomposed => true,
-        VerdictName::Broken => !detail.starts_with(Rule::Context.as_str()),
+        VerdictName::Broken => !detail.starts_with(SessionRule::Context.as_str()),
         VerdictName::Fault | VerdictName::Unavailable | VerdictName::Timeout => receipt.guard_run.is_some(),
         VerdictName::Misconfigured | VerdictName::Interrupted => receipt.guard_run.is_some(),
     };
-    if has_answered { Due::Always } else { Due::Open }
+    if has_answered { TrailerPresence::Always } else { TrailerPresence::Optional }
 }

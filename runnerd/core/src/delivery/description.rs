@@ -12,7 +12,7 @@ use protocol::tree::{Node, TaskTree};
 use protocol::verify::{AuditFinding, AuditReport, Severity};
 use protocol::words::VerdictName;
 
-use super::markdown::{code, line, quote};
+use super::markdown::{escape_code, escape_line, quote_text};
 use crate::fence::one_line;
 use crate::message::Receipt;
 use crate::{questions, shell, tree};
@@ -30,11 +30,11 @@ const TASKS_LIMIT: usize = 26_000;
 /// Most bytes of a line that others wrote.
 const LINE_LIMIT: usize = 200;
 /// Most findings, questions, gaps, agents and commits of people that are listed.
-const LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// What is known of a run that is delivered.
 #[derive(Debug, Clone, Copy)]
-pub struct Delivered<'a> {
+pub struct DeliveredRun<'a> {
     /// Id of the run.
     pub run: &'a str,
     /// The branch that it is delivered as.
@@ -52,14 +52,14 @@ pub struct Delivered<'a> {
     /// The guard's command at the tip.
     pub guard: &'a [String],
     /// The iterations, oldest first.
-    pub made: &'a [Made],
+    pub iterations: &'a [IterationCommit],
     /// What an audit of the branch found.
     pub audit: &'a AuditReport,
 }
 
 /// An iteration's commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct IterationCommit {
     /// The commit.
     pub commit: String,
     /// What it says.
@@ -68,7 +68,7 @@ pub struct Made {
 
 /// What is said of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Description {
+pub struct PullRequestText {
     /// One line of plain text.
     pub title: String,
     /// Markdown.
@@ -76,23 +76,23 @@ pub struct Description {
 }
 
 /// Describes a run for those who are to take what it made.
-pub fn describe(delivered: &Delivered<'_>) -> Description {
-    let tasks = delivered.tasks();
+pub fn describe_run(delivered: &DeliveredRun<'_>) -> PullRequestText {
+    let tasks = delivered.render_tasks();
     let parts = [
-        delivered.opening(),
-        delivered.asked(),
+        delivered.render_opening(),
+        delivered.render_goal(),
         tasks,
-        delivered.open_questions(),
-        delivered.standing(),
-        delivered.cost(),
-        delivered.how_to_verify(),
+        delivered.render_open_questions(),
+        delivered.render_evidence(),
+        delivered.render_cost(),
+        delivered.render_verify_commands(),
     ];
     let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
     let body = format!("{DESCRIPTION_BEGINS}\n{}\n{DESCRIPTION_ENDS}\n", parts.join("\n\n"));
-    Description { title: delivered.title(), body }
+    PullRequestText { title: delivered.title(), body }
 }
 
-impl Delivered<'_> {
+impl DeliveredRun<'_> {
     fn title(&self) -> String {
         let is_prose = |line: &&str| !line.trim_matches(|c: char| c == '#' || c.is_whitespace()).is_empty();
         let first = self.goal.lines().find(is_prose).unwrap_or(self.run);
@@ -100,15 +100,15 @@ impl Delivered<'_> {
     }
 
     /// What this is, for a reader who has never heard of it.
-    fn opening(&self) -> String {
-        let sessions = counted(self.run_state.usage.sessions, "session");
+    fn render_opening(&self) -> String {
+        let sessions = pluralize(self.run_state.usage.sessions, "session");
         let (passed, total) = self.tree.root.leaves();
-        let agents = self.agents();
-        let guard = code(&shell::words(self.guard.iter().map(String::as_str)), LINE_LIMIT);
+        let agents = self.render_agents();
+        let guard = escape_code(&shell::words(self.guard.iter().map(String::as_str)), LINE_LIMIT);
         let mut text = format!(
             "A coding agent{agents} made these changes by itself, in {sessions} driven by `runnerd` (run {}). A task \
              counts as done when {guard} exits 0, whatever the agent says: {passed} of {} done.\n",
-            code(self.run, LINE_LIMIT),
+            escape_code(self.run, LINE_LIMIT),
             if total == 1 { "1 task is".to_owned() } else { format!("{total} tasks are") },
         );
         if passed < total {
@@ -119,33 +119,33 @@ impl Delivered<'_> {
         text
     }
 
-    fn agents(&self) -> String {
+    fn render_agents(&self) -> String {
         let mut kinds: Vec<String> = Vec::new();
-        for agent in self.made.iter().filter_map(|made| made.receipt.agent.as_ref()) {
-            let stamp = code(&agent.to_string(), LINE_LIMIT);
-            if !kinds.contains(&stamp) && kinds.len() < LISTED {
+        for agent in self.iterations.iter().filter_map(|made| made.receipt.agent.as_ref()) {
+            let stamp = escape_code(&agent.to_string(), LINE_LIMIT);
+            if !kinds.contains(&stamp) && kinds.len() < MAX_LISTED {
                 kinds.push(stamp);
             }
         }
         if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) }
     }
 
-    fn asked(&self) -> String {
-        let goal = quote(self.goal, ("", GOAL_LIMIT));
+    fn render_goal(&self) -> String {
+        let goal = quote_text(self.goal, ("", GOAL_LIMIT));
         if goal.is_empty() { goal } else { format!("## What was asked\n\n{goal}") }
     }
 
     /// The tasks, each with as much of what was said of it as all have room for.
-    fn tasks(&self) -> String {
+    fn render_tasks(&self) -> String {
         let leaves: Vec<&Node> =
             tree::walk(self.tree).into_iter().map(|placed| placed.node).filter(|node| node.is_leaf()).collect();
-        let mut tries: BTreeMap<&str, Vec<&Made>> = BTreeMap::new();
-        for made in self.made {
+        let mut tries: BTreeMap<&str, Vec<&IterationCommit>> = BTreeMap::new();
+        for made in self.iterations {
             tries.entry(&made.receipt.node).or_default().push(made);
         }
         let mut text = String::new();
         for limit in SUMMARY_LIMITS {
-            text = leaves.iter().map(|leaf| Self::task(leaf, &tries, limit)).collect();
+            text = leaves.iter().map(|leaf| Self::render_task(leaf, &tries, limit)).collect();
             if text.len() <= TASKS_LIMIT {
                 return format!("## What was done\n\n{text}");
             }
@@ -155,48 +155,48 @@ impl Delivered<'_> {
         format!("## What was done\n\n{}\n*(… {left} more; `runnerctl tree --run {}`)*\n", &text[..end], self.run)
     }
 
-    fn task(leaf: &Node, tries: &BTreeMap<&str, Vec<&Made>>, limit: usize) -> String {
+    fn render_task(leaf: &Node, tries: &BTreeMap<&str, Vec<&IterationCommit>>, limit: usize) -> String {
         let tries = tries.get(leaf.id.as_str()).map_or(&[][..], Vec::as_slice);
         let accepted = tries.iter().rev().find(|made| made.receipt.verdict.name == VerdictName::Accepted);
-        let title = line(&leaf.title, LINE_LIMIT);
+        let title = escape_line(&leaf.title, LINE_LIMIT);
         let mark = if leaf.passes { "x" } else { " " };
         let how = match (leaf.passes, accepted) {
             (true, Some(made)) if tries.len() == 1 => format!("session {}", made.receipt.iter),
             (true, Some(made)) => {
-                format!("session {}, after {}", made.receipt.iter, counted(tries.len() - 1, "earlier try"))
+                format!("session {}, after {}", made.receipt.iter, pluralize(tries.len() - 1, "earlier try"))
             }
             (true, None) => "was done before this run".to_owned(),
             (false, _) if tries.is_empty() => "not begun".to_owned(),
-            (false, _) => format!("not done, {}", counted(tries.len(), "session")),
+            (false, _) => format!("not done, {}", pluralize(tries.len(), "session")),
         };
         let mut text = format!("- [{mark}] **{title}** ({how})\n");
-        let said = accepted.filter(|_| leaf.passes).map_or("", |made| made.receipt.summary.as_str());
-        if limit > 0 && !said.trim().is_empty() {
-            let _ = write!(text, "\n{}\n", quote(said, ("  ", limit)));
+        let summary = accepted.filter(|_| leaf.passes).map_or("", |made| made.receipt.summary.as_str());
+        if limit > 0 && !summary.trim().is_empty() {
+            let _ = write!(text, "\n{}\n", quote_text(summary, ("  ", limit)));
         }
         text
     }
 
-    fn open_questions(&self) -> String {
+    fn render_open_questions(&self) -> String {
         let open: Vec<_> =
-            questions::list(self.questions).into_iter().filter(|question| question.answer.is_none()).collect();
-        let asked = |question: &questions::Question| format!("- {}\n", line(&question.text, 2 * LINE_LIMIT));
-        listed("## Open questions of the agent", open.iter().map(asked))
+            questions::parse_questions(self.questions).into_iter().filter(|question| question.answer.is_none()).collect();
+        let item = |question: &questions::AgentQuestion| format!("- {}\n", escape_line(&question.text, 2 * LINE_LIMIT));
+        render_list("## Open questions of the agent", open.iter().map(item))
     }
 
     /// What is proven, and by whom the rest is said.
-    fn standing(&self) -> String {
-        let text = format!("## What is proven, and what is said\n\n{}{}{}", self.proven(), self.runners_word(), AGENTS);
-        text + &self.findings() + &self.people()
+    fn render_evidence(&self) -> String {
+        let text = format!("## What is proven, and what is said\n\n{}{}{}", self.render_proven(), self.render_runner_claims(), AGENT_CLAIMS);
+        text + &self.render_findings() + &self.render_person_commits()
     }
 
-    fn proven(&self) -> String {
+    fn render_proven(&self) -> String {
         let counts = &self.audit.counts;
-        let violations = self.weighing(Severity::Violation).count();
-        let sessions = counted(counts.iterations, "session");
+        let violations = self.findings_of_severity(Severity::Violation).count();
+        let sessions = pluralize(counts.iterations, "session");
         if violations > 0 || !self.audit.unseen.is_empty() || counts.iterations == 0 {
-            let mut why: Vec<String> = self.audit.unseen.iter().take(LISTED).map(|gap| line(gap, LINE_LIMIT)).collect();
-            why.extend((violations > 0).then(|| format!("{} of the rules", counted(violations, "violation"))));
+            let mut why: Vec<String> = self.audit.unseen.iter().take(MAX_LISTED).map(|gap| escape_line(gap, LINE_LIMIT)).collect();
+            why.extend((violations > 0).then(|| format!("{} of the rules", pluralize(violations, "violation"))));
             let why = if why.is_empty() { "the branch has no session of the run".to_owned() } else { why.join("; ") };
             return format!("- **Proven from the commits: not all of it.** {why}.\n");
         }
@@ -204,54 +204,54 @@ impl Delivered<'_> {
         let brought = match self.audit.brought.len() {
             0 => String::new(),
             many => {
-                format!("; {} passed before its first commit, which these say nothing about", counted(many, "task"))
+                format!("; {} passed before its first commit, which these say nothing about", pluralize(many, "task"))
             }
         };
         format!(
             "- **Proven from the commits alone:** {sessions}, each on the task that was next, each changing what its \
              result allows and nothing else; {} passed, each by a session that the checks accepted, and none was touched \
              since{brought}; {} of {sent} prompts are exactly those that the rules make.\n",
-            counted(self.audit.passes.len(), "task"),
+            pluralize(self.audit.passes.len(), "task"),
             counts.prompts,
         )
     }
 
-    fn runners_word(&self) -> String {
-        let guards = counted(self.audit.counts.guards_unproven, "run");
+    fn render_runner_claims(&self) -> String {
+        let guards = pluralize(self.audit.counts.guards_unproven, "run");
         format!(
             "- **The runner's word:** how {guards} of the checks ended, and what sessions consumed. The checks can be run \
              again; what they do may have changed with the code, so read them too.\n"
         )
     }
 
-    fn weighing(&self, severity: Severity) -> impl Iterator<Item = &AuditFinding> {
+    fn findings_of_severity(&self, severity: Severity) -> impl Iterator<Item = &AuditFinding> {
         self.audit.findings.iter().filter(move |finding| finding.severity == severity)
     }
 
-    fn findings(&self) -> String {
-        let told = |finding: &AuditFinding| {
+    fn render_findings(&self) -> String {
+        let item = |finding: &AuditFinding| {
             let AuditFinding { commit, rule, severity, at, expected, found, .. } = finding;
-            let [at, expected, found] = [at, expected, found].map(|text| line(text, LINE_LIMIT));
-            format!("- {severity}, {} ({rule}, {at}): expected {expected}, found {found}\n", code(short(commit), 40))
+            let [at, expected, found] = [at, expected, found].map(|text| escape_line(text, LINE_LIMIT));
+            format!("- {severity}, {} ({rule}, {at}): expected {expected}, found {found}\n", escape_code(short_id(commit), 40))
         };
-        let all = self.weighing(Severity::Violation).chain(self.weighing(Severity::Warning));
-        listed("\nThe audit found:", all.map(told))
+        let all = self.findings_of_severity(Severity::Violation).chain(self.findings_of_severity(Severity::Warning));
+        render_list("\nThe audit found:", all.map(item))
     }
 
-    fn people(&self) -> String {
-        let told = |person: &protocol::verify::PersonCommit| {
-            let by = person.command.as_ref().map_or_else(|| "by hand".to_owned(), |command| code(command, LINE_LIMIT));
-            format!("- {} {by}: {}\n", code(short(&person.commit), 40), line(&person.subject, LINE_LIMIT))
+    fn render_person_commits(&self) -> String {
+        let item = |person: &protocol::verify::PersonCommit| {
+            let by = person.command.as_ref().map_or_else(|| "by hand".to_owned(), |command| escape_code(command, LINE_LIMIT));
+            format!("- {} {by}: {}\n", escape_code(short_id(&person.commit), 40), escape_line(&person.subject, LINE_LIMIT))
         };
-        listed("\nCommits of people on the run's branch:", self.audit.people.iter().map(told))
+        render_list("\nCommits of people on the run's branch:", self.audit.people.iter().map(item))
     }
 
-    fn cost(&self) -> String {
-        format!("## What it cost\n\n{}\n", consumed(&self.run_state.usage))
+    fn render_cost(&self) -> String {
+        format!("## What it cost\n\n{}\n", render_usage(&self.run_state.usage))
     }
 
     /// Commands that can be pasted: ids and names of branches are quoted where a shell would read them.
-    fn how_to_verify(&self) -> String {
+    fn render_verify_commands(&self) -> String {
         let [run, branch, remote] = [self.run, self.branch, self.remote].map(shell::quoted);
         let history = shell::quoted(&format!("runner/{0}:runner/{0}", self.run));
         let push = shell::quoted(&format!("runner/{}", self.run));
@@ -264,23 +264,23 @@ impl Delivered<'_> {
     }
 }
 
-const AGENTS: &str =
+const AGENT_CLAIMS: &str =
     "- **The agent's word:** what is quoted under each task. Nothing depends on it; read the changes themselves.\n";
 
 /// A heading and its list; nothing without items. What is too much for it is counted.
-fn listed(heading: &str, items: impl Iterator<Item = String>) -> String {
+fn render_list(heading: &str, items: impl Iterator<Item = String>) -> String {
     let items: Vec<String> = items.collect();
     if items.is_empty() {
         return String::new();
     }
-    let mut text = format!("{heading}\n\n{}", items.iter().take(LISTED).map(String::as_str).collect::<String>());
-    if items.len() > LISTED {
-        let _ = writeln!(text, "- … and {} more", items.len() - LISTED);
+    let mut text = format!("{heading}\n\n{}", items.iter().take(MAX_LISTED).map(String::as_str).collect::<String>());
+    if items.len() > MAX_LISTED {
+        let _ = writeln!(text, "- … and {} more", items.len() - MAX_LISTED);
     }
     text
 }
 
-fn consumed(usage: &UsageTotal) -> String {
+fn render_usage(usage: &UsageTotal) -> String {
     let at_least = |unknown: u64| if unknown > 0 { "at least " } else { "" };
     let tokens = |name: &str, tokens: Option<u64>| {
         tokens.map_or_else(
@@ -306,15 +306,15 @@ fn consumed(usage: &UsageTotal) -> String {
     ];
     format!(
         "{}: {read}, {cached}, {written}; {cost}, as the agent reports it or its list prices say.",
-        counted(usage.sessions, "session")
+        pluralize(usage.sessions, "session")
     )
 }
 
-fn short(commit: &str) -> &str {
+fn short_id(commit: &str) -> &str {
     commit.get(..8).unwrap_or(commit)
 }
 
-fn counted(n: impl TryInto<u64>, what: &str) -> String {
+fn pluralize(n: impl TryInto<u64>, what: &str) -> String {
     let n = n.try_into().unwrap_or(u64::MAX);
     match (n, what) {
         (1, _) => format!("1 {what}"),

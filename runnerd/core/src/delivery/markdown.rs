@@ -4,22 +4,22 @@
 //! character of no width in the middle does.
 
 use crate::fence::{clean, one_line};
-use crate::landing::harmless::names_ticket;
+use crate::landing::harmless::ends_with_ticket;
 
 /// A character without width, as Markdown spells it.
-const NOTHING: &str = "&#8203;";
+const ZERO_WIDTH: &str = "&#8203;";
 /// Signs behind which a forge looks for a name or a number.
-const REFERRING: &str = "@#!%~^$&";
+const REFERENCE_SIGNS: &str = "@#!%~^$&";
 /// Bytes that the mark of a cut may take, its line included.
 const MARK_ROOM: usize = 50;
 /// Bytes of a line below which its beginning is not shown.
 const WORTH_SHOWING: usize = 20;
 
 /// Returns text as Markdown on one line of at most `limit` bytes.
-pub(super) fn line(text: &str, limit: usize) -> String {
+pub(super) fn escape_line(text: &str, limit: usize) -> String {
     let mut room = limit;
     loop {
-        let shown = escaped(&one_line(text, room));
+        let shown = escape_text(&one_line(text, room));
         if shown.len() <= limit {
             return shown;
         }
@@ -28,7 +28,7 @@ pub(super) fn line(text: &str, limit: usize) -> String {
 }
 
 /// Returns text on one line as code, made of at most `limit` bytes of it.
-pub(super) fn code(text: &str, limit: usize) -> String {
+pub(super) fn escape_code(text: &str, limit: usize) -> String {
     let text = one_line(text, limit);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
@@ -38,7 +38,7 @@ pub(super) fn code(text: &str, limit: usize) -> String {
 
 /// Returns text as a quote whose lines begin with `indent`, of at most `limit` bytes; the mark of a cut says what is
 /// missing.
-pub(super) fn quote(text: &str, (indent, limit): (&str, usize)) -> String {
+pub(super) fn quote_text(text: &str, (indent, limit): (&str, usize)) -> String {
     let text = text.trim_end();
     let head = &text[..text.floor_char_boundary(limit)];
     let (unseen, text) = (text.len() - head.len(), clean(head));
@@ -49,15 +49,15 @@ pub(super) fn quote(text: &str, (indent, limit): (&str, usize)) -> String {
         // A line break that is one in every Markdown.
         let end = if is_followed && !line.is_empty() { "\\\n" } else { "\n" };
         let room = limit.saturating_sub(quoted.len() + indent.len() + "> \\\n".len() + indent.len() + MARK_ROOM);
-        let shown = of_line(line);
+        let shown = escape_quoted_line(line);
         if shown.len() <= room {
             let space = if shown.is_empty() { "" } else { " " };
             quoted.extend([indent, ">", space, &shown, end]);
             continue;
         }
-        let head = head_of(line, room);
+        let head = fitting_head(line, room);
         if !head.is_empty() {
-            quoted.extend([indent, "> ", &of_line(head), "\n"]);
+            quoted.extend([indent, "> ", &escape_quoted_line(head), "\n"]);
         }
         let left = lines[at..].iter().map(|line| line.len() + 1).sum::<usize>() - 1 - head.len() + unseen;
         quoted.extend([indent, "> *(… ", &left.to_string(), " more bytes)*\n"]);
@@ -67,16 +67,16 @@ pub(super) fn quote(text: &str, (indent, limit): (&str, usize)) -> String {
 }
 
 /// Returns the beginning of a line that has room when it is escaped; nothing where that is not worth it.
-fn head_of(line: &str, room: usize) -> &str {
+fn fitting_head(line: &str, room: usize) -> &str {
     let mut head = &line[..line.floor_char_boundary(room)];
-    while of_line(head).len() > room {
+    while escape_quoted_line(head).len() > room {
         head = &line[..line.floor_char_boundary(head.len() / 2)];
     }
     if head.len() < WORTH_SHOWING { "" } else { head }
 }
 
 /// Returns a line of a quote: what only the beginning of a line means is escaped too, and its indentation is kept.
-fn of_line(line: &str) -> String {
+fn escape_quoted_line(line: &str) -> String {
     let text = line.trim_start();
     let indentation = line[..line.len() - text.len()].chars().map(|c| if c == '\t' { 4 } else { 1 }).sum::<usize>();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -84,20 +84,20 @@ fn of_line(line: &str) -> String {
     match text[digits..].chars().next() {
         Some(mark @ ('-' | '+' | '=' | '/' | ':')) if digits == 0 => {
             shown.extend(['\\', mark]);
-            shown.push_str(&escaped(&text[1..]));
+            shown.push_str(&escape_text(&text[1..]));
         }
         Some('.' | ')') if digits > 0 => {
             let (number, rest) = text.split_at(digits);
             shown.extend([number, "\\"]);
-            shown.push_str(&escaped(rest));
+            shown.push_str(&escape_text(rest));
         }
-        _ => shown.push_str(&escaped(text)),
+        _ => shown.push_str(&escape_text(text)),
     }
     shown
 }
 
 /// Escapes what Markdown, HTML or a forge would read in text on one line.
-fn escaped(text: &str) -> String {
+fn escape_text(text: &str) -> String {
     let mut shown = String::with_capacity(text.len() + 16);
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -110,8 +110,8 @@ fn escaped(text: &str) -> String {
             _ => shown.push(c),
         }
         let is_near = after.starts_with(|next: char| !next.is_whitespace());
-        if (REFERRING.contains(c) && is_near) || is_link(c, after, &shown) || is_issue(rest, &shown) {
-            shown.push_str(NOTHING);
+        if (REFERENCE_SIGNS.contains(c) && is_near) || begins_link(c, after, &shown) || begins_issue(rest, &shown) {
+            shown.push_str(ZERO_WIDTH);
         }
         rest = after;
     }
@@ -119,15 +119,15 @@ fn escaped(text: &str) -> String {
 }
 
 /// Whether an address would begin to be one here: `https:` before `//`, `www` before its dot.
-fn is_link(c: char, after: &str, shown: &str) -> bool {
+fn begins_link(c: char, after: &str, shown: &str) -> bool {
     let is_host = || after.starts_with('.') && shown.to_ascii_lowercase().ends_with("www");
     (c == ':' && after.starts_with("//")) || (c.eq_ignore_ascii_case(&'w') && is_host())
 }
 
 /// Whether this is the dash of `GH-12`, which is another way to write `#12`, or that of a ticket which a word before it closes.
-fn is_issue(rest: &str, shown: &str) -> bool {
+fn begins_issue(rest: &str, shown: &str) -> bool {
     let is_number = rest.strip_prefix('-').is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()));
-    is_number && names_ticket(shown)
+    is_number && ends_with_ticket(shown)
 }
 
 #[cfg(test)]
@@ -149,14 +149,14 @@ mod tests {
             ("a\u{202e}b\u{1b}[2J\nc", "a\\<U+202E\\>b c"),
         ];
         for (given, expected) in table {
-            assert_eq!(line(given, 500), expected, "{given:?}");
+            assert_eq!(escape_line(given, 500), expected, "{given:?}");
         }
     }
 
     #[test]
     fn a_quote_keeps_lines_and_indentation_and_begins_no_block() {
         let text = "# Goal\n\n- one\n    code\n2. two\n/close\n===\n```sh\nrm\n```";
-        insta::assert_snapshot!(quote(text, ("", 1000)), @r"
+        insta::assert_snapshot!(quote_text(text, ("", 1000)), @r"
         > \# Goal
         >
         > \- one\
@@ -172,34 +172,34 @@ mod tests {
 
     #[test]
     fn a_quote_that_is_cut_says_so() {
-        let quoted = quote(&"line of text\n".repeat(100), ("  ", 200));
+        let quoted = quote_text(&"line of text\n".repeat(100), ("  ", 200));
         assert!(quoted.len() <= 200 && quoted.ends_with(" more bytes)*\n"), "{quoted}");
-        let quoted = quote(&"long ".repeat(100), ("", 200));
+        let quoted = quote_text(&"long ".repeat(100), ("", 200));
         assert!(
             quoted.len() <= 200 && quoted.starts_with("> long long") && quoted.ends_with("\n> *(… 353 more bytes)*\n"),
             "{quoted}"
         );
-        assert_eq!(quote(" \n\n", ("", 100)), "");
+        assert_eq!(quote_text(" \n\n", ("", 100)), "");
     }
 
     #[test]
     fn code_may_hold_the_signs_of_code() {
-        assert_eq!(code("a `` b", 100), "```a `` b```");
-        assert_eq!(code("`a`", 100), "`` `a` ``");
-        assert_eq!(code("", 100), "`  `");
+        assert_eq!(escape_code("a `` b", 100), "```a `` b```");
+        assert_eq!(escape_code("`a`", 100), "`` `a` ``");
+        assert_eq!(escape_code("", 100), "`  `");
     }
 
     proptest! {
         #[test]
         fn every_line_of_a_quote_is_one_and_within_its_limit(text in any::<String>(), limit in 100usize..2000) {
-            let quoted = quote(&text, ("", limit));
+            let quoted = quote_text(&text, ("", limit));
             prop_assert!(quoted.len() <= limit, "{}", quoted.len());
             prop_assert!(quoted.lines().all(|line| line.starts_with('>')), "{quoted}");
         }
 
         #[test]
         fn no_sign_stands_before_a_name(text in "[@#!~ &$a1\\\\<w.:/GH-]{0,30}") {
-            let shown = line(&text, 500);
+            let shown = escape_line(&text, 500);
             let plain = shown.replace("&#8203;", "\u{0}").replace("&amp;", "&");
             // A backslash that is shown is none that only escapes.
             let plain = plain.replace("\\\\", "\u{1}").replace('\\', "");

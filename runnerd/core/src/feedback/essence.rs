@@ -2,11 +2,11 @@
 //!
 //! Taken from the text that `feedback.json` keeps, and from nothing else: whoever has the commit can do it again.
 
-use super::failures::Failure;
-use super::runner::{self, Level, Sign};
-use super::shape::has_place;
-use super::sort::Sorter;
-use super::words::look_like_error;
+use super::failures::FailureReport;
+use super::runner::{self, ReportLevel, ReportLine};
+use super::shape::has_location;
+use super::sort::OutputClassifier;
+use super::words::looks_like_error;
 use super::{lines, normal};
 use crate::digest::sha256_hex;
 use crate::fence::one_line;
@@ -14,32 +14,32 @@ use crate::fence::one_line;
 /// Digits of a digest.
 const DIGEST_LEN: usize = 8;
 /// The longest summary of a failure, in bytes.
-const WORDS_LIMIT: usize = 400;
+const SUMMARY_LIMIT: usize = 400;
 /// Most lines of one failure that tell it from others.
-const MOST_TELLING: usize = 8;
+const MAX_TELLING_LINES: usize = 8;
 /// Most lines that stand for an output in which no failure was recognised.
-const MOST_ERRORS: usize = 20;
+const MAX_ERROR_LINES: usize = 20;
 /// Lines at the end of such an output.
 const LAST_LINES: usize = 3;
 
 /// What a failure comes down to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Essence {
+pub struct FailureFingerprint {
     /// The same for the same failure: all that failed, and why, without numbers and times.
     pub digest: String,
     /// What failed first and why, on one line.
-    pub words: String,
+    pub summary: String,
 }
 
 /// Returns what a failure comes down to, from its text as [`super::reduce`] made it or as a rule says it.
-pub fn essence(text: &str) -> Essence {
-    let sorter = Sorter::of(lines::of(text), text.len().max(1_000));
-    let told: Vec<&Failure> = sorter.failures.told.iter().filter(|failure| says_why(failure.runner.level)).collect();
-    let named = sorter.failures.named_only();
-    let (mut parts, words) = match (told.first(), named.first()) {
-        (Some(first), _) => (told.iter().map(|failure| part(failure)).collect(), words(first)),
+pub fn fingerprint_failure(text: &str) -> FailureFingerprint {
+    let sorter = OutputClassifier::from_lines(lines::terminal_lines(text), text.len().max(1_000));
+    let detailed: Vec<&FailureReport> = sorter.failures.detailed.iter().filter(|failure| says_why(failure.parser.level)).collect();
+    let named = sorter.failures.names_without_lines();
+    let (mut parts, words) = match (detailed.first(), named.first()) {
+        (Some(first), _) => (detailed.iter().map(|failure| normalize_failure(failure)).collect(), summarize_failure(first)),
         (None, Some(name)) => (Vec::new(), format!("{name} failed")),
-        (None, None) => unrecognised(text),
+        (None, None) => unrecognised_lines(text),
     };
     parts.extend(named.iter().cloned());
     parts.sort();
@@ -48,60 +48,60 @@ pub fn essence(text: &str) -> Essence {
     parts.extend(text.lines().filter(|line| line.starts_with("[also failed: ")).map(str::to_owned));
     let mut digest = sha256_hex(parts.join("\n").as_bytes());
     digest.truncate(DIGEST_LEN);
-    Essence { digest, words: one_line(&words, WORDS_LIMIT) }
+    FailureFingerprint { digest, summary: one_line(&words, SUMMARY_LIMIT) }
 }
 
 /// Whether a report says what went wrong, and not only that something did.
-fn says_why(level: Level) -> bool {
-    level != Level::Wrapper
+fn says_why(level: ReportLevel) -> bool {
+    level != ReportLevel::Wrapper
 }
 
 /// A failure without what changes from run to run; the name of a test stays as it is.
-fn part(failure: &Failure) -> String {
-    let name = match failure.runner.level {
-        Level::Tests => failure.name.clone(),
-        Level::Diagnostics | Level::Wrapper => normal::of(&failure.name),
+fn normalize_failure(failure: &FailureReport) -> String {
+    let name = match failure.parser.level {
+        ReportLevel::Tests => failure.name.clone(),
+        ReportLevel::Diagnostics | ReportLevel::Wrapper => normal::normalize_line(&failure.name),
     };
-    let telling = telling(failure).into_iter().map(normal::of);
+    let telling = telling_lines(failure).into_iter().map(normal::normalize_line);
     std::iter::once(name).chain(telling).collect::<Vec<_>>().join("\n")
 }
 
-fn words(failure: &Failure) -> String {
-    let telling = telling(failure);
-    let error = telling.iter().position(|line| look_like_error(line)).unwrap_or_default();
+fn summarize_failure(failure: &FailureReport) -> String {
+    let telling = telling_lines(failure);
+    let error = telling.iter().position(|line| looks_like_error(line)).unwrap_or_default();
     let why = telling[error..].iter().take(2).copied().collect::<Vec<_>>().join(" ");
     if why.is_empty() { failure.name.clone() } else { format!("{}: {why}", failure.name) }
 }
 
 /// The lines that tell a failure from others: its first two, errors, places, and what follows them.
-fn telling(failure: &Failure) -> Vec<&str> {
-    let said: Vec<&str> =
+fn telling_lines(failure: &FailureReport) -> Vec<&str> {
+    let lines: Vec<&str> =
         failure.lines.iter().skip(1).map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
-    let follows = |at: usize| at.checked_sub(1).is_some_and(|before| says_something(said[before]));
-    let is_telling = |at: &usize| *at < 2 || says_something(said[*at]) || follows(*at);
-    (0..said.len()).filter(is_telling).map(|at| said[at]).take(MOST_TELLING).collect()
+    let follows = |at: usize| at.checked_sub(1).is_some_and(|before| has_content(lines[before]));
+    let is_telling = |at: &usize| *at < 2 || has_content(lines[*at]) || follows(*at);
+    (0..lines.len()).filter(is_telling).map(|at| lines[at]).take(MAX_TELLING_LINES).collect()
 }
 
-fn says_something(line: &str) -> bool {
-    look_like_error(line) || has_place(line)
+fn has_content(line: &str) -> bool {
+    looks_like_error(line) || has_location(line)
 }
 
 /// The lines that stand for a text in which no failure was recognised, and the one that says most.
-fn unrecognised(text: &str) -> (Vec<String>, String) {
-    let said: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty() && !is_others(line)).collect();
-    let errors = said.iter().copied().filter(|line| look_like_error(line)).take(MOST_ERRORS);
-    let last = said.iter().copied().skip(said.len().saturating_sub(LAST_LINES));
-    let words = errors.clone().next().or(said.last().copied()).unwrap_or("it said nothing").to_owned();
-    (errors.chain(last).map(normal::of).collect(), words)
+fn unrecognised_lines(text: &str) -> (Vec<String>, String) {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty() && !is_wrapper_line(line)).collect();
+    let errors = lines.iter().copied().filter(|line| looks_like_error(line)).take(MAX_ERROR_LINES);
+    let last = lines.iter().copied().skip(lines.len().saturating_sub(LAST_LINES));
+    let words = errors.clone().next().or(lines.last().copied()).unwrap_or("it said nothing").to_owned();
+    (errors.chain(last).map(normal::normalize_line).collect(), words)
 }
 
 /// Whether the line is the runner's own, or of a program that only says which step failed.
-fn is_others(line: &str) -> bool {
-    let is_wrapper = matches!(runner::read(line, None), Some((by, Sign::Begins(_))) if !says_why(by.level));
+fn is_wrapper_line(line: &str) -> bool {
+    let is_wrapper = matches!(runner::parse_line(line, None), Some((by, ReportLine::FailureStart(_))) if !says_why(by.level));
     is_wrapper
         || line.starts_with("[… ")
         || line.starts_with(super::HEADING)
-        || line.trim_end() == super::REST.trim_end()
+        || line.trim_end() == super::REST_HEADING.trim_end()
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
                           assertion `left == right` failed\n  left: 1\n right: 2\n\nfailures:\n    tests::a\n";
 
     fn digest(text: &str) -> String {
-        essence(text).digest
+        fingerprint_failure(text).digest
     }
 
     #[test]
@@ -141,20 +141,20 @@ mod tests {
         let of = |name: &str| format!("test {name} ... FAILED\ntest result: FAILED. 0 passed; 1 failed; in 0.01s\n");
         assert_eq!(digest(&of("case_1")), digest(&of("case_1").replace("0.01", "0.73")));
         assert_ne!(digest(&of("case_1")), digest(&of("case_2")));
-        assert_eq!(essence(&of("case_1")).words, "case_1 failed");
+        assert_eq!(fingerprint_failure(&of("case_1")).summary, "case_1 failed");
     }
 
     #[test]
     fn wrapper_is_not_what_failed() {
         let of = |said: &str| format!("{said}\nmake: *** [Makefile:11: check] Error 1\n");
         assert_ne!(digest(&of("ledger does not match")), digest(&of("port is taken")));
-        assert_eq!(essence(&of("error: port is taken")).words, "error: port is taken");
+        assert_eq!(fingerprint_failure(&of("error: port is taken")).summary, "error: port is taken");
     }
 
     #[test]
     fn words_name_the_first_failure_with_its_place_and_message() {
         let words = "tests::a: thread 'tests::a' (812) panicked at src/lib.rs:34:9: assertion `left == right` failed";
-        assert_eq!(essence(FAILED).words, words);
-        assert_eq!(essence("").words, "it said nothing");
+        assert_eq!(fingerprint_failure(FAILED).summary, words);
+        assert_eq!(fingerprint_failure("").summary, "it said nothing");
     }
 }

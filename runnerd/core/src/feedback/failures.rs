@@ -4,19 +4,19 @@
 
 use std::collections::BTreeSet;
 
-use super::fold::{Key, ShownLine};
-use super::runner::Runner;
-use super::shortlist::Shortlist;
-use crate::clip::fit;
+use super::fold::{LineKey, ShownLine};
+use super::runner::ReportParser;
+use super::shortlist::OutputExcerpt;
+use crate::clip::truncate_text;
 
 /// Failures that are told with details get at least this much, in bytes.
-const SHARE_MIN: usize = 700;
+const MIN_SHARE: usize = 700;
 /// Most lines of one failure.
-const MOST_LINES: usize = 200;
+const MAX_LINES: usize = 200;
 /// Most names that are held.
-const MOST_NAMES: usize = 2_000;
+const MAX_NAMES: usize = 2_000;
 /// Most failures that are compared with others.
-const MOST_SEEN: usize = 4_000;
+const MAX_SEEN: usize = 4_000;
 /// What stands around the names of failures without details may take, in bytes.
 const MARK_LEN: usize = 60;
 /// The longest name, in bytes.
@@ -24,29 +24,29 @@ const NAME_LIMIT: usize = 160;
 
 /// One failure, as its runner reports it.
 #[derive(Debug, Clone)]
-pub(super) struct Failure {
+pub(super) struct FailureReport {
     /// Who reports it.
-    pub(super) runner: &'static Runner,
+    pub(super) parser: &'static ReportParser,
     /// What failed.
     pub(super) name: String,
     /// What was said of it, its first line included.
     pub(super) lines: Vec<String>,
 }
 
-impl Failure {
+impl FailureReport {
     /// Begins a failure with the line that names it.
-    pub(super) fn new(runner: &'static Runner, name: &str, line: String) -> Self {
-        Self { runner, name: fit(name, NAME_LIMIT), lines: vec![line] }
+    pub(super) fn new(runner: &'static ReportParser, name: &str, line: String) -> Self {
+        Self { parser: runner, name: truncate_text(name, NAME_LIMIT), lines: vec![line] }
     }
 
     /// Whether it holds as many lines as a failure may.
     pub(super) fn is_full(&self) -> bool {
-        self.lines.len() >= MOST_LINES
+        self.lines.len() >= MAX_LINES
     }
 
     /// What it takes at least where it is told with details, and a blank line.
-    fn least(&self) -> usize {
-        self.len().min(SHARE_MIN) + 1
+    fn min_len(&self) -> usize {
+        self.len().min(MIN_SHARE) + 1
     }
 
     fn len(&self) -> usize {
@@ -61,9 +61,9 @@ impl Failure {
     }
 
     fn render(&self, limit: usize) -> String {
-        let mut list = Shortlist::new(limit);
+        let mut list = OutputExcerpt::new(limit);
         for line in &self.lines {
-            list.take(ShownLine::new(line.clone()), Key::of(line));
+            list.push(ShownLine::new(line.clone()), LineKey::for_line(line));
         }
         list.finish(limit)
     }
@@ -71,53 +71,53 @@ impl Failure {
 
 /// All failures of an output, bounded.
 #[derive(Debug)]
-pub(super) struct Failures {
+pub(super) struct FailureList {
     limit: usize,
     /// The first ones, whole.
-    pub(super) told: Vec<Failure>,
+    pub(super) detailed: Vec<FailureReport>,
     bytes: usize,
     /// Names of the others.
-    others: Vec<String>,
+    other_names: Vec<String>,
     /// Failures of which only the name was said, by runner.
-    named: Vec<(&'static str, String)>,
+    named_by_parser: Vec<(&'static str, String)>,
     count: usize,
     seen: BTreeSet<(String, String)>,
-    runners: BTreeSet<&'static str>,
+    parsers: BTreeSet<&'static str>,
 }
 
-impl Failures {
+impl FailureList {
     /// Begins with none; the text of all of them has at most `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            told: Vec::new(),
+            detailed: Vec::new(),
             bytes: 0,
-            others: Vec::new(),
-            named: Vec::new(),
+            other_names: Vec::new(),
+            named_by_parser: Vec::new(),
             count: 0,
             seen: BTreeSet::new(),
-            runners: BTreeSet::new(),
+            parsers: BTreeSet::new(),
         }
     }
 
     /// Adds a failure, if it is not one that was told in the same words before.
-    pub(super) fn add(&mut self, failure: Failure) {
+    pub(super) fn add(&mut self, failure: FailureReport) {
         let words = failure.lines.get(1..).unwrap_or_default().join("\n");
-        let key = (failure.name.clone(), fit(&words, NAME_LIMIT));
+        let key = (failure.name.clone(), truncate_text(&words, NAME_LIMIT));
         let is_known = self.seen.contains(&key) || (words.is_empty() && self.is_named(&failure.name));
         if is_known {
             return;
         }
-        if self.seen.len() < MOST_SEEN {
+        if self.seen.len() < MAX_SEEN {
             self.seen.insert(key);
         }
-        self.runners.insert(failure.runner.name);
+        self.parsers.insert(failure.parser.name);
         self.count += 1;
         if self.bytes < 4 * self.limit {
             self.bytes += failure.len();
-            self.told.push(failure);
-        } else if self.others.len() < MOST_NAMES {
-            self.others.push(failure.name);
+            self.detailed.push(failure);
+        } else if self.other_names.len() < MAX_NAMES {
+            self.other_names.push(failure.name);
         }
     }
 
@@ -127,18 +127,18 @@ impl Failures {
 
     /// Adds a failure of which this line says only the name.
     pub(super) fn add_name(&mut self, runner: &'static str, name: &str) {
-        let named = (runner, fit(name, NAME_LIMIT));
-        if self.named.len() < MOST_NAMES && !self.named.contains(&named) {
-            self.named.push(named);
+        let named = (runner, truncate_text(name, NAME_LIMIT));
+        if self.named_by_parser.len() < MAX_NAMES && !self.named_by_parser.contains(&named) {
+            self.named_by_parser.push(named);
         }
     }
 
     /// Counts the names of runners that said no more than names.
-    pub(super) fn settle(&mut self) {
-        for (runner, name) in std::mem::take(&mut self.named) {
-            if !self.told.iter().any(|failure| failure.runner.name == runner) {
-                self.runners.insert(runner);
-                self.others.push(name);
+    pub(super) fn count_names(&mut self) {
+        for (runner, name) in std::mem::take(&mut self.named_by_parser) {
+            if !self.detailed.iter().any(|failure| failure.parser.name == runner) {
+                self.parsers.insert(runner);
+                self.other_names.push(name);
                 self.count += 1;
             }
         }
@@ -150,46 +150,46 @@ impl Failures {
     }
 
     /// Names of failures of which nothing else is held.
-    pub(super) fn named_only(&self) -> &[String] {
-        &self.others
+    pub(super) fn names_without_lines(&self) -> &[String] {
+        &self.other_names
     }
 
     /// Returns how many there are and who reports them.
-    pub(super) fn heading(&self) -> String {
-        let runners: Vec<&str> = self.runners.iter().copied().collect();
+    pub(super) fn render_heading(&self) -> String {
+        let runners: Vec<&str> = self.parsers.iter().copied().collect();
         format!("{}, reported by {}", self.count, runners.join(", "))
     }
 
     /// Returns the text: the first failures with what was said of them, then the names of the others.
     pub(super) fn render(&self, limit: usize) -> String {
-        let for_names = if self.others.is_empty() && self.fitting(limit) == self.told.len() { 0 } else { limit / 8 };
+        let for_names = if self.other_names.is_empty() && self.count_detailed(limit) == self.detailed.len() { 0 } else { limit / 8 };
         let limit = limit - for_names;
-        let shown = self.fitting(limit);
-        let mut reserved: usize = self.told[..shown].iter().map(Failure::least).sum();
+        let shown = self.count_detailed(limit);
+        let mut reserved: usize = self.detailed[..shown].iter().map(FailureReport::min_len).sum();
         let mut text = String::new();
-        for (at, failure) in self.told[..shown].iter().enumerate() {
+        for (at, failure) in self.detailed[..shown].iter().enumerate() {
             let spare = limit.saturating_sub(text.len() + reserved) / (shown - at);
-            reserved -= failure.least();
-            text.push_str(&failure.render(failure.least() + spare - 1));
+            reserved -= failure.min_len();
+            text.push_str(&failure.render(failure.min_len() + spare - 1));
             text.push('\n');
         }
         text + &self.render_others(shown, for_names)
     }
 
     /// How many failures can be told with details.
-    fn fitting(&self, limit: usize) -> usize {
+    fn count_detailed(&self, limit: usize) -> usize {
         let mut bytes = 0;
-        let fits = |failure: &&Failure| {
-            bytes += failure.least();
+        let fits = |failure: &&FailureReport| {
+            bytes += failure.min_len();
             bytes <= limit
         };
-        self.told.iter().take_while(fits).count()
+        self.detailed.iter().take_while(fits).count()
     }
 
     /// The names of all but the first `shown` failures, as far as there is room.
     fn render_others(&self, shown: usize, limit: usize) -> String {
         let missing = self.count - shown;
-        let rest = self.told[shown..].iter().map(|failure| &failure.name).chain(&self.others);
+        let rest = self.detailed[shown..].iter().map(|failure| &failure.name).chain(&self.other_names);
         let mut text = String::new();
         let mut named = 0;
         for name in rest {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use crate::ansi;
-use crate::clip::fit;
+use crate::clip::truncate_text;
 use crate::fence;
 
 /// The longest line that is kept whole, in bytes.
@@ -17,18 +17,18 @@ const LINE_LIMIT: usize = 2_000;
 const RAW_LIMIT: usize = 8 * LINE_LIMIT;
 
 /// Returns the lines of an output, without those that only drew progress.
-pub(super) fn of(output: &str) -> impl Iterator<Item = String> {
-    output.strip_suffix('\n').unwrap_or(output).split('\n').filter_map(shown)
+pub(super) fn terminal_lines(output: &str) -> impl Iterator<Item = String> {
+    output.strip_suffix('\n').unwrap_or(output).split('\n').filter_map(final_line)
 }
 
 /// The line as it stood in the end; none where it was only progress.
-fn shown(raw: &str) -> Option<String> {
+fn final_line(raw: &str) -> Option<String> {
     let last = last_state(raw);
     let last = &last[..last.floor_char_boundary(RAW_LIMIT)];
-    let text = if is_plain(last) { Cow::Borrowed(last) } else { Cow::Owned(settled(last)) };
-    let text = unwrapped(&text)?;
+    let text = if is_plain(last) { Cow::Borrowed(last) } else { Cow::Owned(resolve_controls(last)) };
+    let text = unwrap_go_event(&text)?;
     let text = text.trim_end();
-    (!is_progress(text)).then(|| fit(text, LINE_LIMIT))
+    (!is_progress(text)).then(|| truncate_text(text, LINE_LIMIT))
 }
 
 /// What was written after the last carriage return that something follows.
@@ -56,7 +56,7 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// The text without escapes, with backspaces obeyed and hidden characters spelled out.
-fn settled(text: &str) -> String {
+fn resolve_controls(text: &str) -> String {
     let text = ansi::strip(text);
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -100,12 +100,12 @@ struct GoEvent {
 }
 
 /// The text that a line brings in an envelope, or the line itself; none where the envelope is empty.
-fn unwrapped(text: &str) -> Option<Cow<'_, str>> {
+fn unwrap_go_event(text: &str) -> Option<Cow<'_, str>> {
     if !(text.starts_with("{\"Time\":\"") || text.starts_with("{\"Action\":\"")) {
         return Some(Cow::Borrowed(text));
     }
     match serde_json::from_str::<GoEvent>(text) {
-        Ok(GoEvent { output: Some(output), .. }) => Some(Cow::Owned(settled(output.trim_end_matches('\n')))),
+        Ok(GoEvent { output: Some(output), .. }) => Some(Cow::Owned(resolve_controls(output.trim_end_matches('\n')))),
         Ok(event) if event.action.chars().all(|c| c.is_ascii_lowercase()) => None,
         _ => Some(Cow::Borrowed(text)),
     }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn lines(output: &[u8]) -> Vec<String> {
-        of(&String::from_utf8_lossy(output)).collect()
+        terminal_lines(&String::from_utf8_lossy(output)).collect()
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::fence::clean;
 const ID_LEN: usize = 6;
 
 /// Returns the line without what changes from run to run.
-pub(super) fn of(line: &str) -> String {
+pub(super) fn normalize_line(line: &str) -> String {
     let line = clean(line);
     let mut shape = String::with_capacity(line.len());
     let mut rest = line.as_str();
@@ -52,7 +52,7 @@ fn push_number(shape: &mut String) {
 fn push_word(shape: &mut String, word: &str) {
     const UNITS: &[&str] = &["s", "ms", "us", "µs", "ns", "m", "min", "h", "kB", "KB", "MB", "GB", "KiB", "MiB", "GiB"];
     let letters = word.trim_start_matches(|c: char| c.is_ascii_digit());
-    if letters.len() < word.len() && (UNITS.contains(&letters) || is_time(letters)) {
+    if letters.len() < word.len() && (UNITS.contains(&letters) || is_time_suffix(letters)) {
         return push_number(shape);
     }
     for c in word.chars() {
@@ -61,7 +61,7 @@ fn push_word(shape: &mut String, word: &str) {
 }
 
 /// Whether what follows digits makes them a part of a time such as `22T05` or `31Z`.
-fn is_time(letters: &str) -> bool {
+fn is_time_suffix(letters: &str) -> bool {
     letters == "Z" || letters.strip_prefix('T').is_some_and(|hour| hour.chars().all(|c| c.is_ascii_digit()))
 }
 
@@ -82,7 +82,7 @@ mod tests {
             ("no number", "no number"),
         ];
         for (line, shape) in table {
-            assert_eq!(of(line), shape, "{line}");
+            assert_eq!(normalize_line(line), shape, "{line}");
         }
     }
 }

@@ -2,29 +2,29 @@
 
 use protocol::reply::ReportedFailure;
 
-use super::failures::Failure;
+use super::failures::FailureReport;
 use super::lines;
-use super::runner::Level;
-use super::sort::Sorter;
+use super::runner::ReportLevel;
+use super::sort::OutputClassifier;
 
 /// Most failures that are told.
-const MOST: usize = 20;
+const MAX_FAILURES: usize = 20;
 /// Most lines of one.
-const MOST_LINES: usize = 12;
+const MAX_LINES: usize = 12;
 /// Bytes of failures that are held.
 const LIMIT_BYTES: usize = 64 * 1024;
 
 /// Returns what runners of tests and compilers have reported as failed, in order; nothing where none is known to have
 /// written the output. That a build tool ended because of it is no failure of its own.
-pub fn reported(output: &[u8]) -> Vec<ReportedFailure> {
+pub fn list_failures(output: &[u8]) -> Vec<ReportedFailure> {
     let output = String::from_utf8_lossy(output);
-    let told = Sorter::of(lines::of(&output), LIMIT_BYTES).failures.told;
-    told.iter().filter(|failure| failure.runner.level != Level::Wrapper).take(MOST).map(view).collect()
+    let detailed = OutputClassifier::from_lines(lines::terminal_lines(&output), LIMIT_BYTES).failures.detailed;
+    detailed.iter().filter(|failure| failure.parser.level != ReportLevel::Wrapper).take(MAX_FAILURES).map(to_reported_failure).collect()
 }
 
-fn view(failure: &Failure) -> ReportedFailure {
+fn to_reported_failure(failure: &FailureReport) -> ReportedFailure {
     let lines = failure.lines.iter().filter(|line| !line.trim().is_empty());
-    ReportedFailure { name: failure.name.clone(), lines: lines.take(MOST_LINES).cloned().collect() }
+    ReportedFailure { name: failure.name.clone(), lines: lines.take(MAX_LINES).cloned().collect() }
 }
 
 #[cfg(test)]
@@ -35,20 +35,20 @@ mod tests {
     fn a_failure_is_told_with_the_line_that_names_it_and_without_its_build_tool() {
         let output = "=== RUN   TestReject\n--- FAIL: TestReject (0.00s)\n    roman_test.go:12: want an error\nFAIL\n\
                       make: *** [Makefile:3: test] Error 1\n";
-        let told = reported(output.as_bytes());
+        let told = list_failures(output.as_bytes());
         assert_eq!(told.len(), 1, "{told:?}");
         for line in ["--- FAIL: TestReject (0.00s)", "    roman_test.go:12: want an error"] {
             assert!(told[0].lines.iter().any(|told| told == line), "{told:?}");
         }
-        assert_eq!(reported(b"make: *** [Makefile:3: test] Error 1\n"), []);
+        assert_eq!(list_failures(b"make: *** [Makefile:3: test] Error 1\n"), []);
     }
 
     #[test]
     fn what_no_runner_has_written_tells_no_failure_and_much_is_bounded() {
-        assert_eq!(reported(b"all is well\n"), []);
+        assert_eq!(list_failures(b"all is well\n"), []);
         let many: Vec<String> =
             (0..500).map(|at| format!("--- FAIL: Test{at} (0.00s)\n    a_test.go:{at}: why\n")).collect();
-        let told = reported(many.concat().as_bytes());
-        assert!(!told.is_empty() && told.len() <= MOST && told.iter().all(|one| one.lines.len() <= MOST_LINES));
+        let told = list_failures(many.concat().as_bytes());
+        assert!(!told.is_empty() && told.len() <= MAX_FAILURES && told.iter().all(|one| one.lines.len() <= MAX_LINES));
     }
 }

@@ -12,22 +12,22 @@ mod wrapper;
 
 /// What a line means to a runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign<'a> {
+pub(super) enum ReportLine<'a> {
     /// A failure of this name begins; what follows belongs to it.
-    Begins(&'a str),
+    FailureStart(&'a str),
     /// This failed; the line says no more.
-    Names(&'a str),
+    FailureName(&'a str),
     /// This failed, and the line says why in brief.
-    Sums(&'a str),
+    FailureSummary(&'a str),
     /// A step that went well: such lines in a row say little.
     Routine,
     /// Nothing more belongs to the failure.
-    Ends,
+    FailureEnd,
 }
 
 /// Whether a line belongs to the failure that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum LineContinuation {
     /// It does, and more may come.
     Continues,
     /// It does, as the last one.
@@ -38,7 +38,7 @@ pub(super) enum Next {
 
 /// What kind of report a runner writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Level {
+pub(super) enum ReportLevel {
     /// Of tests: what a test printed may stand in it, whatever that looks like.
     Tests,
     /// Of places in the code, each complete in itself.
@@ -49,35 +49,35 @@ pub(super) enum Level {
 
 /// A program whose reports are recognised.
 #[derive(Debug)]
-pub(super) struct Runner {
+pub(super) struct ReportParser {
     /// Its name.
     pub(super) name: &'static str,
     /// What it reports.
-    pub(super) level: Level,
+    pub(super) level: ReportLevel,
     /// What a line means to it.
-    pub(super) read: fn(&str) -> Option<Sign<'_>>,
+    pub(super) parse: fn(&str) -> Option<ReportLine<'_>>,
     /// Whether a line belongs to its failure that is open.
-    pub(super) next: fn(&str) -> Next,
+    pub(super) continuation: fn(&str) -> LineContinuation,
     /// Whether a line shows that what has begun is a failure; one such line is needed.
-    pub(super) proves: fn(&str) -> bool,
+    pub(super) is_proof: fn(&str) -> bool,
     /// Whether a line of a failure tells nothing about it.
     pub(super) is_noise: fn(&str) -> bool,
 }
 
-impl Runner {
+impl ReportParser {
     /// A runner of tests: a failure goes on until another sign, and needs no proof.
-    const fn tests(name: &'static str, read: fn(&str) -> Option<Sign<'_>>) -> Self {
-        Self { name, level: Level::Tests, read, next: |_| Next::Continues, proves: |_| true, is_noise: |_| false }
+    const fn tests(name: &'static str, read: fn(&str) -> Option<ReportLine<'_>>) -> Self {
+        Self { name, level: ReportLevel::Tests, parse: read, continuation: |_| LineContinuation::Continues, is_proof: |_| true, is_noise: |_| false }
     }
 
     /// A program that reports places, each with the indented lines below it.
-    const fn diagnostics(name: &'static str, read: fn(&str) -> Option<Sign<'_>>) -> Self {
-        Self { level: Level::Diagnostics, next: indented, ..Self::tests(name, read) }
+    const fn diagnostics(name: &'static str, read: fn(&str) -> Option<ReportLine<'_>>) -> Self {
+        Self { level: ReportLevel::Diagnostics, continuation: while_indented, ..Self::tests(name, read) }
     }
 }
 
 /// All of them; the first that knows a line decides what it means.
-const RUNNERS: &[&Runner] = &[
+const PARSERS: &[&ReportParser] = &[
     &wrapper::JUST,
     &wrapper::MAKE,
     &rust::NEXTEST,
@@ -100,10 +100,10 @@ const RUNNERS: &[&Runner] = &[
 ];
 
 /// Returns who knows the line, and what it means, in a failure of the level or outside of all.
-pub(super) fn read(line: &str, open: Option<Level>) -> Option<(&'static Runner, Sign<'_>)> {
-    for runner in RUNNERS {
-        let is_heard = open != Some(Level::Tests) || runner.level != Level::Diagnostics;
-        if is_heard && let Some(sign) = (runner.read)(line) {
+pub(super) fn parse_line(line: &str, open: Option<ReportLevel>) -> Option<(&'static ReportParser, ReportLine<'_>)> {
+    for runner in PARSERS {
+        let is_heard = open != Some(ReportLevel::Tests) || runner.level != ReportLevel::Diagnostics;
+        if is_heard && let Some(sign) = (runner.parse)(line) {
             return Some((runner, sign));
         }
     }
@@ -111,11 +111,11 @@ pub(super) fn read(line: &str, open: Option<Level>) -> Option<(&'static Runner, 
 }
 
 /// Indented lines continue what is open.
-fn indented(line: &str) -> Next {
-    if line.starts_with([' ', '\t']) { Next::Continues } else { Next::Over }
+fn while_indented(line: &str) -> LineContinuation {
+    if line.starts_with([' ', '\t']) { LineContinuation::Continues } else { LineContinuation::Over }
 }
 
 /// What is open goes on to a blank line.
-fn until_blank(line: &str) -> Next {
-    if line.is_empty() { Next::Last } else { Next::Continues }
+fn until_blank(line: &str) -> LineContinuation {
+    if line.is_empty() { LineContinuation::Last } else { LineContinuation::Continues }
 }

@@ -4,7 +4,7 @@
 const ID_LEN: usize = 6;
 
 /// Returns a number that lines share which differ only in numbers, times and hexadecimal ids.
-pub(super) fn key(line: &str) -> u64 {
+pub(super) fn shape_hash(line: &str) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     let (mut hash, mut before) = (OFFSET, b' ');
     // The word that is being read: the hash in front of it, its length, whether it may be an id, whether it is one.
@@ -15,27 +15,27 @@ pub(super) fn key(line: &str) -> u64 {
                 (len + 1, is_hex && byte.is_ascii_hexdigit(), has_digit || byte.is_ascii_digit());
         } else {
             if len >= ID_LEN && is_hex && has_digit {
-                hash = mixed(front, b'0');
+                hash = hash_byte(front, b'0');
             }
             (len, is_hex, has_digit) = (0, true, false);
         }
         let is_same_number = before.is_ascii_digit() && (byte.is_ascii_digit() || matches!(byte, b'.' | b':'));
         if !is_same_number {
-            hash = mixed(hash, if byte.is_ascii_digit() { b'0' } else { byte });
+            hash = hash_byte(hash, if byte.is_ascii_digit() { b'0' } else { byte });
         }
         before = if is_same_number { b'0' } else { byte };
         front = if len == 0 { hash } else { front };
     }
-    if len >= ID_LEN && is_hex && has_digit { mixed(front, b'0') } else { hash }
+    if len >= ID_LEN && is_hex && has_digit { hash_byte(front, b'0') } else { hash }
 }
 
 /// Adds a byte to a hash (FNV-1a).
-fn mixed(hash: u64, byte: u8) -> u64 {
+fn hash_byte(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
 }
 
 /// Whether the line names a place in a file, such as `src/lib.rs:12` or `a.ts(3,5)`.
-pub(super) fn has_place(line: &str) -> bool {
+pub(super) fn has_location(line: &str) -> bool {
     if !line.contains(':') && !line.contains('(') {
         return line.contains('"') && line.contains("\", line ");
     }
@@ -58,15 +58,15 @@ mod tests {
     fn places_in_files_are_told_from_other_numbers() {
         let places = ["src/lib.rs:12", "  at a.ts(3,5)", "  File \"x.py\", line 8, in y", "./shop.go:5:2: undefined"];
         let others = ["12:30:01 waiting", "127.0.0.1:5432", "ratio 3:4", "f(3)", "localhost:80"];
-        assert_eq!(places.iter().filter(|line| !has_place(line)).collect::<Vec<_>>(), Vec::<&&str>::new());
-        assert_eq!(others.iter().filter(|line| has_place(line)).collect::<Vec<_>>(), Vec::<&&str>::new());
+        assert_eq!(places.iter().filter(|line| !has_location(line)).collect::<Vec<_>>(), Vec::<&&str>::new());
+        assert_eq!(others.iter().filter(|line| has_location(line)).collect::<Vec<_>>(), Vec::<&&str>::new());
     }
 
     #[test]
     fn lines_that_count_have_one_key() {
-        assert_eq!(key("waiting, 1.5 s"), key("waiting, 120 s"));
-        assert_eq!(key("order 7f3b02 is open"), key("order b026324c69 is open"));
-        assert_ne!(key("waiting"), key("working"));
-        assert_ne!(key("decade"), key("facade"));
+        assert_eq!(shape_hash("waiting, 1.5 s"), shape_hash("waiting, 120 s"));
+        assert_eq!(shape_hash("order 7f3b02 is open"), shape_hash("order b026324c69 is open"));
+        assert_ne!(shape_hash("waiting"), shape_hash("working"));
+        assert_ne!(shape_hash("decade"), shape_hash("facade"));
     }
 }

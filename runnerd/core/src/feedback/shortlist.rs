@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use super::fold::{Fold, Key, ShownLine};
-use super::words::look_like_error;
+use super::fold::{LineDedup, LineKey, ShownLine};
+use super::words::looks_like_error;
 
 /// What the mark of a gap may take, in bytes.
 const GAP_LEN: usize = 52;
@@ -17,83 +17,83 @@ const LINES_AFTER_ERROR: usize = 8;
 
 /// A line that may be kept.
 #[derive(Debug)]
-struct Candidate {
+struct LineCandidate {
     line: ShownLine,
     /// Number of its first line in the text.
     at: usize,
     is_error: bool,
     /// Whether it is held although the tail has passed it.
-    is_wanted: bool,
+    is_retained: bool,
 }
 
 /// The lines that may be kept of a text.
 #[derive(Debug)]
-pub(super) struct Shortlist {
+pub(super) struct OutputExcerpt {
     limit: usize,
-    fold: Fold,
-    held: Held,
+    dedup: LineDedup,
+    lines: HeldLines,
 }
 
 /// The lines after folding.
 #[derive(Debug, Default)]
-struct Held {
+struct HeldLines {
     limit: usize,
-    early: Vec<Candidate>,
-    tail: VecDeque<Candidate>,
+    early: Vec<LineCandidate>,
+    tail: VecDeque<LineCandidate>,
     tail_bytes: usize,
-    wanted_bytes: usize,
+    retained_bytes: usize,
     /// Lines that still belong to what is around an error.
     after_error: usize,
     total: usize,
 }
 
-impl Shortlist {
+impl OutputExcerpt {
     /// Begins a text of which at most `limit` bytes are kept.
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, fold: Fold::default(), held: Held { limit, ..Held::default() } }
+        Self { limit, dedup: LineDedup::default(), lines: HeldLines { limit, ..HeldLines::default() } }
     }
 
     /// Takes the next line.
-    pub(super) fn take(&mut self, line: ShownLine, key: Key) {
-        let held = &mut self.held;
-        self.fold.take(line, key, &mut |line| held.take(line));
+    pub(super) fn push(&mut self, line: ShownLine, key: LineKey) {
+        let held = &mut self.lines;
+        self.dedup.push(line, key, &mut |line| held.push(line));
     }
 
     /// Returns the text within `limit` bytes, or within the limit that was announced where that is less.
     pub(super) fn finish(self, limit: usize) -> String {
-        let Self { limit: announced, mut fold, mut held } = self;
-        fold.finish(&mut |line| held.take(line));
+        let Self { limit: announced, dedup: mut fold, lines: mut held } = self;
+        fold.finish(&mut |line| held.push(line));
         let total = held.total;
         let mut candidates = held.early;
         candidates.extend(held.tail);
-        Selection::of(&candidates, total, limit.min(announced)).render()
+        LineSelection::new(&candidates, total, limit.min(announced)).render()
     }
 }
 
-impl Held {
-    fn take(&mut self, line: ShownLine) {
+impl HeldLines {
+    fn push(&mut self, line: ShownLine) {
         let at = self.total;
-        self.total += line.span;
+        self.total += line.line_count;
         // Where the share of the errors is spent, more of them would not be kept.
-        let is_error = self.wanted_bytes <= self.limit && look_like_error(&line.text);
+        let is_error = self.retained_bytes <= self.limit && looks_like_error(&line.text);
         if is_error {
             let around = self.tail.len().saturating_sub(LINES_BEFORE_ERROR);
-            for before in self.tail.range_mut(around..).filter(|before| !before.is_wanted) {
-                before.is_wanted = true;
-                self.wanted_bytes += before.line.len();
+            for before in self.tail.range_mut(around..).filter(|before| !before.is_retained) {
+                before.is_retained = true;
+                self.retained_bytes += before.line.len();
             }
             self.after_error = LINES_AFTER_ERROR + 1;
         }
-        let is_wanted = self.wanted_bytes <= self.limit && (self.after_error > 0 || self.wanted_bytes < self.limit / 8);
+        let is_wanted = self.retained_bytes <= self.limit && (self.after_error > 0 || self.retained_bytes < self.limit / 8);
         self.after_error = self.after_error.saturating_sub(1);
-        self.wanted_bytes += if is_wanted { line.len() } else { 0 };
+        self.retained_bytes += if is_wanted { line.len() } else { 0 };
         self.tail_bytes += line.len();
-        self.tail.push_back(Candidate { line, at, is_error, is_wanted });
+        self.tail.push_back(LineCandidate { line, at, is_error, is_retained: is_wanted });
         while self.tail_bytes > self.limit
             && let Some(passed) = self.tail.pop_front()
         {
             self.tail_bytes -= passed.line.len();
-            if passed.is_wanted {
+            if passed.is_retained {
                 self.early.push(passed);
             }
         }
@@ -101,65 +101,65 @@ impl Held {
 }
 
 /// Which candidates are kept, and how many bytes are left to spend.
-struct Selection<'a> {
-    candidates: &'a [Candidate],
+struct LineSelection<'a> {
+    candidates: &'a [LineCandidate],
     total: usize,
     kept: Vec<bool>,
     left: usize,
 }
 
-impl<'a> Selection<'a> {
-    fn of(candidates: &'a [Candidate], total: usize, limit: usize) -> Self {
-        let is_whole = candidates.iter().map(|held| held.line.span).sum::<usize>() == total;
+impl<'a> LineSelection<'a> {
+    fn new(candidates: &'a [LineCandidate], total: usize, limit: usize) -> Self {
+        let is_whole = candidates.iter().map(|held| held.line.line_count).sum::<usize>() == total;
         let all = is_whole && candidates.iter().map(|held| held.line.render().len()).sum::<usize>() <= limit;
         let kept = vec![all; candidates.len()];
         let mut selection = Self { candidates, total, kept, left: limit.saturating_sub(GAP_LEN) };
         if !all {
-            selection.choose(limit);
+            selection.choose_lines(limit);
         }
         selection
     }
 
     /// Head, tail and errors get their shares; what is left over extends the tail.
-    fn choose(&mut self, limit: usize) {
+    fn choose_lines(&mut self, limit: usize) {
         let count = self.candidates.len();
-        self.take_all(0..count, limit / 8);
-        self.take_all((0..count).rev(), limit / 8 * 3);
+        self.keep_all(0..count, limit / 8);
+        self.keep_all((0..count).rev(), limit / 8 * 3);
         let mut share = limit / 2;
         for at in (0..count).filter(|&at| self.candidates[at].is_error) {
             let around = at.saturating_sub(LINES_BEFORE_ERROR)..count.min(at + 1 + LINES_AFTER_ERROR);
-            let spent = self.take_all(around, share);
-            share -= spent;
-            if spent == 0 && !self.kept[at] {
+            let used = self.keep_all(around, share);
+            share -= used;
+            if used == 0 && !self.kept[at] {
                 break;
             }
         }
-        self.take_all((0..count).rev(), usize::MAX);
+        self.keep_all((0..count).rev(), usize::MAX);
     }
 
     /// Keeps the lines in the given order as long as share and limit allow; returns the bytes spent.
-    fn take_all(&mut self, order: impl Iterator<Item = usize>, share: usize) -> usize {
-        let mut spent = 0;
+    fn keep_all(&mut self, order: impl Iterator<Item = usize>, share: usize) -> usize {
+        let mut used = 0;
         for at in order {
             if self.kept[at] {
                 continue;
             }
-            let cost = self.candidates[at].line.len() + if self.touches_kept(at) { 0 } else { GAP_LEN };
-            if cost > self.left || spent + cost > share {
+            let cost = self.candidates[at].line.len() + if self.is_adjacent_to_kept(at) { 0 } else { GAP_LEN };
+            if cost > self.left || used + cost > share {
                 break;
             }
             self.kept[at] = true;
             self.left -= cost;
-            spent += cost;
+            used += cost;
         }
-        spent
+        used
     }
 
     /// Whether the line can be added without another mark of a gap.
-    fn touches_kept(&self, at: usize) -> bool {
+    fn is_adjacent_to_kept(&self, at: usize) -> bool {
         let follows = |at: usize| {
             let (one, next) = (&self.candidates[at], self.candidates.get(at + 1));
-            next.is_some_and(|next| one.at + one.line.span == next.at)
+            next.is_some_and(|next| one.at + one.line.line_count == next.at)
         };
         let is_after = at.checked_sub(1).is_some_and(|before| self.kept[before] && follows(before));
         is_after || (follows(at) && self.kept[at + 1])
@@ -169,15 +169,15 @@ impl<'a> Selection<'a> {
         let mut text = String::new();
         let mut next = 0;
         for (held, _) in self.candidates.iter().zip(&self.kept).filter(|(_, kept)| **kept) {
-            text.push_str(&gap(held.at - next));
+            text.push_str(&render_gap(held.at - next));
             text.push_str(&held.line.render());
-            next = held.at + held.line.span;
+            next = held.at + held.line.line_count;
         }
-        text + &gap(self.total - next)
+        text + &render_gap(self.total - next)
     }
 }
 
-fn gap(missing: usize) -> String {
+fn render_gap(missing: usize) -> String {
     match missing {
         0 => String::new(),
         1 => "[… 1 line left out …]\n".to_owned(),
@@ -189,9 +189,9 @@ fn gap(missing: usize) -> String {
 mod tests {
     use super::*;
 
-    fn reduced(lines: impl Iterator<Item = String>, limit: usize) -> String {
-        let mut list = Shortlist::new(limit);
-        lines.for_each(|line| list.take(ShownLine::new(line), Key::Own));
+    fn excerpt_of(lines: impl Iterator<Item = String>, limit: usize) -> String {
+        let mut list = OutputExcerpt::new(limit);
+        lines.for_each(|line| list.push(ShownLine::new(line), LineKey::Identical));
         list.finish(limit)
     }
 
@@ -199,17 +199,17 @@ mod tests {
     fn errors_in_the_middle_are_kept_with_their_surroundings() {
         let steps = |range: std::ops::Range<usize>| range.map(|n| format!("step {n}"));
         let error = ["error[E0308]: mismatched types".to_owned(), "  --> src/lib.rs:7".to_owned()];
-        insta::assert_snapshot!(reduced(steps(0..300).chain(error).chain(steps(300..600)), 700));
+        insta::assert_snapshot!(excerpt_of(steps(0..300).chain(error).chain(steps(300..600)), 700));
     }
 
     #[test]
     fn memory_does_not_grow_with_the_text() {
-        let mut list = Shortlist::new(4_000);
+        let mut list = OutputExcerpt::new(4_000);
         for n in 0..200_000 {
             let text = if n % 3 == 0 { format!("error {n}") } else { format!("step {n}") };
-            list.take(ShownLine::new(text), Key::Own);
+            list.push(ShownLine::new(text), LineKey::Identical);
         }
-        assert!(list.held.early.len() + list.held.tail.len() < 1_500);
+        assert!(list.lines.early.len() + list.lines.tail.len() < 1_500);
         assert!(list.finish(4_000).contains("error 0\n"));
     }
 }

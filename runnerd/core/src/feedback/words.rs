@@ -14,46 +14,46 @@ const ERROR_WORDS: &[(u8, &[&str])] = &[
 ];
 
 /// Marks in front of what went wrong.
-const MARKS: [char; 3] = ['✗', '✘', '✖'];
+const FAILURE_MARKS: [char; 3] = ['✗', '✘', '✖'];
 
 /// Whether the line reports an error: `0 errors` and `thiserror` do not.
-pub(super) fn look_like_error(line: &str) -> bool {
+pub(super) fn looks_like_error(line: &str) -> bool {
     let bytes = line.as_bytes();
     let mut before = b' ';
     for (at, byte) in bytes.iter().enumerate() {
-        let begins = if before.is_ascii_lowercase() { byte.is_ascii_uppercase() } else { is_edge(before) };
-        if begins && byte.is_ascii_alphabetic() && begins_error(line, at) {
+        let begins = if before.is_ascii_lowercase() { byte.is_ascii_uppercase() } else { is_word_boundary(before) };
+        if begins && byte.is_ascii_alphabetic() && begins_error_word(line, at) {
             return true;
         }
         before = *byte;
     }
-    !line.is_ascii() && line.contains(MARKS)
+    !line.is_ascii() && line.contains(FAILURE_MARKS)
 }
 
 /// Whether a byte is no part of a word, so that one begins or ends at it.
-fn is_edge(byte: u8) -> bool {
+fn is_word_boundary(byte: u8) -> bool {
     byte.is_ascii() && !byte.is_ascii_alphanumeric()
 }
 
 /// Whether an error's word, or its plural, stands at a place where a word begins.
-fn begins_error(line: &str, at: usize) -> bool {
+fn begins_error_word(line: &str, at: usize) -> bool {
     let letter = line.as_bytes()[at].to_ascii_lowercase();
     let Ok(row) = ERROR_WORDS.binary_search_by_key(&letter, |(letter, _)| *letter) else { return false };
     ERROR_WORDS[row].1.iter().any(|word| {
         let is_said =
             line.as_bytes()[at..].get(..word.len()).is_some_and(|said| said.eq_ignore_ascii_case(word.as_bytes()));
-        is_said && is_whole(&line[at + word.len()..]) && !is_denied(&line[..at], &line[at + word.len()..])
+        is_said && is_whole_word(&line[at + word.len()..]) && !is_negated(&line[..at], &line[at + word.len()..])
     })
 }
 
 /// Whether the word in front ends there, or after the `s` of its plural.
-fn is_whole(after: &str) -> bool {
+fn is_whole_word(after: &str) -> bool {
     let after = after.strip_prefix(['s', 'S']).unwrap_or(after);
     !after.starts_with(char::is_alphanumeric)
 }
 
 /// Whether what stands around the word says that there was none.
-fn is_denied(before: &str, after: &str) -> bool {
+fn is_negated(before: &str, after: &str) -> bool {
     let last = before.split_whitespace().next_back().unwrap_or_default();
     let counted_none = ["0", "no", "without"].iter().any(|none| last.eq_ignore_ascii_case(none));
     let after = after.strip_prefix('s').unwrap_or(after).trim_start_matches([' ', ':', '=']);
@@ -86,7 +86,7 @@ mod tests {
             "no errors found",
             "step 4",
         ];
-        assert_eq!(errors.iter().filter(|line| !look_like_error(line)).collect::<Vec<_>>(), Vec::<&&str>::new());
-        assert_eq!(others.iter().filter(|line| look_like_error(line)).collect::<Vec<_>>(), Vec::<&&str>::new());
+        assert_eq!(errors.iter().filter(|line| !looks_like_error(line)).collect::<Vec<_>>(), Vec::<&&str>::new());
+        assert_eq!(others.iter().filter(|line| looks_like_error(line)).collect::<Vec<_>>(), Vec::<&&str>::new());
     }
 }

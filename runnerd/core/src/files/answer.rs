@@ -8,8 +8,8 @@ use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::clip::fit;
-use crate::json::{self, Bounds, OutOfBounds};
+use crate::clip::truncate_text;
+use crate::json::{self, JsonBounds, JsonBoundsError};
 use crate::redact::Secrets;
 use crate::strict_json;
 use crate::validate::{MAX_ACCEPTANCE, MAX_ACCEPTANCE_BYTES, MAX_GOAL_BYTES, MAX_TITLE_BYTES};
@@ -25,11 +25,11 @@ pub const MAX_OUTPUT_BYTES: usize = crate::tree::MAX_TREE_BYTES;
 /// Most bytes of what is said about a wrong answer.
 const MAX_WHAT_BYTES: usize = 400;
 
-const BOUNDS: Bounds = Bounds { bytes: MAX_OUTPUT_BYTES, objects: crate::tree::MAX_NODES + 3, nesting: 16 };
+const BOUNDS: JsonBounds = JsonBounds { bytes: MAX_OUTPUT_BYTES, objects: crate::tree::MAX_NODES + 3, nesting: 16 };
 
 /// What a session is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum AnswerForm {
     /// An answer to its task.
     Answer,
     /// The verdict of a review.
@@ -38,10 +38,10 @@ pub enum Form {
 
 /// What is wrong with an answer file.
 #[derive(Debug, thiserror::Error)]
-pub enum WrongAnswer {
+pub enum AnswerError {
     /// It is larger than any answer.
     #[error(transparent)]
-    OutOfBounds(#[from] OutOfBounds),
+    OutOfBounds(#[from] JsonBoundsError),
     /// It is no text of JSON.
     #[error("it is not JSON: {0}")]
     NotJson(serde_json::Error),
@@ -53,7 +53,7 @@ pub enum WrongAnswer {
     ErrorAndAnswer,
     /// A part of it has another form.
     #[error("{field}: {source}")]
-    Part {
+    InvalidField {
         /// Which.
         field: &'static str,
         /// What is wrong with it.
@@ -80,19 +80,19 @@ pub enum WrongAnswer {
     },
     /// A review has too many reasons.
     #[error("there are {0} reasons, more than {MAX_REASONS}")]
-    ManyReasons(usize),
+    TooManyReasons(usize),
     /// A review rejects and does not say why.
     #[error("a rejection has no reasons")]
     NoReasons,
     /// A child has too many statements of acceptance.
     #[error("children[{child}].acceptance has more than {MAX_ACCEPTANCE} statements")]
-    ManyStatements {
+    TooManyStatements {
         /// Which child, from 0.
         child: usize,
     },
     /// A child has a statement of acceptance that is too long.
     #[error("children[{child}].acceptance has a statement of more than {MAX_ACCEPTANCE_BYTES} bytes")]
-    LongStatement {
+    StatementTooLong {
         /// Which child, from 0.
         child: usize,
     },
@@ -101,20 +101,20 @@ pub enum WrongAnswer {
 /// What is wrong with an answer file in words: bounded, and without the secrets in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Refused(pub String);
+pub struct RejectedAnswer(pub String);
 
 /// An answer of the form that was asked for.
-pub trait Answer: DeserializeOwned {
+pub trait SessionAnswer: DeserializeOwned {
     /// The form.
-    const FORM: Form;
+    const FORM: AnswerForm;
 
     /// Checks what its shape does not say.
-    fn check(&self) -> Result<(), WrongAnswer>;
+    fn check(&self) -> Result<(), AnswerError>;
 }
 
 /// What an answer file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output<A = AgentAnswer> {
+pub struct AnswerContent<A = AgentAnswer> {
     /// The answer, or why there is none.
     pub content: Result<A, AgentError>,
     /// What the session says it consumed.
@@ -122,97 +122,97 @@ pub struct Output<A = AgentAnswer> {
 }
 
 /// Reads an answer file, without the secrets in it.
-pub fn read<A: Answer>(text: &[u8], secrets: &Secrets) -> Result<Output<A>, Refused> {
-    output(text, secrets).map_err(|wrong| Refused(fit(&secrets.redact(&wrong.to_string()), MAX_WHAT_BYTES)))
+pub fn read_answer<A: SessionAnswer>(text: &[u8], secrets: &Secrets) -> Result<AnswerContent<A>, RejectedAnswer> {
+    parse_output(text, secrets).map_err(|wrong| RejectedAnswer(truncate_text(&secrets.redact(&wrong.to_string()), MAX_WHAT_BYTES)))
 }
 
-fn output<A: Answer>(text: &[u8], secrets: &Secrets) -> Result<Output<A>, WrongAnswer> {
+fn parse_output<A: SessionAnswer>(text: &[u8], secrets: &Secrets) -> Result<AnswerContent<A>, AnswerError> {
     json::check_bounds(text, BOUNDS)?;
-    let mut value = strict_json::parse(text).map_err(WrongAnswer::NotJson)?;
+    let mut value = strict_json::parse(text).map_err(AnswerError::NotJson)?;
     // After the escapes of JSON are read: no spelling of a letter hides a secret.
-    redact(&mut value, secrets);
-    let fields = value.as_object_mut().ok_or(WrongAnswer::NotAnObject)?;
-    let part = |field| move |source| WrongAnswer::Part { field, source };
+    redact_value(&mut value, secrets);
+    let fields = value.as_object_mut().ok_or(AnswerError::NotAnObject)?;
+    let part = |field| move |source| AnswerError::InvalidField { field, source };
     let usage = match fields.remove("usage") {
         None | Some(Value::Null) => SessionUsage::default(),
         Some(usage) => SessionUsage::deserialize(usage).map_err(part("usage"))?,
     };
     let content = match fields.remove("error") {
-        None | Some(Value::Null) => Ok(answer(value)?),
-        Some(_) if !fields.is_empty() => return Err(WrongAnswer::ErrorAndAnswer),
+        None | Some(Value::Null) => Ok(parse_answer(value)?),
+        Some(_) if !fields.is_empty() => return Err(AnswerError::ErrorAndAnswer),
         Some(error) => Err(AgentError::deserialize(error).map_err(part("error"))?),
     };
-    Ok(Output { content, usage })
+    Ok(AnswerContent { content, usage })
 }
 
-fn redact(value: &mut Value, secrets: &Secrets) {
+fn redact_value(value: &mut Value, secrets: &Secrets) {
     match value {
         Value::String(text) => {
             if let Cow::Owned(redacted) = secrets.redact(text) {
                 *text = redacted;
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, secrets)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| redact(field, secrets)),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_value(item, secrets)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| redact_value(field, secrets)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn answer<A: Answer>(value: Value) -> Result<A, WrongAnswer> {
+fn parse_answer<A: SessionAnswer>(value: Value) -> Result<A, AnswerError> {
     let answer = A::deserialize(value)?;
     answer.check().map(|()| answer)
 }
 
 /// Checks that a text says something, and not too much.
-fn within(field: impl FnOnce() -> String, text: &str, limit: usize) -> Result<(), WrongAnswer> {
+fn check_text(field: impl FnOnce() -> String, text: &str, limit: usize) -> Result<(), AnswerError> {
     match text.len() {
-        0 => Err(WrongAnswer::Empty { field: field() }),
-        bytes if bytes > limit => Err(WrongAnswer::TooLong { field: field(), bytes, limit }),
+        0 => Err(AnswerError::Empty { field: field() }),
+        bytes if bytes > limit => Err(AnswerError::TooLong { field: field(), bytes, limit }),
         _ => Ok(()),
     }
 }
 
-impl Answer for AgentAnswer {
-    const FORM: Form = Form::Answer;
+impl SessionAnswer for AgentAnswer {
+    const FORM: AnswerForm = AnswerForm::Answer;
 
-    fn check(&self) -> Result<(), WrongAnswer> {
-        within(|| "summary".to_owned(), &self.summary, MAX_SUMMARY_BYTES)?;
+    fn check(&self) -> Result<(), AnswerError> {
+        check_text(|| "summary".to_owned(), &self.summary, MAX_SUMMARY_BYTES)?;
         check_children(self)
     }
 }
 
-impl Answer for ReviewAnswer {
-    const FORM: Form = Form::Review;
+impl SessionAnswer for ReviewAnswer {
+    const FORM: AnswerForm = AnswerForm::Review;
 
-    fn check(&self) -> Result<(), WrongAnswer> {
+    fn check(&self) -> Result<(), AnswerError> {
         let count = self.reasons.len();
         if count > MAX_REASONS {
-            return Err(WrongAnswer::ManyReasons(count));
+            return Err(AnswerError::TooManyReasons(count));
         }
         if self.verdict == ReviewVerdict::Reject && count == 0 {
-            return Err(WrongAnswer::NoReasons);
+            return Err(AnswerError::NoReasons);
         }
         for (at, reason) in self.reasons.iter().enumerate() {
             let field = || format!("reasons[{at}]");
             if reason.trim().is_empty() {
-                return Err(WrongAnswer::Empty { field: field() });
+                return Err(AnswerError::Empty { field: field() });
             }
-            within(field, reason, MAX_REASON_BYTES)?;
+            check_text(field, reason, MAX_REASON_BYTES)?;
         }
         Ok(())
     }
 }
 
 /// Checks the limits of the schema, in bytes as the task tree counts them.
-fn check_children(answer: &AgentAnswer) -> Result<(), WrongAnswer> {
+fn check_children(answer: &AgentAnswer) -> Result<(), AnswerError> {
     for (child, spec) in answer.children.iter().flatten().enumerate() {
-        within(|| format!("children[{child}].title"), &spec.title, MAX_TITLE_BYTES)?;
-        within(|| format!("children[{child}].goal"), &spec.goal, MAX_GOAL_BYTES)?;
+        check_text(|| format!("children[{child}].title"), &spec.title, MAX_TITLE_BYTES)?;
+        check_text(|| format!("children[{child}].goal"), &spec.goal, MAX_GOAL_BYTES)?;
         if spec.acceptance.len() > MAX_ACCEPTANCE {
-            return Err(WrongAnswer::ManyStatements { child });
+            return Err(AnswerError::TooManyStatements { child });
         }
         if spec.acceptance.iter().any(|statement| statement.len() > MAX_ACCEPTANCE_BYTES) {
-            return Err(WrongAnswer::LongStatement { child });
+            return Err(AnswerError::StatementTooLong { child });
         }
     }
     Ok(())
@@ -224,20 +224,20 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &[u8]) -> Result<Output, Refused> {
-        super::read(text, &Secrets::default())
+    fn read_output(text: &[u8]) -> Result<AnswerContent, RejectedAnswer> {
+        super::read_answer(text, &Secrets::default())
     }
 
     #[test]
     fn an_answer_comes_without_its_secrets_however_they_are_escaped() {
-        let secrets = Secrets::of([("API_KEY", "sk-0123456789")]).unwrap();
+        let secrets = Secrets::from_variables([("API_KEY", "sk-0123456789")]).unwrap();
         let text = br#"{"status":"decomposed","summary":"sk-0123456789","children":[
             {"title":"\u0073k-0123456789","goal":"g","acceptance":["a sk-0123456789"]}]}"#;
-        let answer = super::read::<AgentAnswer>(text, &secrets).expect("reads").content.expect("an answer");
+        let answer = super::read_answer::<AgentAnswer>(text, &secrets).expect("reads").content.expect("an answer");
         assert_eq!(answer.summary, "[redacted: API_KEY]");
         let child = &answer.children.expect("has children")[0];
         assert_eq!((&*child.title, &*child.acceptance[0]), ("[redacted: API_KEY]", "a [redacted: API_KEY]"));
-        let wrong = super::read::<AgentAnswer>(br#"{"status":"done","summary":"x","sk-0123456789":1}"#, &secrets)
+        let wrong = super::read_answer::<AgentAnswer>(br#"{"status":"done","summary":"x","sk-0123456789":1}"#, &secrets)
             .expect_err("wrong")
             .to_string();
         assert!(wrong.contains("unknown field `[redacted: API_KEY]`"), "{wrong}");
@@ -246,14 +246,14 @@ mod tests {
     #[test]
     fn an_answer_may_leave_out_children_and_bring_usage() {
         let output =
-            read(br#"{"status": "done", "summary": "x", "usage": {"in": 3, "output_tokens": 4}}"#).expect("reads");
+            read_output(br#"{"status": "done", "summary": "x", "usage": {"in": 3, "output_tokens": 4}}"#).expect("reads");
         assert_eq!(output.content.map(|answer| answer.status), Ok(AnswerStatus::Done));
         assert_eq!((output.usage.input_tokens, output.usage.output_tokens), (Some(3), Some(4)));
     }
 
     #[test]
     fn a_review_is_a_verdict_and_its_reasons() {
-        let read = |text: &str| super::read::<ReviewAnswer>(text.as_bytes(), &Secrets::default());
+        let read = |text: &str| super::read_answer::<ReviewAnswer>(text.as_bytes(), &Secrets::default());
         let accepts = r#"{"verdict": "accept", "reasons": [], "usage": {"in": 3, "out": 4}}"#;
         let output = read(accepts).expect("reads");
         assert_eq!(output.content, Ok(ReviewAnswer { verdict: ReviewVerdict::Accept, reasons: Vec::new() }));
@@ -273,14 +273,14 @@ mod tests {
     #[test]
     fn a_stated_error_is_no_answer() {
         let text = br#"{"error": {"class": "unavailable", "until": "2026-01-01T00:00:00Z", "message": "limit"}}"#;
-        let error = read(text).expect("reads").content.expect_err("an error");
+        let error = read_output(text).expect("reads").content.expect_err("an error");
         assert_eq!(error.class, AgentErrorClass::Unavailable);
         assert!(error.until.is_some());
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let wrong = |text: &str| read(text.as_bytes()).expect_err(text).0;
+        let wrong = |text: &str| read_output(text.as_bytes()).expect_err(text).0;
         assert_eq!(wrong(r#"{"status":"done","summary":""}"#), "summary is empty");
         assert!(wrong(r#"{"status":"finished","summary":"x"}"#).contains("unknown variant `finished`"));
         assert!(wrong(r#"{"status":"done","summary":"x","extra":1}"#).contains("unknown field `extra`"));

@@ -10,11 +10,11 @@ use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
 use serde::{Deserialize, Serialize};
 
-use crate::definition::Guarded;
+use crate::definition::DefinitionState;
 use crate::fence::one_line;
-use crate::merge::Conflict;
-use crate::notes::Note;
-use crate::person::Overreach;
+use crate::merge::MergeConflict;
+use crate::notes::PersonNote;
+use crate::person::ForbiddenChange;
 use crate::{merge, notes, person, questions, tree, validate};
 
 /// Most bytes of a text in a commit's summary line.
@@ -22,7 +22,7 @@ const MAX_SHOWN: usize = 200;
 
 /// What of a run a request is about: whether it may be asked depends on the run's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum ChangeSubject {
     /// What the next session is told.
     Note,
     /// The task tree.
@@ -34,7 +34,7 @@ pub enum Subject {
 /// One request of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Change {
+pub enum ChangeRequest {
     /// Tell the next session something.
     Note {
         /// Id that was acknowledged.
@@ -55,7 +55,7 @@ pub enum Change {
         node: String,
     },
     /// Add a node.
-    Add(Addition),
+    Add(NodeAddition),
     /// Take the guard's definition as it is committed for what is to be.
     Accept {
         /// The files, each as it was when this was asked; none where it was gone.
@@ -93,7 +93,7 @@ pub enum Change {
 /// A node to be added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Addition {
+pub struct NodeAddition {
     /// Id of its parent, or a unique beginning of it.
     pub parent: String,
     /// What it is called.
@@ -110,7 +110,7 @@ pub struct Addition {
 
 /// The documents that a person's requests change, as one commit has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Documents {
+pub struct RunDocuments {
     /// The task tree.
     pub tree: TaskTree,
     /// The text of `notes.md`.
@@ -122,16 +122,16 @@ pub struct Documents {
     /// The bookkeeping.
     pub run_state: RunState,
     /// The guard's definition.
-    pub guarded: Guarded,
+    pub definition_state: DefinitionState,
     /// Attempts that a new node gets, and a retry adds.
     pub max_attempts: u32,
 }
 
 /// What a request made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangeResult {
     /// The documents after it.
-    pub documents: Documents,
+    pub documents: RunDocuments,
     /// What was done, in one line.
     pub summary: String,
     /// Id of the note, the question or the node that it is about, or the key; none for an edit.
@@ -140,7 +140,7 @@ pub struct Changed {
 
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum ChangeRefusal {
     /// What it names is not there.
     #[error("{0}")]
     NotFound(String),
@@ -155,19 +155,19 @@ pub enum Refusal {
     Conflict(String),
 }
 
-impl From<Overreach> for Refusal {
-    fn from(overreach: Overreach) -> Self {
-        Self::Rule(overreach.to_string())
+impl From<ForbiddenChange> for ChangeRefusal {
+    fn from(forbidden: ForbiddenChange) -> Self {
+        Self::Rule(forbidden.to_string())
     }
 }
 
-impl From<Conflict> for Refusal {
-    fn from(conflict: Conflict) -> Self {
+impl From<MergeConflict> for ChangeRefusal {
+    fn from(conflict: MergeConflict) -> Self {
         Self::Conflict(conflict.to_string())
     }
 }
 
-impl Change {
+impl ChangeRequest {
     /// Returns the command of `runnerctl` that asks for it.
     pub fn command(&self) -> &'static str {
         match self {
@@ -183,109 +183,109 @@ impl Change {
     }
 
     /// Returns the id of what it is about, where that is known before it is done, and what it says, in one line.
-    pub fn shown(&self) -> (Option<&str>, String) {
+    pub fn describe(&self) -> (Option<&str>, String) {
         let (id, text) = match self {
             Self::Note { id, text } => (Some(id.as_str()), text.clone()),
             Self::Answer { question, text } => (Some(question.as_str()), text.clone()),
             Self::Retry { node } => (Some(node.as_str()), "more attempts".to_owned()),
             Self::Add(addition) => (None, format!("under {}: {}", addition.parent, addition.title)),
             Self::Edit { .. } => (None, "the task tree".to_owned()),
-            Self::Config { key, value, .. } => (Some(key.as_str()), set_to(value.as_deref())),
-            Self::Settings { keys, .. } => (None, changed_keys(keys)),
+            Self::Config { key, value, .. } => (Some(key.as_str()), describe_value(value.as_deref())),
+            Self::Settings { keys, .. } => (None, describe_keys(keys)),
             Self::Accept { files } => (None, files.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
         };
         (id, one_line(&text, MAX_SHOWN))
     }
 
     /// Returns whether it can wait for a run that has not begun: it needs nothing of the run's tree.
-    pub fn may_precede_the_run(&self) -> bool {
+    pub fn may_precede_run(&self) -> bool {
         matches!(self, Self::Note { .. })
     }
 
     /// Returns what of a run it is about.
-    pub fn subject(&self) -> Subject {
+    pub fn subject(&self) -> ChangeSubject {
         match self {
-            Self::Note { .. } => Subject::Note,
-            Self::Retry { .. } | Self::Add(_) | Self::Edit { .. } => Subject::Tree,
-            Self::Answer { .. } | Self::Accept { .. } | Self::Config { .. } | Self::Settings { .. } => Subject::Files,
+            Self::Note { .. } => ChangeSubject::Note,
+            Self::Retry { .. } | Self::Add(_) | Self::Edit { .. } => ChangeSubject::Tree,
+            Self::Answer { .. } | Self::Accept { .. } | Self::Config { .. } | Self::Settings { .. } => ChangeSubject::Files,
         }
     }
 
     /// Does it to the documents.
-    pub fn apply(&self, before: &Documents) -> Result<Changed, Refusal> {
+    pub fn apply(&self, before: &RunDocuments) -> Result<ChangeResult, ChangeRefusal> {
         match self {
-            Self::Note { id, text } => note(before, id, text),
-            Self::Answer { question, text } => answer(before, question, text),
-            Self::Retry { node } => retry(before, node),
-            Self::Add(addition) => add(before, addition),
-            Self::Accept { files } => accept(before, files),
-            Self::Edit { base, edited } => edit(before, base, edited),
+            Self::Note { id, text } => apply_note(before, id, text),
+            Self::Answer { question, text } => apply_answer(before, question, text),
+            Self::Retry { node } => apply_retry(before, node),
+            Self::Add(addition) => apply_addition(before, addition),
+            Self::Accept { files } => apply_acceptance(before, files),
+            Self::Edit { base, edited } => apply_edit(before, base, edited),
             Self::Config { key, value, base, text } => {
-                configure(before, Setting { key, value: value.as_deref(), base, text })
+                apply_setting(before, ConfigSetting { key, value: value.as_deref(), base, text })
             }
-            Self::Settings { keys, base, text } => replace_settings(before, keys, (base, text)),
+            Self::Settings { keys, base, text } => apply_settings(before, keys, (base, text)),
         }
     }
 }
 
-fn note(before: &Documents, id: &str, text: &str) -> Result<Changed, Refusal> {
-    bounded("a note", text, notes::MAX_NOTE_BYTES)?;
-    let is_taken = notes::list(&before.notes).iter().any(|note| note.id == id);
+fn apply_note(before: &RunDocuments, id: &str, text: &str) -> Result<ChangeResult, ChangeRefusal> {
+    check_length("a note", text, notes::MAX_NOTE_BYTES)?;
+    let is_taken = notes::parse_notes(&before.notes).iter().any(|note| note.id == id);
     let id = if is_taken { notes::next_id(&before.notes) } else { id.to_owned() };
-    let note = Note { id: id.clone(), text: text.to_owned() };
-    let documents = Documents { notes: notes::append(&before.notes, &note), ..before.clone() };
-    Ok(Changed { documents, summary: format!("{id}: {}", one_line(text, MAX_SHOWN)), id: Some(id) })
+    let note = PersonNote { id: id.clone(), text: text.to_owned() };
+    let documents = RunDocuments { notes: notes::append_note(&before.notes, &note), ..before.clone() };
+    Ok(ChangeResult { documents, summary: format!("{id}: {}", one_line(text, MAX_SHOWN)), id: Some(id) })
 }
 
-fn answer(before: &Documents, question: &str, text: &str) -> Result<Changed, Refusal> {
-    bounded("an answer", text, questions::MAX_ANSWER_BYTES)?;
-    let found = questions::list(&before.questions).into_iter().rev().find(|found| found.id == question);
-    let found = found.ok_or_else(|| Refusal::NotFound(format!("there is no question {question}")))?;
-    let questions = questions::answer(&before.questions, question, text).ok_or_else(|| {
-        Refusal::Rule(format!("question {question} is already answered; to add something: runnerctl note TEXT"))
+fn apply_answer(before: &RunDocuments, question: &str, text: &str) -> Result<ChangeResult, ChangeRefusal> {
+    check_length("an answer", text, questions::MAX_ANSWER_BYTES)?;
+    let found = questions::parse_questions(&before.questions).into_iter().rev().find(|found| found.id == question);
+    let found = found.ok_or_else(|| ChangeRefusal::NotFound(format!("there is no question {question}")))?;
+    let questions = questions::add_answer(&before.questions, question, text).ok_or_else(|| {
+        ChangeRefusal::Rule(format!("question {question} is already answered; to add something: runnerctl note TEXT"))
     })?;
     let summary = format!("{question}: {}\n{}", one_line(&found.text, MAX_SHOWN), one_line(text, MAX_SHOWN));
-    Ok(Changed { documents: Documents { questions, ..before.clone() }, summary, id: Some(found.id) })
+    Ok(ChangeResult { documents: RunDocuments { questions, ..before.clone() }, summary, id: Some(found.id) })
 }
 
-fn bounded(what: &str, text: &str, limit: usize) -> Result<(), Refusal> {
+fn check_length(what: &str, text: &str, limit: usize) -> Result<(), ChangeRefusal> {
     if text.trim().is_empty() {
-        return Err(Refusal::Invalid(format!("{what} needs a text")));
+        return Err(ChangeRefusal::Invalid(format!("{what} needs a text")));
     }
     if text.len() > limit {
-        return Err(Refusal::Invalid(format!("{what} may have {limit} bytes, and this one has {}", text.len())));
+        return Err(ChangeRefusal::Invalid(format!("{what} may have {limit} bytes, and this one has {}", text.len())));
     }
     Ok(())
 }
 
-fn retry(before: &Documents, wanted: &str) -> Result<Changed, Refusal> {
-    let id = node_id(&before.tree, wanted)?;
+fn apply_retry(before: &RunDocuments, node_prefix: &str) -> Result<ChangeResult, ChangeRefusal> {
+    let id = resolve_node_id(&before.tree, node_prefix)?;
     let mut tree = before.tree.clone();
-    let Some(node) = tree::find_mut(&mut tree, &id) else { return Err(no_node(wanted)) };
+    let Some(node) = tree::find_mut(&mut tree, &id) else { return Err(unknown_node(node_prefix)) };
     if !node.is_leaf() {
-        return Err(Refusal::Rule(format!("node {id} has children, which are worked on in its place")));
+        return Err(ChangeRefusal::Rule(format!("node {id} has children, which are worked on in its place")));
     }
-    open(node)?;
+    check_open(node)?;
     if node.attempts < node.max_attempts {
         let left = node.max_attempts - node.attempts;
-        return Err(Refusal::Rule(format!("node {id} has {left} of its {} attempts left", node.max_attempts)));
+        return Err(ChangeRefusal::Rule(format!("node {id} has {left} of its {} attempts left", node.max_attempts)));
     }
     node.max_attempts = node.max_attempts.saturating_add(before.max_attempts);
     let summary =
         format!("node {id} may now be tried {} times, {} more than before", node.max_attempts, before.max_attempts);
-    Ok(Changed { documents: Documents { tree, ..before.clone() }, summary, id: Some(id) })
+    Ok(ChangeResult { documents: RunDocuments { tree, ..before.clone() }, summary, id: Some(id) })
 }
 
-fn add(before: &Documents, addition: &Addition) -> Result<Changed, Refusal> {
+fn apply_addition(before: &RunDocuments, addition: &NodeAddition) -> Result<ChangeResult, ChangeRefusal> {
     for (what, text) in [("title", &addition.title), ("goal", &addition.goal)] {
-        bounded(&format!("the {what} of a node"), text, validate::MAX_GOAL_BYTES)?;
+        check_length(&format!("the {what} of a node"), text, validate::MAX_GOAL_BYTES)?;
     }
-    let parent_id = node_id(&before.tree, &addition.parent)?;
+    let parent_id = resolve_node_id(&before.tree, &addition.parent)?;
     let mut tree = before.tree.clone();
     let id = tree::next_child_id(&tree, &parent_id);
-    let Some(parent) = tree::find_mut(&mut tree, &parent_id) else { return Err(no_node(&addition.parent)) };
-    open(parent)?;
-    let order = place(parent, addition)?;
+    let Some(parent) = tree::find_mut(&mut tree, &parent_id) else { return Err(unknown_node(&addition.parent)) };
+    check_open(parent)?;
+    let order = make_room(parent, addition)?;
     parent.children.push(Node {
         id: id.clone(),
         order,
@@ -297,26 +297,26 @@ fn add(before: &Documents, addition: &Addition) -> Result<Changed, Refusal> {
         max_attempts: before.max_attempts,
         children: Vec::new(),
     });
-    let tree = finished(&before.tree, tree)?;
+    let tree = finish_tree(&before.tree, tree)?;
     let summary = format!("node {id} under {parent_id}: {}", one_line(&addition.title, MAX_SHOWN));
-    Ok(Changed { documents: Documents { tree, ..before.clone() }, summary, id: Some(id) })
+    Ok(ChangeResult { documents: RunDocuments { tree, ..before.clone() }, summary, id: Some(id) })
 }
 
 /// Returns the order of a new child, and makes room for it behind the sibling that was named.
-fn place(parent: &mut Node, addition: &Addition) -> Result<i64, Refusal> {
+fn make_room(parent: &mut Node, addition: &NodeAddition) -> Result<i64, ChangeRefusal> {
     let Some(after) = &addition.after else {
         let last = parent.children.iter().map(|child| child.order).max();
         return Ok(addition.order.unwrap_or(last.map_or(1, |last| last.saturating_add(1))));
     };
     parent.children.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
     let at = parent.children.iter().position(|child| child.id == *after);
-    let at = at.ok_or_else(|| Refusal::NotFound(format!("node {} has no child {after}", parent.id)))?;
+    let at = at.ok_or_else(|| ChangeRefusal::NotFound(format!("node {} has no child {after}", parent.id)))?;
     let order = parent.children[at].order.saturating_add(1);
     let later = &mut parent.children[at + 1..];
     let shift = later.first().map_or(0, |next| order.saturating_add(1).saturating_sub(next.order).max(0));
     if let Some(passed) = later.iter().find(|child| shift > 0 && child.passes) {
         let why = format!("behind {after} comes {}, which has passed and stays where it is", passed.id);
-        return Err(Refusal::Rule(format!("{why}; choose the place with --order")));
+        return Err(ChangeRefusal::Rule(format!("{why}; choose the place with --order")));
     }
     for child in later.iter_mut() {
         child.order = child.order.saturating_add(shift);
@@ -325,56 +325,56 @@ fn place(parent: &mut Node, addition: &Addition) -> Result<i64, Refusal> {
 }
 
 /// Names what is accepted where these files are asked for, as they are committed; all that have changed where none is.
-pub fn to_accept<'a>(
-    guarded: &Guarded,
-    wanted: impl ExactSizeIterator<Item = &'a String>,
-) -> Result<BTreeMap<String, Option<String>>, Refusal> {
-    let changed = guarded.changed();
-    let paths = if wanted.len() == 0 { changed.clone() } else { wanted.cloned().collect() };
+pub fn select_files_to_accept<'a>(
+    guarded: &DefinitionState,
+    requested: impl ExactSizeIterator<Item = &'a String>,
+) -> Result<BTreeMap<String, Option<String>>, ChangeRefusal> {
+    let changed = guarded.changed_paths();
+    let paths = if requested.len() == 0 { changed.clone() } else { requested.cloned().collect() };
     let is_part = |path: &String| guarded.accepted.contains_key(path) || guarded.committed.contains_key(path);
     let take = |path: String| match (changed.contains(&path), is_part(&path)) {
         (true, _) => Ok((path.clone(), guarded.committed.get(&path).cloned())),
-        (false, true) => Err(Refusal::Rule(format!("{path} is as it was accepted"))),
-        (false, false) => Err(Refusal::NotFound(format!("{path} is no committed file of the guard's definition"))),
+        (false, true) => Err(ChangeRefusal::Rule(format!("{path} is as it was accepted"))),
+        (false, false) => Err(ChangeRefusal::NotFound(format!("{path} is no committed file of the guard's definition"))),
     };
     paths.into_iter().map(take).collect()
 }
 
-fn accept(before: &Documents, files: &BTreeMap<String, Option<String>>) -> Result<Changed, Refusal> {
-    let mut accepted = before.guarded.accepted.clone();
+fn apply_acceptance(before: &RunDocuments, files: &BTreeMap<String, Option<String>>) -> Result<ChangeResult, ChangeRefusal> {
+    let mut accepted = before.definition_state.accepted.clone();
     for (path, form) in files {
         match form {
             Some(form) => accepted.insert(path.clone(), form.clone()),
             None => accepted.remove(path),
         };
     }
-    if accepted == before.guarded.accepted {
-        return Err(Refusal::Rule("the guard's definition is as it was accepted".to_owned()));
+    if accepted == before.definition_state.accepted {
+        return Err(ChangeRefusal::Rule("the guard's definition is as it was accepted".to_owned()));
     }
     let paths: Vec<&str> = files.keys().map(String::as_str).collect();
     let summary = one_line(&paths.join(", "), MAX_SHOWN);
     let run_state = RunState { guard_definition: accepted.clone(), ..before.run_state.clone() };
-    let guarded = Guarded { accepted, ..before.guarded.clone() };
-    Ok(Changed { documents: Documents { run_state, guarded, ..before.clone() }, summary, id: None })
+    let guarded = DefinitionState { accepted, ..before.definition_state.clone() };
+    Ok(ChangeResult { documents: RunDocuments { run_state, definition_state: guarded, ..before.clone() }, summary, id: None })
 }
 
-fn edit(before: &Documents, base: &str, edited: &str) -> Result<Changed, Refusal> {
-    let read = |text: &str| validate::load_persons(text.as_bytes()).map_err(|faults| invalid(&faults));
+fn apply_edit(before: &RunDocuments, base: &str, edited: &str) -> Result<ChangeResult, ChangeRefusal> {
+    let read = |text: &str| validate::load_person_tree(text.as_bytes()).map_err(|faults| invalid_tree(&faults));
     let (base, edited) = (read(base)?, read(edited)?);
     // Against what was opened first: a conflict would hide that it is not allowed at all.
-    person::check(&base, &edited)?;
+    person::check_edit(&base, &edited)?;
     let merged = merge::merge(&base, &edited, &before.tree)?;
-    let tree = finished(&before.tree, merged)?;
+    let tree = finish_tree(&before.tree, merged)?;
     if tree::canonical(&tree) == tree::canonical(&before.tree) {
-        return Err(Refusal::Invalid("nothing was changed".to_owned()));
+        return Err(ChangeRefusal::Invalid("nothing was changed".to_owned()));
     }
-    let summary = person::summary(&before.tree, &tree);
-    Ok(Changed { documents: Documents { tree, ..before.clone() }, summary, id: None })
+    let summary = person::summarize_edit(&before.tree, &tree);
+    Ok(ChangeResult { documents: RunDocuments { tree, ..before.clone() }, summary, id: None })
 }
 
 /// One key of the configuration that is to be set.
 #[derive(Debug, Clone, Copy)]
-struct Setting<'a> {
+struct ConfigSetting<'a> {
     key: &'a str,
     value: Option<&'a str>,
     /// The file that it was read from.
@@ -383,62 +383,62 @@ struct Setting<'a> {
     text: &'a str,
 }
 
-fn configure(before: &Documents, setting: Setting<'_>) -> Result<Changed, Refusal> {
-    let Setting { key, value, base, text } = setting;
+fn apply_setting(before: &RunDocuments, setting: ConfigSetting<'_>) -> Result<ChangeResult, ChangeRefusal> {
+    let ConfigSetting { key, value, base, text } = setting;
     if before.config != base {
-        return Err(Refusal::Conflict(format!("the configuration has changed since you asked to set {key}")));
+        return Err(ChangeRefusal::Conflict(format!("the configuration has changed since you asked to set {key}")));
     }
     if text == base {
-        return Err(Refusal::Rule(match value {
+        return Err(ChangeRefusal::Rule(match value {
             Some(value) => format!("{key} is already {value}"),
             None => format!("{key} already has its default"),
         }));
     }
-    let summary = one_line(&format!("{key} is {}", set_to(value)), MAX_SHOWN);
-    let documents = Documents { config: text.to_owned(), ..before.clone() };
-    Ok(Changed { documents, summary, id: Some(key.to_owned()) })
+    let summary = one_line(&format!("{key} is {}", describe_value(value)), MAX_SHOWN);
+    let documents = RunDocuments { config: text.to_owned(), ..before.clone() };
+    Ok(ChangeResult { documents, summary, id: Some(key.to_owned()) })
 }
 
-fn replace_settings(before: &Documents, keys: &[String], (base, text): (&str, &str)) -> Result<Changed, Refusal> {
+fn apply_settings(before: &RunDocuments, keys: &[String], (base, text): (&str, &str)) -> Result<ChangeResult, ChangeRefusal> {
     if before.config != base {
-        return Err(Refusal::Conflict("the configuration has changed since it was opened".to_owned()));
+        return Err(ChangeRefusal::Conflict("the configuration has changed since it was opened".to_owned()));
     }
     if text == base {
-        return Err(Refusal::Rule("nothing was changed".to_owned()));
+        return Err(ChangeRefusal::Rule("nothing was changed".to_owned()));
     }
-    let summary = one_line(&changed_keys(keys), MAX_SHOWN);
-    Ok(Changed { documents: Documents { config: text.to_owned(), ..before.clone() }, summary, id: None })
+    let summary = one_line(&describe_keys(keys), MAX_SHOWN);
+    Ok(ChangeResult { documents: RunDocuments { config: text.to_owned(), ..before.clone() }, summary, id: None })
 }
 
-fn changed_keys(keys: &[String]) -> String {
+fn describe_keys(keys: &[String]) -> String {
     if keys.is_empty() { "comments".to_owned() } else { keys.join(", ") }
 }
 
-fn set_to(value: Option<&str>) -> String {
+fn describe_value(value: Option<&str>) -> String {
     value.map_or_else(|| "reset to default".to_owned(), str::to_owned)
 }
 
 /// Derives and checks what every tree must keep, and what a person's must.
-fn finished(before: &TaskTree, mut tree: TaskTree) -> Result<TaskTree, Refusal> {
+fn finish_tree(before: &TaskTree, mut tree: TaskTree) -> Result<TaskTree, ChangeRefusal> {
     tree::derive_passes(&mut tree);
     tree::sort(&mut tree);
-    validate::check(&tree).map_err(|faults| invalid(&faults))?;
-    person::check(before, &tree)?;
+    validate::check_tree(&tree).map_err(|faults| invalid_tree(&faults))?;
+    person::check_edit(before, &tree)?;
     Ok(tree)
 }
 
-fn invalid(faults: &[validate::TreeFault]) -> Refusal {
+fn invalid_tree(faults: &[validate::TreeFault]) -> ChangeRefusal {
     let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    Refusal::Invalid(faults.join("\n"))
+    ChangeRefusal::Invalid(faults.join("\n"))
 }
 
-fn open(node: &Node) -> Result<(), Refusal> {
-    let refusal = || Refusal::Rule(format!("node {} has passed, and what has passed stays as it is", node.id));
+fn check_open(node: &Node) -> Result<(), ChangeRefusal> {
+    let refusal = || ChangeRefusal::Rule(format!("node {} has passed, and what has passed stays as it is", node.id));
     if node.passes { Err(refusal()) } else { Ok(()) }
 }
 
 /// Completes the unique beginning of a node's id.
-fn node_id(tree: &TaskTree, wanted: &str) -> Result<String, Refusal> {
+fn resolve_node_id(tree: &TaskTree, wanted: &str) -> Result<String, ChangeRefusal> {
     let ids: Vec<&str> = tree::walk(tree).into_iter().map(|placed| placed.node.id.as_str()).collect();
     if ids.contains(&wanted) {
         return Ok(wanted.to_owned());
@@ -446,11 +446,11 @@ fn node_id(tree: &TaskTree, wanted: &str) -> Result<String, Refusal> {
     let fitting: Vec<&str> = ids.into_iter().filter(|id| id.starts_with(wanted)).collect();
     match fitting[..] {
         [one] => Ok(one.to_owned()),
-        [] => Err(no_node(wanted)),
-        [a, b, ..] => Err(Refusal::Invalid(format!("`{wanted}` matches more than one node: {a}, {b}"))),
+        [] => Err(unknown_node(wanted)),
+        [a, b, ..] => Err(ChangeRefusal::Invalid(format!("`{wanted}` matches more than one node: {a}, {b}"))),
     }
 }
 
-fn no_node(id: &str) -> Refusal {
-    Refusal::NotFound(format!("there is no node {id} in the task tree"))
+fn unknown_node(id: &str) -> ChangeRefusal {
+    ChangeRefusal::NotFound(format!("there is no node {id} in the task tree"))
 }

@@ -5,7 +5,7 @@
 
 use protocol::state::NodeFeedback;
 
-use crate::feedback::essence;
+use crate::feedback::fingerprint_failure;
 
 /// Heading of `guardrails.md`.
 pub const HEADING: &str = "# Guardrails\n";
@@ -21,11 +21,11 @@ pub struct Guardrail {
 }
 
 /// Returns the line that the last attempt at a node gives cause for: an earlier one has failed in the same way.
-pub fn due(node: &str, feedback: &NodeFeedback) -> Option<Guardrail> {
+pub fn find_due_guardrail(node: &str, feedback: &NodeFeedback) -> Option<Guardrail> {
     let (last, earlier) = feedback.history.split_last()?;
     let digest = last.failure_digest.as_ref()?;
     earlier.iter().any(|attempt| attempt.failure_digest.as_ref() == Some(digest)).then_some(())?;
-    let words = essence(&feedback.failure.as_ref()?.text).words;
+    let words = fingerprint_failure(&feedback.failure.as_ref()?.text).summary;
     let tag = format!("[{digest}]");
     Some(Guardrail { line: format!("- `{node}` has failed twice in the same way {tag}: {words}\n"), tag })
 }
@@ -33,8 +33,8 @@ pub fn due(node: &str, feedback: &NodeFeedback) -> Option<Guardrail> {
 impl Guardrail {
     /// Returns the text with the line at its end, the oldest lines dropped where it would be too long; none where it
     /// has the line already, be it of another node.
-    pub fn added_to(&self, text: &[u8]) -> Option<Vec<u8>> {
-        if self.is_in(text) {
+    pub fn append_to(&self, text: &[u8]) -> Option<Vec<u8>> {
+        if self.is_present_in(text) {
             return None;
         }
         let mut after = if text.is_empty() { HEADING.as_bytes() } else { text }.to_vec();
@@ -45,26 +45,26 @@ impl Guardrail {
             after.push(b'\n');
         }
         after.extend(self.line.as_bytes());
-        Some(newest(after))
+        Some(keep_newest_lines(after))
     }
 
     /// Returns whether `after` is what [`Guardrail::added_to`] makes of a text that begins with `before`: what a session
     /// has appended is not known.
-    pub fn follows(&self, before: &[u8], after: &[u8]) -> bool {
+    pub fn explains_change(&self, before: &[u8], after: &[u8]) -> bool {
         if after.starts_with(before) {
-            return self.is_in(after);
+            return self.is_present_in(after);
         }
         // Where the oldest lines had to go, so much is left that one more would not have had room.
         after.ends_with(self.line.as_bytes()) && (MAX_GUARDRAILS / 2..=MAX_GUARDRAILS).contains(&after.len())
     }
 
-    fn is_in(&self, text: &[u8]) -> bool {
+    fn is_present_in(&self, text: &[u8]) -> bool {
         text.windows(self.tag.len()).any(|part| part == self.tag.as_bytes())
     }
 }
 
 /// Drops the oldest lines after the heading until the text fits.
-fn newest(text: Vec<u8>) -> Vec<u8> {
+fn keep_newest_lines(text: Vec<u8>) -> Vec<u8> {
     let Some(surplus) = text.len().checked_sub(MAX_GUARDRAILS).filter(|surplus| *surplus > 0) else { return text };
     let heading = if text.starts_with(HEADING.as_bytes()) { HEADING.len() } else { 0 };
     let (heading, lines) = text.split_at(heading);
@@ -92,8 +92,8 @@ mod tests {
         NodeFeedback { history: (1..).zip(digests.iter().copied()).map(attempt).collect(), failure: Some(failure) }
     }
 
-    fn line() -> Guardrail {
-        due("root.2", &feedback(&[Some("aa"), Some("aa")])).expect("it has failed twice")
+    fn sample_guardrail() -> Guardrail {
+        find_due_guardrail("root.2", &feedback(&[Some("aa"), Some("aa")])).expect("it has failed twice")
     }
 
     #[test]
@@ -108,13 +108,13 @@ mod tests {
             (&[None, None], false),
         ];
         for (digests, is_due) in table {
-            assert_eq!(due("b", &feedback(digests)).is_some(), is_due, "{digests:?}");
+            assert_eq!(find_due_guardrail("b", &feedback(digests)).is_some(), is_due, "{digests:?}");
         }
     }
 
     #[test]
     fn line_says_where_and_what() {
-        let text = String::from_utf8(line().added_to(b"").expect("it is new")).expect("it is text");
+        let text = String::from_utf8(sample_guardrail().append_to(b"").expect("it is new")).expect("it is text");
         assert_eq!(
             text,
             "# Guardrails\n\n- `root.2` has failed twice in the same way [aa]: error: the ledger does not match\n"
@@ -123,21 +123,21 @@ mod tests {
 
     #[test]
     fn line_follows_what_agents_wrote_and_comes_once() {
-        let once = line().added_to(b"# Guardrails\n\n- \xff no newline").expect("it is new");
+        let once = sample_guardrail().append_to(b"# Guardrails\n\n- \xff no newline").expect("it is new");
         assert!(once.starts_with(b"# Guardrails\n\n- \xff no newline\n- `root.2`"));
-        assert_eq!(line().added_to(&once), None);
-        let other = due("root.3", &feedback(&[Some("aa"), Some("aa")])).expect("it has failed twice");
-        assert_eq!(other.added_to(&once), None, "another node fails in no other way");
+        assert_eq!(sample_guardrail().append_to(&once), None);
+        let other = find_due_guardrail("root.3", &feedback(&[Some("aa"), Some("aa")])).expect("it has failed twice");
+        assert_eq!(other.append_to(&once), None, "another node fails in no other way");
     }
 
     #[test]
     fn oldest_lines_give_way() {
         let many: String = (0..9_000).flat_map(|n| ["- rule ".to_owned(), n.to_string(), "\n".to_owned()]).collect();
-        let text = line().added_to(format!("{HEADING}{many}").as_bytes()).expect("it is new");
+        let text = sample_guardrail().append_to(format!("{HEADING}{many}").as_bytes()).expect("it is new");
         assert!(text.len() <= MAX_GUARDRAILS && text.len() > MAX_GUARDRAILS - 100);
         let text = String::from_utf8(text).expect("it is text");
         assert!(text.starts_with("# Guardrails\n- rule ") && text.contains("- rule 8999\n- `root.2`"), "{text}");
-        let endless = line().added_to(&vec![b'x'; 2 * MAX_GUARDRAILS]).expect("it is new");
+        let endless = sample_guardrail().append_to(&vec![b'x'; 2 * MAX_GUARDRAILS]).expect("it is new");
         assert!(endless.starts_with(b"- `root.2`"));
     }
 }

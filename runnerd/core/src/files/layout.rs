@@ -53,7 +53,7 @@ pub const PROMPTS: &str = ".runner/prompts";
 
 /// Who may write a path under `.runner/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ownership {
+pub enum PathOwnership {
     /// Agents may write it as they like.
     Agent,
     /// Agents may add to its end; the old bytes must stay its beginning.
@@ -67,17 +67,17 @@ pub enum Ownership {
 /// Tells who may write a file, named relative to `.runner/` with `/` between names.
 ///
 /// What is not known to be an agent's is the runner's, odd spellings of a path included.
-pub fn class(path_in_runner: &str) -> Ownership {
+pub fn path_ownership(path_in_runner: &str) -> PathOwnership {
     let parts: Vec<_> = path_in_runner.split('/').collect();
     if parts.iter().any(|part| matches!(*part, "" | "." | "..")) {
-        return Ownership::Runner;
+        return PathOwnership::Runner;
     }
     match parts[..] {
-        ["state", "tree.json"] => Ownership::Agent,
-        ["state", "assumptions.md" | "questions.md" | "guardrails.md" | "improvements.md"] => Ownership::AppendOnly,
-        ["context" | "iterations", _, ..] => Ownership::Ignored,
-        ["nodes", id, "context.md"] | ["nodes", id, "artifacts", _, ..] if check_id(id).is_ok() => Ownership::Agent,
-        _ => Ownership::Runner,
+        ["state", "tree.json"] => PathOwnership::Agent,
+        ["state", "assumptions.md" | "questions.md" | "guardrails.md" | "improvements.md"] => PathOwnership::AppendOnly,
+        ["context" | "iterations", _, ..] => PathOwnership::Ignored,
+        ["nodes", id, "context.md"] | ["nodes", id, "artifacts", _, ..] if check_id(id).is_ok() => PathOwnership::Agent,
+        _ => PathOwnership::Runner,
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn an_agent_may_write_only_what_is_marked() {
-        use Ownership::{Agent, AppendOnly, Ignored, Runner};
+        use PathOwnership::{Agent, AppendOnly, Ignored, Runner};
         let cases = [
             ("GOAL.md", Runner),
             (".gitignore", Runner),
@@ -125,14 +125,14 @@ mod tests {
             ("/state/tree.json", Runner),
         ];
         for (path, expected) in cases {
-            assert_eq!(class(path), expected, "{path}");
+            assert_eq!(path_ownership(path), expected, "{path}");
         }
     }
 
     #[test]
     fn every_memory_file_is_append_only() {
         for path in MEMORY {
-            assert_eq!(class(&path[".runner/".len()..]), Ownership::AppendOnly, "{path}");
+            assert_eq!(path_ownership(&path[".runner/".len()..]), PathOwnership::AppendOnly, "{path}");
         }
     }
 }

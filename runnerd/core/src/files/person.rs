@@ -10,7 +10,7 @@ const MAX_NAMED: usize = 10;
 
 /// What a person has done that is not a person's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Overreach {
+pub enum ForbiddenChange {
     /// What has passed stays as it is.
     #[error("passed node {node} was changed")]
     Passed {
@@ -34,39 +34,39 @@ pub enum Overreach {
 }
 
 /// Compares the tree of the runner's last commit with the one that a person has left.
-pub fn check(before: &TaskTree, after: &TaskTree) -> Result<(), Overreach> {
+pub fn check_edit(before: &TaskTree, after: &TaskTree) -> Result<(), ForbiddenChange> {
     let old = tree::index(before);
     let new = tree::index(after);
     for (id, was) in &old {
         let now = new.get(id);
         if was.node.passes {
-            let parent = |placed: &tree::Placed<'_>| placed.parent.map(|node| node.id.clone());
+            let parent = |placed: &tree::PlacedNode<'_>| placed.parent.map(|node| node.id.clone());
             let same = now.is_some_and(|now| now.node == was.node && parent(now) == parent(was));
             if !same {
-                return Err(Overreach::Passed { node: (*id).to_owned() });
+                return Err(ForbiddenChange::Passed { node: (*id).to_owned() });
             }
         } else if let Some(now) = now.filter(|now| now.node.attempts < was.node.attempts) {
-            return Err(Overreach::Attempts { node: (*id).to_owned(), attempts: now.node.attempts });
+            return Err(ForbiddenChange::Attempts { node: (*id).to_owned(), attempts: now.node.attempts });
         }
     }
     let passed = new.values().find(|now| {
         now.node.is_leaf() && now.node.passes && !old.get(now.node.id.as_str()).is_some_and(|was| was.node.passes)
     });
-    passed.map_or(Ok(()), |now| Err(Overreach::SetToPass { node: now.node.id.clone() }))
+    passed.map_or(Ok(()), |now| Err(ForbiddenChange::SetToPass { node: now.node.id.clone() }))
 }
 
 /// Compares the tree that a run starts with to the one at its base: what a person has prepared passes nowhere where that
 /// does not.
-pub fn check_start(base: Option<&TaskTree>, start: &TaskTree) -> Result<(), Overreach> {
+pub fn check_start(base: Option<&TaskTree>, start: &TaskTree) -> Result<(), ForbiddenChange> {
     let old = base.map(tree::index).unwrap_or_default();
     let has_passed = |id: &str| old.get(id).is_some_and(|placed| placed.node.passes);
     let nodes = tree::walk(start).into_iter().map(|placed| placed.node);
     let passed = nodes.filter(|node| node.is_leaf() && node.passes).find(|node| !has_passed(&node.id));
-    passed.map_or(Ok(()), |node| Err(Overreach::SetToPass { node: node.id.clone() }))
+    passed.map_or(Ok(()), |node| Err(ForbiddenChange::SetToPass { node: node.id.clone() }))
 }
 
 /// Names in one line what a person has changed, at most [`MAX_NAMED`] nodes of each kind.
-pub fn summary(before: &TaskTree, after: &TaskTree) -> String {
+pub fn summarize_edit(before: &TaskTree, after: &TaskTree) -> String {
     let (old, new) = (tree::index(before), tree::index(after));
     let differs = |id: &&str| {
         let (was, now) = (&old[*id], &new[*id]);
@@ -91,10 +91,10 @@ pub fn summary(before: &TaskTree, after: &TaskTree) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{find_mut, fresh, insert_children};
+    use crate::tree::{find_mut, new_tree, insert_children};
 
     fn tree() -> TaskTree {
-        let mut tree = fresh(3);
+        let mut tree = new_tree(3);
         let child = |title: &str| protocol::tree::ChildSpec {
             title: title.to_owned(),
             goal: title.to_owned(),
@@ -112,11 +112,11 @@ mod tests {
         let before = tree();
         let mut after = before.clone();
         find_mut(&mut after, "root.2").expect("is there").goal = "other".to_owned();
-        assert_eq!(check(&before, &after), Ok(()));
+        assert_eq!(check_edit(&before, &after), Ok(()));
         after.root.children.pop();
         // With its last open child gone, the root passes by derivation.
         crate::tree::derive_passes(&mut after);
-        assert_eq!(check(&before, &after), Ok(()));
+        assert_eq!(check_edit(&before, &after), Ok(()));
     }
 
     #[test]
@@ -125,16 +125,16 @@ mod tests {
         let changed = |change: fn(&mut TaskTree)| {
             let mut after = before.clone();
             change(&mut after);
-            check(&before, &after).expect_err("refused")
+            check_edit(&before, &after).expect_err("refused")
         };
-        let passed = Overreach::Passed { node: "root.1".to_owned() };
-        let set = Overreach::SetToPass { node: "root.2".to_owned() };
+        let passed = ForbiddenChange::Passed { node: "root.1".to_owned() };
+        let set = ForbiddenChange::SetToPass { node: "root.2".to_owned() };
         assert_eq!(changed(|tree| find_mut(tree, "root.2").expect("is there").passes = true), set);
         assert_eq!(changed(|tree| find_mut(tree, "root.1").expect("is there").title = "x".into()), passed);
         assert_eq!(changed(|tree| drop(tree.root.children.remove(0))), passed);
         let mut before = before.clone();
         find_mut(&mut before, "root.2").expect("is there").attempts = 2;
-        let lowered = check(&before, &tree()).expect_err("refused");
+        let lowered = check_edit(&before, &tree()).expect_err("refused");
         assert_eq!(lowered.to_string(), "attempts of node root.2 were lowered to 0");
     }
 }

@@ -13,11 +13,11 @@ pub const MAX_ANSWER_BYTES: usize = 8 * 1024;
 /// Digits of an id.
 const ID_DIGITS: usize = 8;
 /// What the first line of an answer begins with, behind its indentation.
-const ANSWER: &str = "Answer:";
+const ANSWER_PREFIX: &str = "Answer:";
 
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct AgentQuestion {
     /// The start of the hash of its text.
     pub id: String,
     /// What is asked.
@@ -27,7 +27,7 @@ pub struct Question {
 }
 
 /// A list item as it stands in the file.
-struct Item<'a> {
+struct QuestionItem<'a> {
     question: Vec<&'a str>,
     answer: Option<Vec<&'a str>>,
     /// Number of lines up to the last one that is not blank.
@@ -35,25 +35,25 @@ struct Item<'a> {
 }
 
 /// Returns the questions of the file, oldest first.
-pub fn list(text: &str) -> Vec<Question> {
-    items(text).iter().map(Item::read).collect()
+pub fn parse_questions(text: &str) -> Vec<AgentQuestion> {
+    parse_items(text).iter().map(QuestionItem::to_question).collect()
 }
 
 /// Returns how many questions have no answer.
-pub fn open(text: &str) -> usize {
-    items(text).iter().filter(|item| item.answer.is_none()).count()
+pub fn count_open(text: &str) -> usize {
+    parse_items(text).iter().filter(|item| item.answer.is_none()).count()
 }
 
 /// Returns the questions that `after` has and `before` lacks, without those that are answered.
-pub fn asked(before: &str, after: &str) -> Vec<Question> {
-    let known: Vec<String> = list(before).into_iter().map(|question| question.id).collect();
-    list(after).into_iter().filter(|new| new.answer.is_none() && !known.contains(&new.id)).collect()
+pub fn new_questions(before: &str, after: &str) -> Vec<AgentQuestion> {
+    let known: Vec<String> = parse_questions(before).into_iter().map(|question| question.id).collect();
+    parse_questions(after).into_iter().filter(|new| new.answer.is_none() && !known.contains(&new.id)).collect()
 }
 
 /// Returns the file with an answer under each open question of this id; none where there is no such question.
-pub fn answer(text: &str, id: &str, answer: &str) -> Option<String> {
+pub fn add_answer(text: &str, id: &str, answer: &str) -> Option<String> {
     let ends: Vec<usize> =
-        items(text).iter().filter(|item| item.answer.is_none() && item.read().id == id).map(|item| item.end).collect();
+        parse_items(text).iter().filter(|item| item.answer.is_none() && item.to_question().id == id).map(|item| item.end).collect();
     if ends.is_empty() {
         return None;
     }
@@ -61,17 +61,17 @@ pub fn answer(text: &str, id: &str, answer: &str) -> Option<String> {
     for (number, line) in (1..).zip(text.lines()) {
         let _ = writeln!(after, "{line}");
         if ends.contains(&number) {
-            after.push_str(&indented(answer));
+            after.push_str(&indent_answer(answer));
         }
     }
     Some(after)
 }
 
 /// The lines of an answer as they stand under a question.
-fn indented(answer: &str) -> String {
+fn indent_answer(answer: &str) -> String {
     let body = clean(answer);
     let mut lines = body.trim().lines();
-    let mut text = format!("  {ANSWER} {}\n", lines.next().unwrap_or_default().trim_end());
+    let mut text = format!("  {ANSWER_PREFIX} {}\n", lines.next().unwrap_or_default().trim_end());
     for line in lines {
         let indent = if line.trim().is_empty() { "" } else { "  " };
         let _ = writeln!(text, "{indent}{}", line.trim_end());
@@ -79,12 +79,12 @@ fn indented(answer: &str) -> String {
     text
 }
 
-fn items(text: &str) -> Vec<Item<'_>> {
-    let mut items: Vec<Item<'_>> = Vec::new();
+fn parse_items(text: &str) -> Vec<QuestionItem<'_>> {
+    let mut items: Vec<QuestionItem<'_>> = Vec::new();
     let mut is_within = false;
     for (number, line) in (1..).zip(text.lines()) {
         if let Some(first) = line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")) {
-            items.push(Item { question: vec![first], answer: None, end: number });
+            items.push(QuestionItem { question: vec![first], answer: None, end: number });
             is_within = true;
             continue;
         }
@@ -97,10 +97,10 @@ fn items(text: &str) -> Vec<Item<'_>> {
     items
 }
 
-impl<'a> Item<'a> {
+impl<'a> QuestionItem<'a> {
     fn add(&mut self, line: &'a str, number: usize) {
         let line = line.strip_prefix("  ").unwrap_or_else(|| line.trim_start());
-        match (&mut self.answer, line.strip_prefix(ANSWER)) {
+        match (&mut self.answer, line.strip_prefix(ANSWER_PREFIX)) {
             (None, Some(first)) => self.answer = Some(vec![first.trim_start()]),
             (None, None) => self.question.push(line),
             (Some(answer), _) => answer.push(line),
@@ -110,13 +110,13 @@ impl<'a> Item<'a> {
         }
     }
 
-    fn read(&self) -> Question {
+    fn to_question(&self) -> AgentQuestion {
         let joined = |lines: &[&str]| lines.join("\n").trim().to_owned();
         let text = joined(&self.question);
         let words: Vec<&str> = text.split_whitespace().collect();
         let mut id = sha256_hex(words.join(" ").as_bytes());
         id.truncate(ID_DIGITS);
-        Question { id, text, answer: self.answer.as_deref().map(joined) }
+        AgentQuestion { id, text, answer: self.answer.as_deref().map(joined) }
     }
 }
 
@@ -127,13 +127,13 @@ mod tests {
     const FILE: &str = "# Questions\n\n- Which database?\n  It matters for node b.\n\n- May the API change?\n";
 
     fn id_of(text: &str, at: usize) -> String {
-        list(text)[at].id.clone()
+        parse_questions(text)[at].id.clone()
     }
 
     #[test]
     fn an_answer_stands_under_its_question_and_the_id_stays() {
         let id = id_of(FILE, 0);
-        let after = answer(FILE, &id, "Postgres.\nVersion 16.").expect("is there");
+        let after = add_answer(FILE, &id, "Postgres.\nVersion 16.").expect("is there");
         insta::assert_snapshot!(after, @r"
         # Questions
 
@@ -145,34 +145,34 @@ mod tests {
         - May the API change?
         ");
         assert_eq!(id_of(&after, 0), id);
-        assert_eq!(list(&after)[0].answer.as_deref(), Some("Postgres.\nVersion 16."));
-        assert_eq!((open(FILE), open(&after)), (2, 1));
+        assert_eq!(parse_questions(&after)[0].answer.as_deref(), Some("Postgres.\nVersion 16."));
+        assert_eq!((count_open(FILE), count_open(&after)), (2, 1));
     }
 
     #[test]
     fn an_answered_question_is_not_answered_again() {
         let id = id_of(FILE, 1);
-        let after = answer(FILE, &id, "No.").expect("is there");
-        assert_eq!(answer(&after, &id, "Yes."), None);
-        assert_eq!(answer(FILE, "00000000", "Yes."), None);
+        let after = add_answer(FILE, &id, "No.").expect("is there");
+        assert_eq!(add_answer(&after, &id, "Yes."), None);
+        assert_eq!(add_answer(FILE, "00000000", "Yes."), None);
     }
 
     #[test]
     fn an_answer_cannot_ask() {
-        let after = answer(FILE, &id_of(FILE, 1), "See:\n- this\n# that").expect("is there");
-        assert_eq!(list(&after).len(), 2);
-        assert_eq!(list(&after)[1].answer.as_deref(), Some("See:\n- this\n# that"));
+        let after = add_answer(FILE, &id_of(FILE, 1), "See:\n- this\n# that").expect("is there");
+        assert_eq!(parse_questions(&after).len(), 2);
+        assert_eq!(parse_questions(&after)[1].answer.as_deref(), Some("See:\n- this\n# that"));
     }
 
     #[test]
     fn only_what_is_new_and_open_is_asked() {
         let after = format!("{FILE}* A new one?\n- And one that is answered\n  Answer: yes\n");
-        let new: Vec<String> = asked(FILE, &after).into_iter().map(|question| question.text).collect();
+        let new: Vec<String> = new_questions(FILE, &after).into_iter().map(|question| question.text).collect();
         assert_eq!(new, ["A new one?"]);
     }
 
     #[test]
     fn prose_is_no_question() {
-        assert_eq!(list("# Questions\n\nNone so far.\n  - nested under prose\n"), []);
+        assert_eq!(parse_questions("# Questions\n\nNone so far.\n  - nested under prose\n"), []);
     }
 }

@@ -1,11 +1,11 @@
 //! A commit as its bytes have it, and what git's check says of its headers.
 
 /// The headers of a signature, which git adds to what a person or the runner signs.
-const SIGNATURES: [&[u8]; 2] = [b"gpgsig", b"gpgsig-sha256"];
+const SIGNATURE_HEADERS: [&[u8]; 2] = [b"gpgsig", b"gpgsig-sha256"];
 
 /// A commit, read as leniently as git does where it only walks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parts<'a> {
+pub struct RawCommit<'a> {
     /// The tree, in hexadecimal.
     pub tree: &'a str,
     /// The parents, in hexadecimal, the first first.
@@ -24,7 +24,7 @@ pub enum HeaderFault {
     Nul,
     /// The last line has no end.
     #[error("a header that does not end")]
-    Unended,
+    Unterminated,
     /// What should come there is not there, or not in its form.
     #[error("no well-formed `{0}`")]
     Missing(&'static str),
@@ -33,46 +33,46 @@ pub enum HeaderFault {
     Unexpected(String),
 }
 
-impl<'a> Parts<'a> {
+impl<'a> RawCommit<'a> {
     /// Reads a commit; none where its tree or a parent cannot be told.
-    pub fn of(commit: &'a [u8]) -> Option<Self> {
+    pub fn parse(commit: &'a [u8]) -> Option<Self> {
         let end = commit.windows(2).position(|two| two == b"\n\n").map(|at| at + 1);
         let (header, rest) = commit.split_at(end.unwrap_or(commit.len()));
         let mut lines = header.split(|byte| *byte == b'\n');
-        let tree = id(lines.next()?.strip_prefix(b"tree ")?)?;
-        let parents = lines.map_while(|line| line.strip_prefix(b"parent ")).map(id).collect::<Option<_>>()?;
+        let tree = parse_object_id(lines.next()?.strip_prefix(b"tree ")?)?;
+        let parents = lines.map_while(|line| line.strip_prefix(b"parent ")).map(parse_object_id).collect::<Option<_>>()?;
         Some(Self { tree, parents, header, message: rest.get(1..).unwrap_or_default() })
     }
 }
 
 /// Returns what these headers say that the message is encoded in, where they do.
-pub fn encoding(header: &[u8]) -> Option<&[u8]> {
+pub fn message_encoding(header: &[u8]) -> Option<&[u8]> {
     header.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"encoding "))
 }
 
 /// Tells whether git takes the name of an encoding for that of UTF-8.
-pub fn is_utf8(encoding: &[u8]) -> bool {
+pub fn is_utf8_encoding(encoding: &[u8]) -> bool {
     [&b"utf-8"[..], b"utf8"].iter().any(|name| encoding.eq_ignore_ascii_case(name))
 }
 
 /// Returns what is wrong with the headers of a commit of the runner's: what git's check calls an error, and whatever is
 /// not the tree, parents, author, committer, and a signature.
-pub fn receipt_fault(header: &[u8]) -> Option<HeaderFault> {
-    read(header).err()
+pub fn find_header_fault(header: &[u8]) -> Option<HeaderFault> {
+    check_headers(header).err()
 }
 
-fn read(header: &[u8]) -> Result<(), HeaderFault> {
+fn check_headers(header: &[u8]) -> Result<(), HeaderFault> {
     if header.contains(&0) {
         return Err(HeaderFault::Nul);
     }
-    let lines = header.strip_suffix(b"\n").ok_or(HeaderFault::Unended)?;
+    let lines = header.strip_suffix(b"\n").ok_or(HeaderFault::Unterminated)?;
     let mut lines = lines.split(|byte| *byte == b'\n').peekable();
-    lines.next_if(|line| is_value(line, b"tree ", is_id)).ok_or(HeaderFault::Missing("tree"))?;
-    while lines.next_if(|line| is_value(line, b"parent ", is_id)).is_some() {}
+    lines.next_if(|line| has_valid_value(line, b"tree ", is_id)).ok_or(HeaderFault::Missing("tree"))?;
+    while lines.next_if(|line| has_valid_value(line, b"parent ", is_id)).is_some() {}
     for (name, prefix) in [("author", &b"author "[..]), ("committer", b"committer ")] {
-        lines.next_if(|line| is_value(line, prefix, is_ident)).ok_or(HeaderFault::Missing(name))?;
+        lines.next_if(|line| has_valid_value(line, prefix, is_ident)).ok_or(HeaderFault::Missing(name))?;
     }
-    let mut signatures: Vec<&[u8]> = SIGNATURES.to_vec();
+    let mut signatures: Vec<&[u8]> = SIGNATURE_HEADERS.to_vec();
     while let Some(line) = lines.next() {
         let name = line.split(|byte| *byte == b' ').next().unwrap_or_default();
         let Some(at) = signatures.iter().position(|known| *known == name) else {
@@ -84,17 +84,17 @@ fn read(header: &[u8]) -> Result<(), HeaderFault> {
     Ok(())
 }
 
-fn is_value(line: &[u8], prefix: &[u8], is_right: fn(&[u8]) -> bool) -> bool {
+fn has_valid_value(line: &[u8], prefix: &[u8], is_right: fn(&[u8]) -> bool) -> bool {
     line.strip_prefix(prefix).is_some_and(is_right)
 }
 
-fn id(text: &[u8]) -> Option<&str> {
+fn parse_object_id(text: &[u8]) -> Option<&str> {
     let is_id = matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit);
     str::from_utf8(text).ok().filter(|_| is_id)
 }
 
 fn is_id(text: &[u8]) -> bool {
-    id(text).is_some()
+    parse_object_id(text).is_some()
 }
 
 /// `Name <email> seconds zone`, as git's check wants it.

@@ -1,55 +1,55 @@
 //! Names that are `.git`, `.gitmodules` or `.runner` to a file system, in all the spellings that git's check knows.
 
 /// Characters that HFS+ leaves out of a comparison.
-const IGNORED: [std::ops::RangeInclusive<char>; 4] =
+const HFS_IGNORED: [std::ops::RangeInclusive<char>; 4] =
     ['\u{200c}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{206a}'..='\u{206f}', '\u{feff}'..='\u{feff}'];
 
 /// Tells whether a name, or what follows a backslash in it, is `.git` to some file system.
 pub fn is_dot_git(name: &[u8]) -> bool {
-    is_hfs(name, "git") || parts(name).any(|part| is_ntfs(part, [b".git", b"git~1"]))
+    matches_hfs(name, "git") || name_parts(name).any(|part| matches_ntfs(part, [b".git", b"git~1"]))
 }
 
 /// Tells whether a name, or what follows a backslash in it, is `.runner` to some file system, and not to every one.
 pub fn is_like_dot_runner(name: &[u8]) -> bool {
-    let is_like = is_hfs(name, "runner") || parts(name).any(|part| is_ntfs(part, [b".runner", b"runner~1"]));
+    let is_like = matches_hfs(name, "runner") || name_parts(name).any(|part| matches_ntfs(part, [b".runner", b"runner~1"]));
     is_like && name != b".runner"
 }
 
 /// Tells whether a name, or what follows a backslash in it, is `.gitmodules` to some file system.
 pub fn is_dot_gitmodules(name: &[u8]) -> bool {
-    is_hfs(name, "gitmodules") || parts(name).any(is_ntfs_gitmodules)
+    matches_hfs(name, "gitmodules") || name_parts(name).any(matches_ntfs_gitmodules)
 }
 
 /// The name, and what follows each of its backslashes.
-fn parts(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn name_parts(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = name.iter().enumerate().filter(|(_, byte)| **byte == b'\\');
     std::iter::once(name).chain(ends.map(|(at, _)| &name[at + 1..]))
 }
 
 /// On HFS+ letters have no case, and some characters are not there; what is no UTF-8 ends a name to git.
-fn is_hfs(name: &[u8], word: &str) -> bool {
+fn matches_hfs(name: &[u8], word: &str) -> bool {
     let text = name.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-    let mut letters = text.chars().filter(|c| !IGNORED.iter().any(|ignored| ignored.contains(c)));
+    let mut letters = text.chars().filter(|c| !HFS_IGNORED.iter().any(|ignored| ignored.contains(c)));
     letters.next() == Some('.')
         && word.chars().all(|wanted| letters.next().is_some_and(|c| c.eq_ignore_ascii_case(&wanted)))
         && letters.next().is_none_or(|c| c == '/')
 }
 
 /// On NTFS spaces and dots at the end are not there, a colon ends a name, and there is a short form of it.
-fn is_ntfs(name: &[u8], forms: [&[u8]; 2]) -> bool {
-    let after = forms.into_iter().find_map(|form| after(name, form));
+fn matches_ntfs(name: &[u8], forms: [&[u8]; 2]) -> bool {
+    let after = forms.into_iter().find_map(|form| strip_word(name, form));
     after.is_some_and(|rest| {
         let end = rest.iter().find(|byte| !matches!(byte, b'.' | b' '));
         end.is_none_or(|byte| matches!(byte, b'\\' | b'/' | b':'))
     })
 }
 
-fn is_ntfs_gitmodules(name: &[u8]) -> bool {
-    let long = after(name, b".gitmodules").or_else(|| {
-        let (digit, rest) = after(name, b"gitmod~")?.split_first()?;
+fn matches_ntfs_gitmodules(name: &[u8]) -> bool {
+    let long = strip_word(name, b".gitmodules").or_else(|| {
+        let (digit, rest) = strip_word(name, b"gitmod~")?.split_first()?;
         matches!(digit, b'1'..=b'4').then_some(rest)
     });
-    long.or_else(|| after_hashed(name)).is_some_and(|rest| {
+    long.or_else(|| strip_hashed_short_name(name)).is_some_and(|rest| {
         let end = rest.iter().find(|byte| !matches!(byte, b'.' | b' '));
         end.is_none_or(|byte| *byte == b':')
     })
@@ -57,7 +57,7 @@ fn is_ntfs_gitmodules(name: &[u8]) -> bool {
 
 /// What follows the short form of a name that many begin like: up to six characters of a fixed word, a tilde and digits,
 /// eight together.
-fn after_hashed(name: &[u8]) -> Option<&[u8]> {
+fn strip_hashed_short_name(name: &[u8]) -> Option<&[u8]> {
     let (short, rest) = name.split_at_checked(8)?;
     let tilde = short.iter().position(|byte| *byte == b'~').filter(|at| *at <= 6)?;
     let (word, digits) = (&short[..tilde], &short[tilde + 1..]);
@@ -67,7 +67,7 @@ fn after_hashed(name: &[u8]) -> Option<&[u8]> {
     is_short.then_some(rest)
 }
 
-fn after<'a>(name: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
+fn strip_word<'a>(name: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
     let (start, rest) = name.split_at_checked(word.len())?;
     start.eq_ignore_ascii_case(word).then_some(rest)
 }

@@ -2,14 +2,14 @@
 
 /// A command, as words without their quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Command<'a> {
+pub(super) struct ShellCommand<'a> {
     /// Its words. A variable in one is `${NAME}`, that of a justfile too; what a command prints, or a function of make
     /// returns, is `$(TEXT)`; a positional parameter that is not known is `$`.
     pub words: Vec<String>,
     /// Whether its exit code can be the script's: that of a command whose output is taken is not.
-    pub decides: bool,
+    pub sets_exit_code: bool,
     /// What follows it.
-    pub next: Next,
+    pub separator: CommandSeparator,
     /// Whether its errors are thrown away.
     pub is_quiet: bool,
     /// It as it is written.
@@ -18,7 +18,7 @@ pub(super) struct Command<'a> {
 
 /// What follows a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum CommandSeparator {
     /// Another one, or nothing.
     Any,
     /// One that reads what it prints.
@@ -43,16 +43,16 @@ const INTERPRETERS: [&str; 13] = [
     "coverage",
 ];
 /// Modules of Python that run another one.
-const OF_MODULES: [&str; 4] = ["coverage", "cProfile", "trace", "pdb"];
+const MODULE_RUNNERS: [&str; 4] = ["coverage", "cProfile", "trace", "pdb"];
 /// Options of `xargs` that have a value.
-const OF_XARGS: [&str; 7] = ["-n", "-P", "-L", "-d", "-a", "-s", "-E"];
+const XARGS_VALUE_OPTIONS: [&str; 7] = ["-n", "-P", "-L", "-d", "-a", "-s", "-E"];
 
 /// Programs that print variables of the environment for `eval`.
-const OF_ENVIRONMENT: [&str; 8] = ["ssh-agent", "direnv", "pyenv", "rbenv", "opam", "brew", "mise", "fnm"];
+const ENVIRONMENT_PRINTERS: [&str; 8] = ["ssh-agent", "direnv", "pyenv", "rbenv", "opam", "brew", "mise", "fnm"];
 
 /// What a command runs.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Runs<'a> {
+pub(super) enum CommandTarget<'a> {
     /// A program at a path.
     Program(&'a str),
     /// A shell script, the first word, with the words behind it.
@@ -71,14 +71,14 @@ pub(super) enum Runs<'a> {
     Folder(&'a str),
 }
 
-impl<'a> Command<'a> {
+impl<'a> ShellCommand<'a> {
     /// Makes a command of its words.
-    pub(super) fn of(words: Vec<String>, source: &'a str) -> Self {
-        Self { words, decides: true, next: Next::Any, is_quiet: false, source }
+    pub(super) fn new(words: Vec<String>, source: &'a str) -> Self {
+        Self { words, sets_exit_code: true, separator: CommandSeparator::Any, is_quiet: false, source }
     }
 
     /// Returns where the program stands among the words.
-    pub(super) fn program(&self) -> Option<usize> {
+    pub(super) fn program_position(&self) -> Option<usize> {
         let is_prefix = |word: &String| {
             let bare = word.trim_start_matches(['@', '-', '+', '$']);
             bare.is_empty() || PREFIXES.contains(&bare) || is_assignment(bare) || is_number(word)
@@ -87,8 +87,8 @@ impl<'a> Command<'a> {
     }
 
     /// Returns the name of the program, and the words behind it.
-    fn called(&self) -> Option<(&str, &[String])> {
-        let at = self.program()?;
+    fn name_and_args(&self) -> Option<(&str, &[String])> {
+        let at = self.program_position()?;
         let program = self.words[at].trim_start_matches(['@', '-']);
         // Behind a variable that is not known, as in `$(Q)sh`.
         let bare = program.strip_prefix('$').filter(|bare| bare.starts_with(|c: char| c.is_ascii_alphabetic()));
@@ -96,16 +96,16 @@ impl<'a> Command<'a> {
     }
 
     /// Tells what it runs, where that can be in the repository.
-    pub(super) fn runs(&self) -> Option<Runs<'_>> {
-        let (program, words) = self.called()?;
+    pub(super) fn run_target(&self) -> Option<CommandTarget<'_>> {
+        let (program, words) = self.name_and_args()?;
         let name = program.rsplit('/').next().unwrap_or(program);
         let is_interpreter = is_interpreter(name);
         if !SHELLS.contains(&name) && !is_interpreter {
             // Of a program that is not known it is not told what its arguments are.
-            let is_known = !self.words[..self.program()?].iter().any(|word| word == "$");
+            let is_known = !self.words[..self.program_position()?].iter().any(|word| word == "$");
             return match name {
-                "run-parts" => words.iter().find(|word| !word.starts_with('-')).map(|word| Runs::Folder(word)),
-                _ => (is_known && program.contains('/')).then_some(Runs::Program(program)),
+                "run-parts" => words.iter().find(|word| !word.starts_with('-')).map(|word| CommandTarget::Folder(word)),
+                _ => (is_known && program.contains('/')).then_some(CommandTarget::Program(program)),
             };
         }
         let reads_text = !is_interpreter && !matches!(name, "bats" | "." | "source");
@@ -116,28 +116,28 @@ impl<'a> Command<'a> {
             }
             let Some(option) = word.strip_prefix(['-', '+']) else {
                 return match () {
-                    () if takes_text => (!is_interpreter).then_some(Runs::Text(word)),
+                    () if takes_text => (!is_interpreter).then_some(CommandTarget::Text(word)),
                     () if is_interpreter && word == "run" => continue,
-                    () if is_interpreter => Some(Runs::Interpreted(&words[at..])),
-                    () if name == "bats" => Some(Runs::Scripts(&words[at..])),
-                    () => Some(Runs::Script(&words[at..])),
+                    () if is_interpreter => Some(CommandTarget::Interpreted(&words[at..])),
+                    () if name == "bats" => Some(CommandTarget::Scripts(&words[at..])),
+                    () => Some(CommandTarget::Script(&words[at..])),
                 };
             };
             let has = |letter: char| !option.starts_with('-') && option.contains(letter);
             is_value = if is_interpreter { matches!(word.as_str(), "-W" | "-X" | "--source") } else { has('o') };
             match () {
-                () if has('m') && (name.starts_with("python") || name == "coverage") => return Some(Runs::Module),
+                () if has('m') && (name.starts_with("python") || name == "coverage") => return Some(CommandTarget::Module),
                 // It is only read.
                 () if reads_text && has('n') => return None,
-                () if reads_text && has('s') => return Some(Runs::Input),
+                () if reads_text && has('s') => return Some(CommandTarget::Input),
                 () => takes_text |= has('c') || is_interpreter && has('e'),
             }
         }
-        (reads_text && !takes_text).then_some(Runs::Input)
+        (reads_text && !takes_text).then_some(CommandTarget::Input)
     }
 
     /// Returns the modules that `python -m` runs: the first, and those that it runs.
-    pub(super) fn modules(&self) -> Vec<&str> {
+    pub(super) fn python_modules(&self) -> Vec<&str> {
         let mut modules: Vec<&str> = Vec::new();
         // Without the folder in which it runs.
         let is_apart = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains(['I', 'P']);
@@ -145,7 +145,7 @@ impl<'a> Command<'a> {
             return modules;
         }
         for pair in self.words.windows(2).filter(|pair| pair[0].starts_with('-') && pair[0].ends_with('m')) {
-            if modules.last().is_none_or(|last| OF_MODULES.contains(last)) {
+            if modules.last().is_none_or(|last| MODULE_RUNNERS.contains(last)) {
                 modules.push(&pair[1]);
             }
         }
@@ -154,35 +154,35 @@ impl<'a> Command<'a> {
 
     /// Returns the paths that it tests for a file, where what follows runs only if one is there, and whether all is well
     /// without one.
-    pub(super) fn tested(&self) -> (&[String], bool) {
-        let Some((_, words)) = self.called().filter(|(program, _)| matches!(*program, "[" | "[[" | "test")) else {
+    pub(super) fn tested_files(&self) -> (&[String], bool) {
+        let Some((_, words)) = self.name_and_args().filter(|(program, _)| matches!(*program, "[" | "[[" | "test")) else {
             return (&[], false);
         };
         let is_negated = self.words.iter().any(|word| word == "!");
-        let is_tested = match self.next {
-            Next::Or => is_negated,
-            Next::OrElse => true,
-            Next::Any | Next::Pipe => !is_negated,
+        let is_tested = match self.separator {
+            CommandSeparator::Or => is_negated,
+            CommandSeparator::OrElse => true,
+            CommandSeparator::Any | CommandSeparator::Pipe => !is_negated,
         };
         let is_test = |word: &String| matches!(word.as_str(), "-f" | "-e" | "-r" | "-x" | "-s");
-        let is_condition = is_negated || self.next == Next::OrElse || matches!(self.words[0].as_str(), "if" | "elif");
+        let is_condition = is_negated || self.separator == CommandSeparator::OrElse || matches!(self.words[0].as_str(), "if" | "elif");
         (if is_tested && words.iter().any(is_test) { words } else { &[] }, is_condition)
     }
 
     /// Tells whether it reads a script into the shell.
     pub(super) fn is_source(&self) -> bool {
-        self.called().is_some_and(|(program, _)| matches!(program, "." | "source"))
+        self.name_and_args().is_some_and(|(program, _)| matches!(program, "." | "source"))
     }
 
     /// Tells whether a file that it reads may be missing.
     pub(super) fn may_fail(&self) -> bool {
-        self.is_source() && (self.is_quiet || self.next == Next::OrElse)
+        self.is_source() && (self.is_quiet || self.separator == CommandSeparator::OrElse)
     }
 
     /// Returns the command that it has run for each of some files, which stand in it as `${{}}`: that of `xargs`, or of
     /// `find`.
-    pub(super) fn each(&self) -> Option<Vec<String>> {
-        let (program, words) = self.called()?;
+    pub(super) fn per_file_command(&self) -> Option<Vec<String>> {
+        let (program, words) = self.name_and_args()?;
         let (words, name) = match program {
             "xargs" => {
                 let mut at = 0;
@@ -192,7 +192,7 @@ impl<'a> Command<'a> {
                         let value = if value.is_empty() { words.get(at + 1).map_or("", String::as_str) } else { value };
                         name = Some(value.to_owned()).filter(|name| !name.is_empty());
                     }
-                    at += if OF_XARGS.contains(&option.as_str()) || option == "-I" { 2 } else { 1 };
+                    at += if XARGS_VALUE_OPTIONS.contains(&option.as_str()) || option == "-I" { 2 } else { 1 };
                 }
                 (words.get(at..)?, name)
             }
@@ -211,55 +211,55 @@ impl<'a> Command<'a> {
     }
 
     /// Returns the paths that it prints, as patterns.
-    pub(super) fn prints(&self) -> Vec<String> {
-        let Some((program, words)) = self.called() else { return Vec::new() };
+    pub(super) fn printed_paths(&self) -> Vec<String> {
+        let Some((program, words)) = self.name_and_args() else { return Vec::new() };
         let paths = || words.iter().filter(|word| !word.starts_with('-')).cloned();
         match program {
-            "find" => found(words),
-            "git" if words.first().is_some_and(|word| word == "ls-files") => paths().skip(1).flat_map(below).collect(),
+            "find" => find_patterns(words),
+            "git" if words.first().is_some_and(|word| word == "ls-files") => paths().skip(1).flat_map(ls_files_patterns).collect(),
             // Of a folder the names alone.
             "ls" => paths().map(|path| if path.contains(['*', '?', '$']) { path } else { "*".into() }).collect(),
             "echo" | "printf" | "wildcard" | "sort" | "strip" => paths().filter(|path| !path.contains('%')).collect(),
             // A function of make, with a command.
-            "shell" => Command::of(words.to_vec(), "").prints(),
+            "shell" => ShellCommand::new(words.to_vec(), "").printed_paths(),
             _ => Vec::new(),
         }
     }
 
     /// Returns the files whose content it prints.
-    pub(super) fn copies(&self) -> &[String] {
-        self.called().filter(|(program, _)| *program == "cat").map_or(&[], |(_, words)| words)
+    pub(super) fn copied_files(&self) -> &[String] {
+        self.name_and_args().filter(|(program, _)| *program == "cat").map_or(&[], |(_, words)| words)
     }
 
     /// Returns the text that it prints.
-    pub(super) fn says(&self) -> Option<String> {
-        let (_, words) = self.called().filter(|(program, _)| matches!(*program, "echo" | "printf"))?;
+    pub(super) fn printed_text(&self) -> Option<String> {
+        let (_, words) = self.name_and_args().filter(|(program, _)| matches!(*program, "echo" | "printf"))?;
         Some(words.join(" "))
     }
 
     /// Tells whether it is `find`.
     pub(super) fn is_find(&self) -> bool {
-        self.called().is_some_and(|(program, _)| program == "find")
+        self.name_and_args().is_some_and(|(program, _)| program == "find")
     }
 
     /// Tells whether it is `eval` of what is not known.
     pub(super) fn is_eval(&self) -> bool {
-        let Some(at) = self.program() else { return false };
+        let Some(at) = self.program_position() else { return false };
         let is_eval = self.words[..at].last().is_some_and(|word| word.trim_start_matches(['@', '-']) == "eval");
         let names = |program: &str| self.words[at].starts_with(&format!("$({program}"));
-        is_eval && self.words[at].starts_with('$') && !OF_ENVIRONMENT.iter().any(|program| names(program))
+        is_eval && self.words[at].starts_with('$') && !ENVIRONMENT_PRINTERS.iter().any(|program| names(program))
     }
 }
 
 /// Returns the commands from whose output the one at this place reads.
-pub(super) fn pipeline<'a, 'b>(commands: &'b [Command<'a>], at: usize) -> &'b [Command<'a>] {
+pub(super) fn pipeline_input<'a, 'b>(commands: &'b [ShellCommand<'a>], at: usize) -> &'b [ShellCommand<'a>] {
     let before = commands.get(..at).unwrap_or_default();
-    let count = before.iter().rev().take_while(|command| command.next == Next::Pipe).count();
+    let count = before.iter().rev().take_while(|command| command.separator == CommandSeparator::Pipe).count();
     &before[before.len() - count..]
 }
 
 /// Returns what `find` finds.
-fn found(words: &[String]) -> Vec<String> {
+fn find_patterns(words: &[String]) -> Vec<String> {
     let is_option = |word: &String| word.starts_with(['-', '(', '!']);
     let mut folders: Vec<&str> = words.iter().take_while(|word| !is_option(word)).map(String::as_str).collect();
     if folders.is_empty() {
@@ -279,7 +279,7 @@ fn found(words: &[String]) -> Vec<String> {
 }
 
 /// Returns what `git ls-files` lists for a pattern, whose `*` matches folders too.
-fn below(path: String) -> Vec<String> {
+fn ls_files_patterns(path: String) -> Vec<String> {
     match path.rsplit_once('/') {
         _ if path.starts_with(':') => Vec::new(),
         _ if !path.contains(['*', '?']) => vec![format!("{path}/**"), path],
@@ -289,7 +289,7 @@ fn below(path: String) -> Vec<String> {
 }
 
 /// Tells whether a program runs scripts.
-pub(super) fn runs_scripts(name: &str) -> bool {
+pub(super) fn is_script_runner(name: &str) -> bool {
     SHELLS.contains(&name) || is_interpreter(name)
 }
 

@@ -8,90 +8,90 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::fence::one_line;
-use crate::policy::OnChange;
+use crate::policy::ChangePolicy;
 
 /// Most bytes of a path in a notice.
 const MAX_SHOWN: usize = 200;
 
 /// Files by path, each as git would store it: the blob's id, with the mode and a colon in front unless it is a plain
 /// file (`100755:…` can be executed, `120000:…` is a link).
-pub type Definition = BTreeMap<String, String>;
+pub type GuardDefinition = BTreeMap<String, String>;
 
 /// The definition at one commit, and the one that a person has accepted last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Guarded {
+pub struct DefinitionState {
     /// What was accepted.
-    pub accepted: Definition,
+    pub accepted: GuardDefinition,
     /// What is committed.
-    pub committed: Definition,
+    pub committed: GuardDefinition,
     /// Whether it was accepted that a file is not there, though there is none.
     pub is_absence_accepted: bool,
 }
 
 /// How the definition that the guard finds differs from the accepted one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Departure {
+pub struct DefinitionDiff {
     /// The files that differ, are gone or are new, in order.
     pub paths: Vec<String>,
     /// Whether there is an accepted definition at all.
     pub has_accepted: bool,
 }
 
-impl Departure {
+impl DefinitionDiff {
     /// Compares what there is with what was accepted.
-    pub fn between(accepted: &Definition, standing: &Definition) -> Self {
-        let differs = |path: &&String| accepted.get(*path) != standing.get(*path);
-        let paths = all_paths([accepted, standing]).into_iter().filter(differs).cloned().collect();
+    pub fn between(accepted: &GuardDefinition, current: &GuardDefinition) -> Self {
+        let differs = |path: &&String| accepted.get(*path) != current.get(*path);
+        let paths = all_paths([accepted, current]).into_iter().filter(differs).cloned().collect();
         Self { paths, has_accepted: !accepted.is_empty() }
     }
 
     /// Returns what is done about it; where nothing was ever accepted there is nothing to go back to.
-    pub fn answer(&self, policy: OnChange) -> OnChange {
-        if self.paths.is_empty() || !self.has_accepted { OnChange::Report } else { policy }
+    pub fn effective_policy(&self, policy: ChangePolicy) -> ChangePolicy {
+        if self.paths.is_empty() || !self.has_accepted { ChangePolicy::Report } else { policy }
     }
 
     /// Returns both as one: an effect that is done again may find less than it did.
     #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
+    pub fn merged_with(&self, other: &Self) -> Self {
         let paths: BTreeSet<&String> = self.paths.iter().chain(&other.paths).collect();
         Self { paths: paths.into_iter().cloned().collect(), has_accepted: self.has_accepted || other.has_accepted }
     }
 }
 
-impl Guarded {
+impl DefinitionState {
     /// Returns the files in which both differ.
-    pub fn changed(&self) -> Vec<String> {
-        self.departure(&self.committed).paths
+    pub fn changed_paths(&self) -> Vec<String> {
+        self.diff_from_accepted(&self.committed).paths
     }
 
     /// Compares what there is with what was accepted.
-    pub fn departure(&self, standing: &Definition) -> Departure {
-        let departure = Departure::between(&self.accepted, standing);
-        Departure { has_accepted: departure.has_accepted || self.is_absence_accepted, ..departure }
+    pub fn diff_from_accepted(&self, current: &GuardDefinition) -> DefinitionDiff {
+        let diff = DefinitionDiff::between(&self.accepted, current);
+        DefinitionDiff { has_accepted: diff.has_accepted || self.is_absence_accepted, ..diff }
     }
 }
 
 /// Returns what a session is told of a definition that is not the accepted one; none where it is.
-pub fn notice(policy: OnChange, guarded: &Guarded) -> Option<String> {
-    let Guarded { accepted, committed, .. } = guarded;
-    let departure = guarded.departure(committed);
+pub fn session_notice(policy: ChangePolicy, guarded: &DefinitionState) -> Option<String> {
+    let DefinitionState { accepted, committed, .. } = guarded;
+    let diff = guarded.diff_from_accepted(committed);
     let how = |path: &String| match (accepted.contains_key(path), committed.contains_key(path)) {
         (true, true) => "changed",
         (true, false) => "removed",
         (false, _) => "new",
     };
     let lines: Vec<String> =
-        departure.paths.iter().map(|path| format!("{} ({})\n", one_line(path, MAX_SHOWN), how(path))).collect();
-    let rule = match departure.answer(policy) {
-        OnChange::Both => {
+        diff.paths.iter().map(|path| format!("{} ({})\n", one_line(path, MAX_SHOWN), how(path))).collect();
+    let rule = match diff.effective_policy(policy) {
+        ChangePolicy::Both => {
             "`done` needs the guard to be green twice: with these files, and with those that were accepted."
         }
-        OnChange::Revert => "The accepted files are put back before the guard runs.",
-        OnChange::Report => "The guard runs with these files, and a person is told.",
+        ChangePolicy::Revert => "The accepted files are put back before the guard runs.",
+        ChangePolicy::Report => "The guard runs with these files, and a person is told.",
     };
     (!lines.is_empty()).then(|| format!("{}No person has accepted that. {rule}\n", lines.concat()))
 }
 
-fn all_paths<const N: usize>(definitions: [&Definition; N]) -> BTreeSet<&String> {
+fn all_paths<const N: usize>(definitions: [&GuardDefinition; N]) -> BTreeSet<&String> {
     definitions.into_iter().flat_map(BTreeMap::keys).collect()
 }

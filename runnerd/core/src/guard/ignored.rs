@@ -5,26 +5,26 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::definition::Definition;
+use super::definition::GuardDefinition;
 
 /// The ignored files of a run's definition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ignored {
+pub struct IgnoredDefinition {
     /// The files before the session; one that an earlier session has changed as it was before that session.
-    pub accepted: Definition,
+    pub accepted: GuardDefinition,
     /// Those that a session has added or changed.
     pub departed: BTreeSet<String>,
 }
 
-impl Ignored {
+impl IgnoredDefinition {
     /// Returns what is accepted when a session begins and these files stand there.
     ///
     /// A file that departs does so until it is as it was accepted, or gone.
     #[must_use]
-    pub fn before_session(&self, standing: &Definition) -> Self {
-        let departed: BTreeSet<String> = self.changed(standing).filter(|path| self.departed.contains(path)).collect();
-        let mut accepted = standing.clone();
+    pub fn before_session(&self, current: &GuardDefinition) -> Self {
+        let departed: BTreeSet<String> = self.changed_paths(current).filter(|path| self.departed.contains(path)).collect();
+        let mut accepted = current.clone();
         for path in &departed {
             match self.accepted.get(path) {
                 Some(form) => accepted.insert(path.clone(), form.clone()),
@@ -36,12 +36,12 @@ impl Ignored {
 
     /// Returns the same when the session has ended and these files stand there.
     #[must_use]
-    pub fn after_session(&self, standing: &Definition) -> Self {
-        Self { accepted: self.accepted.clone(), departed: self.changed(standing).collect() }
+    pub fn after_session(&self, current: &GuardDefinition) -> Self {
+        Self { accepted: self.accepted.clone(), departed: self.changed_paths(current).collect() }
     }
 
-    fn changed(&self, standing: &Definition) -> impl Iterator<Item = String> {
-        standing.iter().filter(|(path, form)| self.accepted.get(*path) != Some(form)).map(|(path, _)| path.clone())
+    fn changed_paths(&self, current: &GuardDefinition) -> impl Iterator<Item = String> {
+        current.iter().filter(|(path, form)| self.accepted.get(*path) != Some(form)).map(|(path, _)| path.clone())
     }
 }
 
@@ -49,14 +49,14 @@ impl Ignored {
 mod tests {
     use super::*;
 
-    fn files<const N: usize>(files: [(&str, &str); N]) -> Definition {
+    fn files<const N: usize>(files: [(&str, &str); N]) -> GuardDefinition {
         files.map(|(path, form)| (path.to_owned(), form.to_owned())).into()
     }
 
     #[test]
     fn only_what_a_session_adds_or_changes_departs() {
         let before =
-            Ignored::default().before_session(&files([(".env", "1"), ("venv/conftest.py", "2"), ("gone", "3")]));
+            IgnoredDefinition::default().before_session(&files([(".env", "1"), ("venv/conftest.py", "2"), ("gone", "3")]));
         assert_eq!(before.departed, BTreeSet::new());
         let after = before.after_session(&files([(".env", "1"), ("venv/conftest.py", "4"), ("zz/conftest.py", "5")]));
         assert_eq!(after.departed, ["venv/conftest.py", "zz/conftest.py"].map(str::to_owned).into());
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn what_a_session_has_left_departs_until_it_is_as_it_was_or_gone() {
         let left = files([(".env", "2"), ("conftest.py", "1"), ("setup.cfg", "1")]);
-        let after = Ignored::default().before_session(&files([(".env", "1")])).after_session(&left);
+        let after = IgnoredDefinition::default().before_session(&files([(".env", "1")])).after_session(&left);
         // The guard wrote `cache`, which is accepted; what the session has written is not, though the guard rewrote it.
         let later = files([(".env", "1"), ("cache", "1"), ("conftest.py", "9")]);
         let next = after.before_session(&later);

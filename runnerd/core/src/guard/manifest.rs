@@ -12,7 +12,7 @@ use crate::digest;
 const NAMES: [&str; 3] = ["Cargo.toml", "package.json", "pyproject.toml"];
 
 /// What says nothing of checks, as paths of keys; `*` is any key.
-const OF_CARGO: &[&[&str]] = &[
+const CARGO_IGNORED: &[&[&str]] = &[
     &["dependencies"],
     &["dev-dependencies"],
     &["build-dependencies"],
@@ -41,7 +41,7 @@ const OF_CARGO: &[&[&str]] = &[
     &["package", "rust-version"],
     &["package", "metadata"],
 ];
-const OF_NODE: &[&[&str]] = &[
+const NODE_IGNORED: &[&[&str]] = &[
     &["dependencies"],
     &["devDependencies"],
     &["peerDependencies"],
@@ -64,7 +64,7 @@ const OF_NODE: &[&[&str]] = &[
     &["private"],
     &["publishConfig"],
 ];
-const OF_PYTHON: &[&[&str]] = &[
+const PYTHON_IGNORED: &[&[&str]] = &[
     &["project"],
     &["dependency-groups"],
     &["tool", "poetry", "dependencies"],
@@ -86,38 +86,38 @@ pub(super) fn is_manifest(path: &str) -> bool {
 }
 
 /// Returns a digest of what a manifest says of checks; none where it is no manifest that can be read.
-pub(super) fn checks(path: &str, bytes: &[u8]) -> Option<String> {
+pub(super) fn checks_digest(path: &str, bytes: &[u8]) -> Option<String> {
     let text = str::from_utf8(bytes).ok()?;
-    let said = match path.rsplit('/').next().unwrap_or(path) {
+    let relevant = match path.rsplit('/').next().unwrap_or(path) {
         "package.json" => {
             let mut document: Json = serde_json::from_str(text).ok()?;
-            for keys in OF_NODE {
-                remove(&mut document, keys);
+            for keys in NODE_IGNORED {
+                remove_key(&mut document, keys);
             }
             document.to_string()
         }
         name if NAMES.contains(&name) => {
             let document: Toml = Toml::Table(text.parse().ok()?);
             let mut document = serde_json::to_value(document).ok()?;
-            let harmless = if name == "Cargo.toml" { OF_CARGO } else { OF_PYTHON };
+            let harmless = if name == "Cargo.toml" { CARGO_IGNORED } else { PYTHON_IGNORED };
             for keys in harmless {
-                remove(&mut document, keys);
+                remove_key(&mut document, keys);
             }
             document.to_string()
         }
         _ => return None,
     };
-    Some(digest::sha256_hex(said.as_bytes()))
+    Some(digest::sha256_hex(relevant.as_bytes()))
 }
 
 /// Removes what stands at a path of keys, and tables that are empty by that.
-fn remove(document: &mut Json, keys: &[&str]) {
+fn remove_key(document: &mut Json, keys: &[&str]) {
     let (Some(table), Some((first, rest))) = (document.as_object_mut(), keys.split_first()) else { return };
     let named: Vec<String> = table.keys().filter(|key| *first == "*" || key == first).cloned().collect();
     for key in named {
         let is_gone = rest.is_empty()
             || table.get_mut(&key).is_some_and(|inner| {
-                remove(inner, rest);
+                remove_key(inner, rest);
                 inner.as_object().is_some_and(serde_json::Map::is_empty)
             });
         if is_gone {
@@ -130,8 +130,8 @@ fn remove(document: &mut Json, keys: &[&str]) {
 mod tests {
     use super::*;
 
-    fn is_same(path: &str, old: &str, new: &str) -> bool {
-        let [old, new] = [old, new].map(|text| checks(path, text.as_bytes()).expect("it can be read"));
+    fn has_same_checks(path: &str, old: &str, new: &str) -> bool {
+        let [old, new] = [old, new].map(|text| checks_digest(path, text.as_bytes()).expect("it can be read"));
         old == new
     }
 
@@ -145,26 +145,26 @@ mod tests {
             ("[package]\nname = \"a\"\nautotests = false\n[lib]\ntest = true\n", false),
             ("[package]\nname = \"a\"\n[lib]\ntest = true\n[workspace]\nexclude = [\"b\"]\n", false),
         ] {
-            assert_eq!(is_same("crates/a/Cargo.toml", cargo, new), expected, "{new}");
+            assert_eq!(has_same_checks("crates/a/Cargo.toml", cargo, new), expected, "{new}");
         }
         let node = r#"{"name": "a", "scripts": {"test": "jest"}}"#;
-        assert!(is_same(
+        assert!(has_same_checks(
             "package.json",
             node,
             r#"{"scripts": {"test": "jest"}, "dependencies": {"x": "1"}, "name": "b"}"#
         ));
-        assert!(!is_same("package.json", node, r#"{"name": "a", "scripts": {"test": "true"}}"#));
-        assert!(!is_same("package.json", node, r#"{"name": "a", "scripts": {"test": "jest"}, "jest": {"bail": 1}}"#));
+        assert!(!has_same_checks("package.json", node, r#"{"name": "a", "scripts": {"test": "true"}}"#));
+        assert!(!has_same_checks("package.json", node, r#"{"name": "a", "scripts": {"test": "jest"}, "jest": {"bail": 1}}"#));
         let python = "[project]\nname = \"a\"\n[tool.pytest.ini_options]\naddopts = \"-q\"\n";
-        assert!(is_same("pyproject.toml", python, &format!("{python}[dependency-groups]\ndev = [\"x\"]\n")));
-        assert!(!is_same("pyproject.toml", python, &python.replace("-q", "--co")));
+        assert!(has_same_checks("pyproject.toml", python, &format!("{python}[dependency-groups]\ndev = [\"x\"]\n")));
+        assert!(!has_same_checks("pyproject.toml", python, &python.replace("-q", "--co")));
     }
 
     #[test]
     fn what_cannot_be_read_or_is_no_manifest_has_no_digest() {
         for (path, text) in [("Cargo.toml", "["), ("package.json", "{"), ("setup.cfg", ""), ("x/Cargo.toml.orig", "")] {
-            assert_eq!(checks(path, text.as_bytes()), None, "{path}");
+            assert_eq!(checks_digest(path, text.as_bytes()), None, "{path}");
         }
-        assert_eq!(checks("Cargo.toml", b"\xff"), None);
+        assert_eq!(checks_digest("Cargo.toml", b"\xff"), None);
     }
 }

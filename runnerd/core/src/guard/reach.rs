@@ -6,14 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::command::{Command, pipeline};
+use super::command::{ShellCommand, pipeline_input};
 use super::paths::{
-    behind_start, escaped, glob_in, is_check, is_made, is_pattern, is_plain, is_shell, name_of, normal,
+    after_variable, escape_glob, glob_in, is_check_script, is_generated, is_pattern, is_plain, is_shell, file_name, normalize_path,
 };
-use super::script::commands;
-use super::targets::Target;
-use super::tools::{self, Form, Tool};
-use super::variables::Variables;
+use super::script::parse_commands;
+use super::targets::ReachTarget;
+use super::tools::{self, ScriptForm, CheckTool};
+use super::variables::VariableTable;
 
 /// Most files that are followed.
 const MAX_FILES: usize = 200;
@@ -33,27 +33,27 @@ const MAX_SHOWN: usize = 80;
 /// What the guard's command is called where a file is named.
 const COMMAND: &str = "guard.command";
 /// Options whose value is a file or a folder that a program reads.
-const OF_FILE: [&str; 8] =
+const FILE_OPTIONS: [&str; 8] =
     ["--config", "--config-file", "--rcfile", "--justfile", "--makefile", "--file", "--manifest-path", "--rootdir"];
-const OF_FOLDER: [&str; 5] = ["--directory", "--working-directory", "--prefix", "--cwd", "--dir"];
+const FOLDER_OPTIONS: [&str; 5] = ["--directory", "--working-directory", "--prefix", "--cwd", "--dir"];
 /// The files of the repository as a person has accepted them.
-pub(super) trait Accepted {
+pub(super) trait AcceptedFiles {
     /// Why a file cannot be read.
     type Error;
 
     /// Returns what stands at a path; none where no file does.
-    fn file(&mut self, path: &str) -> Result<Option<File>, Self::Error>;
+    fn read_file(&mut self, path: &str) -> Result<Option<AcceptedFile>, Self::Error>;
 
     /// Returns the paths of all files of a name, in any folder.
-    fn named(&mut self, name: &str) -> Result<Vec<String>, Self::Error>;
+    fn find_named(&mut self, name: &str) -> Result<Vec<String>, Self::Error>;
 
     /// Returns the paths of all files that a glob matches.
-    fn matched(&mut self, glob: &str) -> Result<Vec<String>, Self::Error>;
+    fn find_matching(&mut self, glob: &str) -> Result<Vec<String>, Self::Error>;
 }
 
 /// A file.
 #[derive(Debug)]
-pub(super) enum File {
+pub(super) enum AcceptedFile {
     /// With its content.
     Content(Vec<u8>),
     /// A link, with what it leads to.
@@ -62,51 +62,51 @@ pub(super) enum File {
 
 /// What the guard's command reaches.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Reached {
+pub(super) struct ReachedFiles {
     /// Files that are there.
     pub files: BTreeSet<String>,
     /// What would be read if it were there, as globs.
-    pub beside: BTreeSet<String>,
+    pub optional_globs: BTreeSet<String>,
     /// Commands that run what cannot be told: each with the file in which it stands.
     pub unknown: BTreeSet<String>,
 }
 
 /// Follows a command from file to file.
-pub(super) fn reach<A: Accepted>(command: &[String], files: &mut A) -> Result<Reached, A::Error> {
-    let mut walk = Walk {
+pub(super) fn find_reached_files<A: AcceptedFiles>(command: &[String], files: &mut A) -> Result<ReachedFiles, A::Error> {
+    let mut walk = FileWalk {
         files,
-        reached: Reached::default(),
+        reached: ReachedFiles::default(),
         texts: Vec::new(),
-        variables: Variables::default(),
+        variables: VariableTable::default(),
         matched: BTreeMap::new(),
         named: BTreeSet::new(),
         lookups: 0,
     };
     for _ in 0..MAX_ROUNDS {
         let count = walk.variables.len();
-        walk.variables.begin();
+        walk.variables.reset_lookups();
         walk.reached.unknown.clear();
         walk.lookups = 0;
-        walk.command(command)?;
-        walk.follow()?;
+        walk.add_command(command)?;
+        walk.follow_files()?;
         if walk.variables.len() == count {
             break;
         }
     }
     if walk.variables.is_exhausted() {
-        walk.unknown(COMMAND, "it leads to too many variables");
+        walk.report_unknown(COMMAND, "it leads to too many variables");
     }
     Ok(walk.reached)
 }
 
 /// A walk from file to file.
 #[derive(Debug)]
-pub(super) struct Walk<'a, A> {
+pub(super) struct FileWalk<'a, A> {
     files: &'a mut A,
-    reached: Reached,
+    reached: ReachedFiles,
     /// The files that are followed.
-    texts: Vec<(String, Vec<u8>, Form)>,
-    pub variables: Variables,
+    texts: Vec<(String, Vec<u8>, ScriptForm)>,
+    pub variables: VariableTable,
     /// The files of each glob that was looked for.
     matched: BTreeMap<String, Vec<String>>,
     /// The names of which all files were looked for.
@@ -117,7 +117,7 @@ pub(super) struct Walk<'a, A> {
 
 /// Where a command stands.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct CommandPlace<'a> {
     /// In which file.
     pub path: &'a str,
     /// In which folders it may run.
@@ -126,31 +126,31 @@ pub(super) struct Place<'a> {
     pub depth: u8,
 }
 
-impl<A: Accepted> Walk<'_, A> {
-    fn command(&mut self, command: &[String]) -> Result<(), A::Error> {
+impl<A: AcceptedFiles> FileWalk<'_, A> {
+    fn add_command(&mut self, command: &[String]) -> Result<(), A::Error> {
         let folders = BTreeSet::from([String::new()]);
-        let place = Place { path: COMMAND, folders: &folders, depth: 0 };
+        let place = CommandPlace { path: COMMAND, folders: &folders, depth: 0 };
         for word in command {
             // What it names is watched, whatever that is.
             let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-            self.file("", value, None)?;
+            self.add_file("", value, None)?;
             if word.contains(char::is_whitespace) {
-                self.text(place, word, Form::Shell)?;
+                self.scan_text(place, word, ScriptForm::Shell)?;
             }
         }
         let text = command.join(" ");
-        let call = Command::of(command.to_vec(), &text);
-        self.calls(place, &[call], &text)
+        let call = ShellCommand::new(command.to_vec(), &text);
+        self.scan_commands(place, &[call], &text)
     }
 
-    fn follow(&mut self) -> Result<(), A::Error> {
+    fn follow_files(&mut self) -> Result<(), A::Error> {
         let mut at = 0;
         while let Some((path, bytes, form)) = self.texts.get_mut(at) {
             let (path, bytes, form) = (path.clone(), std::mem::take(bytes), *form);
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
             let folders = BTreeSet::from([folder.to_owned()]);
-            let (text, form) = form.commands(&bytes);
-            self.text(Place { path: &path, folders: &folders, depth: 0 }, &text, form)?;
+            let (text, form) = form.extract_commands(&bytes);
+            self.scan_text(CommandPlace { path: &path, folders: &folders, depth: 0 }, &text, form)?;
             self.texts[at].1 = bytes;
             at += 1;
         }
@@ -158,64 +158,64 @@ impl<A: Accepted> Walk<'_, A> {
     }
 
     /// Looks through a text with commands.
-    pub(super) fn text(&mut self, place: Place<'_>, text: &str, form: Form) -> Result<(), A::Error> {
-        if form == Form::Data || place.depth > MAX_DEPTH || self.lookups > MAX_LOOKUPS {
+    pub(super) fn scan_text(&mut self, place: CommandPlace<'_>, text: &str, form: ScriptForm) -> Result<(), A::Error> {
+        if form == ScriptForm::Data || place.depth > MAX_DEPTH || self.lookups > MAX_LOOKUPS {
             return Ok(());
         }
-        self.variables.read(text, form);
-        if matches!(form, Form::Make | Form::Just) {
+        self.variables.read_assignments(text, form);
+        if matches!(form, ScriptForm::Make | ScriptForm::Just) {
             for line in text.replace("\\\n", " ").lines() {
-                place.folders.iter().try_for_each(|folder| self.included(folder, line, form))?;
+                place.folders.iter().try_for_each(|folder| self.add_includes(folder, line, form))?;
             }
         }
-        self.calls(place, &commands(text), text)
+        self.scan_commands(place, &parse_commands(text), text)
     }
 
     /// Reaches what the commands of a text run, the files that their options name, and what the programs read that it
     /// names.
-    fn calls(&mut self, place: Place<'_>, calls: &[Command<'_>], text: &str) -> Result<(), A::Error> {
+    fn scan_commands(&mut self, place: CommandPlace<'_>, calls: &[ShellCommand<'_>], text: &str) -> Result<(), A::Error> {
         let mut folders = place.folders.clone();
         let mut tested = BTreeMap::new();
         for call in calls {
-            folders.extend(self.folders(call)?);
-            let (words, is_well) = call.tested();
+            folders.extend(self.run_folders(call)?);
+            let (words, is_well) = call.tested_files();
             for word in words {
-                for path in self.variables.words(word).iter().filter_map(|path| normal("", path)) {
+                for path in self.variables.expand_words(word).iter().filter_map(|path| normalize_path("", path)) {
                     *tested.entry(path).or_default() |= is_well;
                 }
             }
         }
-        let place = Place { folders: &folders, ..place };
+        let place = CommandPlace { folders: &folders, ..place };
         let mut targets = BTreeSet::new();
         for (at, call) in calls.iter().enumerate() {
-            self.options(&folders, call)?;
-            if call.decides {
-                targets.extend(self.targets(place, call, (pipeline(calls, at), &tested))?);
+            self.add_option_files(&folders, call)?;
+            if call.sets_exit_code {
+                targets.extend(self.find_targets(place, call, (pipeline_input(calls, at), &tested))?);
             }
         }
         for (folder, target) in folders.iter().flat_map(|folder| targets.iter().map(move |target| (folder, target))) {
             if self.lookups > MAX_LOOKUPS {
                 break;
             }
-            self.target(folder, target)?;
+            self.add_target(folder, target)?;
         }
-        self.tools(&folders, text)
+        self.scan_tools(&folders, text)
     }
 
     /// Returns the folders in which a command has programs run; of those that a variable names, the ones with files.
-    fn folders(&mut self, call: &Command<'_>) -> Result<Vec<String>, A::Error> {
+    fn run_folders(&mut self, call: &ShellCommand<'_>) -> Result<Vec<String>, A::Error> {
         let mut folders = Vec::new();
         for (at, word) in call.words.iter().enumerate() {
             let (option, value) = word.split_once('=').unwrap_or((word, ""));
-            if !OF_FOLDER.contains(&option) && !matches!(word.as_str(), "-C" | "-d" | "cd" | "pushd") {
+            if !FOLDER_OPTIONS.contains(&option) && !matches!(word.as_str(), "-C" | "-d" | "cd" | "pushd") {
                 continue;
             }
             let next = call.words.get(at + 1).map_or("", String::as_str);
             let value = if value.is_empty() { next } else { value };
-            for path in self.variables.values(value) {
-                let Some(path) = normal("", behind_start(&path)).filter(|path| !path.contains('$')) else { continue };
-                let glob = format!("/{}/**", escaped(&path));
-                if !value.contains('$') || path.is_empty() || is_plain(&path) && !self.matched(&glob)?.is_empty() {
+            for path in self.variables.expand_word(value) {
+                let Some(path) = normalize_path("", after_variable(&path)).filter(|path| !path.contains('$')) else { continue };
+                let glob = format!("/{}/**", escape_glob(&path));
+                if !value.contains('$') || path.is_empty() || is_plain(&path) && !self.match_glob(&glob)?.is_empty() {
                     folders.push(path);
                 }
             }
@@ -224,64 +224,64 @@ impl<A: Accepted> Walk<'_, A> {
     }
 
     /// Returns the files that a glob matches; none of more globs than are allowed.
-    fn matched(&mut self, glob: &str) -> Result<Vec<String>, A::Error> {
+    fn match_glob(&mut self, glob: &str) -> Result<Vec<String>, A::Error> {
         if let Some(paths) = self.matched.get(glob) {
             return Ok(paths.clone());
         }
         if self.matched.len() >= MAX_GLOBS {
-            self.unknown(COMMAND, "it leads to too many patterns");
+            self.report_unknown(COMMAND, "it leads to too many patterns");
             return Ok(Vec::new());
         }
-        let paths = self.files.matched(glob)?;
+        let paths = self.files.find_matching(glob)?;
         self.matched.insert(glob.to_owned(), paths.clone());
         Ok(paths)
     }
 
     /// Reaches what the programs read that a text names, in all folders in which they may run.
-    fn tools(&mut self, folders: &BTreeSet<String>, text: &str) -> Result<(), A::Error> {
-        for tool in tools::named(text) {
+    fn scan_tools(&mut self, folders: &BTreeSet<String>, text: &str) -> Result<(), A::Error> {
+        for tool in tools::mentioned_tools(text) {
             for folder in BTreeSet::from([String::new()]).union(folders) {
-                self.tool(folder, tool)?;
+                self.add_tool(folder, tool)?;
             }
             for name in tool.nested.iter().filter(|name| !self.named.contains(*name)).collect::<Vec<_>>() {
                 self.named.insert(name);
-                for path in self.files.named(name)? {
-                    self.file("", &path, Some(tool.form))?;
+                for path in self.files.find_named(name)? {
+                    self.add_file("", &path, Some(tool.form))?;
                 }
             }
         }
         Ok(())
     }
 
-    fn tool(&mut self, folder: &str, tool: &Tool) -> Result<(), A::Error> {
+    fn add_tool(&mut self, folder: &str, tool: &CheckTool) -> Result<(), A::Error> {
         let rooted = |name: &str| match (folder, name.strip_prefix('/')) {
             ("", _) | (_, None) => name.to_owned(),
-            (folder, Some(name)) => format!("/{}/{name}", escaped(folder)),
+            (folder, Some(name)) => format!("/{}/{name}", escape_glob(folder)),
         };
         let mut is_there = false;
         for name in tool.files {
-            is_there |= self.file(folder, name, Some(tool.form))?;
+            is_there |= self.add_file(folder, name, Some(tool.form))?;
         }
         if tool.shadows && is_there {
-            self.reached.beside.extend(tool.files.iter().map(|name| rooted(&format!("/{name}"))));
+            self.reached.optional_globs.extend(tool.files.iter().map(|name| rooted(&format!("/{name}"))));
         }
-        self.reached.beside.extend(tool.beside.iter().map(|glob| rooted(glob)));
+        self.reached.optional_globs.extend(tool.optional_globs.iter().map(|glob| rooted(glob)));
         Ok(())
     }
 
     /// Reaches the files that the options of a command name.
-    fn options(&mut self, folders: &BTreeSet<String>, call: &Command<'_>) -> Result<(), A::Error> {
+    fn add_option_files(&mut self, folders: &BTreeSet<String>, call: &ShellCommand<'_>) -> Result<(), A::Error> {
         for (at, word) in call.words.iter().enumerate() {
             let (option, value) = word.split_once('=').unwrap_or((word, ""));
-            let is_tools = || call.words[..at].iter().any(|word| tools::is_tool(name_of(word)));
+            let is_tools = || call.words[..at].iter().any(|word| tools::is_tool(file_name(word)));
             // To `test`, `rm` and the program that is checked they mean something else.
-            if !(OF_FILE.contains(&option) || matches!(word.as_str(), "-f" | "-c")) || !is_tools() {
+            if !(FILE_OPTIONS.contains(&option) || matches!(word.as_str(), "-f" | "-c")) || !is_tools() {
                 continue;
             }
             let value = if value.is_empty() { call.words.get(at + 1).map_or("", String::as_str) } else { value };
-            for value in self.variables.values(value) {
+            for value in self.variables.expand_word(value) {
                 for folder in folders {
-                    self.near(folder, &value, tools::form_of(name_of(&value)))?;
+                    self.add_near(folder, &value, tools::script_form(file_name(&value)))?;
                 }
             }
         }
@@ -289,24 +289,24 @@ impl<A: Accepted> Walk<'_, A> {
     }
 
     /// Reaches what a line of a file includes.
-    fn included(&mut self, folder: &str, line: &str, form: Form) -> Result<(), A::Error> {
+    fn add_includes(&mut self, folder: &str, line: &str, form: ScriptForm) -> Result<(), A::Error> {
         let first = line.split_whitespace().next().unwrap_or_default();
-        let words = || commands(line).into_iter().map(|call| call.words).find(|words| words[0] == first);
+        let words = || parse_commands(line).into_iter().map(|call| call.words).find(|words| words[0] == first);
         match (form, first) {
-            (Form::Make, "include" | "-include" | "sinclude") => {
+            (ScriptForm::Make, "include" | "-include" | "sinclude") => {
                 for word in words().iter().flatten().skip(1) {
                     let is_optional = first != "include" || word.starts_with("$(wildcard");
-                    for path in self.variables.words(word) {
-                        self.optional(folder, &path, (Some(Form::Make), is_optional && !path.contains('$')))?;
+                    for path in self.variables.expand_words(word) {
+                        self.add_optional(folder, &path, (Some(ScriptForm::Make), is_optional && !path.contains('$')))?;
                     }
                 }
                 Ok(())
             }
-            (Form::Just, "import" | "import?") => {
+            (ScriptForm::Just, "import" | "import?") => {
                 let path = words().and_then(|words| words.get(1).cloned()).unwrap_or_default();
-                self.optional(folder, &path, (Some(Form::Just), first == "import?"))
+                self.add_optional(folder, &path, (Some(ScriptForm::Just), first == "import?"))
             }
-            (Form::Just, "mod" | "mod?") => {
+            (ScriptForm::Just, "mod" | "mod?") => {
                 let words = words().unwrap_or_default();
                 let name = words.get(1).map_or("", String::as_str);
                 let inner = ["mod.just", "justfile", "Justfile", ".justfile"].map(|file| format!("{name}/{file}"));
@@ -314,122 +314,122 @@ impl<A: Accepted> Walk<'_, A> {
                     Some(path) => vec![path.clone()],
                     None => inner.into_iter().chain([format!("{name}.just")]).collect(),
                 };
-                paths.iter().try_for_each(|path| self.optional(folder, path, (Some(Form::Just), first == "mod?")))
+                paths.iter().try_for_each(|path| self.add_optional(folder, path, (Some(ScriptForm::Just), first == "mod?")))
             }
             _ => Ok(()),
         }
     }
 
-    fn target(&mut self, folder: &str, target: &Target) -> Result<(), A::Error> {
+    fn add_target(&mut self, folder: &str, target: &ReachTarget) -> Result<(), A::Error> {
         match target {
-            Target::File { path, is_optional } => self.optional(folder, path, (None, *is_optional)),
-            Target::Module(name) => self.module(folder, name),
+            ReachTarget::File { path, is_optional } => self.add_optional(folder, path, (None, *is_optional)),
+            ReachTarget::Module(name) => self.add_module(folder, name),
         }
     }
 
     /// Reaches a module that Python runs. One that only others have can be replaced by one in the folder in which it runs.
-    fn module(&mut self, folder: &str, name: &str) -> Result<(), A::Error> {
+    fn add_module(&mut self, folder: &str, name: &str) -> Result<(), A::Error> {
         let (first, path) = (name.split('.').next().unwrap_or_default(), name.replace('.', "/"));
         for folder in BTreeSet::from(["", folder]) {
             let mut is_own = false;
             for path in [format!("{path}.py"), format!("{path}/__main__.py"), format!("{path}/__init__.py")] {
-                let Some(path) = normal(folder, &path) else { return Ok(()) };
-                is_own |= if is_check(&path) { self.file("", &path, None)? } else { self.is_there(&path)? };
+                let Some(path) = normalize_path(folder, &path) else { return Ok(()) };
+                is_own |= if is_check_script(&path) { self.add_file("", &path, None)? } else { self.has_file(&path)? };
             }
             for path in [format!("{first}.py"), format!("{first}/__init__.py")] {
-                is_own |= normal(folder, &path).map_or(Ok(false), |path| self.is_there(&path))?;
+                is_own |= normalize_path(folder, &path).map_or(Ok(false), |path| self.has_file(&path))?;
             }
             if !is_own {
-                self.reached.beside.extend(tools::module_globs(first).filter_map(|glob| glob_in(folder, &glob)));
+                self.reached.optional_globs.extend(tools::module_globs(first).filter_map(|glob| glob_in(folder, &glob)));
             }
         }
         Ok(())
     }
 
-    fn is_there(&mut self, path: &str) -> Result<bool, A::Error> {
+    fn has_file(&mut self, path: &str) -> Result<bool, A::Error> {
         self.lookups += 1;
-        Ok(self.lookups <= MAX_LOOKUPS && self.files.file(path)?.is_some())
+        Ok(self.lookups <= MAX_LOOKUPS && self.files.read_file(path)?.is_some())
     }
 
     /// Reaches a file, or those of a pattern. Where none is there, and that is allowed, that was accepted.
-    fn optional(
+    fn add_optional(
         &mut self,
         folder: &str,
         path: &str,
-        (form, is_optional): (Option<Form>, bool),
+        (form, is_optional): (Option<ScriptForm>, bool),
     ) -> Result<(), A::Error> {
-        let path = behind_start(path);
+        let path = after_variable(path);
         if is_pattern(path) && is_plain(path) {
-            return self.pattern(folder, path, form);
+            return self.add_pattern(folder, path, form);
         }
-        let is_absent = !self.near(folder, path, form)? && is_optional;
-        if is_absent && is_plain(path) && !path.contains('$') && !is_made(path) {
-            let paths = BTreeSet::from(["", folder]).into_iter().filter_map(|folder| normal(folder, path));
+        let is_absent = !self.add_near(folder, path, form)? && is_optional;
+        if is_absent && is_plain(path) && !path.contains('$') && !is_generated(path) {
+            let paths = BTreeSet::from(["", folder]).into_iter().filter_map(|folder| normalize_path(folder, path));
             self.reached
-                .beside
-                .extend(paths.filter(|path| !path.is_empty()).map(|path| format!("/{}", escaped(&path))));
+                .optional_globs
+                .extend(paths.filter(|path| !path.is_empty()).map(|path| format!("/{}", escape_glob(&path))));
         }
         Ok(())
     }
 
     /// Reaches the files that a pattern matches, told from a folder or from the root: where it matches in one of the two,
     /// that one is meant.
-    fn pattern(&mut self, folder: &str, pattern: &str, form: Option<Form>) -> Result<(), A::Error> {
+    fn add_pattern(&mut self, folder: &str, pattern: &str, form: Option<ScriptForm>) -> Result<(), A::Error> {
         let globs: BTreeSet<String> =
             BTreeSet::from(["", folder]).into_iter().filter_map(|folder| glob_in(folder, pattern)).collect();
         let mut matching = BTreeSet::new();
         for glob in &globs {
             self.lookups += 1;
-            let paths = self.matched(glob)?;
+            let paths = self.match_glob(glob)?;
             matching.extend(Some(glob.clone()).filter(|_| !paths.is_empty()));
-            paths.iter().try_for_each(|path| self.file("", path, form).map(drop))?;
+            paths.iter().try_for_each(|path| self.add_file("", path, form).map(drop))?;
         }
         let globs = if matching.is_empty() { globs } else { matching };
-        self.reached.beside.extend(globs.into_iter().filter(|glob| !is_made(glob)));
+        self.reached.optional_globs.extend(globs.into_iter().filter(|glob| !is_generated(glob)));
         Ok(())
     }
 
     /// Reaches a file whose path is told from a folder or from the root, and tells whether one is there. What stands before
     /// it in a variable is one of the two.
-    fn near(&mut self, folder: &str, path: &str, form: Option<Form>) -> Result<bool, A::Error> {
+    fn add_near(&mut self, folder: &str, path: &str, form: Option<ScriptForm>) -> Result<bool, A::Error> {
         let mut is_there = false;
         for folder in BTreeSet::from(["", folder]) {
-            is_there |= self.file(folder, behind_start(path), form)?;
+            is_there |= self.add_file(folder, after_variable(path), form)?;
         }
         Ok(is_there)
     }
 
     /// Reaches a file, where one is there; its form is told by its name or its first line where it is not known.
-    fn file(&mut self, folder: &str, path: &str, form: Option<Form>) -> Result<bool, A::Error> {
-        let Some(path) = normal(folder, path).filter(|path| !path.is_empty()) else { return Ok(false) };
+    fn add_file(&mut self, folder: &str, path: &str, form: Option<ScriptForm>) -> Result<bool, A::Error> {
+        let Some(path) = normalize_path(folder, path).filter(|path| !path.is_empty()) else { return Ok(false) };
         if self.reached.files.contains(&path) {
             return Ok(true);
         }
         self.lookups += 1;
         if self.lookups > MAX_LOOKUPS {
-            self.unknown(COMMAND, "it leads to too many paths");
+            self.report_unknown(COMMAND, "it leads to too many paths");
             return Ok(false);
         }
-        let Some(file) = self.files.file(&path)? else { return Ok(false) };
+        let Some(file) = self.files.read_file(&path)? else { return Ok(false) };
         if self.reached.files.len() >= MAX_FILES {
-            self.unknown(COMMAND, "it leads to too many files");
+            self.report_unknown(COMMAND, "it leads to too many files");
             return Ok(true);
         }
         self.reached.files.insert(path.clone());
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         // Another module beside a check takes the place of what it imports.
-        if name_of(&path).rsplit('.').next() == Some("py") && is_check(folder) {
-            self.reached.beside.insert(format!("/{}/*.py", escaped(folder)));
+        if file_name(&path).rsplit('.').next() == Some("py") && is_check_script(folder) {
+            self.reached.optional_globs.insert(format!("/{}/*.py", escape_glob(folder)));
         }
         match file {
-            File::Link(target) => drop(self.file(folder, &target, form)?),
-            File::Content(bytes) => {
-                let form = form.or_else(|| tools::form_of(name_of(&path)));
-                let form = form.unwrap_or_else(|| if is_shell(&path, &bytes) { Form::Shell } else { Form::Data });
+            AcceptedFile::Link(target) => drop(self.add_file(folder, &target, form)?),
+            AcceptedFile::Content(bytes) => {
+                let form = form.or_else(|| tools::script_form(file_name(&path)));
+                let form = form.unwrap_or_else(|| if is_shell(&path, &bytes) { ScriptForm::Shell } else { ScriptForm::Data });
                 if bytes.len() <= MAX_BYTES {
                     self.texts.push((path, bytes, form));
-                } else if form != Form::Data {
-                    self.unknown(&path, "it has more than a mebibyte");
+                } else if form != ScriptForm::Data {
+                    self.report_unknown(&path, "it has more than a mebibyte");
                 }
             }
         }
@@ -437,7 +437,7 @@ impl<A: Accepted> Walk<'_, A> {
     }
 
     /// Says of a file that it runs what cannot be told.
-    pub(super) fn unknown(&mut self, path: &str, what: &str) {
+    pub(super) fn report_unknown(&mut self, path: &str, what: &str) {
         let words: Vec<&str> = what.split_whitespace().collect();
         let shown = words.join(" ").trim_start_matches(['@', '-']).chars().take(MAX_SHOWN).collect::<String>();
         let unknown = &mut self.reached.unknown;

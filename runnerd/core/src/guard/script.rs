@@ -3,30 +3,30 @@
 //! Reads any text, also what only has lines of shell in it (a makefile, a justfile): what is no command comes out as one
 //! that names nothing. Not a shell: nothing is expanded here, see `variables`.
 
-use super::command::{Command, Next};
+use super::command::{ShellCommand, CommandSeparator};
 
 /// How deep substitutions are followed into each other.
 const MAX_DEPTH: u8 = 8;
 
 /// Takes a text apart into its commands, in order; those whose output another one takes come before it.
-pub(super) fn commands(text: &str) -> Vec<Command<'_>> {
-    commands_at(0, text)
+pub(super) fn parse_commands(text: &str) -> Vec<ShellCommand<'_>> {
+    parse_commands_at_depth(0, text)
 }
 
-fn commands_at(depth: u8, text: &str) -> Vec<Command<'_>> {
+fn parse_commands_at_depth(depth: u8, text: &str) -> Vec<ShellCommand<'_>> {
     let (words, word, is_quiet) = (Vec::new(), None, false);
-    let mut reader = Reader { rest: text, begin: text, left: 0, commands: Vec::new(), words, word, is_quiet, depth };
-    reader.read();
+    let mut reader = ScriptReader { rest: text, after_command: text, bytes_left: 0, commands: Vec::new(), words, word, is_quiet, depth };
+    reader.read_all();
     reader.commands
 }
 
-struct Reader<'a> {
+struct ScriptReader<'a> {
     rest: &'a str,
     /// What follows the last command.
-    begin: &'a str,
+    after_command: &'a str,
     /// How many bytes follow the command that is being read.
-    left: usize,
-    commands: Vec<Command<'a>>,
+    bytes_left: usize,
+    commands: Vec<ShellCommand<'a>>,
     words: Vec<String>,
     /// The word that is being read.
     word: Option<String>,
@@ -35,82 +35,82 @@ struct Reader<'a> {
     depth: u8,
 }
 
-impl<'a> Reader<'a> {
-    fn read(&mut self) {
+impl<'a> ScriptReader<'a> {
+    fn read_all(&mut self) {
         loop {
-            self.left = self.rest.len();
-            let Some(c) = self.next() else { break };
+            self.bytes_left = self.rest.len();
+            let Some(c) = self.next_char() else { break };
             match c {
-                '\\' => self.escaped(),
-                '\'' => self.quoted(),
-                '"' => self.in_double_quotes(),
-                '$' | '`' => self.expansion(c),
-                '{' if self.rest.starts_with('{') => self.of_just(),
-                '(' if self.word.as_ref().is_some_and(|word| word.ends_with('=')) => self.list(),
+                '\\' => self.read_escape(),
+                '\'' => self.read_single_quoted(),
+                '"' => self.read_double_quoted(),
+                '$' | '`' => self.read_expansion(c),
+                '{' if self.rest.starts_with('{') => self.read_just_expression(),
+                '(' if self.word.as_ref().is_some_and(|word| word.ends_with('=')) => self.read_array(),
                 '#' if self.word.is_none() => self.skip_line(),
                 ' ' | '\t' | '\r' => self.end_word(),
-                '>' | '<' => self.redirection(c),
+                '>' | '<' => self.skip_redirection(c),
                 '|' if self.rest.starts_with('|') => {
                     self.rest = &self.rest[1..];
-                    self.end_command(true, self.next_or());
+                    self.end_command(true, self.separator_after_or());
                 }
                 '|' => {
                     self.rest = self.rest.strip_prefix('&').unwrap_or(self.rest);
-                    self.end_command(self.is_copied(), Next::Pipe);
+                    self.end_command(self.is_passed_through(), CommandSeparator::Pipe);
                 }
                 '&' if self.rest.starts_with('>') => {}
                 '&' => {
                     self.rest = self.rest.strip_prefix(c).unwrap_or(self.rest);
-                    self.end_command(true, Next::Any);
+                    self.end_command(true, CommandSeparator::Any);
                 }
-                '\n' | ';' | '(' | ')' => self.end_command(true, Next::Any),
-                c => self.push(c),
+                '\n' | ';' | '(' | ')' => self.end_command(true, CommandSeparator::Any),
+                c => self.push_char(c),
             }
         }
-        self.end_command(true, Next::Any);
+        self.end_command(true, CommandSeparator::Any);
     }
 
-    fn next(&mut self) -> Option<char> {
+    fn next_char(&mut self) -> Option<char> {
         let c = self.rest.chars().next()?;
         self.rest = &self.rest[c.len_utf8()..];
         Some(c)
     }
 
-    fn push(&mut self, c: char) {
+    fn push_char(&mut self, c: char) {
         self.word.get_or_insert_default().push(c);
     }
 
-    fn escaped(&mut self) {
-        match self.next() {
+    fn read_escape(&mut self) {
+        match self.next_char() {
             Some('\n') => self.end_word(),
-            Some(c) => self.push(c),
+            Some(c) => self.push_char(c),
             None => {}
         }
     }
 
-    fn quoted(&mut self) {
+    fn read_single_quoted(&mut self) {
         let end = self.rest.find('\'').unwrap_or(self.rest.len());
         let (inner, rest) = self.rest.split_at(end);
         // just replaces its expressions in them too.
-        self.extend([inner.replace("{{", "${").replace("}}", "}").as_str()]);
+        self.append_parts([inner.replace("{{", "${").replace("}}", "}").as_str()]);
         self.rest = rest.strip_prefix('\'').unwrap_or(rest);
     }
 
-    fn in_double_quotes(&mut self) {
+    fn read_double_quoted(&mut self) {
         self.word.get_or_insert_default();
-        while let Some(c) = self.next() {
+        while let Some(c) = self.next_char() {
             match c {
                 '"' => return,
-                '\\' => self.escaped(),
-                '$' | '`' => self.expansion(c),
-                '{' if self.rest.starts_with('{') => self.of_just(),
-                c => self.push(c),
+                '\\' => self.read_escape(),
+                '$' | '`' => self.read_expansion(c),
+                '{' if self.rest.starts_with('{') => self.read_just_expression(),
+                c => self.push_char(c),
             }
         }
     }
 
     /// Takes over what is expanded. What a substitution runs is a command whose output is taken.
-    fn expansion(&mut self, begin: char) {
+    fn read_expansion(&mut self, begin: char) {
         // What a makefile hands on to the shell.
         let is_doubled = begin == '$' && self.rest.starts_with('$');
         if is_doubled && self.rest[1..].starts_with(|c: char| c.is_ascii_alphabetic() || "_({".contains(c)) {
@@ -120,21 +120,21 @@ impl<'a> Reader<'a> {
             ('`', _) => (None, '`'),
             (_, Some('(')) => (Some('('), ')'),
             (_, Some('{')) => (Some('{'), '}'),
-            _ => return self.name(),
+            _ => return self.read_name(),
         };
-        let inner = self.until(open, close);
+        let inner = self.take_until(open, close);
         if close == '}' {
-            self.extend(["${", inner, "}"]);
+            self.append_parts(["${", inner, "}"]);
             return;
         }
-        self.extend(["$(", inner, ")"]);
+        self.append_parts(["$(", inner, ")"]);
         if self.depth < MAX_DEPTH {
-            let inner = commands_at(self.depth + 1, inner);
-            self.commands.extend(inner.into_iter().map(|inner| Command { decides: false, ..inner }));
+            let inner = parse_commands_at_depth(self.depth + 1, inner);
+            self.commands.extend(inner.into_iter().map(|inner| ShellCommand { sets_exit_code: false, ..inner }));
         }
     }
 
-    fn name(&mut self) {
+    fn read_name(&mut self) {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let end = match self.rest.chars().next() {
             Some(c) if "@?*#".contains(c) || c.is_ascii_digit() => 1,
@@ -142,35 +142,35 @@ impl<'a> Reader<'a> {
         };
         let (name, rest) = self.rest.split_at(end);
         self.rest = rest;
-        if name.is_empty() { self.push('$') } else { self.extend(["${", name, "}"]) }
+        if name.is_empty() { self.push_char('$') } else { self.append_parts(["${", name, "}"]) }
     }
 
     /// Takes over an expression of a justfile.
-    fn of_just(&mut self) {
+    fn read_just_expression(&mut self) {
         let line = self.rest.split('\n').next().unwrap_or_default();
         match line.find("}}") {
             Some(end) => {
                 let inner = &self.rest[1..end];
                 self.rest = &self.rest[end + 2..];
-                self.extend(["${", inner.trim(), "}"]);
+                self.append_parts(["${", inner.trim(), "}"]);
             }
-            None => self.push('{'),
+            None => self.push_char('{'),
         }
     }
 
     /// Takes over the words of an array as one value.
-    fn list(&mut self) {
-        let inner = self.until(None, ')');
-        let words: Vec<String> = commands_at(MAX_DEPTH, inner).into_iter().flat_map(|command| command.words).collect();
-        self.extend([words.join(" ").as_str()]);
+    fn read_array(&mut self) {
+        let inner = self.take_until(None, ')');
+        let words: Vec<String> = parse_commands_at_depth(MAX_DEPTH, inner).into_iter().flat_map(|command| command.words).collect();
+        self.append_parts([words.join(" ").as_str()]);
     }
 
-    fn extend<const N: usize>(&mut self, parts: [&str; N]) {
+    fn append_parts<const N: usize>(&mut self, parts: [&str; N]) {
         self.word.get_or_insert_default().extend(parts);
     }
 
     /// Returns what stands before the end of an expansion, which may have others in it, and passes over both.
-    fn until(&mut self, open: Option<char>, close: char) -> &'a str {
+    fn take_until(&mut self, open: Option<char>, close: char) -> &'a str {
         let (mut depth, mut end) = (usize::from(open.is_none()), self.rest.len());
         for (at, c) in self.rest.char_indices() {
             depth = match c {
@@ -193,9 +193,9 @@ impl<'a> Reader<'a> {
     }
 
     /// A file that is read or written is no word of the command.
-    fn redirection(&mut self, c: char) {
+    fn skip_redirection(&mut self, c: char) {
         let number = self.word.take_if(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
-        let is_joined = self.begin[..self.begin.len() - self.rest.len()].ends_with("&>");
+        let is_joined = self.after_command[..self.after_command.len() - self.rest.len()].ends_with("&>");
         self.end_word();
         let is_copy = self.rest.starts_with('&');
         self.rest = self.rest.trim_start_matches(['>', '<', '&', '-', ' ']);
@@ -204,22 +204,22 @@ impl<'a> Reader<'a> {
         self.rest = rest;
         let is_of_errors = c == '>' && (is_joined || number.as_deref() == Some("2"));
         // Errors that go where the output goes: nowhere, where that stands before.
-        self.is_quiet |= is_of_errors && (file == "/dev/null" || is_copy && file == "1" && self.is_thrown_away());
+        self.is_quiet |= is_of_errors && (file == "/dev/null" || is_copy && file == "1" && self.is_output_discarded());
     }
 
-    fn is_thrown_away(&self) -> bool {
-        self.begin[..self.begin.len() - self.rest.len()].contains("/dev/null")
+    fn is_output_discarded(&self) -> bool {
+        self.after_command[..self.after_command.len() - self.rest.len()].contains("/dev/null")
     }
 
     /// What follows `||`.
-    fn next_or(&self) -> Next {
+    fn separator_after_or(&self) -> CommandSeparator {
         let line = self.rest.trim_start().split([';', '\n', '&', '|', '}', ')', '#']).next().unwrap_or_default();
         let makes_good = matches!(line.trim(), "true" | ":" | "continue" | "return" | "return 0" | "exit 0");
-        if makes_good { Next::OrElse } else { Next::Or }
+        if makes_good { CommandSeparator::OrElse } else { CommandSeparator::Or }
     }
 
     /// Whether what follows a pipe hands on what it is given, as in a log.
-    fn is_copied(&self) -> bool {
+    fn is_passed_through(&self) -> bool {
         self.rest.trim_start().starts_with("tee ")
     }
 
@@ -227,33 +227,33 @@ impl<'a> Reader<'a> {
         self.words.extend(self.word.take());
     }
 
-    fn end_command(&mut self, decides: bool, next: Next) {
+    fn end_command(&mut self, decides: bool, next: CommandSeparator) {
         self.end_word();
-        let source = &self.begin[..self.begin.len() - self.left];
-        self.begin = self.rest;
+        let source = &self.after_command[..self.after_command.len() - self.bytes_left];
+        self.after_command = self.rest;
         let (words, is_quiet) = (std::mem::take(&mut self.words), std::mem::take(&mut self.is_quiet));
         if !words.is_empty() {
-            self.commands.push(Command { words, decides, next, is_quiet, source: source.trim() });
+            self.commands.push(ShellCommand { words, sets_exit_code: decides, separator: next, is_quiet, source: source.trim() });
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::command::Runs;
+    use super::super::command::CommandTarget;
     use super::*;
 
     /// What the commands of a script that can decide run.
-    fn run(text: &str) -> Vec<String> {
-        let commands = commands(text);
-        let deciding = commands.iter().filter(|command| command.decides);
+    fn deciding_targets(text: &str) -> Vec<String> {
+        let commands = parse_commands(text);
+        let deciding = commands.iter().filter(|command| command.sets_exit_code);
         let first = |runs| match runs {
-            Runs::Program(path) => format!("Program({path:?})"),
-            Runs::Script(words) => format!("Script({:?})", words[0]),
-            Runs::Interpreted(words) => format!("Interpreted({:?})", words[0]),
-            Runs::Scripts(_) | Runs::Module | Runs::Text(_) | Runs::Input | Runs::Folder(_) => format!("{runs:?}"),
+            CommandTarget::Program(path) => format!("Program({path:?})"),
+            CommandTarget::Script(words) => format!("Script({:?})", words[0]),
+            CommandTarget::Interpreted(words) => format!("Interpreted({:?})", words[0]),
+            CommandTarget::Scripts(_) | CommandTarget::Module | CommandTarget::Text(_) | CommandTarget::Input | CommandTarget::Folder(_) => format!("{runs:?}"),
         };
-        deciding.filter_map(Command::runs).map(first).collect()
+        deciding.filter_map(ShellCommand::run_target).map(first).collect()
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
             (&"$(".repeat(100_000), vec![]),
             ("\"$ROOT\"/ci.sh || exit", vec![r#"Program("${ROOT}/ci.sh")"#]),
         ] {
-            assert_eq!(run(text), expected, "{text}");
+            assert_eq!(deciding_targets(text), expected, "{text}");
         }
     }
 }

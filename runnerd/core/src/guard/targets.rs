@@ -2,137 +2,137 @@
 
 use std::collections::BTreeMap;
 
-use super::command::{Command, Runs};
-use super::paths::{is_check, is_pattern, is_plain, is_told, name_of, normal, spread};
-use super::reach::{Accepted, MAX_DEPTH, Place, Walk};
-use super::script::commands;
-use super::tools::Form;
+use super::command::{ShellCommand, CommandTarget};
+use super::paths::{is_check_script, is_pattern, is_plain, is_specific, file_name, normalize_path, widen_pattern};
+use super::reach::{AcceptedFiles, MAX_DEPTH, CommandPlace, FileWalk};
+use super::script::parse_commands;
+use super::tools::ScriptForm;
 use super::variables::is_variable;
 
 /// Most commands that one can be, by what its variables can be.
-const MAX_READINGS: usize = 64;
+const MAX_EXPANSIONS: usize = 64;
 
 /// What a command runs, told from a folder that is not known.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Target {
+pub(super) enum ReachTarget {
     /// A script, or scripts that a pattern matches.
     File { path: String, is_optional: bool },
     /// A module of Python, by its name.
     Module(String),
 }
 
-impl<A: Accepted> Walk<'_, A> {
+impl<A: AcceptedFiles> FileWalk<'_, A> {
     /// Returns what a command runs, given those from whose output it reads, and the paths that are tested for a file,
     /// each with whether all is well without it.
-    pub(super) fn targets(
+    pub(super) fn find_targets(
         &mut self,
-        place: Place<'_>,
-        call: &Command<'_>,
-        (feeding, tested): (&[Command<'_>], &BTreeMap<String, bool>),
-    ) -> Result<Vec<Target>, A::Error> {
+        place: CommandPlace<'_>,
+        call: &ShellCommand<'_>,
+        (feeding, tested): (&[ShellCommand<'_>], &BTreeMap<String, bool>),
+    ) -> Result<Vec<ReachTarget>, A::Error> {
         let mut targets = Vec::new();
         if place.depth > MAX_DEPTH {
             return Ok(targets);
         }
-        let inner = Place { depth: place.depth + 1, ..place };
-        for reading in self.readings(call) {
+        let inner = CommandPlace { depth: place.depth + 1, ..place };
+        for expansion in self.expand_program(call) {
             let mut paths = Vec::new();
-            if let Some(words) = reading.each() {
-                let own = std::slice::from_ref(&reading);
-                let listing = if reading.is_find() { own } else { feeding };
-                let given = listing.iter().flat_map(Command::prints).flat_map(|path| self.variables.words(&path));
-                let given = given.collect();
-                let before = std::mem::replace(&mut self.variables.given, given);
-                let command = Command { words, ..reading.clone() };
-                targets.extend(self.targets(inner, &command, (&[], tested))?);
-                self.variables.given = before;
+            if let Some(words) = expansion.per_file_command() {
+                let own = std::slice::from_ref(&expansion);
+                let listing = if expansion.is_find() { own } else { feeding };
+                let listed = listing.iter().flat_map(ShellCommand::printed_paths).flat_map(|path| self.variables.expand_words(&path));
+                let listed = listed.collect();
+                let before = std::mem::replace(&mut self.variables.xargs_files, listed);
+                let command = ShellCommand { words, ..expansion.clone() };
+                targets.extend(self.find_targets(inner, &command, (&[], tested))?);
+                self.variables.xargs_files = before;
                 continue;
             }
-            match reading.runs() {
+            match expansion.run_target() {
                 // One that stands there as a pattern is that of a `case`.
-                Some(Runs::Program(path)) => {
+                Some(CommandTarget::Program(path)) => {
                     let is_value = !is_pattern(path) || call.words.iter().all(|word| !word.contains(path));
                     paths.extend(Some(path.to_owned()).filter(|path| is_value && is_plain(path)));
                 }
-                Some(Runs::Script(words)) => paths.extend(self.script(place, words, call)),
-                Some(Runs::Interpreted(words)) => {
-                    paths.extend(self.script(place, words, call).into_iter().filter(|path| is_check(path)));
+                Some(CommandTarget::Script(words)) => paths.extend(self.script_paths(place, words, call)),
+                Some(CommandTarget::Interpreted(words)) => {
+                    paths.extend(self.script_paths(place, words, call).into_iter().filter(|path| is_check_script(path)));
                 }
-                Some(Runs::Scripts(words)) => {
-                    let words: Vec<_> = words.iter().flat_map(|word| self.variables.words(word)).map(spread).collect();
-                    if !words.iter().any(|path| is_told(path)) {
-                        self.unknown(place.path, call.source);
+                Some(CommandTarget::Scripts(words)) => {
+                    let words: Vec<_> = words.iter().flat_map(|word| self.variables.expand_words(word)).map(widen_pattern).collect();
+                    if !words.iter().any(|path| is_specific(path)) {
+                        self.report_unknown(place.path, call.source);
                     }
-                    for path in words.into_iter().filter(|path| is_told(path)) {
+                    for path in words.into_iter().filter(|path| is_specific(path)) {
                         // A folder, where it has no ending.
                         paths.extend(
                             Some(format!("{}/*.bats", path.trim_end_matches('/')))
-                                .filter(|_| !name_of(&path).contains('.')),
+                                .filter(|_| !file_name(&path).contains('.')),
                         );
                         paths.push(path);
                     }
                 }
-                Some(Runs::Module) => {
-                    targets.extend(reading.modules().into_iter().map(|name| Target::Module(name.to_owned())));
+                Some(CommandTarget::Module) => {
+                    targets.extend(expansion.python_modules().into_iter().map(|name| ReachTarget::Module(name.to_owned())));
                 }
-                Some(Runs::Text(text)) if text.starts_with('$') => {
-                    for value in self.variables.values(text) {
+                Some(CommandTarget::Text(text)) if text.starts_with('$') => {
+                    for value in self.variables.expand_word(text) {
                         if value == "$" {
-                            self.unknown(place.path, call.source);
+                            self.report_unknown(place.path, call.source);
                         } else {
-                            self.text(inner, &value, Form::Shell)?;
+                            self.scan_text(inner, &value, ScriptForm::Shell)?;
                         }
                     }
                 }
-                Some(Runs::Text(text)) => self.text(inner, text, Form::Shell)?,
-                Some(Runs::Folder(folder)) => {
-                    paths.extend(self.variables.words(folder).iter().map(|folder| format!("{folder}/*")));
+                Some(CommandTarget::Text(text)) => self.scan_text(inner, text, ScriptForm::Shell)?,
+                Some(CommandTarget::Folder(folder)) => {
+                    paths.extend(self.variables.expand_words(folder).iter().map(|folder| format!("{folder}/*")));
                 }
-                Some(Runs::Input) => {
-                    let copied: Vec<_> = feeding.iter().flat_map(Command::copies).collect();
-                    let said: Vec<_> = feeding.iter().filter_map(Command::says).collect();
-                    if !feeding.is_empty() && copied.is_empty() && said.is_empty() {
-                        self.unknown(place.path, call.source);
+                Some(CommandTarget::Input) => {
+                    let copied: Vec<_> = feeding.iter().flat_map(ShellCommand::copied_files).collect();
+                    let texts: Vec<_> = feeding.iter().filter_map(ShellCommand::printed_text).collect();
+                    if !feeding.is_empty() && copied.is_empty() && texts.is_empty() {
+                        self.report_unknown(place.path, call.source);
                     }
-                    paths.extend(copied.into_iter().flat_map(|word| self.variables.words(word)));
-                    said.iter().try_for_each(|text| self.text(inner, text, Form::Shell))?;
+                    paths.extend(copied.into_iter().flat_map(|word| self.variables.expand_words(word)));
+                    texts.iter().try_for_each(|text| self.scan_text(inner, text, ScriptForm::Shell))?;
                 }
                 None => {}
             }
             for path in paths {
-                if !is_told(&path) {
-                    self.unknown(place.path, call.source);
+                if !is_specific(&path) {
+                    self.report_unknown(place.path, call.source);
                     continue;
                 }
                 // What a test must find can be what a task is to write.
-                let is_tested = normal("", &path).and_then(|path| tested.get(&path));
-                let is_tested = is_tested.is_some_and(|is_well| *is_well || reading.is_source() || is_check(&path));
-                targets.push(Target::File { is_optional: is_tested || reading.may_fail(), path });
+                let is_tested = normalize_path("", &path).and_then(|path| tested.get(&path));
+                let is_tested = is_tested.is_some_and(|is_well| *is_well || expansion.is_source() || is_check_script(&path));
+                targets.push(ReachTarget::File { is_optional: is_tested || expansion.may_fail(), path });
             }
         }
         Ok(targets)
     }
 
     /// Returns what a command can be, by what the variables can be in which its program stands.
-    fn readings<'b>(&mut self, call: &Command<'b>) -> Vec<Command<'b>> {
+    fn expand_program<'b>(&mut self, call: &ShellCommand<'b>) -> Vec<ShellCommand<'b>> {
         let (mut open, mut readings) = (vec![call.clone()], Vec::new());
         while let Some(call) = open.pop() {
-            let program = call.program().filter(|_| open.len() + readings.len() < MAX_READINGS);
+            let program = call.program_position().filter(|_| open.len() + readings.len() < MAX_EXPANSIONS);
             let Some(at) = program.filter(|at| call.words[*at].contains("${") || call.words[*at].contains("$(")) else {
                 readings.push(call);
                 continue;
             };
-            for value in self.variables.values(&call.words[at]) {
+            for value in self.variables.expand_word(&call.words[at]) {
                 // What is not known is no variable again.
                 let bare = |word: &String| word.replace("${", "$").replace('}', "");
-                let words = |command: &Command<'_>| command.words.iter().map(bare).collect::<Vec<_>>();
+                let words = |command: &ShellCommand<'_>| command.words.iter().map(bare).collect::<Vec<_>>();
                 let mut commands: Vec<_> = if is_variable(&call.words[at]) {
-                    commands(&value).iter().map(words).collect()
+                    parse_commands(&value).iter().map(words).collect()
                 } else {
                     vec![vec![value]]
                 };
                 let last = commands.pop().unwrap_or_else(|| vec!["$".to_owned()]);
-                let with = |words: &[String], rest: &[String]| Command {
+                let with = |words: &[String], rest: &[String]| ShellCommand {
                     words: [&call.words[..at], words, rest].concat(),
                     ..call.clone()
                 };
@@ -143,16 +143,16 @@ impl<A: Accepted> Walk<'_, A> {
                 && readings.is_empty()
                 && open.iter().all(|call| call.words[at].trim_matches('$').is_empty())
             {
-                readings.push(Command { words: vec![".".into(), "$".into()], ..call });
+                readings.push(ShellCommand { words: vec![".".into(), "$".into()], ..call });
             }
         }
         readings
     }
 
     /// Returns the paths of the script that stands before its arguments.
-    fn script(&mut self, place: Place<'_>, words: &[String], call: &Command<'_>) -> Vec<String> {
+    fn script_paths(&mut self, place: CommandPlace<'_>, words: &[String], call: &ShellCommand<'_>) -> Vec<String> {
         for (at, word) in words.iter().enumerate() {
-            let values = self.variables.words(word).into_iter().map(spread);
+            let values = self.variables.expand_words(word).into_iter().map(widen_pattern);
             let values: Vec<_> = values.filter(|value| !value.trim_matches('$').is_empty()).collect();
             // Behind options in a variable.
             if !values.is_empty() && (at == 0 || values.iter().any(|value| value.contains(['/', '.']))) {
@@ -160,7 +160,7 @@ impl<A: Accepted> Walk<'_, A> {
             }
         }
         if words.first().is_some_and(|word| word != "${0}") {
-            self.unknown(place.path, call.source);
+            self.report_unknown(place.path, call.source);
         }
         Vec::new()
     }

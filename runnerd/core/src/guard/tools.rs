@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// A program that reads files of the repository.
 #[derive(Debug)]
-pub(super) struct Tool {
+pub(super) struct CheckTool {
     /// By which names it is called.
     pub names: &'static [&'static str],
     /// What it reads in the folder in which it runs. The first that is there counts for some, so that another one beside
@@ -17,16 +17,16 @@ pub(super) struct Tool {
     /// Whether one of these files can take the place of another.
     pub shadows: bool,
     /// What it reads beside them where it is there, as globs: that it is not there says something too.
-    pub beside: &'static [&'static str],
+    pub optional_globs: &'static [&'static str],
     /// Names of files that it reads in any folder, and of which those that are there count.
     pub nested: &'static [&'static str],
     /// What stands in its files.
-    pub form: Form,
+    pub form: ScriptForm,
 }
 
 /// What of a file's text is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ScriptForm {
     /// Nothing that is looked for.
     Data,
     /// Lines of shell.
@@ -41,37 +41,37 @@ pub(super) enum Form {
     Keys,
 }
 
-impl Form {
+impl ScriptForm {
     /// Returns the commands of a file of this form, and the form that they have.
-    pub(super) fn commands(self, bytes: &[u8]) -> (Cow<'_, str>, Self) {
+    pub(super) fn extract_commands(self, bytes: &[u8]) -> (Cow<'_, str>, Self) {
         let text = String::from_utf8_lossy(bytes);
         match self {
-            Self::Scripts => (scripts(&text).into(), Self::Shell),
-            Self::Keys => (without_keys(&text).into(), Self::Shell),
+            Self::Scripts => (package_scripts(&text).into(), Self::Shell),
+            Self::Keys => (strip_keys(&text).into(), Self::Shell),
             Self::Data | Self::Shell | Self::Just | Self::Make => (text, self),
         }
     }
 }
 
-const NONE: Tool = Tool { names: &[], files: &[], shadows: false, beside: &[], nested: &[], form: Form::Data };
+const NO_TOOL: CheckTool = CheckTool { names: &[], files: &[], shadows: false, optional_globs: &[], nested: &[], form: ScriptForm::Data };
 
 /// All that are known.
-pub(super) const TOOLS: &[Tool] = &[
-    Tool {
+pub(super) const TOOLS: &[CheckTool] = &[
+    CheckTool {
         names: &["just"],
         files: &["justfile", "Justfile", "JUSTFILE", ".justfile"],
         shadows: true,
-        form: Form::Just,
-        ..NONE
+        form: ScriptForm::Just,
+        ..NO_TOOL
     },
-    Tool {
+    CheckTool {
         names: &["make", "gmake", "MAKE"],
         files: &["GNUmakefile", "makefile", "Makefile"],
         shadows: true,
-        form: Form::Make,
-        ..NONE
+        form: ScriptForm::Make,
+        ..NO_TOOL
     },
-    Tool {
+    CheckTool {
         names: &["task", "go-task"],
         files: &[
             "Taskfile.yml",
@@ -82,41 +82,41 @@ pub(super) const TOOLS: &[Tool] = &[
             "Taskfile.dist.yaml",
         ],
         shadows: true,
-        form: Form::Keys,
-        ..NONE
+        form: ScriptForm::Keys,
+        ..NO_TOOL
     },
-    Tool {
+    CheckTool {
         names: &["npm", "pnpm", "yarn", "bun", "npx", "bunx", "lerna", "nx", "turbo"],
         files: &["package.json"],
-        beside: &["/.npmrc", "/.yarnrc", "/.yarnrc.yml", "/.pnpmfile.cjs", "/bunfig.toml"],
-        form: Form::Scripts,
-        ..NONE
+        optional_globs: &["/.npmrc", "/.yarnrc", "/.yarnrc.yml", "/.pnpmfile.cjs", "/bunfig.toml"],
+        form: ScriptForm::Scripts,
+        ..NO_TOOL
     },
-    Tool { names: &["nx", "turbo", "lerna"], files: &["nx.json", "turbo.json", "lerna.json"], ..NONE },
-    Tool { names: &["composer", "phpunit", "pest"], files: &["composer.json"], form: Form::Scripts, ..NONE },
-    Tool { names: &["phpunit", "pest"], beside: &["/phpunit.xml", "/phpunit.xml.dist", "/phpunit.dist.xml"], ..NONE },
-    Tool { names: &["deno"], files: &["deno.json", "deno.jsonc"], shadows: true, form: Form::Keys, ..NONE },
-    Tool {
+    CheckTool { names: &["nx", "turbo", "lerna"], files: &["nx.json", "turbo.json", "lerna.json"], ..NO_TOOL },
+    CheckTool { names: &["composer", "phpunit", "pest"], files: &["composer.json"], form: ScriptForm::Scripts, ..NO_TOOL },
+    CheckTool { names: &["phpunit", "pest"], optional_globs: &["/phpunit.xml", "/phpunit.xml.dist", "/phpunit.dist.xml"], ..NO_TOOL },
+    CheckTool { names: &["deno"], files: &["deno.json", "deno.jsonc"], shadows: true, form: ScriptForm::Keys, ..NO_TOOL },
+    CheckTool {
         names: &["jest"],
         files: &["package.json"],
-        beside: &["/jest.config.*", "/babel.config.*"],
-        form: Form::Scripts,
-        ..NONE
+        optional_globs: &["/jest.config.*", "/babel.config.*"],
+        form: ScriptForm::Scripts,
+        ..NO_TOOL
     },
-    Tool { names: &["vitest"], beside: &["/vitest.config.*", "/vitest.workspace.*", "/vite.config.*"], ..NONE },
-    Tool { names: &["mocha"], files: &["package.json"], beside: &["/.mocharc.*"], form: Form::Scripts, ..NONE },
-    Tool { names: &["ava"], files: &["package.json"], beside: &["/ava.config.*"], form: Form::Scripts, ..NONE },
-    Tool { names: &["tap"], beside: &["/.taprc"], ..NONE },
-    Tool { names: &["karma"], beside: &["/karma.conf.*"], ..NONE },
-    Tool { names: &["playwright"], beside: &["/playwright.config.*"], ..NONE },
-    Tool { names: &["cypress"], beside: &["/cypress.config.*"], ..NONE },
-    Tool { names: &["eslint"], beside: &["/eslint.config.*", "/.eslintrc*", "/.eslintignore"], ..NONE },
-    Tool { names: &["biome"], beside: &["/biome.json", "/biome.jsonc"], ..NONE },
-    Tool { names: &["tsc", "ts-node", "tsx"], beside: &["/tsconfig*.json"], ..NONE },
-    Tool {
+    CheckTool { names: &["vitest"], optional_globs: &["/vitest.config.*", "/vitest.workspace.*", "/vite.config.*"], ..NO_TOOL },
+    CheckTool { names: &["mocha"], files: &["package.json"], optional_globs: &["/.mocharc.*"], form: ScriptForm::Scripts, ..NO_TOOL },
+    CheckTool { names: &["ava"], files: &["package.json"], optional_globs: &["/ava.config.*"], form: ScriptForm::Scripts, ..NO_TOOL },
+    CheckTool { names: &["tap"], optional_globs: &["/.taprc"], ..NO_TOOL },
+    CheckTool { names: &["karma"], optional_globs: &["/karma.conf.*"], ..NO_TOOL },
+    CheckTool { names: &["playwright"], optional_globs: &["/playwright.config.*"], ..NO_TOOL },
+    CheckTool { names: &["cypress"], optional_globs: &["/cypress.config.*"], ..NO_TOOL },
+    CheckTool { names: &["eslint"], optional_globs: &["/eslint.config.*", "/.eslintrc*", "/.eslintignore"], ..NO_TOOL },
+    CheckTool { names: &["biome"], optional_globs: &["/biome.json", "/biome.jsonc"], ..NO_TOOL },
+    CheckTool { names: &["tsc", "ts-node", "tsx"], optional_globs: &["/tsconfig*.json"], ..NO_TOOL },
+    CheckTool {
         names: &["pytest", "py.test"],
         files: &["pyproject.toml"],
-        beside: &[
+        optional_globs: &[
             "/pytest.ini",
             "/.pytest.ini",
             "/pytest.toml",
@@ -126,38 +126,38 @@ pub(super) const TOOLS: &[Tool] = &[
             "conftest.py",
             "/.coveragerc",
         ],
-        ..NONE
+        ..NO_TOOL
     },
-    Tool {
+    CheckTool {
         names: &["tox"],
         files: &["tox.ini", "tox.toml", "pyproject.toml", "setup.cfg"],
         shadows: true,
-        form: Form::Keys,
-        ..NONE
+        form: ScriptForm::Keys,
+        ..NO_TOOL
     },
-    Tool { names: &["nox"], files: &["noxfile.py"], form: Form::Keys, ..NONE },
-    Tool {
+    CheckTool { names: &["nox"], files: &["noxfile.py"], form: ScriptForm::Keys, ..NO_TOOL },
+    CheckTool {
         names: &["hatch", "pdm", "poe", "invoke", "inv"],
         files: &["pyproject.toml", "tasks.py", "hatch.toml"],
-        form: Form::Keys,
-        ..NONE
+        form: ScriptForm::Keys,
+        ..NO_TOOL
     },
-    Tool { names: &["uv", "poetry", "pipenv"], files: &["pyproject.toml"], ..NONE },
-    Tool { names: &["coverage"], beside: &["/.coveragerc"], files: &["pyproject.toml"], ..NONE },
-    Tool { names: &["ruff"], files: &["pyproject.toml"], beside: &["/ruff.toml", "/.ruff.toml"], ..NONE },
-    Tool { names: &["mypy"], files: &["pyproject.toml"], beside: &["/mypy.ini", "/.mypy.ini", "/setup.cfg"], ..NONE },
-    Tool { names: &["flake8"], beside: &["/.flake8", "/setup.cfg", "/tox.ini"], ..NONE },
-    Tool { names: &["pylint"], files: &["pyproject.toml"], beside: &["/.pylintrc", "/pylintrc"], ..NONE },
-    Tool {
+    CheckTool { names: &["uv", "poetry", "pipenv"], files: &["pyproject.toml"], ..NO_TOOL },
+    CheckTool { names: &["coverage"], optional_globs: &["/.coveragerc"], files: &["pyproject.toml"], ..NO_TOOL },
+    CheckTool { names: &["ruff"], files: &["pyproject.toml"], optional_globs: &["/ruff.toml", "/.ruff.toml"], ..NO_TOOL },
+    CheckTool { names: &["mypy"], files: &["pyproject.toml"], optional_globs: &["/mypy.ini", "/.mypy.ini", "/setup.cfg"], ..NO_TOOL },
+    CheckTool { names: &["flake8"], optional_globs: &["/.flake8", "/setup.cfg", "/tox.ini"], ..NO_TOOL },
+    CheckTool { names: &["pylint"], files: &["pyproject.toml"], optional_globs: &["/.pylintrc", "/pylintrc"], ..NO_TOOL },
+    CheckTool {
         names: &["python", "python3", "pytest", "tox", "nox"],
-        beside: &["/sitecustomize.py", "/usercustomize.py"],
-        ..NONE
+        optional_globs: &["/sitecustomize.py", "/usercustomize.py"],
+        ..NO_TOOL
     },
-    Tool { names: &["pre-commit", "prek"], files: &[".pre-commit-config.yaml"], form: Form::Keys, ..NONE },
-    Tool {
+    CheckTool { names: &["pre-commit", "prek"], files: &[".pre-commit-config.yaml"], form: ScriptForm::Keys, ..NO_TOOL },
+    CheckTool {
         names: &["cargo", "cross"],
         files: &["Cargo.toml"],
-        beside: &[
+        optional_globs: &[
             "/.cargo/config.toml",
             "/.cargo/config",
             "/clippy.toml",
@@ -169,41 +169,41 @@ pub(super) const TOOLS: &[Tool] = &[
             "/.config/nextest.toml",
         ],
         nested: &["Cargo.toml"],
-        ..NONE
+        ..NO_TOOL
     },
-    Tool { names: &["go"], beside: &["/go.work"], ..NONE },
-    Tool { names: &["golangci-lint"], beside: &["/.golangci.*"], ..NONE },
-    Tool {
+    CheckTool { names: &["go"], optional_globs: &["/go.work"], ..NO_TOOL },
+    CheckTool { names: &["golangci-lint"], optional_globs: &["/.golangci.*"], ..NO_TOOL },
+    CheckTool {
         names: &["rake"],
         files: &["Rakefile", "rakefile", "Rakefile.rb", "rakefile.rb"],
         shadows: true,
-        form: Form::Shell,
-        ..NONE
+        form: ScriptForm::Shell,
+        ..NO_TOOL
     },
-    Tool { names: &["rspec"], files: &["spec/spec_helper.rb", "spec/rails_helper.rb"], beside: &["/.rspec"], ..NONE },
-    Tool {
+    CheckTool { names: &["rspec"], files: &["spec/spec_helper.rb", "spec/rails_helper.rb"], optional_globs: &["/.rspec"], ..NO_TOOL },
+    CheckTool {
         names: &["mvn", "mvnw"],
         files: &["pom.xml"],
-        beside: &["/.mvn/maven.config", "/.mvn/jvm.config", "/.mvn/extensions.xml"],
-        ..NONE
+        optional_globs: &["/.mvn/maven.config", "/.mvn/jvm.config", "/.mvn/extensions.xml"],
+        ..NO_TOOL
     },
-    Tool {
+    CheckTool {
         names: &["gradle", "gradlew"],
         files: &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"],
-        beside: &["/gradle.properties"],
-        ..NONE
+        optional_globs: &["/gradle.properties"],
+        ..NO_TOOL
     },
-    Tool {
+    CheckTool {
         names: &["bazel", "bazelisk"],
         files: &["WORKSPACE", "WORKSPACE.bazel", "MODULE.bazel"],
-        beside: &["/.bazelrc", "/.bazelversion", "/tools/bazel"],
-        ..NONE
+        optional_globs: &["/.bazelrc", "/.bazelversion", "/tools/bazel"],
+        ..NO_TOOL
     },
-    Tool { names: &["act"], beside: &["/.github/workflows/*"], ..NONE },
+    CheckTool { names: &["act"], optional_globs: &["/.github/workflows/*"], ..NO_TOOL },
 ];
 
 /// Returns those that a text names, comments and all: a file that is watched for nothing harms nobody.
-pub(super) fn named(text: &str) -> impl Iterator<Item = &'static Tool> {
+pub(super) fn mentioned_tools(text: &str) -> impl Iterator<Item = &'static CheckTool> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let words: std::collections::BTreeSet<&str> =
         text.split(|c| !is_part(c)).map(|word| word.trim_matches(['.', '-'])).collect();
@@ -216,12 +216,12 @@ pub(super) fn is_tool(name: &str) -> bool {
 }
 
 /// Returns what is run in a file of this name, where one of the programs reads it.
-pub(super) fn form_of(name: &str) -> Option<Form> {
+pub(super) fn script_form(name: &str) -> Option<ScriptForm> {
     TOOLS.iter().find(|tool| tool.files.contains(&name)).map(|tool| tool.form)
 }
 
 /// Modules of Python that checks are run by, each with those of its own that it imports.
-const MODULES: &[(&str, &[&str])] = &[
+const PYTHON_MODULES: &[(&str, &[&str])] = &[
     ("pytest", &["_pytest", "pluggy", "iniconfig"]),
     ("unittest", &[]),
     ("doctest", &[]),
@@ -255,7 +255,7 @@ const MODULES: &[(&str, &[&str])] = &[
 
 /// Returns globs of the files that would take the place of a module; none where it is no tool's.
 pub(super) fn module_globs(name: &str) -> impl Iterator<Item = String> {
-    let tool = MODULES.iter().find(|(tool, _)| *tool == name);
+    let tool = PYTHON_MODULES.iter().find(|(tool, _)| *tool == name);
     let names = tool.into_iter().flat_map(|(tool, inner)| [*tool].into_iter().chain(inner.iter().copied()));
     names.flat_map(|name| {
         ["py", "pyc", "*so", "__"].map(|ending| match ending {
@@ -266,7 +266,7 @@ pub(super) fn module_globs(name: &str) -> impl Iterator<Item = String> {
 }
 
 /// Returns the commands of a JSON document's `scripts`.
-fn scripts(text: &str) -> String {
+fn package_scripts(text: &str) -> String {
     let document: Value = serde_json::from_str(text).unwrap_or_default();
     let mut lines = String::new();
     for script in document.get("scripts").and_then(Value::as_object).into_iter().flatten() {
@@ -278,7 +278,7 @@ fn scripts(text: &str) -> String {
 }
 
 /// Returns lines without the key, the dash or the quotes before a command.
-fn without_keys(text: &str) -> String {
+fn strip_keys(text: &str) -> String {
     let is_key = |key: &str| key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.\" ".contains(c));
     let command = |line: &str| {
         let line = line.trim().trim_start_matches("- ");

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::command::{self, Next, pipeline};
-use super::script::commands;
-use super::tools::Form;
+use super::command::{self, CommandSeparator, pipeline_input};
+use super::script::parse_commands;
+use super::tools::ScriptForm;
 
 /// Most values that a variable, or a word, has.
 const MAX_VALUES: usize = 32;
@@ -18,19 +18,19 @@ const MAX_DEPTH: u8 = 8;
 /// Most variables whose values are looked for, in one round.
 const MAX_LOOKUPS: usize = 20_000;
 /// Names of what `${{}}` is, as a script that is given it calls it.
-const OF_GIVEN: [&str; 5] = ["{}", "0", "1", "@", "*"];
+const GIVEN_NAMES: [&str; 5] = ["{}", "0", "1", "@", "*"];
 
 /// Variables with their values.
 #[derive(Debug, Default)]
-pub(super) struct Variables {
+pub(super) struct VariableTable {
     values: BTreeMap<String, BTreeSet<String>>,
     /// The files that `xargs` gives a command.
-    pub given: Vec<String>,
+    pub xargs_files: Vec<String>,
     /// How many variables were looked at.
-    count: usize,
+    lookups: usize,
 }
 
-impl Variables {
+impl VariableTable {
     /// Returns how many values there are.
     pub(super) fn len(&self) -> usize {
         self.values.values().map(BTreeSet::len).sum()
@@ -38,22 +38,22 @@ impl Variables {
 
     /// Tells whether more variables were looked at than are allowed.
     pub(super) fn is_exhausted(&self) -> bool {
-        self.count > MAX_LOOKUPS
+        self.lookups > MAX_LOOKUPS
     }
 
     /// Forgets how many were looked at.
-    pub(super) fn begin(&mut self) {
-        self.count = 0;
+    pub(super) fn reset_lookups(&mut self) {
+        self.lookups = 0;
     }
 
     /// Adds what a text assigns.
-    pub(super) fn read(&mut self, text: &str, form: Form) {
-        if matches!(form, Form::Make | Form::Just) {
+    pub(super) fn read_assignments(&mut self, text: &str, form: ScriptForm) {
+        if matches!(form, ScriptForm::Make | ScriptForm::Just) {
             for line in text.replace("\\\n", " ").lines() {
                 self.read_line(line, form);
             }
         }
-        let commands = commands(text);
+        let commands = parse_commands(text);
         for (at, command) in commands.iter().enumerate() {
             for word in &command.words {
                 if let Some((name, value)) =
@@ -68,7 +68,7 @@ impl Variables {
                 ["for", name, "in", values @ ..] => values.iter().for_each(|value| self.add(name, value)),
                 ["while" | "until", words @ ..] if words.contains(&"read") => {
                     let name = words.iter().skip_while(|word| **word != "read").skip(1).find(|word| is_name(word));
-                    let values = pipeline(&commands, at).iter().flat_map(command::Command::prints);
+                    let values = pipeline_input(&commands, at).iter().flat_map(command::ShellCommand::printed_paths);
                     for (name, value) in values.filter_map(|value| Some((name?, value))).collect::<Vec<_>>() {
                         self.add(name, &value);
                     }
@@ -79,14 +79,14 @@ impl Variables {
     }
 
     /// Adds what a line of a makefile or a justfile assigns.
-    fn read_line(&mut self, line: &str, form: Form) {
+    fn read_line(&mut self, line: &str, form: ScriptForm) {
         let line = line.strip_prefix("export ").or_else(|| line.strip_prefix("override ")).unwrap_or(line);
         let Some((name, value)) = line.split_once('=') else { return };
         let (name, value) = (name.trim_end_matches([':', '?', '+']).trim_end(), value.trim());
         if !is_name(name) {
             return;
         }
-        if form == Form::Make {
+        if form == ScriptForm::Make {
             return self.add(name, value.split(" #").next().unwrap_or_default().trim());
         }
         let literal = |word: &str| match word.trim() {
@@ -105,32 +105,32 @@ impl Variables {
     }
 
     /// Returns what a word can be, at least one.
-    pub(super) fn values(&mut self, word: &str) -> Vec<String> {
+    pub(super) fn expand_word(&mut self, word: &str) -> Vec<String> {
         if !word.contains('$') {
             return vec![word.to_owned()];
         }
-        self.expanded(word, 0)
+        self.expand_at_depth(word, 0)
     }
 
     /// Returns what a word can be; where that is a variable, each word of its values.
-    pub(super) fn words(&mut self, word: &str) -> Vec<String> {
-        let values = self.values(word);
+    pub(super) fn expand_words(&mut self, word: &str) -> Vec<String> {
+        let values = self.expand_word(word);
         if !is_variable(word) {
             return values;
         }
         values.iter().flat_map(|value| value.split_whitespace()).map(str::to_owned).collect()
     }
 
-    fn expanded(&mut self, word: &str, depth: u8) -> Vec<String> {
+    fn expand_at_depth(&mut self, word: &str, depth: u8) -> Vec<String> {
         let (mut results, mut rest) = (vec![String::new()], word);
         while let Some(at) = rest.find('$').filter(|_| !results.is_empty()) {
             for result in &mut results {
                 result.push_str(&rest[..at]);
             }
-            self.count += 1;
-            let (inner, after) = reference(&rest[at..]);
+            self.lookups += 1;
+            let (inner, after) = split_reference(&rest[at..]);
             rest = after;
-            let values = if depth < MAX_DEPTH && !self.is_exhausted() { self.of(inner, depth) } else { Vec::new() };
+            let values = if depth < MAX_DEPTH && !self.is_exhausted() { self.expand_reference(inner, depth) } else { Vec::new() };
             let values = if values.is_empty() { vec!["$".to_owned()] } else { values };
             let joined = results.iter().flat_map(|result| values.iter().map(move |value| format!("{result}{value}")));
             results = joined.filter(|result| result.len() <= MAX_BYTES).take(MAX_VALUES).collect();
@@ -145,10 +145,10 @@ impl Variables {
     }
 
     /// Returns the values of what stands in `${…}` or `$(…)`.
-    fn of(&mut self, inner: &str, depth: u8) -> Vec<String> {
+    fn expand_reference(&mut self, inner: &str, depth: u8) -> Vec<String> {
         let inner = inner.trim();
-        if OF_GIVEN.contains(&inner) {
-            return self.given.clone();
+        if GIVEN_NAMES.contains(&inner) {
+            return self.xargs_files.clone();
         }
         let default = inner.split_once(":-").or_else(|| inner.split_once(":="));
         let (name, default) = default.unwrap_or((inner, ""));
@@ -160,31 +160,31 @@ impl Variables {
         if is_name(name) {
             values.extend(self.values.get(name).into_iter().flatten().cloned());
             values.extend(Some(default).filter(|default| !default.is_empty()).map(str::to_owned));
-            values.extend(program(name).filter(|_| values.is_empty()));
+            values.extend(default_program(name).filter(|_| values.is_empty()));
         } else {
-            let commands = commands(inner);
-            let last = commands.iter().rposition(|command| command.next != Next::Pipe).unwrap_or_default();
-            let printing = pipeline(&commands, last).iter().chain(commands.get(last));
-            values.extend(printing.flat_map(command::Command::prints));
+            let commands = parse_commands(inner);
+            let last = commands.iter().rposition(|command| command.separator != CommandSeparator::Pipe).unwrap_or_default();
+            let printing = pipeline_input(&commands, last).iter().chain(commands.get(last));
+            values.extend(printing.flat_map(command::ShellCommand::printed_paths));
         }
-        let expanded = values.iter().flat_map(|value| self.expanded(value, depth + 1));
+        let expanded = values.iter().flat_map(|value| self.expand_at_depth(value, depth + 1));
         expanded.take(MAX_VALUES).collect()
     }
 }
 
 /// Returns the program that a variable is called by, as `PYTHON` and `SHELL`.
-fn program(name: &str) -> Option<String> {
+fn default_program(name: &str) -> Option<String> {
     // The folder of a person is no folder of the repository.
     if name == "HOME" {
         return Some("~".to_owned());
     }
     let program = if name == "SHELL" { "sh".to_owned() } else { name.to_ascii_lowercase() };
-    (name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit()) && command::runs_scripts(&program))
+    (name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit()) && command::is_script_runner(&program))
         .then_some(program)
 }
 
 /// Takes what a `$` at the beginning of a text begins apart from what follows: its name or its text.
-fn reference(text: &str) -> (&str, &str) {
+fn split_reference(text: &str) -> (&str, &str) {
     let rest = text[1..].trim_start_matches('$');
     let (open, close) = match rest.as_bytes().first() {
         Some(b'(') => ('(', ')'),
@@ -206,7 +206,7 @@ fn reference(text: &str) -> (&str, &str) {
 
 /// Tells whether a word is a variable and nothing else.
 pub(super) fn is_variable(word: &str) -> bool {
-    word.starts_with('$') && reference(word).1.is_empty()
+    word.starts_with('$') && split_reference(word).1.is_empty()
 }
 
 fn is_name(word: &str) -> bool {

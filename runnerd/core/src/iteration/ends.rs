@@ -5,17 +5,17 @@ use protocol::state::UsageTotal;
 use protocol::words::{Containment, GuardOutcome, ReviewVerdict};
 use serde::{Deserialize, Serialize};
 
-use crate::definition::Departure;
+use crate::definition::DefinitionDiff;
 use crate::digest::Digest;
 use crate::fence::one_line;
-use crate::policy::{OnChange, Policy};
+use crate::policy::{ChangePolicy, Policy};
 use crate::usage;
 
 /// How a guard ended, as facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuardEnd {
     /// The class of its end.
-    pub how: GuardHow,
+    pub how: GuardEndKind,
     /// SHA-256 of its output.
     pub digest: Option<String>,
     /// What it printed, reduced.
@@ -39,7 +39,7 @@ pub struct GuardEnd {
     /// How tightly it was held; none where it did not run.
     pub containment: Option<Containment>,
     /// How the guard's definition differed from the accepted one when the session had ended.
-    pub departure: Departure,
+    pub departure: DefinitionDiff,
     /// Whether it ran with the accepted definition, after it was green with the one that the session has left.
     pub with_accepted: bool,
 }
@@ -47,7 +47,7 @@ pub struct GuardEnd {
 /// The class of a guard's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum GuardHow {
+pub enum GuardEndKind {
     /// It exited.
     Exited(i32),
     /// It died of a signal.
@@ -66,15 +66,15 @@ pub enum GuardHow {
 }
 
 /// The exit code that stands for a guard that was not run, as shells say that a program cannot be executed.
-const NOT_RUN: i32 = 126;
+const NOT_RUN_EXIT: i32 = 126;
 /// The exit code that stands for a green guard that discarded changes of the session.
-const DISCARDED: i32 = 125;
+const DISCARDED_EXIT: i32 = 125;
 /// Most paths that the reason names, and most bytes of each.
 const MAX_NAMED: usize = 10;
 const MAX_PATH: usize = 200;
 
 /// Says which paths of a change the guard discarded; none if there are none.
-pub fn discarded(paths: &[String]) -> Option<String> {
+pub fn describe_discarded(paths: &[String]) -> Option<String> {
     let named: Vec<String> = paths.iter().take(MAX_NAMED).map(|path| one_line(path, MAX_PATH)).collect();
     let more = paths.len() - named.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -91,7 +91,7 @@ pub fn discarded(paths: &[String]) -> Option<String> {
 
 impl GuardEnd {
     /// Returns the end of a guard of which nothing else is known.
-    pub fn new(how: GuardHow) -> Self {
+    pub fn new(how: GuardEndKind) -> Self {
         Self {
             how,
             digest: None,
@@ -101,7 +101,7 @@ impl GuardEnd {
             reverted: Vec::new(),
             moved_refs: Vec::new(),
             wrote: Vec::new(),
-            departure: Departure::default(),
+            departure: DefinitionDiff::default(),
             with_accepted: false,
             elapsed_ms: 0,
             survivors: 0,
@@ -112,17 +112,17 @@ impl GuardEnd {
 
     /// Returns the end of a guard that was not run: the accepted version of a file cannot be restored.
     pub fn not_run(reason: String) -> Self {
-        let digest = Some(Digest::of(reason.as_bytes()).to_string());
-        Self { digest, output: reason, ..Self::new(GuardHow::Exited(NOT_RUN)) }
+        let digest = Some(Digest::compute(reason.as_bytes()).to_string());
+        Self { digest, output: reason, ..Self::new(GuardEndKind::Exited(NOT_RUN_EXIT)) }
     }
 
     /// Returns this end with the paths of the session's change that the guard removed or reverted: a green that is not about
     /// what the session made is red.
     #[must_use]
     pub fn with_discarded(self, paths: &[String]) -> Self {
-        match discarded(paths).filter(|_| self.how == GuardHow::Exited(0)) {
+        match describe_discarded(paths).filter(|_| self.how == GuardEndKind::Exited(0)) {
             Some(reason) => {
-                Self { how: GuardHow::Exited(DISCARDED), output: format!("{reason}\n{}", self.output), ..self }
+                Self { how: GuardEndKind::Exited(DISCARDED_EXIT), output: format!("{reason}\n{}", self.output), ..self }
             }
             None => self,
         }
@@ -131,30 +131,30 @@ impl GuardEnd {
     /// Returns whether it was green, red or cut off.
     pub fn outcome(&self) -> GuardOutcome {
         match self.how {
-            GuardHow::Exited(0) => GuardOutcome::Pass,
-            GuardHow::Exited(_) | GuardHow::Signaled(_) => GuardOutcome::Fail,
-            GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut | GuardHow::Lost => GuardOutcome::Skipped,
+            GuardEndKind::Exited(0) => GuardOutcome::Pass,
+            GuardEndKind::Exited(_) | GuardEndKind::Signaled(_) => GuardOutcome::Fail,
+            GuardEndKind::TimedOut | GuardEndKind::Missing { .. } | GuardEndKind::Cut | GuardEndKind::Lost => GuardOutcome::Skipped,
         }
     }
 
     /// Returns whether a green guard proves too little: it ran with a definition that no person has accepted.
-    pub(super) fn needs_accepted(&self, policy: &Policy) -> bool {
-        !self.with_accepted && self.departure.answer(policy.on_change) == OnChange::Both
+    pub(super) fn needs_accepted_run(&self, policy: &Policy) -> bool {
+        !self.with_accepted && self.departure.effective_policy(policy.on_change) == ChangePolicy::Both
     }
 
     /// Returns this end with what an earlier run, whose supervisor was lost or whose definition was another, has done
     /// and taken.
-    pub(super) fn after(self, earlier: Option<Self>) -> Self {
+    pub(super) fn with_earlier_run(self, earlier: Option<Self>) -> Self {
         let Some(earlier) = earlier else { return self };
         Self {
-            reverted: joined(earlier.reverted, &self.reverted),
-            wrote: joined(earlier.wrote, &self.wrote),
+            reverted: merge_paths(earlier.reverted, &self.reverted),
+            wrote: merge_paths(earlier.wrote, &self.wrote),
             moved_refs: if self.moved_refs.is_empty() { earlier.moved_refs } else { self.moved_refs },
             elapsed_ms: earlier.elapsed_ms.saturating_add(self.elapsed_ms),
             survivors: earlier.survivors.saturating_add(self.survivors),
             log_fault: self.log_fault.or(earlier.log_fault),
             containment: self.containment.into_iter().chain(earlier.containment).min(),
-            departure: earlier.departure.and(&self.departure),
+            departure: earlier.departure.merged_with(&self.departure),
             ..self
         }
     }
@@ -164,7 +164,7 @@ impl GuardEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewEnd {
     /// The class of its end.
-    pub how: ReviewHow,
+    pub how: ReviewEndKind,
     /// Kind and version of the reviewer.
     pub agent: String,
     /// By which its service knows the session, where the reviewer says so.
@@ -197,7 +197,7 @@ pub struct ReviewEnd {
 
 impl ReviewEnd {
     /// Returns the end of a review of which nothing else is known.
-    pub fn new(how: ReviewHow) -> Self {
+    pub fn new(how: ReviewEndKind) -> Self {
         Self {
             how,
             agent: String::new(),
@@ -220,24 +220,24 @@ impl ReviewEnd {
     /// Returns what was decided, where anything was.
     pub fn verdict(&self) -> Option<ReviewVerdict> {
         match self.how {
-            ReviewHow::Accepted { .. } => Some(ReviewVerdict::Accept),
-            ReviewHow::Rejected { .. } => Some(ReviewVerdict::Reject),
-            ReviewHow::Failed { .. }
-            | ReviewHow::Unavailable { .. }
-            | ReviewHow::Misconfigured { .. }
-            | ReviewHow::TimedOut
-            | ReviewHow::Cut => None,
+            ReviewEndKind::Accepted { .. } => Some(ReviewVerdict::Accept),
+            ReviewEndKind::Rejected { .. } => Some(ReviewVerdict::Reject),
+            ReviewEndKind::Failed { .. }
+            | ReviewEndKind::Unavailable { .. }
+            | ReviewEndKind::Misconfigured { .. }
+            | ReviewEndKind::TimedOut
+            | ReviewEndKind::Cut => None,
         }
     }
 
     /// Returns this end with what reviewers that failed before it have done and taken.
-    pub(super) fn after(self, failed: Option<Self>) -> Self {
+    pub(super) fn with_earlier_reviews(self, failed: Option<Self>) -> Self {
         let Some(failed) = failed else { return self };
         Self {
             tries: failed.tries.saturating_add(self.tries),
-            usage: usage::sum(&failed.usage, &self.usage),
-            wrote: joined(failed.wrote, &self.wrote),
-            reverted: joined(failed.reverted, &self.reverted),
+            usage: usage::add_usage(&failed.usage, &self.usage),
+            wrote: merge_paths(failed.wrote, &self.wrote),
+            reverted: merge_paths(failed.reverted, &self.reverted),
             moved_refs: if self.moved_refs.is_empty() { failed.moved_refs } else { self.moved_refs },
             elapsed_ms: failed.elapsed_ms.saturating_add(self.elapsed_ms),
             survivors: failed.survivors.saturating_add(self.survivors),
@@ -250,7 +250,7 @@ impl ReviewEnd {
 /// The class of a review's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReviewHow {
+pub enum ReviewEndKind {
     /// The reviewer accepts.
     Accepted {
         /// What showed it.
@@ -285,7 +285,7 @@ pub enum ReviewHow {
 }
 
 /// Returns both lists as one, in order and without duplicates.
-fn joined(mut paths: Vec<String>, more: &[String]) -> Vec<String> {
+fn merge_paths(mut paths: Vec<String>, more: &[String]) -> Vec<String> {
     paths.extend_from_slice(more);
     paths.sort();
     paths.dedup();

@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{ChildSpec, Node, TaskTree};
 
-use crate::tree::{self, Placed};
-use crate::validate::{self, TreeFault, Unfit};
-use crate::verdict::{Breach, Rule, TreeFinding};
+use crate::tree::{self, PlacedNode};
+use crate::validate::{self, TreeFault, TreeLimit};
+use crate::verdict::{RuleBreach, SessionRule, TreeFinding};
 
 /// Most bytes of an invalid tree that are kept for the next session.
 const MAX_INVALID_TEXT: usize = 8 * 1024;
 
 /// What a session started from and left.
 #[derive(Debug, Clone, Copy)]
-pub struct LeftBySession<'a> {
+pub struct SessionTree<'a> {
     /// The tree at From.
     pub from: &'a TaskTree,
     /// Id of the selected leaf.
@@ -32,7 +32,7 @@ pub struct LeftBySession<'a> {
 
 /// What was found, and the tree as it would be taken: none unless it is legal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Examined {
+pub struct TreeExamination {
     /// What was found.
     pub finding: TreeFinding,
     /// The tree as it would be taken.
@@ -40,66 +40,66 @@ pub struct Examined {
 }
 
 /// Compares the tree that a session left with From's.
-pub fn examine(session: &LeftBySession<'_>) -> Examined {
+pub fn examine_tree(session: &SessionTree<'_>) -> TreeExamination {
     let Some(text) = session.text else {
-        return invalid(vec![TreeFault::whole(Unfit::Gone)], b"");
+        return invalid_tree(vec![TreeFault::of_whole_tree(TreeLimit::FileGone)], b"");
     };
-    match validate::load_agents(text) {
-        Ok(left) => examine_read(session, left),
-        Err(faults) => invalid(faults, text),
+    match validate::load_agent_tree(text) {
+        Ok(left) => examine_parsed_tree(session, left),
+        Err(faults) => invalid_tree(faults, text),
     }
 }
 
 /// Says what [`examine`] says of a session whose text holds this tree, which keeps every rule by itself.
-pub fn examine_read(session: &LeftBySession<'_>, mut left: TaskTree) -> Examined {
-    reset_owned(&mut left, session.from, session.max_attempts);
+pub fn examine_parsed_tree(session: &SessionTree<'_>, mut left: TaskTree) -> TreeExamination {
+    reset_owned_fields(&mut left, session.from, session.max_attempts);
     if left == *session.from {
-        return examine_untouched(session);
+        return examine_unchanged_tree(session);
     }
-    match breach(session.from, &left) {
-        Some(breach) => Examined { finding: TreeFinding::Illegal(breach), tree: None },
-        None => taken(session, left, session.text.unwrap_or_default()),
+    match find_breach(session.from, &left) {
+        Some(breach) => TreeExamination { finding: TreeFinding::Illegal(breach), tree: None },
+        None => take_tree(session, left, session.text.unwrap_or_default()),
     }
 }
 
 /// Says what [`examine`] says of a session whose text is From's, which has been read and found to keep every rule.
-pub fn examine_untouched(session: &LeftBySession<'_>) -> Examined {
+pub fn examine_unchanged_tree(session: &SessionTree<'_>) -> TreeExamination {
     let mut left = session.from.clone();
-    if brought(session).is_some() {
-        return taken(session, left, session.text.unwrap_or_default());
+    if answered_children(session).is_some() {
+        return take_tree(session, left, session.text.unwrap_or_default());
     }
     tree::sort(&mut left);
-    Examined { finding: TreeFinding::Legal { gained: gained(session, &left), reworded: false }, tree: Some(left) }
+    TreeExamination { finding: TreeFinding::Legal { gained: count_gained(session, &left), reworded: false }, tree: Some(left) }
 }
 
 /// Takes a tree in which no node breaks a rule, with the children that the answer brought.
-fn taken(session: &LeftBySession<'_>, mut left: TaskTree, text: &[u8]) -> Examined {
-    let gained = gained(session, &left);
-    let finding = TreeFinding::Legal { gained, reworded: reworded(session, &left) };
-    if let Some(children) = brought(session).filter(|_| gained == 0) {
+fn take_tree(session: &SessionTree<'_>, mut left: TaskTree, text: &[u8]) -> TreeExamination {
+    let gained = count_gained(session, &left);
+    let finding = TreeFinding::Legal { gained, reworded: is_reworded(session, &left) };
+    if let Some(children) = answered_children(session).filter(|_| gained == 0) {
         tree::insert_children(&mut left, session.node, children, session.max_attempts);
     }
     tree::derive_passes(&mut left);
     tree::sort(&mut left);
-    match validate::check(&left) {
-        Ok(()) => Examined { finding, tree: Some(left) },
-        Err(faults) => invalid(faults, text),
+    match validate::check_tree(&left) {
+        Ok(()) => TreeExamination { finding, tree: Some(left) },
+        Err(faults) => invalid_tree(faults, text),
     }
 }
 
-fn invalid(faults: Vec<TreeFault>, text: &[u8]) -> Examined {
-    Examined { finding: TreeFinding::Invalid { faults, text: kept_text(text), blob: None }, tree: None }
+fn invalid_tree(faults: Vec<TreeFault>, text: &[u8]) -> TreeExamination {
+    TreeExamination { finding: TreeFinding::Invalid { faults, text: clip_invalid_text(text), blob: None }, tree: None }
 }
 
 /// Returns what is kept of the text of an invalid tree.
-pub fn kept_text(text: &[u8]) -> String {
+pub fn clip_invalid_text(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(MAX_INVALID_TEXT)]).into_owned()
 }
 
 /// Sets the fields that the runner owns: From's values, or those of a new node.
-fn reset_owned(left: &mut TaskTree, from: &TaskTree, max_attempts: u32) {
+fn reset_owned_fields(left: &mut TaskTree, from: &TaskTree, max_attempts: u32) {
     let known = tree::index(from);
-    tree::for_each_mut(left, |node| {
+    tree::for_each_node_mut(left, |node| {
         let before = known.get(node.id.as_str()).map(|placed| placed.node);
         node.passes = before.is_some_and(|before| before.passes);
         node.attempts = before.map_or(0, |before| before.attempts);
@@ -108,27 +108,27 @@ fn reset_owned(left: &mut TaskTree, from: &TaskTree, max_attempts: u32) {
 }
 
 /// Returns the first breach in the order of the rules; of one rule, the first in From's tree.
-fn breach(from: &TaskTree, left: &TaskTree) -> Option<Breach> {
+fn find_breach(from: &TaskTree, left: &TaskTree) -> Option<RuleBreach> {
     let after = tree::index(left);
-    let breaches: Vec<Breach> = tree::walk(from).into_iter().filter_map(|before| node_breach(before, &after)).collect();
+    let breaches: Vec<RuleBreach> = tree::walk(from).into_iter().filter_map(|before| find_node_breach(before, &after)).collect();
     breaches.into_iter().min_by_key(|breach| breach.rule)
 }
 
-fn node_breach(before: Placed<'_>, after: &BTreeMap<&str, Placed<'_>>) -> Option<Breach> {
+fn find_node_breach(before: PlacedNode<'_>, after: &BTreeMap<&str, PlacedNode<'_>>) -> Option<RuleBreach> {
     let id = &before.node.id;
-    let breach = |rule: Rule, seen: String| Some(Breach { rule, at: id.clone(), seen });
+    let breach = |rule: SessionRule, seen: String| Some(RuleBreach { rule, at: id.clone(), seen });
     let Some(now) = after.get(id.as_str()) else {
-        let rule = if before.node.passes { Rule::PassedNode } else { Rule::KeepNodes };
+        let rule = if before.node.passes { SessionRule::PassedNode } else { SessionRule::KeepNodes };
         return breach(rule, "the node is gone, or has another id".to_owned());
     };
     let (old_parent, new_parent) = (before.parent.map(|node| &node.id), now.parent.map(|node| &node.id));
     if old_parent != new_parent {
-        let rule = if before.node.passes { Rule::PassedNode } else { Rule::KeepPlace };
+        let rule = if before.node.passes { SessionRule::PassedNode } else { SessionRule::KeepPlace };
         return breach(rule, format!("its parent is {}", new_parent.map_or("none", String::as_str)));
     }
     if before.node.passes {
         return changed_field(before.node, now.node)
-            .and_then(|field| breach(Rule::PassedNode, format!("`{field}` differs")));
+            .and_then(|field| breach(SessionRule::PassedNode, format!("`{field}` differs")));
     }
     None
 }
@@ -150,20 +150,20 @@ fn changed_field(before: &Node, now: &Node) -> Option<&'static str> {
     fields.into_iter().find(|(_, same)| !same).map(|(name, _)| name)
 }
 
-fn reworded(session: &LeftBySession<'_>, left: &TaskTree) -> bool {
+fn is_reworded(session: &SessionTree<'_>, left: &TaskTree) -> bool {
     let wording =
         |tree: &TaskTree| tree::find(tree, session.node).map(|node| (node.goal.clone(), node.acceptance.clone()));
     wording(session.from) != wording(left)
 }
 
 /// The children that the selected node has got in the tree.
-fn gained(session: &LeftBySession<'_>, left: &TaskTree) -> u32 {
+fn count_gained(session: &SessionTree<'_>, left: &TaskTree) -> u32 {
     let gained = tree::find(left, session.node).map_or(0, |node| node.children.len());
     u32::try_from(gained).unwrap_or(u32::MAX)
 }
 
 /// The children that the answer brought.
-fn brought<'a>(session: &LeftBySession<'a>) -> Option<&'a [ChildSpec]> {
+fn answered_children<'a>(session: &SessionTree<'a>) -> Option<&'a [ChildSpec]> {
     let answer = session.answer.filter(|answer| answer.status == AnswerStatus::Decomposed)?;
     answer.children.as_deref()
 }

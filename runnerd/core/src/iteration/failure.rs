@@ -5,11 +5,11 @@
 use jiff::Timestamp;
 use protocol::words::FailureClass;
 
-use crate::verdict::{FaultKind, SessionHow};
+use crate::verdict::{FaultKind, SessionEndKind};
 
 /// A failure that is known for what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct ClassifiedFailure {
     /// What it is.
     pub class: FailureClass,
     /// What the agent said of it, in one line.
@@ -20,28 +20,28 @@ pub struct Failure {
     pub fix: Option<String>,
 }
 
-impl Failure {
+impl ClassifiedFailure {
     /// Returns the class of the session's end that the failure amounts to.
     ///
     /// What passes by itself is waited for, what only a person can change stops the run, and everything else is a
     /// fault of this session.
-    pub fn how<A>(self) -> SessionHow<A> {
-        let said = format!("{}: {}", name(self.class), self.why);
-        let fault = |kind: FaultKind, what: String| SessionHow::Faulty { kind, what };
+    pub fn end_kind<A>(self) -> SessionEndKind<A> {
+        let said = format!("{}: {}", class_name(self.class), self.why);
+        let fault = |kind: FaultKind, what: String| SessionEndKind::Faulty { kind, what };
         match self.class {
             FailureClass::UsageLimit
             | FailureClass::Quota
             | FailureClass::RateLimit
             | FailureClass::Overloaded
-            | FailureClass::Network => SessionHow::Unavailable { why: said, until: self.until },
+            | FailureClass::Network => SessionEndKind::Unavailable { why: said, until: self.until },
             FailureClass::Authentication
             | FailureClass::ModelUnknown
             | FailureClass::SchemaRefused
             | FailureClass::Misused => {
-                let fix = self.fix.unwrap_or_else(|| fix(self.class).to_owned());
-                SessionHow::Misconfigured { what: format!("{said}; {fix}") }
+                let fix = self.fix.unwrap_or_else(|| class_fix(self.class).to_owned());
+                SessionEndKind::Misconfigured { what: format!("{said}; {fix}") }
             }
-            FailureClass::ContextExceeded => SessionHow::ContextExceeded { what: self.why },
+            FailureClass::ContextExceeded => SessionEndKind::ContextExceeded { what: self.why },
             FailureClass::OutputCut | FailureClass::Empty => fault(FaultKind::NoAnswer, said),
             FailureClass::InvalidAnswer => fault(FaultKind::InvalidAnswer, said),
             FailureClass::Hung => fault(FaultKind::Silence, said),
@@ -51,7 +51,7 @@ impl Failure {
 }
 
 /// Returns whether a failure ends without anybody's doing, so that it is waited for.
-pub fn passes_by_itself(class: FailureClass) -> bool {
+pub fn is_transient(class: FailureClass) -> bool {
     use FailureClass::{Network, Overloaded, Quota, RateLimit, UsageLimit};
     matches!(class, UsageLimit | Quota | RateLimit | Overloaded | Network)
 }
@@ -60,20 +60,20 @@ pub fn passes_by_itself(class: FailureClass) -> bool {
 ///
 /// A session that was ended for its time or its silence may have waited for a service that is out; whatever else it had
 /// said by then was not its end.
-pub fn explains<A>(class: FailureClass, seen: &SessionHow<A>) -> bool {
+pub fn explains_end<A>(class: FailureClass, seen: &SessionEndKind<A>) -> bool {
     match seen {
-        SessionHow::TimedOut | SessionHow::Faulty { kind: FaultKind::Silence, .. } => passes_by_itself(class),
-        SessionHow::Faulty { .. } => true,
-        SessionHow::Answered(_)
-        | SessionHow::Unavailable { .. }
-        | SessionHow::Misconfigured { .. }
-        | SessionHow::ContextExceeded { .. }
-        | SessionHow::Cut => false,
+        SessionEndKind::TimedOut | SessionEndKind::Faulty { kind: FaultKind::Silence, .. } => is_transient(class),
+        SessionEndKind::Faulty { .. } => true,
+        SessionEndKind::Answered(_)
+        | SessionEndKind::Unavailable { .. }
+        | SessionEndKind::Misconfigured { .. }
+        | SessionEndKind::ContextExceeded { .. }
+        | SessionEndKind::Cut => false,
     }
 }
 
 /// Returns the class of a fault that is known without a word of the agent's.
-pub fn of_fault(kind: FaultKind) -> Option<FailureClass> {
+pub fn class_of_fault(kind: FaultKind) -> Option<FailureClass> {
     match kind {
         FaultKind::Crash => Some(FailureClass::Crashed),
         FaultKind::Silence => Some(FailureClass::Hung),
@@ -84,7 +84,7 @@ pub fn of_fault(kind: FaultKind) -> Option<FailureClass> {
 }
 
 /// Returns the class as a person reads it.
-pub fn name(class: FailureClass) -> &'static str {
+pub fn class_name(class: FailureClass) -> &'static str {
     match class {
         FailureClass::UsageLimit => "usage limit",
         FailureClass::Quota => "quota or credit used up",
@@ -107,7 +107,7 @@ pub fn name(class: FailureClass) -> &'static str {
 }
 
 /// Returns what a person can do where no agent's own way is known.
-fn fix(class: FailureClass) -> &'static str {
+fn class_fix(class: FailureClass) -> &'static str {
     match class {
         FailureClass::Authentication => "log in with the agent's own program, or give it a key that its service takes",
         FailureClass::ModelUnknown => "set `[executor] model` to one that the account has",
@@ -133,29 +133,29 @@ fn fix(class: FailureClass) -> &'static str {
 mod tests {
     use super::*;
 
-    fn failure(class: FailureClass) -> Failure {
+    fn failure(class: FailureClass) -> ClassifiedFailure {
         let until = Some("2026-11-22T21:16:00Z".parse().unwrap());
-        Failure { class, why: "it said so".to_owned(), until, fix: None }
+        ClassifiedFailure { class, why: "it said so".to_owned(), until, fix: None }
     }
 
-    fn how(failure: Failure) -> SessionHow {
-        failure.how()
+    fn end_kind_of(failure: ClassifiedFailure) -> SessionEndKind {
+        failure.end_kind()
     }
 
     /// The row of the table of verdicts that a class leads to.
-    fn row(class: FailureClass) -> &'static str {
-        match how(failure(class)) {
-            SessionHow::Unavailable { .. } => "Unavailable",
-            SessionHow::Misconfigured { .. } => "Misconfigured",
-            SessionHow::ContextExceeded { .. } => "Broken",
-            SessionHow::Faulty { .. } => "Fault",
-            SessionHow::Answered(_) | SessionHow::TimedOut | SessionHow::Cut => "none",
+    fn row_name(class: FailureClass) -> &'static str {
+        match end_kind_of(failure(class)) {
+            SessionEndKind::Unavailable { .. } => "Unavailable",
+            SessionEndKind::Misconfigured { .. } => "Misconfigured",
+            SessionEndKind::ContextExceeded { .. } => "Broken",
+            SessionEndKind::Faulty { .. } => "Fault",
+            SessionEndKind::Answered(_) | SessionEndKind::TimedOut | SessionEndKind::Cut => "none",
         }
     }
 
     #[test]
     fn every_class_leads_to_its_row_of_the_table_of_verdicts() {
-        let rows: Vec<(&str, &str)> = FailureClass::ALL.iter().map(|class| (class.as_str(), row(*class))).collect();
+        let rows: Vec<(&str, &str)> = FailureClass::ALL.iter().map(|class| (class.as_str(), row_name(*class))).collect();
         let expected = [
             ("usage_limit", "Unavailable"),
             ("quota", "Unavailable"),
@@ -181,13 +181,13 @@ mod tests {
     #[test]
     fn what_passes_by_itself_is_what_is_waited_for() {
         for class in FailureClass::ALL {
-            assert_eq!(passes_by_itself(*class), row(*class) == "Unavailable", "{class}");
+            assert_eq!(is_transient(*class), row_name(*class) == "Unavailable", "{class}");
         }
     }
 
     #[test]
     fn a_wait_keeps_its_reason_and_its_time() {
-        let SessionHow::Unavailable { why, until } = how(failure(FailureClass::UsageLimit)) else {
+        let SessionEndKind::Unavailable { why, until } = end_kind_of(failure(FailureClass::UsageLimit)) else {
             panic!("a usage limit is waited out");
         };
         assert_eq!(why, "usage limit: it said so");
@@ -196,22 +196,22 @@ mod tests {
 
     #[test]
     fn what_a_person_must_change_names_the_fix_of_the_agent_or_a_general_one() {
-        let general = how(failure(FailureClass::Authentication));
-        let SessionHow::Misconfigured { what } = general else { panic!("only a person can log in") };
+        let general = end_kind_of(failure(FailureClass::Authentication));
+        let SessionEndKind::Misconfigured { what } = general else { panic!("only a person can log in") };
         assert_eq!(
             what,
             "authentication: it said so; log in with the agent's own program, or give it a key that its service takes"
         );
-        let own = Failure { fix: Some("run `codex login`".to_owned()), ..failure(FailureClass::Authentication) };
-        let SessionHow::Misconfigured { what } = how(own) else { panic!("only a person can log in") };
+        let own = ClassifiedFailure { fix: Some("run `codex login`".to_owned()), ..failure(FailureClass::Authentication) };
+        let SessionEndKind::Misconfigured { what } = end_kind_of(own) else { panic!("only a person can log in") };
         assert_eq!(what, "authentication: it said so; run `codex login`");
     }
 
     #[test]
     fn a_fault_of_a_known_class_has_the_kind_that_leads_back_to_it() {
         for kind in [FaultKind::Crash, FaultKind::Silence, FaultKind::NoAnswer, FaultKind::InvalidAnswer] {
-            let class = of_fault(kind).expect("the fault has a class");
-            let SessionHow::Faulty { kind: back, .. } = how(failure(class)) else { panic!("{class} is a fault") };
+            let class = class_of_fault(kind).expect("the fault has a class");
+            let SessionEndKind::Faulty { kind: back, .. } = end_kind_of(failure(class)) else { panic!("{class} is a fault") };
             assert!(back == kind || class == FailureClass::Crashed, "{kind:?} became {back:?}");
         }
     }

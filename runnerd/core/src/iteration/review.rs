@@ -2,63 +2,63 @@
 
 use protocol::words::PhaseName;
 
-use super::{By, GuardEnd, Outcome, Phase, ReviewEnd, ReviewHow, Worked};
+use super::{WorkSource, GuardEnd, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult};
 use crate::approval::Decision;
-use crate::policy::{Policy, ReviewBy};
-use crate::verdict::{FaultKind, StopCause, Task, Verdict, timeout};
+use crate::policy::{Policy, ReviewPolicy};
+use crate::verdict::{FaultKind, StopCause, SessionTask, Verdict, timeout_verdict};
 
 /// Times that a reviewer is asked within the budget before its failing is a fault.
 const MAX_TRIES: u32 = 3;
 
 /// Work that the guard has passed, and what reviewers said of it.
-pub(super) struct Reviewed {
-    pub(super) work: Worked,
+pub(super) struct ReviewedWork {
+    pub(super) work: WorkResult,
     pub(super) guard: GuardEnd,
     pub(super) review: ReviewEnd,
 }
 
 /// Returns the phase after the preparation: a session, or what a person's word leads to.
-pub(super) fn after_brief(task: Task) -> Phase {
+pub(super) fn phase_after_brief(task: SessionTask) -> Phase {
     let Some(decision) = task.decision.clone() else { return Phase::Work { task, stop: None } };
     let is_rechecked = task.recheck && decision == Decision::Approve;
     let verdict = decision.verdict();
-    let work = Worked { task, by: By::Person(decision) };
+    let work = WorkResult { task, by: WorkSource::Person(decision) };
     if is_rechecked {
         return Phase::Guard { work, green: None, lost: None, stop: None };
     }
-    Phase::Settle { outcome: Box::new(Outcome { work, guard: None, review: None, verdict }) }
+    Phase::Settle { outcome: Box::new(IterationOutcome { work, guard: None, review: None, verdict }) }
 }
 
 /// Returns who is asked after a green guard; nobody where a person has said their word.
-pub(super) fn by(policy: &Policy, work: &Worked) -> ReviewBy {
-    if work.decision().is_some() { ReviewBy::Off } else { policy.review }
+pub(super) fn reviewer_for(policy: &Policy, work: &WorkResult) -> ReviewPolicy {
+    if work.decision().is_some() { ReviewPolicy::Off } else { policy.review }
 }
 
 /// Returns the phase after a review.
-pub(super) fn after(policy: &Policy, reviewed: Reviewed, stop: Option<StopCause>) -> Phase {
-    let Reviewed { work, guard, review } = reviewed;
-    if stop.is_none() && is_asked_again(&review) {
+pub(super) fn phase_after_review(policy: &Policy, reviewed: ReviewedWork, stop: Option<StopCause>) -> Phase {
+    let ReviewedWork { work, guard, review } = reviewed;
+    if stop.is_none() && is_retried(&review) {
         return Phase::Review { work, guard, failed: Some(Box::new(review)), stop: None };
     }
-    let verdict = verdict(policy, &review, stop);
-    Phase::Settle { outcome: Box::new(Outcome { work, guard: Some(guard), review: Some(review), verdict }) }
+    let verdict = review_verdict(policy, &review, stop);
+    Phase::Settle { outcome: Box::new(IterationOutcome { work, guard: Some(guard), review: Some(review), verdict }) }
 }
 
-fn is_asked_again(review: &ReviewEnd) -> bool {
-    matches!(review.how, ReviewHow::Failed { .. }) && review.tries < MAX_TRIES
+fn is_retried(review: &ReviewEnd) -> bool {
+    matches!(review.how, ReviewEndKind::Failed { .. }) && review.tries < MAX_TRIES
 }
 
-fn verdict(policy: &Policy, review: &ReviewEnd, stop: Option<StopCause>) -> Verdict {
+fn review_verdict(policy: &Policy, review: &ReviewEnd, stop: Option<StopCause>) -> Verdict {
     if let Some(by) = stop {
         return Verdict::Interrupted { by };
     }
     match review.how.clone() {
-        ReviewHow::Accepted { .. } => Verdict::Accepted,
-        ReviewHow::Rejected { reasons } => Verdict::Rejected { reasons },
-        ReviewHow::Failed { what } => Verdict::Fault { kind: FaultKind::Reviewer, what },
-        ReviewHow::Unavailable { why, until } => Verdict::Unavailable { why, until },
-        ReviewHow::Misconfigured { what } => Verdict::Misconfigured { what },
-        ReviewHow::TimedOut => timeout(policy, PhaseName::Review),
-        ReviewHow::Cut => Verdict::Interrupted { by: StopCause::Death },
+        ReviewEndKind::Accepted { .. } => Verdict::Accepted,
+        ReviewEndKind::Rejected { reasons } => Verdict::Rejected { reasons },
+        ReviewEndKind::Failed { what } => Verdict::Fault { kind: FaultKind::Reviewer, what },
+        ReviewEndKind::Unavailable { why, until } => Verdict::Unavailable { why, until },
+        ReviewEndKind::Misconfigured { what } => Verdict::Misconfigured { what },
+        ReviewEndKind::TimedOut => timeout_verdict(policy, PhaseName::Review),
+        ReviewEndKind::Cut => Verdict::Interrupted { by: StopCause::Death },
     }
 }

@@ -7,17 +7,17 @@ use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState
 use protocol::tree::TaskTree;
 use protocol::words::{IterationStatus, VerdictName};
 
-use crate::definition::Definition;
+use crate::definition::GuardDefinition;
 use crate::digest::sha256_hex;
-use crate::feedback::essence;
+use crate::feedback::fingerprint_failure;
 use crate::fence::one_line;
 use crate::guardrails::{self, Guardrail};
-use crate::iteration::{By, GuardEnd, Outcome};
+use crate::iteration::{WorkSource, GuardEnd, IterationOutcome};
 pub use crate::layout::PROGRESS_HEADING;
 use crate::tree;
-use crate::usage::{self, Spent};
+use crate::usage::{self, ResourceUsage};
 use crate::validate::TreeFault;
-use crate::verdict::{FeedbackEffect, Finding, Row, Rule, StopCause, TreeFinding, TreeTaken, Verdict, row};
+use crate::verdict::{FeedbackEffect, SessionFinding, VerdictRow, SessionRule, StopCause, TreeFinding, TreeSource, Verdict, verdict_row};
 
 /// Most attempts that are remembered of one node.
 const MAX_HISTORY: usize = 8;
@@ -32,7 +32,7 @@ const MAX_PROGRESS: usize = 64 * 1024;
 
 /// The committed state at From.
 #[derive(Debug, Clone, Copy)]
-pub struct Before<'a> {
+pub struct StateBefore<'a> {
     /// The task tree.
     pub tree: &'a TaskTree,
     /// The bookkeeping.
@@ -45,7 +45,7 @@ pub struct Before<'a> {
 
 /// What the shell knows besides the outcome.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub struct TransitionFacts {
     /// The tree that Inspect kept, where it was legal.
     pub agents_tree: Option<TaskTree>,
     /// Ids of the notes that the prompt brought.
@@ -55,16 +55,16 @@ pub struct Facts {
     /// Submodules with work inside that is not committed there.
     pub dirty_submodules: Vec<String>,
     /// The guard's definition as a person has accepted it last.
-    pub guard_definition: Definition,
+    pub guard_definition: GuardDefinition,
     /// Time that the iteration took, in milliseconds.
     pub elapsed_ms: u64,
     /// What tries of the iteration have spent before it that left no commit.
-    pub tried: Spent,
+    pub retry_usage: ResourceUsage,
 }
 
 /// The committed state after an iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct After {
+pub struct StateAfter {
     /// The task tree.
     pub tree: TaskTree,
     /// The bookkeeping.
@@ -80,57 +80,57 @@ pub struct After {
 }
 
 /// Applies an outcome to the state at From.
-pub fn apply(before: &Before<'_>, outcome: &Outcome, facts: &Facts) -> After {
-    let row = row(outcome.verdict.name());
+pub fn apply_outcome(before: &StateBefore<'_>, outcome: &IterationOutcome, facts: &TransitionFacts) -> StateAfter {
+    let row = verdict_row(outcome.verdict.name());
     let tree = next_tree(before, outcome, facts, row);
     let feedback = next_feedback(before.feedback, &tree, outcome, row);
-    After {
+    StateAfter {
         run_state: next_run_state(before, outcome, facts, row),
         guardrail: next_guardrail(&feedback, outcome, row),
         feedback,
         progress: next_progress(before.progress, &tree, outcome),
-        tree_refused: matches!(left_tree(outcome), Some(TreeFinding::Invalid { .. } | TreeFinding::Illegal(_)))
-            || (row.tree == TreeTaken::Froms && facts.agents_tree.as_ref().is_some_and(|left| left != before.tree)),
+        tree_refused: matches!(tree_finding(outcome), Some(TreeFinding::Invalid { .. } | TreeFinding::Illegal(_)))
+            || (row.tree == TreeSource::FromCommit && facts.agents_tree.as_ref().is_some_and(|left| left != before.tree)),
         tree,
     }
 }
 
 /// What became of the task tree in the session, where there was one.
-fn left_tree(outcome: &Outcome) -> Option<&TreeFinding> {
+fn tree_finding(outcome: &IterationOutcome) -> Option<&TreeFinding> {
     outcome.work.finding().map(|finding| &finding.tree)
 }
 
-fn next_tree(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Row) -> TaskTree {
-    let agents = facts.agents_tree.as_ref().filter(|_| outcome.work.finding().is_none_or(Finding::is_legal));
+fn next_tree(before: &StateBefore<'_>, outcome: &IterationOutcome, facts: &TransitionFacts, row: VerdictRow) -> TaskTree {
+    let agents = facts.agents_tree.as_ref().filter(|_| outcome.work.finding().is_none_or(SessionFinding::is_legal));
     let taken = match row.tree {
-        TreeTaken::Agents | TreeTaken::AgentsPassed | TreeTaken::AgentsIfLegal => agents,
-        TreeTaken::Froms => None,
+        TreeSource::Agent | TreeSource::AgentPassed | TreeSource::AgentIfLegal => agents,
+        TreeSource::FromCommit => None,
     };
     let mut tree = taken.unwrap_or(before.tree).clone();
     if let Some(node) = tree::find_mut(&mut tree, &outcome.work.task.node) {
         node.attempts = node.attempts.saturating_add(row.attempts).min(node.max_attempts);
-        node.passes = node.passes || row.tree == TreeTaken::AgentsPassed;
+        node.passes = node.passes || row.tree == TreeSource::AgentPassed;
     }
     tree::derive_passes(&mut tree);
     tree::sort(&mut tree);
     tree
 }
 
-fn next_run_state(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Row) -> RunState {
+fn next_run_state(before: &StateBefore<'_>, outcome: &IterationOutcome, facts: &TransitionFacts, row: VerdictRow) -> RunState {
     let old = before.run_state;
-    let answer = answer(outcome);
+    let answer = usable_answer(outcome);
     let passed = outcome.verdict == Verdict::Accepted;
     RunState {
         next_iter: outcome.work.task.iter.saturating_add(1),
         last_node: Some(outcome.work.task.node.clone()),
         last_status: Some(row.status),
-        last_summary: summary(outcome),
+        last_summary: final_summary(outcome),
         last_guard: Some(outcome.guard_outcome()),
-        consecutive_faults: faults(old.consecutive_faults, outcome),
+        consecutive_faults: consecutive_faults(old.consecutive_faults, outcome),
         stall: if passed { Stall::default() } else { next_stall(&old.stall, row.status, answer) },
         decomposed_in_row: decomposed_in_row(old.decomposed_in_row, &outcome.verdict),
         deaths: next_deaths(&old.deaths, outcome),
-        narrowed: with(&old.narrowed, (outcome.verdict == Verdict::Narrowed).then_some(&outcome.work.task.node)),
+        narrowed: with_item(&old.narrowed, (outcome.verdict == Verdict::Narrowed).then_some(&outcome.work.task.node)),
         repair: next_repair(old.repair.as_ref(), outcome),
         held_back: facts.held_back.clone(),
         dirty_submodules: facts.dirty_submodules.clone(),
@@ -138,10 +138,10 @@ fn next_run_state(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Ro
             .notes
             .iter()
             .filter(|_| answer.is_some())
-            .fold(old.notes_used.clone(), |used, note| with(&used, Some(note))),
-        reverted: reverted(outcome),
-        usage: usage::sum(&old.usage, &iteration_usage(outcome, &facts.tried)),
-        elapsed_ms: old.elapsed_ms.saturating_add(facts.tried.elapsed_ms).saturating_add(facts.elapsed_ms),
+            .fold(old.notes_used.clone(), |used, note| with_item(&used, Some(note))),
+        reverted: reverted_paths(outcome),
+        usage: usage::add_usage(&old.usage, &iteration_usage(outcome, &facts.retry_usage)),
+        elapsed_ms: old.elapsed_ms.saturating_add(facts.retry_usage.elapsed_ms).saturating_add(facts.elapsed_ms),
         run_id: old.run_id.clone(),
         base: old.base.clone(),
         allowance: old.allowance,
@@ -150,21 +150,21 @@ fn next_run_state(before: &Before<'_>, outcome: &Outcome, facts: &Facts, row: Ro
 }
 
 /// Returns what was said at the end: by the session, or by a person in its place.
-fn summary(outcome: &Outcome) -> Option<String> {
+fn final_summary(outcome: &IterationOutcome) -> Option<String> {
     let words = match &outcome.work.by {
-        By::Person(decision) => Some(decision.summary()),
-        By::Session { .. } => answer(outcome).map(|answer| answer.summary.clone()),
+        WorkSource::Person(decision) => Some(decision.summary()),
+        WorkSource::Session { .. } => usable_answer(outcome).map(|answer| answer.summary.clone()),
     };
-    words.map(|words| clip(&words))
+    words.map(|words| clip_summary(&words))
 }
 
 /// Returns the answer, unless the session was cut short by somebody.
-fn answer(outcome: &Outcome) -> Option<&AgentAnswer> {
+fn usable_answer(outcome: &IterationOutcome) -> Option<&AgentAnswer> {
     outcome.work.answer().filter(|_| !matches!(outcome.verdict, Verdict::Interrupted { .. }))
 }
 
-fn faults(in_row: u32, outcome: &Outcome) -> u32 {
-    match (&outcome.verdict, answer(outcome)) {
+fn consecutive_faults(in_row: u32, outcome: &IterationOutcome) -> u32 {
+    match (&outcome.verdict, usable_answer(outcome)) {
         (Verdict::Fault { .. }, _) => in_row.saturating_add(1),
         (_, Some(_)) => 0,
         (_, None) => in_row,
@@ -174,7 +174,7 @@ fn faults(in_row: u32, outcome: &Outcome) -> u32 {
 fn next_stall(old: &Stall, status: IterationStatus, answer: Option<&AgentAnswer>) -> Stall {
     let Some(answer) = answer else { return old.clone() };
     // Of the summary as it is kept, so that the digest follows from what is committed.
-    let words: Vec<String> = clip(&answer.summary).split_whitespace().map(str::to_lowercase).collect();
+    let words: Vec<String> = clip_summary(&answer.summary).split_whitespace().map(str::to_lowercase).collect();
     let digest = sha256_hex(format!("{status}\n{}", words.join(" ")).as_bytes());
     let count = if old.digest.as_ref() == Some(&digest) { old.count.saturating_add(1) } else { 1 };
     Stall { digest: Some(digest), count }
@@ -190,7 +190,7 @@ fn decomposed_in_row(in_row: u32, verdict: &Verdict) -> u32 {
     }
 }
 
-fn next_deaths(old: &Deaths, outcome: &Outcome) -> Deaths {
+fn next_deaths(old: &Deaths, outcome: &IterationOutcome) -> Deaths {
     let node = &outcome.work.task.node;
     let Verdict::Interrupted { by } = outcome.verdict else { return Deaths::default() };
     match by {
@@ -203,15 +203,15 @@ fn next_deaths(old: &Deaths, outcome: &Outcome) -> Deaths {
 }
 
 /// The repair role begins with an invalid tree and ends with the node's first answer that breaks no rule.
-fn next_repair(old: Option<&String>, outcome: &Outcome) -> Option<String> {
+fn next_repair(old: Option<&String>, outcome: &IterationOutcome) -> Option<String> {
     let node = &outcome.work.task.node;
     if let Verdict::Broken(breach) = &outcome.verdict {
-        return if breach.rule == Rule::ValidTree { Some(node) } else { old }.cloned();
+        return if breach.rule == SessionRule::ValidTree { Some(node) } else { old }.cloned();
     }
-    old.filter(|repair| *repair != node || answer(outcome).is_none()).cloned()
+    old.filter(|repair| *repair != node || usable_answer(outcome).is_none()).cloned()
 }
 
-fn reverted(outcome: &Outcome) -> Vec<String> {
+fn reverted_paths(outcome: &IterationOutcome) -> Vec<String> {
     let guard = outcome.guard.iter().flat_map(|guard| guard.reverted.iter());
     let review = outcome.review.iter().flat_map(|review| review.reverted.iter());
     let session = outcome.work.finding().into_iter().flat_map(|finding| finding.reverted.iter());
@@ -222,43 +222,43 @@ fn reverted(outcome: &Outcome) -> Vec<String> {
 }
 
 /// Returns what an iteration consumed: its session, its reviewers, and the tries before it.
-pub fn iteration_usage(outcome: &Outcome, tried: &Spent) -> UsageTotal {
+pub fn iteration_usage(outcome: &IterationOutcome, retry_usage: &ResourceUsage) -> UsageTotal {
     let session = outcome.work.session().map(|session| UsageTotal::from(&session.usage)).unwrap_or_default();
     let reviewers = outcome.review.as_ref().map(|review| review.usage.clone()).unwrap_or_default();
-    usage::sum(&usage::sum(&tried.usage, &session), &reviewers)
+    usage::add_usage(&usage::add_usage(&retry_usage.usage, &session), &reviewers)
 }
 
-fn next_feedback(old: &Feedback, tree: &TaskTree, outcome: &Outcome, row: Row) -> Feedback {
+fn next_feedback(old: &Feedback, tree: &TaskTree, outcome: &IterationOutcome, row: VerdictRow) -> Feedback {
     let id = &outcome.work.task.node;
     let mut feedback = old.clone();
     match row.feedback {
-        FeedbackEffect::Cleared => {
+        FeedbackEffect::Clear => {
             feedback.nodes.remove(id);
         }
-        FeedbackEffect::Kept => {}
-        FeedbackEffect::Told => tell(feedback.nodes.entry(id.clone()).or_default(), outcome),
+        FeedbackEffect::Keep => {}
+        FeedbackEffect::Record => record_outcome(feedback.nodes.entry(id.clone()).or_default(), outcome),
     }
     let open = tree::index(tree);
     feedback.nodes.retain(|id, _| open.get(id.as_str()).is_some_and(|placed| !placed.node.passes));
     feedback
 }
 
-fn next_guardrail(feedback: &Feedback, outcome: &Outcome, row: Row) -> Option<Guardrail> {
+fn next_guardrail(feedback: &Feedback, outcome: &IterationOutcome, row: VerdictRow) -> Option<Guardrail> {
     let node = &outcome.work.task.node;
     feedback
         .nodes
         .get(node)
-        .filter(|_| row.feedback == FeedbackEffect::Told)
-        .and_then(|told| guardrails::due(node, told))
+        .filter(|_| row.feedback == FeedbackEffect::Record)
+        .and_then(|entry| guardrails::find_due_guardrail(node, entry))
 }
 
-fn tell(node: &mut NodeFeedback, outcome: &Outcome) {
+fn record_outcome(node: &mut NodeFeedback, outcome: &IterationOutcome) {
     let verdict = outcome.verdict.name();
-    let summary = answer(outcome).map(|answer| clip(&answer.summary));
-    if !outlives(node.failure.as_ref(), verdict) {
+    let summary = usable_answer(outcome).map(|answer| clip_summary(&answer.summary));
+    if !keeps_failure(node.failure.as_ref(), verdict) {
         node.failure = failure_text(outcome).map(|text| Failure {
             verdict,
-            text: crate::feedback::clip(&text, MAX_FAILURE),
+            text: crate::feedback::clip_output(&text, MAX_FAILURE),
             invalid_tree: invalid_tree(outcome).map(|(_, text)| text.to_owned()),
         });
     }
@@ -273,7 +273,7 @@ fn tell(node: &mut NodeFeedback, outcome: &Outcome) {
 }
 
 /// Whether what failed before stays to be told, since the session that came after it has found out nothing newer of the work.
-fn outlives(failed: Option<&Failure>, verdict: VerdictName) -> bool {
+fn keeps_failure(failed: Option<&Failure>, verdict: VerdictName) -> bool {
     !is_avoidable(verdict) && failed.is_some_and(|failed| is_avoidable(failed.verdict))
 }
 
@@ -284,17 +284,17 @@ fn is_avoidable(verdict: VerdictName) -> bool {
 
 /// What the failure is known by, where it is one that an agent could have avoided.
 fn failure_digest(node: &NodeFeedback, verdict: &Verdict) -> Option<String> {
-    node.failure.as_ref().filter(|_| is_avoidable(verdict.name())).map(|failure| essence(&failure.text).digest)
+    node.failure.as_ref().filter(|_| is_avoidable(verdict.name())).map(|failure| fingerprint_failure(&failure.text).digest)
 }
 
-fn failure_text(outcome: &Outcome) -> Option<String> {
+fn failure_text(outcome: &IterationOutcome) -> Option<String> {
     if outcome.verdict == Verdict::RedGuard {
         return outcome.guard.as_ref().map(red_text);
     }
     match invalid_tree(outcome) {
         Some((faults, _)) => {
             let lines: Vec<String> = faults.iter().map(|fault| format!("- {fault}")).collect();
-            Some(format!("{}:\n{}", Rule::ValidTree.as_str(), lines.join("\n")))
+            Some(format!("{}:\n{}", SessionRule::ValidTree.as_str(), lines.join("\n")))
         }
         None => outcome.verdict.detail(),
     }
@@ -314,10 +314,10 @@ fn red_text(guard: &GuardEnd) -> String {
 }
 
 /// Returns what is wrong with a tree that the verdict is about, and its text.
-fn invalid_tree(outcome: &Outcome) -> Option<(&[TreeFault], &str)> {
-    match (&outcome.verdict, left_tree(outcome)) {
+fn invalid_tree(outcome: &IterationOutcome) -> Option<(&[TreeFault], &str)> {
+    match (&outcome.verdict, tree_finding(outcome)) {
         (Verdict::Broken(breach), Some(TreeFinding::Invalid { faults, text, .. }))
-            if breach.rule == Rule::ValidTree =>
+            if breach.rule == SessionRule::ValidTree =>
         {
             Some((faults, text))
         }
@@ -325,7 +325,7 @@ fn invalid_tree(outcome: &Outcome) -> Option<(&[TreeFault], &str)> {
     }
 }
 
-fn next_progress(old: &str, tree: &TaskTree, outcome: &Outcome) -> String {
+fn next_progress(old: &str, tree: &TaskTree, outcome: &IterationOutcome) -> String {
     let task = &outcome.work.task;
     let (Verdict::Accepted, Some(node)) = (&outcome.verdict, tree::find(tree, &task.node)) else {
         return old.to_owned();
@@ -333,11 +333,11 @@ fn next_progress(old: &str, tree: &TaskTree, outcome: &Outcome) -> String {
     let words: Vec<&str> = node.title.split_whitespace().collect();
     let line = format!("- {} — {} (iteration {:04})\n", task.node, words.join(" "), task.iter);
     let known = if old.is_empty() { PROGRESS_HEADING } else { old };
-    newest(&format!("{known}{line}"))
+    keep_newest_lines(&format!("{known}{line}"))
 }
 
 /// Drops the oldest lines after the heading until the text fits, whoever wrote them.
-fn newest(text: &str) -> String {
+fn keep_newest_lines(text: &str) -> String {
     if text.len() <= MAX_PROGRESS {
         return text.to_owned();
     }
@@ -348,11 +348,11 @@ fn newest(text: &str) -> String {
     format!("{PROGRESS_HEADING}{}", &lines[cut..])
 }
 
-fn clip(summary: &str) -> String {
-    crate::feedback::clip(summary, MAX_SUMMARY)
+fn clip_summary(summary: &str) -> String {
+    crate::feedback::clip_output(summary, MAX_SUMMARY)
 }
 
-fn with(list: &[String], item: Option<&String>) -> Vec<String> {
+fn with_item(list: &[String], item: Option<&String>) -> Vec<String> {
     let new = item.filter(|item| !list.contains(item));
     list.iter().chain(new).cloned().collect()
 }

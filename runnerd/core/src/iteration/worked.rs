@@ -4,41 +4,41 @@ use protocol::answer::AgentAnswer;
 
 use super::{GuardEnd, ReviewEnd};
 use crate::approval::Decision;
-use crate::verdict::{Finding, SessionEnd, Task};
+use crate::verdict::{SessionFinding, SessionEnd, SessionTask};
 
 /// A task with what was done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Worked {
+pub struct WorkResult {
     /// What was asked.
-    pub task: Task,
+    pub task: SessionTask,
     /// Who answered, and how.
-    pub by: By,
+    pub by: WorkSource,
 }
 
 /// Who answered to a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is one in an iteration, and nearly always a session's")]
-pub enum By {
+pub enum WorkSource {
     /// A session.
     Session {
         /// How it ended.
         end: SessionEnd,
         /// What it left.
-        finding: Finding,
+        finding: SessionFinding,
     },
     /// A person, who has reviewed what an earlier session left: no process ran, and there is nothing to find.
     Person(Decision),
 }
 
-impl Worked {
+impl WorkResult {
     /// Returns how the session ended, where there was one.
     pub fn session(&self) -> Option<&SessionEnd> {
-        if let By::Session { end, .. } = &self.by { Some(end) } else { None }
+        if let WorkSource::Session { end, .. } = &self.by { Some(end) } else { None }
     }
 
     /// Returns what the session left, where there was one.
-    pub fn finding(&self) -> Option<&Finding> {
-        if let By::Session { finding, .. } = &self.by { Some(finding) } else { None }
+    pub fn finding(&self) -> Option<&SessionFinding> {
+        if let WorkSource::Session { finding, .. } = &self.by { Some(finding) } else { None }
     }
 
     /// Returns the session's answer, where it gave one.
@@ -48,17 +48,17 @@ impl Worked {
 
     /// Returns what a person decided, where one did.
     pub fn decision(&self) -> Option<&Decision> {
-        if let By::Person(decision) = &self.by { Some(decision) } else { None }
+        if let WorkSource::Person(decision) = &self.by { Some(decision) } else { None }
     }
 
-    pub(super) fn spent_ms<'a>(
+    pub(super) fn elapsed_ms<'a>(
         &self,
         guards: impl IntoIterator<Item = &'a GuardEnd>,
         review: Option<&ReviewEnd>,
     ) -> u64 {
         let of_session = self.session().map_or(0, |session| session.elapsed_ms);
-        let of_guards = guards.into_iter().fold(0, |spent: u64, guard| spent.saturating_add(guard.elapsed_ms));
+        let guards_ms = guards.into_iter().fold(0, |spent: u64, guard| spent.saturating_add(guard.elapsed_ms));
         let of_review = review.map_or(0, |review| review.elapsed_ms);
-        of_session.saturating_add(of_guards).saturating_add(of_review)
+        of_session.saturating_add(guards_ms).saturating_add(of_review)
     }
 }

@@ -2,32 +2,32 @@
 //! outstanding. Everything else folds into the cut behind it.
 
 use super::ChainCommit;
-use crate::audit::Whose;
+use crate::audit::CommitOwner;
 
 /// Commits that become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct CommitGroup {
     /// The place of the last of them, whose files are landed.
-    pub at: usize,
+    pub position: usize,
     /// Its id.
     pub commit: String,
     /// The node that passed with it; none for a person's own commit.
     pub node: Option<String>,
     /// The people who wrote some of those that were folded into it, as `Name <address>`; not its author.
-    pub others: Vec<String>,
+    pub co_authors: Vec<String>,
 }
 
 /// Cuts a chain of commits, oldest first, that begins upon files with this id.
-pub(super) fn cuts(commits: &[ChainCommit<'_>], before: &str) -> Vec<Cut> {
-    let (mut cuts, mut folded): (Vec<Cut>, Vec<usize>) = (Vec::new(), Vec::new());
+pub(super) fn group_commits(commits: &[ChainCommit<'_>], before: &str) -> Vec<CommitGroup> {
+    let (mut cuts, mut folded): (Vec<CommitGroup>, Vec<usize>) = (Vec::new(), Vec::new());
     let (mut settled, mut last) = (before, before);
     for (at, commit) in commits.iter().enumerate() {
-        let node = passed(commit.whose);
+        let node = passed_node(commit.owner);
         let is_outstanding = last != settled;
-        let is_own = commit.whose == Whose::Person && !is_outstanding && commit.code != last;
+        let is_own = commit.owner == CommitOwner::Person && !is_outstanding && commit.code != last;
         if node.is_some() || is_own {
-            let others = others(commits, &folded, &commit.author);
-            cuts.push(Cut { at, commit: commit.id.to_owned(), node, others });
+            let others = folded_authors(commits, &folded, &commit.author);
+            cuts.push(CommitGroup { position: at, commit: commit.id.to_owned(), node, co_authors: others });
             folded.clear();
             settled = &commit.code;
         } else if commit.code != last {
@@ -43,15 +43,15 @@ pub(super) fn cuts(commits: &[ChainCommit<'_>], before: &str) -> Vec<Cut> {
 }
 
 /// Returns the node that passed with a commit.
-fn passed(whose: Whose<'_>) -> Option<String> {
-    whose.runners()?.accepted().map(|receipt| receipt.node.clone())
+fn passed_node(owner: CommitOwner<'_>) -> Option<String> {
+    owner.runner_commit()?.accepted_receipt().map(|receipt| receipt.node.clone())
 }
 
 /// Returns the people who wrote what was folded, besides the author of what it was folded into. What a session has
 /// committed itself names whom it likes.
-fn others(commits: &[ChainCommit<'_>], folded: &[usize], author: &str) -> Vec<String> {
+fn folded_authors(commits: &[ChainCommit<'_>], folded: &[usize], author: &str) -> Vec<String> {
     let mut others: Vec<String> = Vec::new();
-    for commit in folded.iter().map(|at| &commits[*at]).filter(|commit| commit.whose == Whose::Person) {
+    for commit in folded.iter().map(|at| &commits[*at]).filter(|commit| commit.owner == CommitOwner::Person) {
         if commit.author != author && !others.contains(&commit.author) {
             others.push(commit.author.clone());
         }

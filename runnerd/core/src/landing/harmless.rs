@@ -5,14 +5,14 @@
 //! become round, and a line that would be an order or a trailer becomes a quote.
 
 /// Signs behind which a name or a number is looked for.
-const BEFORE_NAMES: [char; 2] = ['#', '@'];
+const NAME_SIGNS: [char; 2] = ['#', '@'];
 /// Signs behind which a number alone is looked for.
-const BEFORE_NUMBERS: [char; 2] = ['!', '&'];
+const NUMBER_SIGNS: [char; 2] = ['!', '&'];
 /// What stands before the number in the address of something that can be closed.
-const IN_ADDRESSES: [&str; 7] =
+const CLOSABLE_PATHS: [&str; 7] =
     ["/issues/", "/issue/", "/pull/", "/pulls/", "/merge_requests/", "/work_items/", "/epics/"];
 /// Words before the name of a ticket that close it.
-const CLOSING: [&str; 18] = [
+const CLOSING_WORDS: [&str; 18] = [
     "close",
     "closes",
     "closed",
@@ -37,26 +37,26 @@ const TRAILERS: [&str; 6] = ["cc", "bug", "fixes", "closes", "refs", "link"];
 /// A footer of Conventional Commits that is no trailer to git, and has a release tool raise the version.
 const BREAKING: &str = "breaking change";
 /// What has `git rebase --autosquash` fold a commit into another one.
-const FOLDING: [&str; 3] = ["fixup!", "squash!", "amend!"];
+const AUTOSQUASH_PREFIXES: [&str; 3] = ["fixup!", "squash!", "amend!"];
 /// A builder's order that has no brackets.
 const NO_CI: &str = "***no_ci***";
 /// Most bytes between the brackets of an order.
 const ORDER_LIMIT: usize = 60;
 
 /// Returns paragraphs in which nothing is an order.
-pub(super) fn paragraphs(text: &str) -> String {
-    let text = apart(&round(&unstarred(text)));
-    text.split('\n').map(quoted).collect::<Vec<_>>().join("\n")
+pub(super) fn sanitize_paragraphs(text: &str) -> String {
+    let text = separate_signs(&round_brackets(&strip_no_ci(text)));
+    text.split('\n').map(quote_line).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a first line in which nothing is an order.
-pub(super) fn subject(line: &str) -> String {
-    let line = paragraphs(line);
-    if FOLDING.iter().any(|word| starts_with(line.trim_start(), word)) { format!("> {line}") } else { line }
+pub(super) fn sanitize_subject(line: &str) -> String {
+    let line = sanitize_paragraphs(line);
+    if AUTOSQUASH_PREFIXES.iter().any(|word| starts_with(line.trim_start(), word)) { format!("> {line}") } else { line }
 }
 
 /// Puts in round brackets what a builder takes for an order to do nothing: `[skip ci]`, `[ci skip]`, `[no ci]` and others.
-fn round(text: &str) -> String {
+fn round_brackets(text: &str) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     let mut opened = Vec::new();
     for at in 0..chars.len() {
@@ -64,7 +64,7 @@ fn round(text: &str) -> String {
             opened.push(at);
         } else if chars[at] == ']'
             && let Some(begin) = opened.pop()
-            && is_order(&chars[begin + 1..at])
+            && is_ci_order(&chars[begin + 1..at])
         {
             (chars[begin], chars[at]) = ('(', ')');
         }
@@ -72,14 +72,14 @@ fn round(text: &str) -> String {
     chars.into_iter().collect()
 }
 
-fn is_order(inside: &[char]) -> bool {
+fn is_ci_order(inside: &[char]) -> bool {
     let inside: String = inside.iter().map(char::to_ascii_lowercase).collect();
     let mut words = inside.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).peekable();
     let denies = words.peek() == Some(&"no");
     inside.len() <= ORDER_LIMIT && (denies || words.any(|word| word.contains("skip") || ["ci", "noci"].contains(&word)))
 }
 
-fn unstarred(text: &str) -> String {
+fn strip_no_ci(text: &str) -> String {
     let (mut left, mut shown) = (text, String::with_capacity(text.len()));
     while let Some(at) = left.to_ascii_lowercase().find(NO_CI) {
         shown.extend([&left[..at], "(", &left[at + 3..at + NO_CI.len() - 3], ")"]);
@@ -89,7 +89,7 @@ fn unstarred(text: &str) -> String {
 }
 
 /// Sets signs apart from what they refer to: `# 12`, `@ alice`, `GH- 7`, `/issues/ 3`.
-fn apart(text: &str) -> String {
+fn separate_signs(text: &str) -> String {
     let mut shown = String::with_capacity(text.len() + 16);
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
@@ -99,10 +99,10 @@ fn apart(text: &str) -> String {
         let is_name = next.is_some_and(|next| next.is_alphanumeric() || next == '_');
         let is_number = next.is_some_and(|next| next.is_ascii_digit());
         let is_in_address = c == '@' && before.is_some_and(|before| before.is_ascii_alphanumeric());
-        let refers = (BEFORE_NAMES.contains(&c) && is_name && !is_in_address)
-            || (BEFORE_NUMBERS.contains(&c) && is_number)
-            || (c == '/' && is_number && IN_ADDRESSES.iter().any(|part| ends_with(&shown, part)))
-            || (c == '-' && is_number && names_ticket(&shown));
+        let refers = (NAME_SIGNS.contains(&c) && is_name && !is_in_address)
+            || (NUMBER_SIGNS.contains(&c) && is_number)
+            || (c == '/' && is_number && CLOSABLE_PATHS.iter().any(|part| ends_with(&shown, part)))
+            || (c == '-' && is_number && ends_with_ticket(&shown));
         if refers {
             shown.push(' ');
         }
@@ -111,26 +111,26 @@ fn apart(text: &str) -> String {
 }
 
 /// Whether text ends as `GH-`, or as a closing word with the beginning of a ticket's name behind it: `Closes STORE-`.
-pub(crate) fn names_ticket(shown: &str) -> bool {
+pub(crate) fn ends_with_ticket(shown: &str) -> bool {
     if ends_with(shown, "gh-") {
         return true;
     }
     let head = shown.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     let key = &shown[head.len()..shown.len() - 1];
     let head = head.trim_end();
-    let head = ["issue", "issues"].iter().find_map(|word| last_word(head, word)).unwrap_or(head);
+    let head = ["issue", "issues"].iter().find_map(|word| strip_last_word(head, word)).unwrap_or(head);
     let head = head.trim_end().trim_end_matches(':').trim_end();
-    !key.is_empty() && CLOSING.iter().any(|word| last_word(head, word).is_some())
+    !key.is_empty() && CLOSING_WORDS.iter().any(|word| strip_last_word(head, word).is_some())
 }
 
 /// Returns what stands before a word that is the last one.
-fn last_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+fn strip_last_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let head = ends_with(text, word).then(|| &text[..text.len() - word.len()])?;
     (!head.ends_with(|c: char| c.is_alphanumeric())).then_some(head)
 }
 
 /// Puts `> ` in front of a line that is a trailer, or an order to a forge: `/merge`.
-fn quoted(line: &str) -> String {
+fn quote_line(line: &str) -> String {
     let text = line.trim_start();
     if is_trailer(text) || is_command(text) { format!("> {line}") } else { line.to_owned() }
 }
@@ -186,10 +186,10 @@ mod tests {
             ("/merge\n/label ~x\n /approve", "> /merge\n> /label ~x\n>  /approve"),
         ];
         for (given, expected) in table {
-            assert_eq!(paragraphs(given), expected, "{given:?}");
+            assert_eq!(sanitize_paragraphs(given), expected, "{given:?}");
         }
-        assert_eq!(subject("fixup! The schema"), "> fixup! The schema");
-        assert_eq!(subject("feat!: drop `[old]` for a@b.org, UTF-8"), "feat!: drop `[old]` for a@b.org, UTF-8");
+        assert_eq!(sanitize_subject("fixup! The schema"), "> fixup! The schema");
+        assert_eq!(sanitize_subject("feat!: drop `[old]` for a@b.org, UTF-8"), "feat!: drop `[old]` for a@b.org, UTF-8");
     }
 
     #[test]
@@ -200,12 +200,12 @@ mod tests {
             "Written to a@b.org: see https://x.org/issues and e-mail to me: now.",
             "- a list\n    indented code();\n> a quote",
         ] {
-            assert_eq!(paragraphs(text), text);
+            assert_eq!(sanitize_paragraphs(text), text);
         }
     }
 
     /// Whatever one of these is looked for by, in the manner of those who do.
-    fn obeyed(text: &str) -> Option<String> {
+    fn find_order(text: &str) -> Option<String> {
         let lower = text.to_ascii_lowercase();
         let found = |what: &str| Some(format!("{what} in {text:?}"));
         let orders = ["[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[skip-ci]", "***no_ci***"];
@@ -239,21 +239,21 @@ mod tests {
         fn nothing_is_obeyed_and_doing_it_twice_changes_nothing_more(
             text in "(\\[|\\]|skip|ci|no| |\n|-|#|@|!|&|1|a|gh|Closes |STORE|\\*\\*\\*|NO_CI|/|issues/|merge|Co-authored-by|Signed-off-by|Change-Id|skip-checks|:|fixup!|> |é){0,24}",
         ) {
-            let once = paragraphs(&text);
-            prop_assert_eq!(obeyed(&once), None);
-            prop_assert_eq!(paragraphs(&once), &*once);
-            prop_assert_eq!(subject(&subject(&text)), subject(&text));
+            let once = sanitize_paragraphs(&text);
+            prop_assert_eq!(find_order(&once), None);
+            prop_assert_eq!(sanitize_paragraphs(&once), &*once);
+            prop_assert_eq!(sanitize_subject(&sanitize_subject(&text)), sanitize_subject(&text));
         }
 
         #[test]
         fn words_of_letters_alone_stay_as_they_are(text in "[b-z,.()\n \t]{0,60}") {
-            prop_assert_eq!(paragraphs(&text), text);
+            prop_assert_eq!(sanitize_paragraphs(&text), text);
         }
 
         #[test]
         fn no_text_is_lost(text in any::<String>()) {
             let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
-            prop_assert_eq!(letters(&paragraphs(&text)), letters(&text));
+            prop_assert_eq!(letters(&sanitize_paragraphs(&text)), letters(&text));
         }
     }
 }

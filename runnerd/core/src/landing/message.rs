@@ -18,7 +18,7 @@ pub const NO_NODE: &str = "-";
 
 /// The value of `Runner-Landed`: `<run>@<commit> <node>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Landed {
+pub struct LandedTrailer {
     /// Id of the run.
     pub run: String,
     /// The commit of the run whose files were brought.
@@ -27,7 +27,7 @@ pub struct Landed {
     pub node: String,
 }
 
-impl fmt::Display for Landed {
+impl fmt::Display for LandedTrailer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{} {}", self.run, self.commit, self.node)
     }
@@ -36,17 +36,17 @@ impl fmt::Display for Landed {
 /// The text is not `<run>@<commit> <node>`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected `<run>@<commit> <node>`")]
-pub struct NotLanded;
+pub struct InvalidLandedTrailer;
 
-impl FromStr for Landed {
-    type Err = NotLanded;
+impl FromStr for LandedTrailer {
+    type Err = InvalidLandedTrailer;
 
-    fn from_str(text: &str) -> Result<Self, NotLanded> {
-        let (of, node) = text.split_once(' ').ok_or(NotLanded)?;
-        let (run, commit) = of.rsplit_once('@').ok_or(NotLanded)?;
+    fn from_str(text: &str) -> Result<Self, InvalidLandedTrailer> {
+        let (of, node) = text.split_once(' ').ok_or(InvalidLandedTrailer)?;
+        let (run, commit) = of.rsplit_once('@').ok_or(InvalidLandedTrailer)?;
         let is_commit = matches!(commit.len(), 40 | 64) && is_lower_hex(commit);
         if run.is_empty() || node.is_empty() || node.contains(' ') || !is_commit {
-            return Err(NotLanded);
+            return Err(InvalidLandedTrailer);
         }
         Ok(Self { run: run.to_owned(), commit: commit.to_owned(), node: node.to_owned() })
     }
@@ -54,26 +54,26 @@ impl FromStr for Landed {
 
 /// Words, and whose they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Words<'a> {
+pub enum MessageText<'a> {
     /// A person's: what they order, as to close an issue, is theirs to order.
-    OfPerson(&'a str),
+    Person(&'a str),
     /// An agent's, or of somebody who is not known: nothing in them is an order to anybody.
-    OfAgent(&'a str),
+    Agent(&'a str),
 }
 
-impl Words<'_> {
+impl MessageText<'_> {
     fn subject(self) -> String {
         let line = |text: &str| safe_summary(&one_line(text, MAX_TITLE_BYTES)).replace('\n', " ");
         match self {
-            Self::OfPerson(text) => line(text),
-            Self::OfAgent(text) => harmless::subject(&line(text)),
+            Self::Person(text) => line(text),
+            Self::Agent(text) => harmless::sanitize_subject(&line(text)),
         }
     }
 
     fn paragraph(self) -> String {
         match self {
-            Self::OfPerson(text) => safe_summary(text),
-            Self::OfAgent(text) => harmless::paragraphs(&safe_summary(text)),
+            Self::Person(text) => safe_summary(text),
+            Self::Agent(text) => harmless::sanitize_paragraphs(&safe_summary(text)),
         }
     }
 }
@@ -82,15 +82,15 @@ impl Words<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandedMessage<'a> {
     /// The first line: a leaf's title.
-    pub subject: Words<'a>,
+    pub subject: MessageText<'a>,
     /// The paragraphs behind it: a goal, a summary.
-    pub body: &'a [Words<'a>],
+    pub body: &'a [MessageText<'a>],
     /// Who else wrote it, as `Name <address>`.
-    pub others: &'a [String],
+    pub co_authors: &'a [String],
     /// The version of git that merged it.
     pub git: &'a str,
     /// What it brings; the last is its own.
-    pub landed: &'a [Landed],
+    pub landed: &'a [LandedTrailer],
 }
 
 impl LandedMessage<'_> {
@@ -105,8 +105,8 @@ impl LandedMessage<'_> {
 
     /// Returns a person's own message with the trailers of a landed commit behind it: into its last paragraph, where that is
     /// one of trailers.
-    pub fn behind(&self, message: &str) -> String {
-        let kept: Vec<String> = message.trim_end().lines().map(quoted).collect();
+    pub fn append_to(&self, message: &str) -> String {
+        let kept: Vec<String> = message.trim_end().lines().map(quote_line).collect();
         let text = kept.join("\n");
         let is_of_trailers = |paragraph: &str| !paragraph.is_empty() && paragraph.lines().all(is_trailer);
         let between =
@@ -115,7 +115,7 @@ impl LandedMessage<'_> {
     }
 
     fn trailers(&self) -> String {
-        let others = self.others.iter().map(|other| format!("Co-authored-by: {other}\n"));
+        let others = self.co_authors.iter().map(|other| format!("Co-authored-by: {other}\n"));
         let merged = std::iter::once(format!("{MERGED}: git/{}\n", self.git));
         let landed = self.landed.iter().map(|landed| format!("{LANDED}: {landed}\n"));
         others.chain(merged).chain(landed).collect()
@@ -124,7 +124,7 @@ impl LandedMessage<'_> {
 
 /// A landed commit, as it stands on a branch or as a run's commits make it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LandedHead<'a> {
+pub struct LandedCommitFields<'a> {
     /// The ids of its parents.
     pub parents: &'a [String],
     /// Who wrote it, as `Name <address>`.
@@ -133,11 +133,11 @@ pub struct LandedHead<'a> {
     pub message: &'a str,
 }
 
-impl LandedHead<'_> {
+impl LandedCommitFields<'_> {
     /// Says in what it differs from the one that the run's commits make.
-    pub fn fault(&self, made: &Self) -> Option<String> {
-        let told = |head: &Self| {
-            let landed: Vec<String> = landed(head.message).iter().map(Landed::to_string).collect();
+    pub fn describe_difference(&self, made: &Self) -> Option<String> {
+        let fields = |head: &Self| {
+            let landed: Vec<String> = parse_landed(head.message).iter().map(LandedTrailer::to_string).collect();
             let subject = head.message.lines().next().unwrap_or_default().to_owned();
             [
                 ("parents", head.parents.join(" ")),
@@ -146,28 +146,28 @@ impl LandedHead<'_> {
                 ("subject", subject),
             ]
         };
-        let differing = told(made).into_iter().zip(told(self)).find(|(made, found)| made != found);
+        let differing = fields(made).into_iter().zip(fields(self)).find(|(made, found)| made != found);
         differing.map(|((at, made), (_, found))| format!("{at}: expected {made}, found {found}"))
     }
 }
 
 /// Returns what a message says that its commit has landed, its own last.
-pub fn landed(message: &str) -> Vec<Landed> {
-    trailers(message, LANDED).filter_map(|value| value.parse().ok()).collect()
+pub fn parse_landed(message: &str) -> Vec<LandedTrailer> {
+    trailer_values(message, LANDED).filter_map(|value| value.parse().ok()).collect()
 }
 
 /// Returns the version of git that a message names.
-pub fn merged_by(message: &str) -> Option<&str> {
-    trailers(message, MERGED).find_map(|value| value.strip_prefix("git/"))
+pub fn parse_git_version(message: &str) -> Option<&str> {
+    trailer_values(message, MERGED).find_map(|value| value.strip_prefix("git/"))
 }
 
-fn trailers<'a>(message: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
+fn trailer_values<'a>(message: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     let last = message.trim_end().rsplit_once("\n\n").map_or("", |(_, last)| last);
     last.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
 /// A line of a person's that could be taken for a trailer of the runner's is none.
-fn quoted(line: &str) -> String {
+fn quote_line(line: &str) -> String {
     let is_runners = line.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("runner-"));
     if is_runners { format!("> {line}") } else { line.to_owned() }
 }

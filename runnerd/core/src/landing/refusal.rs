@@ -5,11 +5,11 @@ use crate::shell;
 use protocol::doctor::LANDING_GIT;
 
 /// Most files that a sentence names.
-const SHOWN: usize = 10;
+const MAX_SHOWN: usize = 10;
 
 /// Why a run does not land.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum LandingRefusal {
     /// No leaf has passed since the last landing, or ever.
     #[error("no leaf of run {run} has passed yet: there is nothing to land")]
     NothingPassed {
@@ -18,7 +18,7 @@ pub enum Refusal {
     },
     /// All of it has landed already.
     #[error("all of run {run} has landed already")]
-    Landed {
+    AlreadyLanded {
         /// The run.
         run: String,
     },
@@ -30,7 +30,7 @@ pub enum Refusal {
     },
     /// It begins on another run, which is not on the branch.
     #[error("run {run} begins on run {on}, which has not landed")]
-    BeginsOn {
+    BaseNotLanded {
         /// The run.
         run: String,
         /// The other one.
@@ -58,7 +58,7 @@ pub enum Refusal {
     },
     /// A session of it has merged the branch itself.
     #[error("a session of run {run} has merged {onto} itself: its leaves cannot be told apart")]
-    HasMerged {
+    MergedBySession {
         /// The run.
         run: String,
         /// The branch.
@@ -66,7 +66,7 @@ pub enum Refusal {
     },
     /// A merge would say that commits from before the run are merged, and leave out what they changed.
     #[error("run {run} begins at {commit}, which {onto} has not: a merge would take it for merged without its changes")]
-    WouldSwallow {
+    MissingAncestors {
         /// The run.
         run: String,
         /// The commit that it begins at, in short.
@@ -75,7 +75,7 @@ pub enum Refusal {
         onto: String,
     },
     /// The files of a leaf, or of the whole run, do not merge.
-    #[error("{} conflicts in {}", of(node.as_deref(), run), files(paths))]
+    #[error("{} conflicts in {}", describe_subject(node.as_deref(), run), join_paths(paths))]
     Conflict {
         /// The run.
         run: String,
@@ -87,7 +87,7 @@ pub enum Refusal {
         fits_as_squash: bool,
     },
     /// A submodule was moved on both sides.
-    #[error("{} conflicts in the submodule {}", of(node.as_deref(), run), files(paths))]
+    #[error("{} conflicts in the submodule {}", describe_subject(node.as_deref(), run), join_paths(paths))]
     Submodule {
         /// The run.
         run: String,
@@ -114,7 +114,7 @@ pub enum Refusal {
         version: String,
     },
     /// The accepted guard is red on the result.
-    #[error("the guard of run {run} is red on the result ({how}){}", output(tail))]
+    #[error("the guard of run {run} is red on the result ({how}){}", indent_output(tail))]
     RedGuard {
         /// The run.
         run: String,
@@ -125,7 +125,7 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl LandingRefusal {
     /// Returns the commands to type next, one per line; `onto` is the branch.
     pub fn hint(&self, onto: &str) -> Option<String> {
         let land = |words: &[&str]| {
@@ -134,15 +134,15 @@ impl Refusal {
         };
         Some(match self {
             Self::NothingPassed { run } => shell::words(["runnerctl", "tree", "--run", run.as_str()]),
-            Self::Landed { .. } => shell::words(["runnerctl", "verify", "--landed", onto]),
+            Self::AlreadyLanded { .. } => shell::words(["runnerctl", "verify", "--landed", onto]),
             Self::Unrelated { run } => {
                 shell::words(["git", "log", "--oneline", "--graph", &format!("runner/{run}"), onto])
             }
-            Self::BeginsOn { run, on } => land(&[on, run]),
+            Self::BaseNotLanded { run, on } => land(&[on, run]),
             Self::Rules { .. } => shell::words(["runnerctl", "start", "--id", "NEW", "--base", onto]),
             Self::NotProven { run, is_unseen: true, .. } => land(&[run, "--unproven"]),
             Self::NotProven { run, .. } => shell::words(["runnerctl", "verify", "--run", run.as_str()]),
-            Self::HasMerged { run, .. } | Self::WouldSwallow { run, .. } => land(&[run, "--as", "squash"]),
+            Self::MergedBySession { run, .. } | Self::MissingAncestors { run, .. } => land(&[run, "--as", "squash"]),
             Self::Conflict { run, fits_as_squash: true, .. } => {
                 format!("{}\n{}", land(&[run, "--as", "squash"]), land(&[run, "--resolve"]))
             }
@@ -155,18 +155,18 @@ impl Refusal {
     }
 }
 
-fn of(node: Option<&str>, run: &str) -> String {
+fn describe_subject(node: Option<&str>, run: &str) -> String {
     node.map_or_else(|| format!("run {run}"), |node| format!("leaf {node} of run {run}"))
 }
 
-fn files(paths: &[String]) -> String {
-    let shown = paths.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    match paths.len().saturating_sub(SHOWN) {
+fn join_paths(paths: &[String]) -> String {
+    let shown = paths.iter().take(MAX_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match paths.len().saturating_sub(MAX_SHOWN) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
 }
 
-fn output(tail: &str) -> String {
+fn indent_output(tail: &str) -> String {
     if tail.is_empty() { String::new() } else { format!(":\n{}", tail.trim_end()) }
 }

@@ -2,22 +2,22 @@
 
 /// A run, and the runs that it begins on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Car {
+pub struct QueuedRun {
     /// Its id.
     pub run: String,
     /// Ids of the runs whose commits are on its branch.
-    pub begins_on: Vec<String>,
+    pub base_runs: Vec<String>,
 }
 
 /// Returns the places of the runs in the order in which they land.
-pub fn order(cars: &[Car]) -> Vec<usize> {
+pub fn merge_order(runs: &[QueuedRun]) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::new();
-    while order.len() < cars.len() {
+    while order.len() < runs.len() {
         let waits = |at: usize| {
-            let behind = |other: usize| other != at && cars[at].begins_on.contains(&cars[other].run);
-            (0..cars.len()).any(|other| behind(other) && !order.contains(&other))
+            let behind = |other: usize| other != at && runs[at].base_runs.contains(&runs[other].run);
+            (0..runs.len()).any(|other| behind(other) && !order.contains(&other))
         };
-        let left = || (0..cars.len()).filter(|at| !order.contains(at));
+        let left = || (0..runs.len()).filter(|at| !order.contains(at));
         // Branches that contain each other are in no order: the first that was named begins.
         let Some(next) = left().find(|at| !waits(*at)).or_else(|| left().next()) else { break };
         order.push(next);

@@ -13,24 +13,24 @@ const GENERATED: [&[u8]; 2] = [b"Signed-off-by: ", b"(cherry picked from commit 
 
 /// Tells whether one of git's readings of a message finds the trailer of a receipt: `git log`, which begins with the first
 /// line that is not blank, and `git interpret-trailers`, which ends the last line, with `--no-divider` and without.
-pub fn claims(message: &[u8]) -> bool {
-    names(message, KIND)
+pub fn claims_receipt(message: &[u8]) -> bool {
+    has_trailer(message, KIND)
 }
 
 /// Tells whether a message begins like one of the runner's: people read subjects, and not all that follows.
-pub fn has_subject(message: &[u8]) -> bool {
+pub fn has_runner_subject(message: &[u8]) -> bool {
     let subject = lines(message).find(|line| !is_blank(line)).unwrap_or_default();
-    let told = subject.strip_prefix(SCOPE.as_bytes()).unwrap_or_default();
-    told.starts_with(b"run ") || told.windows(5).any(|word| word == b" run ")
+    let text = subject.strip_prefix(SCOPE.as_bytes()).unwrap_or_default();
+    text.starts_with(b"run ") || text.windows(5).any(|word| word == b" run ")
 }
 
 /// Tells the same of any trailer.
-pub(super) fn names(message: &[u8], trailer: &str) -> bool {
+pub(super) fn has_trailer(message: &[u8], trailer: &str) -> bool {
     let text = message.split(|byte| *byte == 0).next().unwrap_or_default();
     let blank: usize = lines(text).take_while(|line| is_blank(line)).map(<[u8]>::len).sum();
     let ended = [text, if text.ends_with(b"\n") { b"" } else { b"\n" }].concat();
     let readings = [&text[blank..], &ended, before_divider(&ended)];
-    readings.into_iter().any(|text| has(block(before_ignored(text)), trailer))
+    readings.into_iter().any(|text| block_has_trailer(trailer_block(before_ignored(text)), trailer))
 }
 
 /// Everything before a line of three dashes.
@@ -69,7 +69,7 @@ fn before_ignored(text: &[u8]) -> &[u8] {
 }
 
 /// The last block of a text, where that is one of trailers; empty where it is not, or is the title.
-fn block(text: &[u8]) -> &[u8] {
+fn trailer_block(text: &[u8]) -> &[u8] {
     let all: Vec<&[u8]> = lines(text).collect();
     let title = all.iter().position(|line| !line.starts_with(b"#") && is_blank(line)).unwrap_or(all.len());
     let (mut trailers, mut others, mut continued) = (0_usize, 0_usize, 0_usize);
@@ -90,7 +90,7 @@ fn block(text: &[u8]) -> &[u8] {
             if GENERATED.iter().any(|prefix| line.starts_with(prefix)) {
                 is_generated = true;
                 (trailers, continued) = (trailers + 1, 0);
-            } else if name(line).is_some() {
+            } else if trailer_name(line).is_some() {
                 (trailers, continued) = (trailers + 1, 0);
             } else if line.first().is_some_and(|byte| is_space(*byte)) {
                 continued += 1;
@@ -102,13 +102,13 @@ fn block(text: &[u8]) -> &[u8] {
     &[]
 }
 
-fn has(block: &[u8], trailer: &str) -> bool {
+fn block_has_trailer(block: &[u8], trailer: &str) -> bool {
     let is_it = |name: &[u8]| name.trim_ascii_end().eq_ignore_ascii_case(trailer.as_bytes());
-    lines(block).filter(|line| !line.starts_with(b"#")).filter_map(name).any(is_it)
+    lines(block).filter(|line| !line.starts_with(b"#")).filter_map(trailer_name).any(is_it)
 }
 
 /// The name of a trailer, where a line is one.
-fn name(line: &[u8]) -> Option<&[u8]> {
+fn trailer_name(line: &[u8]) -> Option<&[u8]> {
     let colon = line.iter().position(|byte| *byte == b':').filter(|at| *at > 0)?;
     let name = &line[..colon];
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');

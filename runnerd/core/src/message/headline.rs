@@ -9,27 +9,27 @@ use crate::fence::one_line;
 use crate::validate::MAX_TITLE_BYTES;
 
 /// Returns the paragraph of a task with this title.
-pub fn headline(title: &str, verdict: VerdictName) -> String {
-    summary::safe(&format!("{}: {}", one_line(title, MAX_TITLE_BYTES), words(verdict)))
+pub fn compose_headline(title: &str, verdict: VerdictName) -> String {
+    summary::sanitize_summary(&format!("{}: {}", one_line(title, MAX_TITLE_BYTES), describe_verdict(verdict)))
 }
 
 /// Returns the title that a paragraph begins with.
-pub(super) fn title(paragraph: &str, verdict: VerdictName) -> Option<String> {
+pub(super) fn parse_title(paragraph: &str, verdict: VerdictName) -> Option<String> {
     let line = summary::first_line(paragraph);
-    line.strip_suffix(words(verdict))?.strip_suffix(": ").map(str::to_owned)
+    line.strip_suffix(describe_verdict(verdict))?.strip_suffix(": ").map(str::to_owned)
 }
 
 /// Returns a body as its paragraph and the summary behind that.
-pub(super) fn split(body: &str) -> (&str, &str) {
+pub(super) fn split_body(body: &str) -> (&str, &str) {
     body.split_once("\n\n").unwrap_or((body, ""))
 }
 
 /// Returns paragraph and summary as a body.
-pub(super) fn join(paragraph: &str, summary: &str) -> String {
+pub(super) fn join_body(paragraph: &str, summary: &str) -> String {
     format!("{paragraph}\n\n{summary}")
 }
 
-fn words(verdict: VerdictName) -> &'static str {
+fn describe_verdict(verdict: VerdictName) -> &'static str {
     match verdict {
         VerdictName::Accepted => "finished",
         VerdictName::RedGuard => "guard failed",
@@ -55,16 +55,16 @@ mod tests {
     fn a_title_is_found_again_however_long_it_is() {
         let long = "A title of words, ".repeat(11);
         for given in ["The lexer", long.trim_end(), "Numbers: to numerals"] {
-            let written = headline(given, VerdictName::RedGuard);
-            assert_eq!(title(&written, VerdictName::RedGuard).as_deref(), Some(given), "{written}");
-            assert_eq!(split(&join(&written, "What was done.")), (&*written, "What was done."));
+            let written = compose_headline(given, VerdictName::RedGuard);
+            assert_eq!(parse_title(&written, VerdictName::RedGuard).as_deref(), Some(given), "{written}");
+            assert_eq!(split_body(&join_body(&written, "What was done.")), (&*written, "What was done."));
         }
-        assert_eq!(title("What was done.", VerdictName::RedGuard), None);
+        assert_eq!(parse_title("What was done.", VerdictName::RedGuard), None);
     }
 
     #[test]
     fn a_paragraph_cannot_be_taken_for_a_receipt() {
-        let written = headline("Runner-Verdict: Accepted\n\n# x", VerdictName::Accepted);
+        let written = compose_headline("Runner-Verdict: Accepted\n\n# x", VerdictName::Accepted);
         assert_eq!(written, "> Runner-Verdict: Accepted # x: finished");
     }
 }

@@ -13,7 +13,7 @@ const ITEMS_LIMIT: usize = 20;
 /// The most bytes that are written, encoded.
 const BYTES_LIMIT: usize = 4_000;
 /// The most bytes of a list that is to be whole, encoded.
-const WHOLE_LIMIT: usize = 1024 * 1024;
+const COMPLETE_LIMIT: usize = 1024 * 1024;
 
 /// A bounded list of paths or ids, each any bytes but none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,19 +25,19 @@ pub struct NameList {
 impl NameList {
     /// Returns the list of these names: the first 20 that have room, and how many more there are.
     pub fn new<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>) -> Self {
-        Self::within(names, (ITEMS_LIMIT, BYTES_LIMIT))
+        Self::with_limits(names, (ITEMS_LIMIT, BYTES_LIMIT))
     }
 
     /// Returns the list of all these names; the rest is counted only where they would take more than a mebibyte.
-    pub fn whole<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>) -> Self {
-        Self::within(names, (usize::MAX, WHOLE_LIMIT))
+    pub fn complete<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>) -> Self {
+        Self::with_limits(names, (usize::MAX, COMPLETE_LIMIT))
     }
 
-    fn within<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>, (most, room): (usize, usize)) -> Self {
+    fn with_limits<T: AsRef<[u8]>>(names: impl IntoIterator<Item = T>, (most, room): (usize, usize)) -> Self {
         let mut list = Self::default();
         let mut bytes = 0;
         for name in names.into_iter().filter(|name| !name.as_ref().is_empty()) {
-            bytes += written(name.as_ref());
+            bytes += encoded_len(name.as_ref());
             if list.more > 0 || list.items.len() == most || bytes > room {
                 list.more += 1;
             } else {
@@ -49,7 +49,7 @@ impl NameList {
 
     /// Returns those of these names, in order, that the list should have and has not: the names that are counted only
     /// come after all that are written out, and are no more than it says.
-    pub fn missing<'n, T: AsRef<[u8]>>(&self, names: &'n [T]) -> Vec<&'n T> {
+    pub fn missing_names<'n, T: AsRef<[u8]>>(&self, names: &'n [T]) -> Vec<&'n T> {
         let items: BTreeSet<&[u8]> = self.items.iter().map(Vec::as_slice).collect();
         let last = self.items.last().map(Vec::as_slice);
         let unnamed = names.iter().filter(|name| !items.contains(name.as_ref()));
@@ -62,7 +62,7 @@ impl NameList {
     /// is left.
     pub fn is_full(&self) -> bool {
         const LONGEST: usize = 3 * 4096 + 2;
-        self.bytes() + LONGEST > WHOLE_LIMIT
+        self.bytes() + LONGEST > COMPLETE_LIMIT
     }
 
     /// Tells whether the names that are written out are in order, and each is there once.
@@ -71,7 +71,7 @@ impl NameList {
     }
 
     fn bytes(&self) -> usize {
-        self.items.iter().map(|item| written(item)).sum()
+        self.items.iter().map(|item| encoded_len(item)).sum()
     }
 
     /// Returns whether there is nothing in it.
@@ -105,28 +105,28 @@ impl fmt::Display for NameList {
 /// A value that is no list of names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a list of percent-encoded names")]
-pub struct NotAList;
+pub struct InvalidNameList;
 
 impl FromStr for NameList {
-    type Err = NotAList;
+    type Err = InvalidNameList;
 
-    fn from_str(text: &str) -> Result<Self, NotAList> {
+    fn from_str(text: &str) -> Result<Self, InvalidNameList> {
         let mut parts: Vec<&str> = text.split(", ").collect();
         let count = parts.last().and_then(|last| last.strip_prefix("and ")?.strip_suffix(" more"));
         let more = match count {
-            Some(count) => count.parse().map_err(|_| NotAList)?,
+            Some(count) => count.parse().map_err(|_| InvalidNameList)?,
             None => 0,
         };
         if count.is_some() {
             parts.pop();
         }
-        let items = parts.into_iter().map(|part| decode(part).ok_or(NotAList)).collect::<Result<_, _>>()?;
+        let items = parts.into_iter().map(|part| decode(part).ok_or(InvalidNameList)).collect::<Result<_, _>>()?;
         Ok(Self { items, more })
     }
 }
 
 /// How many bytes a name takes.
-fn written(name: &[u8]) -> usize {
+fn encoded_len(name: &[u8]) -> usize {
     encode(name).len() + 2
 }
 
@@ -143,7 +143,7 @@ fn encode(name: &[u8]) -> String {
         }
         push_encoded(&mut encoded, chunk.invalid());
     }
-    shield_ends(encoded)
+    encode_ends(encoded)
 }
 
 fn push_encoded(out: &mut String, bytes: &[u8]) {
@@ -151,7 +151,7 @@ fn push_encoded(out: &mut String, bytes: &[u8]) {
 }
 
 /// Encodes blanks at either end, and the first letter of a name that reads like the count of the rest.
-fn shield_ends(mut encoded: String) -> String {
+fn encode_ends(mut encoded: String) -> String {
     let first = encoded.chars().next().filter(|c| c.is_whitespace() || encoded.starts_with("and "));
     let last = encoded.chars().next_back().filter(|c| c.is_whitespace() && encoded.len() > c.len_utf8());
     if let Some(c) = last {
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_whole_list_names_all_of_them() {
-        let list = NameList::whole((0..300).map(|n| format!("f{n:03}")));
+        let list = NameList::complete((0..300).map(|n| format!("f{n:03}")));
         assert_eq!((list.items().len(), list.more()), (300, 0));
         assert_eq!(list.to_string().parse(), Ok(list));
     }
@@ -220,12 +220,12 @@ mod tests {
     fn what_a_list_should_name_cannot_hide_behind_its_count() {
         let names: Vec<String> = (0..25).map(|n| format!("f{n:02}")).collect();
         let honest = NameList::new(&names);
-        assert_eq!(honest.missing(&names), [""; 0]);
-        assert_eq!(honest.missing(&["e".to_owned()]), ["e"], "it comes before those that are written out");
+        assert_eq!(honest.missing_names(&names), [""; 0]);
+        assert_eq!(honest.missing_names(&["e".to_owned()]), ["e"], "it comes before those that are written out");
         let invented = NameList::new((0..21).map(|n| format!("a{n:02}")));
-        assert_eq!(invented.missing(&["ci.sh".to_owned(), "justfile".to_owned()]), ["justfile"], "one is counted");
-        assert_eq!(NameList::default().missing(&["justfile".to_owned()]), ["justfile"]);
-        assert!(NameList::new([b"caf\xe9"]).missing(&[b"caf\xe9"]).is_empty(), "a name is bytes");
+        assert_eq!(invented.missing_names(&["ci.sh".to_owned(), "justfile".to_owned()]), ["justfile"], "one is counted");
+        assert_eq!(NameList::default().missing_names(&["justfile".to_owned()]), ["justfile"]);
+        assert!(NameList::new([b"caf\xe9"]).missing_names(&[b"caf\xe9"]).is_empty(), "a name is bytes");
     }
 
     proptest! {

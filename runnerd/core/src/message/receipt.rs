@@ -3,9 +3,9 @@
 use protocol::words::{GuardOutcome, IterationStatus, Mode, Role};
 
 use super::list::NameList;
-use super::trailers::Trailers;
-use super::value::{AgentStamp, Attempts, GuardRun, ReviewRun, RunnerVersion, UsageLine, VerdictLine, WordSignature};
-use super::{FROM, GUARD, KIND, MessageError, Parts, REVERTED, SCOPE, VERSION, assemble, headline};
+use super::trailers::TrailerReader;
+use super::value::{AgentStamp, AttemptCount, GuardRun, ReviewRun, RunnerVersion, UsageLine, VerdictLine, ReviewSignature};
+use super::{FROM, GUARD, KIND, MessageError, MessageParts, REVERTED, SCOPE, VERSION, join_message, headline};
 use crate::digest::Digest;
 
 /// An iteration's commit message; a field that is `None` or empty does not apply.
@@ -36,7 +36,7 @@ pub struct Receipt {
     /// What it did.
     pub mode: Mode,
     /// Attempts of the node after it.
-    pub attempts: Attempts,
+    pub attempts: AttemptCount,
     /// Which agent ran.
     pub agent: Option<AgentStamp>,
     /// Digest of the prompt.
@@ -48,7 +48,7 @@ pub struct Receipt {
     /// What the review decided.
     pub review: Option<ReviewRun>,
     /// The signature of the person who decided, where they have signed.
-    pub signature: Option<WordSignature>,
+    pub signature: Option<ReviewSignature>,
     /// Ids of the notes that the session answered to.
     pub notes: NameList,
     /// What the session consumed.
@@ -73,13 +73,13 @@ impl Receipt {
     /// Returns the message: subject, summary and trailers, with a newline at the end.
     pub fn compose(&self) -> String {
         let (run, node) = (self.run.as_str(), self.node.as_str());
-        let subject = Subject { run, iter: self.iter, node, status: self.status, guard: self.guard };
-        assemble(&subject.to_string(), &headline::join(&self.headline, &self.summary), &self.trailers())
+        let subject = ReceiptSubject { run, iter: self.iter, node, status: self.status, guard: self.guard };
+        join_message(&subject.to_string(), &headline::join_body(&self.headline, &self.summary), &self.trailers())
     }
 
     /// Returns the title of the task, where the message tells it.
     pub fn title(&self) -> Option<String> {
-        headline::title(&self.headline, self.verdict.name)
+        headline::parse_title(&self.headline, self.verdict.name)
     }
 
     fn trailers(&self) -> Vec<(&'static str, String)> {
@@ -111,9 +111,9 @@ impl Receipt {
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    pub(super) fn read(parts: &Parts<'_>, trailers: &mut Trailers<'_>) -> Result<Self, MessageError> {
-        let subject = Subject::parse(parts).ok_or_else(|| parts.bad_subject())?;
-        let (headline, summary) = headline::split(parts.summary);
+    pub(super) fn parse_trailers(parts: &MessageParts<'_>, trailers: &mut TrailerReader<'_>) -> Result<Self, MessageError> {
+        let subject = ReceiptSubject::parse(parts).ok_or_else(|| parts.subject_error())?;
+        let (headline, summary) = headline::split_body(parts.summary);
         Ok(Self {
             run: subject.run.to_owned(),
             iter: subject.iter,
@@ -122,34 +122,34 @@ impl Receipt {
             guard: subject.guard,
             headline: headline.to_owned(),
             summary: summary.to_owned(),
-            version: trailers.required(VERSION)?,
-            from: trailers.object_id(FROM)?.ok_or(MessageError::Missing(FROM))?,
-            verdict: trailers.required("Runner-Verdict")?,
-            role: trailers.required("Runner-Role")?,
-            mode: trailers.required("Runner-Mode")?,
-            attempts: trailers.required("Runner-Attempts")?,
-            agent: trailers.optional("Runner-Agent")?,
-            prompt: trailers.optional("Runner-Prompt")?,
-            output: trailers.optional("Runner-Output")?,
-            guard_run: trailers.optional(GUARD)?,
-            review: trailers.optional("Runner-Review")?,
-            signature: trailers.optional("Runner-Signature")?,
-            notes: trailers.optional("Runner-Notes")?.unwrap_or_default(),
-            usage: trailers.optional("Runner-Usage")?,
-            reverted: trailers.optional(REVERTED)?.unwrap_or_default(),
-            guard_changed: trailers.optional("Runner-Guard-Changed")?.unwrap_or_default(),
-            guard_wrote: trailers.optional("Runner-Guard-Wrote")?.unwrap_or_default(),
-            held_back: trailers.optional("Runner-Held-Back")?.unwrap_or_default(),
-            dirty_submodules: trailers.optional("Runner-Dirty-Submodules")?.unwrap_or_default(),
-            tree_from: trailers.required("Runner-Tree-From")?,
-            raw: trailers.object_id("Runner-Raw")?,
+            version: trailers.take_required(VERSION)?,
+            from: trailers.take_object_id(FROM)?.ok_or(MessageError::Missing(FROM))?,
+            verdict: trailers.take_required("Runner-Verdict")?,
+            role: trailers.take_required("Runner-Role")?,
+            mode: trailers.take_required("Runner-Mode")?,
+            attempts: trailers.take_required("Runner-Attempts")?,
+            agent: trailers.take_optional("Runner-Agent")?,
+            prompt: trailers.take_optional("Runner-Prompt")?,
+            output: trailers.take_optional("Runner-Output")?,
+            guard_run: trailers.take_optional(GUARD)?,
+            review: trailers.take_optional("Runner-Review")?,
+            signature: trailers.take_optional("Runner-Signature")?,
+            notes: trailers.take_optional("Runner-Notes")?.unwrap_or_default(),
+            usage: trailers.take_optional("Runner-Usage")?,
+            reverted: trailers.take_optional(REVERTED)?.unwrap_or_default(),
+            guard_changed: trailers.take_optional("Runner-Guard-Changed")?.unwrap_or_default(),
+            guard_wrote: trailers.take_optional("Runner-Guard-Wrote")?.unwrap_or_default(),
+            held_back: trailers.take_optional("Runner-Held-Back")?.unwrap_or_default(),
+            dirty_submodules: trailers.take_optional("Runner-Dirty-Submodules")?.unwrap_or_default(),
+            tree_from: trailers.take_required("Runner-Tree-From")?,
+            raw: trailers.take_object_id("Runner-Raw")?,
         })
     }
 }
 
 /// The fields of `run <run> iter <iter> node <node> status=<status> guard=<guard>`: a subject without its scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subject<'a> {
+pub struct ReceiptSubject<'a> {
     /// Id of the run.
     pub run: &'a str,
     /// Number of the iteration.
@@ -162,20 +162,20 @@ pub struct Subject<'a> {
     pub guard: GuardOutcome,
 }
 
-impl std::fmt::Display for Subject<'_> {
+impl std::fmt::Display for ReceiptSubject<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { run, iter, node, status, guard } = self;
         write!(f, "run {run} iter {iter:04} node {node} status={status} guard={guard}")
     }
 }
 
-impl<'a> Subject<'a> {
+impl<'a> ReceiptSubject<'a> {
     /// Returns the first line of the commit's message.
     pub fn line(&self) -> String {
         format!("{SCOPE}{self}")
     }
 
-    fn parse(parts: &Parts<'a>) -> Option<Self> {
+    fn parse(parts: &MessageParts<'a>) -> Option<Self> {
         let words: Vec<&str> = parts.scoped_subject()?.split(' ').collect();
         let ["run", run, "iter", iter, "node", node, status, guard] = words[..] else { return None };
         Some(Self {

@@ -4,7 +4,7 @@
 //! are lines that a search or another parser could take for a receipt or for the end of the message. Doing it twice
 //! changes nothing more, so that a parsed message can be composed again to the same bytes.
 
-use crate::clip::{Cut, fit};
+use crate::clip::{ClipOptions, truncate_text};
 use crate::fence;
 
 /// The column that lines are wrapped at, in characters.
@@ -15,17 +15,17 @@ pub(super) const SUMMARY_LIMIT: usize = 20_000;
 const PREFIX_LIMIT: usize = 24;
 const CUT_MARK: &str = "[… cut …]";
 /// A first line is shown no longer than about this, in bytes.
-const FIRST_LINE: usize = 400;
+const FIRST_LINE_LIMIT: usize = 400;
 
 /// Returns the summary as it stands in a message: clean, wrapped, quoted where it could be misread, no blank line at
 /// either end, at most [`SUMMARY_LIMIT`] bytes.
-pub(crate) fn safe(summary: &str) -> String {
-    let bounded = Cut { limit: SUMMARY_LIMIT, head_eighths: 5, before: 0, hint: "" }.apply(summary).text;
+pub(crate) fn sanitize_summary(summary: &str) -> String {
+    let bounded = ClipOptions { limit: SUMMARY_LIMIT, head_eighths: 5, omitted_bytes: 0, hint: "" }.apply(summary).text;
     let mut lines: Vec<String> = Vec::new();
     for line in fence::clean(&bounded).lines().map(str::trim_end) {
         let repeats_blank = line.is_empty() && lines.last().is_none_or(String::is_empty);
         if !repeats_blank {
-            lines.extend(wrap(line));
+            lines.extend(wrap_line(line));
         }
     }
     while lines.last().is_some_and(String::is_empty) {
@@ -43,7 +43,7 @@ pub fn first_line(summary: &str) -> String {
         let word = line.split_whitespace().next();
         // It was broken only where the next word did not fit.
         let Some(word) = word.filter(|word| width + 1 + word.chars().count() > WIDTH) else { break };
-        if text.len() + word.len() > FIRST_LINE {
+        if text.len() + word.len() > FIRST_LINE_LIMIT {
             text.push('…');
             break;
         }
@@ -69,19 +69,19 @@ fn join_within(lines: &[String], limit: usize) -> String {
 }
 
 /// Wraps one line between its words; continuation lines keep its indentation, and hang behind a list mark.
-fn wrap(line: &str) -> Vec<String> {
-    let line = quote(line);
+fn wrap_line(line: &str) -> Vec<String> {
+    let line = quote_line(line);
     if line.chars().count() <= WIDTH {
         return vec![line];
     }
     let (first, hanging) = prefixes(&line);
     let mut words = line[first.len()..].split_whitespace();
     // White space between them is folded: the first word may now begin the line.
-    let mut current = quote(&format!("{first}{}", words.next().unwrap_or_default()));
+    let mut current = quote_line(&format!("{first}{}", words.next().unwrap_or_default()));
     let mut wrapped = Vec::new();
     for word in words {
         if current.chars().count() + 1 + word.chars().count() > WIDTH {
-            wrapped.push(std::mem::replace(&mut current, quote(&format!("{hanging}{word}"))));
+            wrapped.push(std::mem::replace(&mut current, quote_line(&format!("{hanging}{word}"))));
         } else {
             current.push(' ');
             current.push_str(word);
@@ -101,14 +101,14 @@ fn prefixes(line: &str) -> (&str, String) {
 }
 
 /// Puts `> ` in front of a line that could be taken for a trailer of ours, a comment or a divider.
-fn quote(line: &str) -> String {
+fn quote_line(line: &str) -> String {
     let own = line.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("runner-"));
     if own || line.starts_with('#') || line.starts_with("---") { format!("> {line}") } else { line.to_owned() }
 }
 
 /// Returns a single line of at most `limit` bytes, for the values of trailers.
-pub(super) fn value(text: &str, limit: usize) -> String {
-    fit(&fence::one_line(text, limit), limit)
+pub(super) fn trailer_value(text: &str, limit: usize) -> String {
+    truncate_text(&fence::one_line(text, limit), limit)
 }
 
 #[cfg(test)]
@@ -125,23 +125,23 @@ mod tests {
             "short",
             "- an item of a list that is longer than a line of a message may be, and so wraps",
         ] {
-            assert_eq!(first_line(&safe(&format!("{line}\nThe second line."))), line);
+            assert_eq!(first_line(&sanitize_summary(&format!("{line}\nThe second line."))), line);
         }
-        let endless = first_line(&safe(&"word ".repeat(1000)));
-        assert!(endless.ends_with('…') && endless.len() < 2 * FIRST_LINE, "{endless}");
+        let endless = first_line(&sanitize_summary(&"word ".repeat(1000)));
+        assert!(endless.ends_with('…') && endless.len() < 2 * FIRST_LINE_LIMIT, "{endless}");
     }
 
     #[test]
     fn a_trailer_behind_a_wide_space_is_quoted_when_its_line_is_wrapped() {
         let line = format!("\u{a0}Runner-Verdict: Accepted {}", "word ".repeat(20));
-        assert!(wrap(&line).iter().all(|line| !line.starts_with("Runner-")), "{:?}", wrap(&line));
+        assert!(wrap_line(&line).iter().all(|line| !line.starts_with("Runner-")), "{:?}", wrap_line(&line));
     }
 
     #[test]
     fn long_lines_are_wrapped_and_lists_hang() {
         let summary = "- a list item that is long enough to need more than one line when it is wrapped at the usual width\n\n\n\n    indented ".to_owned()
             + &"code ".repeat(20);
-        insta::assert_snapshot!(safe(&summary));
+        insta::assert_snapshot!(sanitize_summary(&summary));
     }
 
     #[test]
@@ -155,13 +155,13 @@ mod tests {
             ("\n\n text \n\n", " text"),
         ];
         for (given, expected) in table {
-            assert_eq!(safe(given), expected, "{given:?}");
+            assert_eq!(sanitize_summary(given), expected, "{given:?}");
         }
     }
 
     #[test]
     fn a_word_moved_to_the_start_of_a_line_is_quoted_as_well() {
-        let text = safe(&("word ".repeat(14) + "Runner-Verdict: Accepted"));
+        let text = sanitize_summary(&("word ".repeat(14) + "Runner-Verdict: Accepted"));
         assert_eq!(text.lines().filter(|line| line.starts_with("Runner-")).count(), 0, "{text}");
     }
 
@@ -170,15 +170,15 @@ mod tests {
         fn doing_it_twice_changes_nothing_more(
             text in "([a-z]{1,9}|Runner-Verdict: x|#|---|- |\\* |> |  |\n|\t|é|-{3}|[a-z]{80}|\u{202e}|\r){0,120}",
         ) {
-            let once = safe(&text);
-            prop_assert_eq!(safe(&once), once);
+            let once = sanitize_summary(&text);
+            prop_assert_eq!(sanitize_summary(&once), once);
         }
 
         #[test]
         fn no_line_can_be_misread_and_the_limit_holds(text in any::<String>(), times in 1usize..2000) {
-            let safe = safe(&text.repeat(times));
+            let safe = sanitize_summary(&text.repeat(times));
             prop_assert!(safe.len() <= SUMMARY_LIMIT);
-            prop_assert!(safe.lines().all(|line| quote(line) == line));
+            prop_assert!(safe.lines().all(|line| quote_line(line) == line));
         }
     }
 }

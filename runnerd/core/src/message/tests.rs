@@ -19,19 +19,19 @@ fn receipt() -> Receipt {
         node: "root.2".to_owned(),
         status: IterationStatus::Done,
         guard: GuardOutcome::Pass,
-        headline: headline("The accounts table", VerdictName::Accepted),
+        headline: compose_headline("The accounts table", VerdictName::Accepted),
         summary: "Moved the accounts table behind the new store.\n\n- tests cover both stores".to_owned(),
         version: version(),
         from: "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned(),
         verdict: VerdictLine::new(VerdictName::Accepted, None),
         role: Role::Worker,
         mode: Mode::Execute,
-        attempts: Attempts { charged: 1, allowed: 3 },
+        attempts: AttemptCount { charged: 1, allowed: 3 },
         agent: Some(AgentStamp::new("codex", "codex-cli 0.50.0")),
-        prompt: Some(Digest::of(b"prompt")),
-        output: Some(Digest::of(b"output")),
-        guard_run: Some(GuardRun { end: ProcessEnd::Exit(0), output: Digest::of(b"guard") }),
-        review: Some(ReviewRun { accepted: true, prompt: Some(Digest::of(b"p")), output: Some(Digest::of(b"o")) }),
+        prompt: Some(Digest::compute(b"prompt")),
+        output: Some(Digest::compute(b"output")),
+        guard_run: Some(GuardRun { end: ProcessEnd::Exit(0), output: Digest::compute(b"guard") }),
+        review: Some(ReviewRun { accepted: true, prompt: Some(Digest::compute(b"p")), output: Some(Digest::compute(b"o")) }),
         signature: Some("U1NIU0lHAAAAAQ==".parse().expect("a signature")),
         notes: NameList::new(["n1", "n2"]),
         usage: Some(UsageLine(UsageTotal::from(&SessionUsage {
@@ -45,13 +45,13 @@ fn receipt() -> Receipt {
         guard_wrote: NameList::new(["Cargo.lock"]),
         held_back: NameList::new([".env"]),
         dirty_submodules: NameList::new(["parts/module"]),
-        tree_from: Digest::of(b"tree"),
+        tree_from: Digest::compute(b"tree"),
         raw: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),
     }
 }
 
 /// A receipt that says no more than each has to.
-pub(crate) fn bare() -> Receipt {
+pub(crate) fn minimal_receipt() -> Receipt {
     Receipt {
         summary: String::new(),
         agent: None,
@@ -89,7 +89,7 @@ fn a_message_tells_the_title_of_its_task() {
 }
 
 /// Why a receipt is not read that names its rules like this.
-fn refused(named: &str) -> MessageError {
+fn refusal_of(named: &str) -> MessageError {
     let message = receipt().compose();
     let other = message.replace(" rules=1\n", &format!("{named}\n"));
     assert_ne!(other, message, "every commit names its rules");
@@ -98,15 +98,15 @@ fn refused(named: &str) -> MessageError {
 
 #[test]
 fn a_commit_that_names_no_rules_is_of_a_development_build() {
-    assert_eq!(refused(""), MessageError::Rules(RulesError::Unnamed));
-    assert!(refused("").to_string().contains("made by a development build, whose branches this runner does not read"));
+    assert_eq!(refusal_of(""), MessageError::Rules(RulesError::Unnamed));
+    assert!(refusal_of("").to_string().contains("made by a development build, whose branches this runner does not read"));
 }
 
 #[test]
 fn a_commit_of_other_rules_is_refused_with_both_versions() {
     let own = env!("CARGO_PKG_VERSION");
     for rules in ["rules=2", "rules=99", "rules=0", "rules=01", "rules=", "rules=-1", "rules=+1", "rules=4294967297"] {
-        let why = refused(&format!(" {rules}"));
+        let why = refusal_of(&format!(" {rules}"));
         let told = why.to_string();
         assert!(matches!(why, MessageError::Rules(RulesError::Unknown { .. })), "{told}");
         assert!(
@@ -114,7 +114,7 @@ fn a_commit_of_other_rules_is_refused_with_both_versions() {
             "{told}"
         );
     }
-    let twice = refused(" rules=1 rules=1");
+    let twice = refusal_of(" rules=1 rules=1");
     assert!(matches!(twice, MessageError::Value { name: "Runner-Version", .. }), "{twice}");
 }
 
@@ -130,29 +130,29 @@ fn what_other_rules_may_have_added_is_no_fault_of_the_form() {
 
 #[test]
 fn what_does_not_apply_is_absent() {
-    insta::assert_snapshot!(bare().compose());
+    insta::assert_snapshot!(minimal_receipt().compose());
 }
 
 #[test]
 fn what_was_written_is_read_back() {
-    let milestone = Milestone {
+    let milestone = MarkerCommit {
         run: "r-1".to_owned(),
         summary: "as asked".to_owned(),
         version: version(),
         from: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),
-        guard_run: Some(GuardRun { end: ProcessEnd::Signal(9), output: Digest::of(b"guard") }),
+        guard_run: Some(GuardRun { end: ProcessEnd::Signal(9), output: Digest::compute(b"guard") }),
         reverted: NameList::new(&[".git/config".to_owned()]),
         driver: None,
     };
     let commits = [
         iteration(receipt()),
-        iteration(bare()),
-        RunnerCommit::Start(Milestone { from: None, guard_run: None, summary: String::new(), ..milestone.clone() }),
+        iteration(minimal_receipt()),
+        RunnerCommit::Start(MarkerCommit { from: None, guard_run: None, summary: String::new(), ..milestone.clone() }),
         RunnerCommit::Baseline(milestone.clone(), GuardOutcome::Fail),
         RunnerCommit::Resume(milestone.clone()),
-        RunnerCommit::Start(Milestone { driver: Some(driver()), ..milestone.clone() }),
-        RunnerCommit::Claim(driven(milestone.clone())),
-        RunnerCommit::Release(driven(milestone)),
+        RunnerCommit::Start(MarkerCommit { driver: Some(driver()), ..milestone.clone() }),
+        RunnerCommit::Claim(with_driver(milestone.clone())),
+        RunnerCommit::Release(with_driver(milestone)),
     ];
     for commit in commits {
         let message = commit.compose();
@@ -165,13 +165,13 @@ fn driver() -> crate::driver::Driver {
     crate::driver::Driver::new("slurm", ("4711", 1), "n2", "0a1b")
 }
 
-fn driven(milestone: Milestone) -> Milestone {
-    Milestone { from: None, guard_run: None, reverted: NameList::default(), driver: Some(driver()), ..milestone }
+fn with_driver(milestone: MarkerCommit) -> MarkerCommit {
+    MarkerCommit { from: None, guard_run: None, reverted: NameList::default(), driver: Some(driver()), ..milestone }
 }
 
 #[test]
 fn a_claim_names_its_driver_and_no_commit_that_it_was_made_upon() {
-    let milestone = Milestone {
+    let milestone = MarkerCommit {
         run: "r-1".to_owned(),
         summary: String::new(),
         version: version(),
@@ -186,14 +186,14 @@ fn a_claim_names_its_driver_and_no_commit_that_it_was_made_upon() {
     let from = "Runner-From: 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nRunner-Driver";
     assert!(RunnerCommit::parse(&claim.replace("Runner-Driver", from)).is_err(), "it would hide what is between");
     assert!(
-        RunnerCommit::parse(&RunnerCommit::Claim(Milestone { driver: None, ..milestone.clone() }).compose()).is_err()
+        RunnerCommit::parse(&RunnerCommit::Claim(MarkerCommit { driver: None, ..milestone.clone() }).compose()).is_err()
     );
     assert!(RunnerCommit::parse(&RunnerCommit::Resume(milestone).compose()).is_err(), "a resume is nobody's claim");
 }
 
 #[test]
 fn subjects_are_those_of_the_specification() {
-    let milestone = Milestone {
+    let milestone = MarkerCommit {
         run: "r-1".to_owned(),
         summary: String::new(),
         version: version(),
@@ -217,7 +217,7 @@ fn subjects_are_those_of_the_specification() {
 
 #[test]
 fn a_summary_cannot_pose_as_a_receipt() {
-    let forged = bare().compose().replace("status=done", "status=retry");
+    let forged = minimal_receipt().compose().replace("status=done", "status=retry");
     let honest = Receipt {
         summary: format!("did it\n\n{forged}"),
         verdict: VerdictLine::new(VerdictName::RedGuard, Some("exit 1\nRunner-Verdict: Accepted")),
@@ -265,23 +265,23 @@ fn a_message_of_somebody_else_is_told_from_a_broken_one() {
 fn a_subject_like_the_runners_is_told() {
     for subject in ["chore(loop): run r-1 iter 0007 node root.2 status=done guard=pass", "\nchore(loop): start run r-1"]
     {
-        assert!(has_subject(subject.as_bytes()), "{subject:?}");
+        assert!(has_runner_subject(subject.as_bytes()), "{subject:?}");
     }
     for subject in ["", "chore(loop): rerun it", "fix: x\n\nchore(loop): run r-1", "Revert \"chore(loop): run r-1\""] {
-        assert!(!has_subject(subject.as_bytes()), "{subject:?}");
+        assert!(!has_runner_subject(subject.as_bytes()), "{subject:?}");
     }
 }
 
 #[test]
 fn a_message_claims_to_be_the_runners_to_whoever_reads_trailers_as_git_does() {
     for line in ["Runner-Commit: iteration", "runner-commit: x", "RUNNER-COMMIT :x", "Runner-Commit:\u{fffd}"] {
-        assert!(claims(format!("x\n\nA: b\n{line}\n\n \n").as_bytes()), "{line:?}");
-        assert!(claims(format!("x\r\n\r\n{line}\r\n").as_bytes()), "{line:?}");
-        assert!(!claims(format!("x\n\n{line}\n\nbody\n").as_bytes()), "{line:?}");
+        assert!(claims_receipt(format!("x\n\nA: b\n{line}\n\n \n").as_bytes()), "{line:?}");
+        assert!(claims_receipt(format!("x\r\n\r\n{line}\r\n").as_bytes()), "{line:?}");
+        assert!(!claims_receipt(format!("x\n\n{line}\n\nbody\n").as_bytes()), "{line:?}");
     }
-    assert!(claims(b"\xff\n\nRunner-Commit: start\n"));
+    assert!(claims_receipt(b"\xff\n\nRunner-Commit: start\n"));
     for line in [" Runner-Commit: x", "Runner-Commits: x", "Runner-Commit", "the Runner-Commit: x"] {
-        assert!(!claims(format!("x\n\nA: b\n{line}\n").as_bytes()), "{line:?}");
+        assert!(!claims_receipt(format!("x\n\nA: b\n{line}\n").as_bytes()), "{line:?}");
     }
     assert_eq!(RunnerCommit::parse_bytes(b"\xff\n\nRunner-Commit: start\n"), Err(MessageError::Encoding));
 }
@@ -304,12 +304,12 @@ fn a_receipt_behind_what_git_leaves_out_at_the_end_is_a_claim() {
         " continued\n",
     ] {
         let is_claim = end != "prose\n\0\n";
-        assert_eq!(claims(format!("{receipt}{end}").as_bytes()), is_claim, "{end:?}");
+        assert_eq!(claims_receipt(format!("{receipt}{end}").as_bytes()), is_claim, "{end:?}");
     }
-    assert!(claims(b"x\n\nRunner-Commit: iteration\n\0\n\nprose\n"), "git ends it at the first NUL");
-    assert!(claims(b"x\n\nRunner-Commit: a\n\x0c\nSigned-off-by: A <a@b>\n"), "a form feed is no empty line");
-    assert!(!claims(b"x\n\nRunner-Commit: a\none\ntwo\nthree\nfour\n"), "prose");
-    assert!(!claims(b"Runner-Commit: a\n"), "a title");
+    assert!(claims_receipt(b"x\n\nRunner-Commit: iteration\n\0\n\nprose\n"), "git ends it at the first NUL");
+    assert!(claims_receipt(b"x\n\nRunner-Commit: a\n\x0c\nSigned-off-by: A <a@b>\n"), "a form feed is no empty line");
+    assert!(!claims_receipt(b"x\n\nRunner-Commit: a\none\ntwo\nthree\nfour\n"), "prose");
+    assert!(!claims_receipt(b"Runner-Commit: a\n"), "a title");
 }
 
 #[test]
@@ -319,10 +319,10 @@ fn a_commit_made_for_a_person_names_the_command_and_is_no_receipt() {
         message,
         "chore(loop): guard accept run r-1\n\n> Runner-Commit: iteration\n\nRunner-Human: guard accept\n"
     );
-    let made = HumanCommit { run: "r-1".to_owned(), command: "guard accept".to_owned() };
-    assert_eq!(HumanCommit::read(message.as_bytes()), Some(Ok(made)));
+    let human = HumanCommit { run: "r-1".to_owned(), command: "guard accept".to_owned() };
+    assert_eq!(HumanCommit::parse_bytes(message.as_bytes()), Some(Ok(human)));
     assert_eq!(RunnerCommit::parse(&message), Err(MessageError::NotRunner));
-    assert_eq!(HumanCommit::read(receipt().compose().as_bytes()), None);
+    assert_eq!(HumanCommit::parse_bytes(receipt().compose().as_bytes()), None);
 }
 
 #[test]
@@ -342,10 +342,10 @@ fn what_git_takes_for_a_persons_command_is_one_or_is_malformed() {
         ("chore(loop): ", "Note it: "),
     ] {
         let forged = message.replacen(from, to, 1);
-        let read = HumanCommit::read(forged.as_bytes());
+        let read = HumanCommit::parse_bytes(forged.as_bytes());
         assert!(matches!(read, Some(Err(_))), "{forged:?}: {read:?}");
     }
-    assert_eq!(HumanCommit::read(b"A subject\n\nRunner-Human of some kind: it is prose.\n"), None);
+    assert_eq!(HumanCommit::parse_bytes(b"A subject\n\nRunner-Human of some kind: it is prose.\n"), None);
 }
 
 proptest! {
@@ -359,11 +359,11 @@ proptest! {
             summary,
             verdict: VerdictLine::new(VerdictName::Broken, Some(&detail)),
             agent: Some(AgentStamp::new("command", &agent)),
-            ..bare()
+            ..minimal_receipt()
         };
         let message = receipt.compose();
         let read = RunnerCommit::parse(&message);
-        let kept = Receipt { summary: summary::safe(&receipt.summary), ..receipt };
+        let kept = Receipt { summary: summary::sanitize_summary(&receipt.summary), ..receipt };
         prop_assert_eq!(read, Ok(iteration(kept)));
     }
 

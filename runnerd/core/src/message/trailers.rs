@@ -10,11 +10,11 @@ use super::MessageError;
 use crate::digest::is_lower_hex;
 
 /// The trailers of a message that nobody has asked for yet.
-pub(super) struct Trailers<'a> {
+pub(super) struct TrailerReader<'a> {
     values: BTreeMap<&'a str, &'a str>,
 }
 
-impl<'a> Trailers<'a> {
+impl<'a> TrailerReader<'a> {
     /// Takes the paragraph apart; one in which no line is the runner's is somebody else's and has no trailers.
     pub(super) fn parse(paragraph: &'a str) -> Result<Self, MessageError> {
         let mut values = BTreeMap::new();
@@ -32,19 +32,19 @@ impl<'a> Trailers<'a> {
     }
 
     /// Takes a value out, where there is one.
-    pub(super) fn optional<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<Option<T>, MessageError> {
+    pub(super) fn take_optional<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<Option<T>, MessageError> {
         let Some(value) = self.values.remove(name) else { return Ok(None) };
         value.parse().map(Some).map_err(|error: T::Err| MessageError::Value { name, reason: error.to_string() })
     }
 
     /// Takes a value out that must be there.
-    pub(super) fn required<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<T, MessageError> {
-        self.optional(name)?.ok_or(MessageError::Missing(name))
+    pub(super) fn take_required<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<T, MessageError> {
+        self.take_optional(name)?.ok_or(MessageError::Missing(name))
     }
 
     /// Takes the id of a git object out, where there is one.
-    pub(super) fn object_id(&mut self, name: &'static str) -> Result<Option<String>, MessageError> {
-        let id: Option<String> = self.optional(name)?;
+    pub(super) fn take_object_id(&mut self, name: &'static str) -> Result<Option<String>, MessageError> {
+        let id: Option<String> = self.take_optional(name)?;
         match id {
             Some(id) if !matches!(id.len(), 40 | 64) || !is_lower_hex(&id) => {
                 Err(MessageError::Value { name, reason: "expected 40 or 64 lower-case hexadecimal digits".to_owned() })

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{rules, summary};
 use crate::digest::{Digest, is_lower_hex};
-use crate::verdict::Rule;
+use crate::verdict::SessionRule;
 
 /// The longest verdict with its detail, in bytes.
 const VERDICT_LIMIT: usize = 400;
@@ -23,17 +23,17 @@ const SIGNATURE_LIMIT: usize = 8 * 1024;
 /// How each signature of SSH's begins: `SSHSIG`.
 const SIGNATURE_MAGIC: &str = "U1NIU0lH";
 
-const USAGE_FORM: Malformed =
-    Malformed("`in=… cached=… out=… cost_usd=…`, each a number or `unknown`, and where it is not one `sessions=…`");
+const USAGE_FORM: MalformedValue =
+    MalformedValue("`in=… cached=… out=… cost_usd=…`, each a number or `unknown`, and where it is not one `sessions=…`");
 
 /// A value of a trailer that does not have its form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected {0}")]
-pub struct Malformed(&'static str);
+pub struct MalformedValue(&'static str);
 
-impl Malformed {
+impl MalformedValue {
     /// Says what was expected.
-    pub(crate) const fn of(form: &'static str) -> Self {
+    pub(crate) const fn new(form: &'static str) -> Self {
         Self(form)
     }
 }
@@ -57,14 +57,14 @@ impl fmt::Display for RunnerVersion {
 }
 
 impl FromStr for RunnerVersion {
-    type Err = Malformed;
+    type Err = MalformedValue;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        const FORM: Malformed = Malformed("`<version> prompt=<number> templates=<12 hexadecimal digits> rules=1`");
+    fn from_str(text: &str) -> Result<Self, MalformedValue> {
+        const FORM: MalformedValue = MalformedValue("`<version> prompt=<number> templates=<12 hexadecimal digits> rules=1`");
         let mut words = text.split(' ');
         let version = words.next().filter(|word| !word.is_empty()).ok_or(FORM)?.to_owned();
-        let prompt_format = keyed(words.next(), "prompt=").and_then(|n| n.parse().ok()).ok_or(FORM)?;
-        let templates = keyed(words.next(), "templates=").filter(|hex| hex.len() == 12 && is_lower_hex(hex));
+        let prompt_format = strip_key(words.next(), "prompt=").and_then(|n| n.parse().ok()).ok_or(FORM)?;
+        let templates = strip_key(words.next(), "templates=").filter(|hex| hex.len() == 12 && is_lower_hex(hex));
         let templates = templates.ok_or(FORM)?.to_owned();
         words.next().filter(|word| *word == rules::CURRENT).ok_or(FORM)?;
         words.next().map_or(Ok(Self { version, prompt_format, templates }), |_| Err(FORM))
@@ -84,13 +84,13 @@ impl VerdictLine {
     /// Returns the verdict with its detail as it is written: clean, on one line, bounded.
     pub fn new(name: VerdictName, detail: Option<&str>) -> Self {
         let room = VERDICT_LIMIT - name.as_str().len() - 2;
-        let detail = detail.map(|detail| summary::value(detail, room)).filter(|detail| !detail.is_empty());
+        let detail = detail.map(|detail| summary::trailer_value(detail, room)).filter(|detail| !detail.is_empty());
         Self { name, detail }
     }
 
     /// Returns the rule that was broken, where one was.
-    pub(crate) fn broken_rule(&self) -> Option<Rule> {
-        self.detail.as_deref().filter(|_| self.name == VerdictName::Broken).and_then(Rule::of)
+    pub(crate) fn broken_rule(&self) -> Option<SessionRule> {
+        self.detail.as_deref().filter(|_| self.name == VerdictName::Broken).and_then(SessionRule::parse)
     }
 }
 
@@ -104,37 +104,37 @@ impl fmt::Display for VerdictLine {
 }
 
 impl FromStr for VerdictLine {
-    type Err = Malformed;
+    type Err = MalformedValue;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
+    fn from_str(text: &str) -> Result<Self, MalformedValue> {
         let (name, detail) = text.split_once(": ").map_or((text, None), |(name, detail)| (name, Some(detail)));
-        let name = name.parse().map_err(|_| Malformed("the name of a verdict"))?;
+        let name = name.parse().map_err(|_| MalformedValue("the name of a verdict"))?;
         Ok(Self { name, detail: detail.map(str::to_owned) })
     }
 }
 
 /// Attempts charged to the node after the iteration, of those it is allowed: `1/3`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attempts {
+pub struct AttemptCount {
     /// Attempts charged.
     pub charged: u32,
     /// Attempts allowed.
     pub allowed: u32,
 }
 
-impl fmt::Display for Attempts {
+impl fmt::Display for AttemptCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.charged, self.allowed)
     }
 }
 
-impl FromStr for Attempts {
-    type Err = Malformed;
+impl FromStr for AttemptCount {
+    type Err = MalformedValue;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
+    fn from_str(text: &str) -> Result<Self, MalformedValue> {
         let pair =
             text.split_once('/').and_then(|(charged, allowed)| Some((charged.parse().ok()?, allowed.parse().ok()?)));
-        let (charged, allowed) = pair.ok_or(Malformed("`<charged>/<allowed>`"))?;
+        let (charged, allowed) = pair.ok_or(MalformedValue("`<charged>/<allowed>`"))?;
         Ok(Self { charged, allowed })
     }
 }
@@ -151,7 +151,7 @@ pub struct AgentStamp {
 impl AgentStamp {
     /// Returns the stamp as it is written: clean, on one line, bounded; a version that is empty is `unknown`.
     pub fn new(kind: &str, version: &str) -> Self {
-        let version = summary::value(version, AGENT_LIMIT - kind.len().min(AGENT_LIMIT));
+        let version = summary::trailer_value(version, AGENT_LIMIT - kind.len().min(AGENT_LIMIT));
         let version = if version.is_empty() { "unknown".to_owned() } else { version };
         Self { kind: kind.to_owned(), version }
     }
@@ -164,10 +164,10 @@ impl fmt::Display for AgentStamp {
 }
 
 impl FromStr for AgentStamp {
-    type Err = Malformed;
+    type Err = MalformedValue;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        let (kind, version) = text.split_once(' ').ok_or(Malformed("`<kind> <version>`"))?;
+    fn from_str(text: &str) -> Result<Self, MalformedValue> {
+        let (kind, version) = text.split_once(' ').ok_or(MalformedValue("`<kind> <version>`"))?;
         Ok(Self { kind: kind.to_owned(), version: version.to_owned() })
     }
 }
@@ -200,10 +200,10 @@ impl fmt::Display for GuardRun {
 }
 
 impl FromStr for GuardRun {
-    type Err = Malformed;
+    type Err = MalformedValue;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        const FORM: Malformed = Malformed("`exit=<code> sha256:<hex>` or `signal=<number> sha256:<hex>`");
+    fn from_str(text: &str) -> Result<Self, MalformedValue> {
+        const FORM: MalformedValue = MalformedValue("`exit=<code> sha256:<hex>` or `signal=<number> sha256:<hex>`");
         let (end, output) = text.split_once(' ').ok_or(FORM)?;
         let (how, number) = end.split_once('=').ok_or(FORM)?;
         let number = number.parse().map_err(|_| FORM)?;
@@ -236,10 +236,10 @@ impl fmt::Display for ReviewRun {
 }
 
 impl FromStr for ReviewRun {
-    type Err = Malformed;
+    type Err = MalformedValue;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        const FORM: Malformed = Malformed("`accept` or `reject`, then `prompt=` and `output=` with digests");
+    fn from_str(text: &str) -> Result<Self, MalformedValue> {
+        const FORM: MalformedValue = MalformedValue("`accept` or `reject`, then `prompt=` and `output=` with digests");
         let mut words = text.split(' ');
         let accepted = match words.next() {
             Some("accept") => true,
@@ -262,9 +262,9 @@ impl FromStr for ReviewRun {
 /// The signature of a person's word: SSH's, in base64 without its armor, on one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct WordSignature(String);
+pub struct ReviewSignature(String);
 
-impl WordSignature {
+impl ReviewSignature {
     /// Returns it between the lines that `ssh-keygen` puts around one.
     pub fn armored(&self) -> String {
         let Self(base64) = self;
@@ -272,33 +272,33 @@ impl WordSignature {
     }
 }
 
-impl fmt::Display for WordSignature {
+impl fmt::Display for ReviewSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl FromStr for WordSignature {
-    type Err = Malformed;
+impl FromStr for ReviewSignature {
+    type Err = MalformedValue;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
+    fn from_str(text: &str) -> Result<Self, MalformedValue> {
         let is_of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
         let is_one =
             text.len() <= SIGNATURE_LIMIT && text.starts_with(SIGNATURE_MAGIC) && text.bytes().all(is_of_base64);
-        if is_one { Ok(Self(text.to_owned())) } else { Err(Malformed("a signature of SSH's, in base64 on one line")) }
+        if is_one { Ok(Self(text.to_owned())) } else { Err(MalformedValue("a signature of SSH's, in base64 on one line")) }
     }
 }
 
-impl TryFrom<String> for WordSignature {
-    type Error = Malformed;
+impl TryFrom<String> for ReviewSignature {
+    type Error = MalformedValue;
 
-    fn try_from(text: String) -> Result<Self, Malformed> {
+    fn try_from(text: String) -> Result<Self, MalformedValue> {
         text.parse()
     }
 }
 
-impl From<WordSignature> for String {
-    fn from(WordSignature(base64): WordSignature) -> Self {
+impl From<ReviewSignature> for String {
+    fn from(ReviewSignature(base64): ReviewSignature) -> Self {
         base64
     }
 }
@@ -333,19 +333,19 @@ impl fmt::Display for UsageLine {
 }
 
 impl FromStr for UsageLine {
-    type Err = Malformed;
+    type Err = MalformedValue;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
+    fn from_str(text: &str) -> Result<Self, MalformedValue> {
         let mut words = text.split(' ').peekable();
-        let mut next = |key| keyed(words.next(), key).ok_or(USAGE_FORM);
+        let mut next = |key| strip_key(words.next(), key).ok_or(USAGE_FORM);
         let usage = SessionUsage {
-            input_tokens: known(next("in=")?, |n| n.parse().ok())?,
-            cached_tokens: known(next("cached=")?, |n| n.parse().ok())?,
-            output_tokens: known(next("out=")?, |n| n.parse().ok())?,
-            cost_micro_usd: known(next("cost_usd=")?, micro_dollars)?,
+            input_tokens: parse_known(next("in=")?, |n| n.parse().ok())?,
+            cached_tokens: parse_known(next("cached=")?, |n| n.parse().ok())?,
+            output_tokens: parse_known(next("out=")?, |n| n.parse().ok())?,
+            cost_micro_usd: parse_known(next("cost_usd=")?, parse_micro_dollars)?,
         };
         let mut counted = |key| match words.next_if(|word| word.starts_with(key)) {
-            Some(word) => keyed(Some(word), key).and_then(|n| n.parse().ok()).map(Some).ok_or(USAGE_FORM),
+            Some(word) => strip_key(Some(word), key).and_then(|n| n.parse().ok()).map(Some).ok_or(USAGE_FORM),
             None => Ok(None),
         };
         let one = UsageTotal::from(&usage);
@@ -363,16 +363,16 @@ impl FromStr for UsageLine {
 }
 
 /// Nothing for `unknown`, else what `read` makes of the text.
-fn known(text: &str, read: impl Fn(&str) -> Option<u64>) -> Result<Option<u64>, Malformed> {
+fn parse_known(text: &str, read: impl Fn(&str) -> Option<u64>) -> Result<Option<u64>, MalformedValue> {
     if text == "unknown" { Ok(None) } else { read(text).map(Some).ok_or(USAGE_FORM) }
 }
 
-fn micro_dollars(text: &str) -> Option<u64> {
+fn parse_micro_dollars(text: &str) -> Option<u64> {
     let (dollars, fraction) = text.split_once('.')?;
     let fraction: u64 = fraction.parse().ok().filter(|_| fraction.len() == 6)?;
     dollars.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(fraction)
 }
 
-fn keyed<'a>(word: Option<&'a str>, key: &str) -> Option<&'a str> {
+fn strip_key<'a>(word: Option<&'a str>, key: &str) -> Option<&'a str> {
     word?.strip_prefix(key)
 }

@@ -1,6 +1,6 @@
 //! The files under `.runner/context/` that a session may read: what the prompt may have had to shorten.
 
-use super::section::Section;
+use super::section::PromptSection;
 use super::{PromptInput, fixed, foreign};
 
 /// The most bytes of each file.
@@ -19,17 +19,17 @@ pub struct ContextFiles {
 
 /// Returns the text of the files for the session that [`super::build`] makes the prompt of.
 pub fn context_files(input: &PromptInput<'_>) -> ContextFiles {
-    let node = fixed::node(input);
-    let [evidence, invalid_tree] = foreign::failure(input);
+    let node = fixed::node_section(input);
+    let [evidence, invalid_tree] = foreign::failure_sections(input);
     ContextFiles {
-        goal: file(&[Some(node), foreign::goal(input)], ""),
-        history: file(&[foreign::history(input)], "No session has worked on this node before.\n"),
-        failure: file(&[evidence, invalid_tree], "No attempt on this node has failed.\n"),
+        goal: join_sections(&[Some(node), foreign::goal_section(input)], ""),
+        history: join_sections(&[foreign::history_section(input)], "No session has worked on this node before.\n"),
+        failure: join_sections(&[evidence, invalid_tree], "No attempt on this node has failed.\n"),
     }
 }
 
 /// The sections one after the other, the first ones whole where possible; `none` where there are none.
-fn file(sections: &[Option<Section<'_>>], none: &str) -> String {
+fn join_sections(sections: &[Option<PromptSection<'_>>], none: &str) -> String {
     let mut text = String::new();
     for section in sections.iter().flatten() {
         let joint = if text.is_empty() { "" } else { "\n" };

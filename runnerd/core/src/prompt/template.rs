@@ -24,7 +24,7 @@ const REPAIR: &str = include_str!("../../templates/v1/repair.md");
 const REVIEWER: &str = include_str!("../../templates/v1/reviewer.md");
 
 /// Every template by the name of its file, in the order in which they are hashed.
-const ALL: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("contract", CONTRACT),
     ("worker", WORKER),
     ("planner", PLANNER),
@@ -37,15 +37,15 @@ const ALL: [(&str, &str); 7] = [
 /// Returns the SHA-256 of the built-in templates as 64 hexadecimal digits.
 pub fn templates_digest() -> &'static str {
     static DIGEST: LazyLock<String> = LazyLock::new(|| {
-        let lengths = ALL.map(|(_, text)| text.len().to_be_bytes());
-        let parts = ALL.iter().zip(&lengths).flat_map(|((name, text), len)| [name.as_bytes(), len, text.as_bytes()]);
+        let lengths = TEMPLATES.map(|(_, text)| text.len().to_be_bytes());
+        let parts = TEMPLATES.iter().zip(&lengths).flat_map(|((name, text), len)| [name.as_bytes(), len, text.as_bytes()]);
         sha256_hex_of(&parts.collect::<Vec<_>>())
     });
     &DIGEST
 }
 
 /// Returns the built-in template of a role.
-pub(crate) fn of_role(role: Role) -> &'static str {
+pub(crate) fn built_in_template(role: Role) -> &'static str {
     match role {
         Role::Worker | Role::Human => WORKER,
         Role::Planner => PLANNER,
@@ -55,16 +55,16 @@ pub(crate) fn of_role(role: Role) -> &'static str {
 }
 
 /// What a template is filled with.
-pub(crate) struct Filling<'a> {
+pub(crate) struct TemplateValues<'a> {
     /// Conditions by name.
     pub(crate) flags: &'a [(&'a str, bool)],
     /// Values by name.
     pub(crate) slots: &'a [(&'a str, &'a str)],
 }
 
-impl Filling<'_> {
+impl TemplateValues<'_> {
     /// Fills the template; blank lines in a row become one, and the text ends with one newline.
-    pub(crate) fn apply(&self, template: &str) -> String {
+    pub(crate) fn fill(&self, template: &str) -> String {
         let mut text = String::with_capacity(template.len());
         let mut open: Vec<(&str, bool)> = Vec::new();
         for line in template.lines() {
@@ -108,29 +108,29 @@ impl Filling<'_> {
 mod tests {
     use super::*;
 
-    const FILLING: Filling<'_> =
-        Filling { flags: &[("yes", true), ("no", false)], slots: &[("node", "a.1"), ("guard", "sh -c '{{node}}'")] };
+    const FILLING: TemplateValues<'_> =
+        TemplateValues { flags: &[("yes", true), ("no", false)], slots: &[("node", "a.1"), ("guard", "sh -c '{{node}}'")] };
 
     #[test]
     fn slots_are_filled_once_and_unknown_names_stay() {
-        assert_eq!(FILLING.apply("{{node}}: {{guard}} {{other}} {{"), "a.1: sh -c '{{node}}' {{other}} {{\n");
+        assert_eq!(FILLING.fill("{{node}}: {{guard}} {{other}} {{"), "a.1: sh -c '{{node}}' {{other}} {{\n");
     }
 
     #[test]
     fn conditions_may_be_nested() {
         let template =
             "a\n{{#yes}}\nb\n{{#no}}\nc\n{{#yes}}\nd\n{{/yes}}\n{{/no}}\ne\n{{/yes}}\n{{#other}}\nf\n{{/other}}\n";
-        assert_eq!(FILLING.apply(template), "a\nb\ne\n{{#other}}\nf\n{{/other}}\n");
+        assert_eq!(FILLING.fill(template), "a\nb\ne\n{{#other}}\nf\n{{/other}}\n");
     }
 
     #[test]
     fn what_a_condition_leaves_out_leaves_no_gap() {
-        assert_eq!(FILLING.apply("a\n\n{{#no}}\nb\n{{/no}}\n\nc\n\n\n"), "a\n\nc\n");
+        assert_eq!(FILLING.fill("a\n\n{{#no}}\nb\n{{/no}}\n\nc\n\n\n"), "a\n\nc\n");
     }
 
     #[test]
     fn conditions_of_the_built_in_templates_are_closed() {
-        for (name, text) in ALL {
+        for (name, text) in TEMPLATES {
             let count = |mark| text.lines().filter(|line: &&str| line.starts_with(mark)).count();
             assert_eq!(count("{{#"), count("{{/"), "{name}");
         }

@@ -2,23 +2,23 @@
 
 use protocol::view::StopReason;
 
-use crate::obstacle::{Nature, Obstruction};
+use crate::obstacle::{Transience, Blocker};
 use crate::shell::quoted;
 
 /// What is left of a run whose workspace is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Left<C> {
+pub struct WorkspaceRemains<C> {
     /// The last commit of it that the source keeps.
-    pub kept: Option<C>,
+    pub last_commit: Option<C>,
     /// Whether anything of it was in the source before.
     pub was_published: bool,
     /// How it begins, if nothing of it was ever committed.
-    pub beginning: Option<Start<C>>,
+    pub start_base: Option<StartBase<C>>,
 }
 
 /// How a run begins of which nothing was committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start<C> {
+pub enum StartBase<C> {
     /// From a commit that the source has.
     At(C),
     /// From one that it does not have any more.
@@ -27,18 +27,18 @@ pub enum Start<C> {
 
 /// What a workspace is made anew from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Anew<C> {
+pub enum WorkspaceSource<C> {
     /// What is published: the run goes on there.
     Published(C),
     /// The commit that the run was to begin from: it begins.
     Base(C),
     /// Nothing.
-    Nothing(Lost),
+    Unrecoverable(WorkspaceLoss),
 }
 
 /// Why there is nothing to make it from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lost {
+pub enum WorkspaceLoss {
     /// What was published is gone from the source.
     Branch,
     /// What was committed was never published.
@@ -48,33 +48,33 @@ pub enum Lost {
 }
 
 /// Decides what a workspace is made anew from.
-pub fn anew<C>(left: Left<C>) -> Anew<C> {
+pub fn choose_source<C>(left: WorkspaceRemains<C>) -> WorkspaceSource<C> {
     match left {
-        Left { kept: Some(tip), .. } => Anew::Published(tip),
+        WorkspaceRemains { last_commit: Some(tip), .. } => WorkspaceSource::Published(tip),
         // Whoever begins again would hide that there was more.
-        Left { was_published: true, .. } => Anew::Nothing(Lost::Branch),
-        Left { beginning: Some(Start::At(base)), .. } => Anew::Base(base),
-        Left { beginning: Some(Start::Gone), .. } => Anew::Nothing(Lost::Base),
-        Left { beginning: None, .. } => Anew::Nothing(Lost::Commits),
+        WorkspaceRemains { was_published: true, .. } => WorkspaceSource::Unrecoverable(WorkspaceLoss::Branch),
+        WorkspaceRemains { start_base: Some(StartBase::At(base)), .. } => WorkspaceSource::Base(base),
+        WorkspaceRemains { start_base: Some(StartBase::Gone), .. } => WorkspaceSource::Unrecoverable(WorkspaceLoss::Base),
+        WorkspaceRemains { start_base: None, .. } => WorkspaceSource::Unrecoverable(WorkspaceLoss::Commits),
     }
 }
 
 /// Returns what is in the way of a run whose workspace is gone.
-pub fn gone(run: &str, [source, workspace]: [&str; 2]) -> Obstruction {
-    Obstruction {
+pub fn missing_workspace(run: &str, [source, workspace]: [&str; 2]) -> Blocker {
+    Blocker {
         what: format!(
             "the workspace {workspace} is gone; it can be made anew from what {source} has of run {run}, without what was \
              not committed"
         ),
         remedy: "put it back if you have it".to_owned(),
-        nature: Nature::Lost,
+        nature: Transience::Lost,
     }
 }
 
-impl Lost {
+impl WorkspaceLoss {
     /// Returns why the run cannot go on, and what can be typed; `last` is the last commit that was published, where it is
     /// there yet.
-    pub fn reason(self, run: &str, [source, workspace]: [&str; 2], last: Option<&str>) -> StopReason {
+    pub fn stop_reason(self, run: &str, [source, workspace]: [&str; 2], last: Option<&str>) -> StopReason {
         let (place, branch) = (quoted(source), format!("runner/{run}"));
         let cancel = format!("runnerctl cancel {place} --run {run}");
         let gone = format!("the workspace {workspace} is gone");

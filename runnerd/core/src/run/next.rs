@@ -3,25 +3,25 @@
 //! Says why in one sentence, and which command goes on.
 
 use jiff::Timestamp;
-use protocol::command::{Command, Ways};
+use protocol::command::{Command, NextSteps};
 use protocol::explain::RoleReason;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::{Node, TaskTree};
 use protocol::view::StopReason;
 use protocol::words::Role;
 
-use super::record::{Asked, End};
-use crate::approval::{Pending, PersonDecision, pending_leaf};
-use crate::fallback::{Choice, Outage, choose};
-use crate::policy::{Policy, ReviewBy};
-use crate::select::{Selection, select};
+use super::record::{StopRequest, RunEnd};
+use crate::approval::{PendingNode, ReviewDecision, find_pending_leaf};
+use crate::fallback::{KindChoice, ServiceOutage, choose_kind};
+use crate::policy::{Policy, ReviewPolicy};
+use crate::select::{LeafSelection, select};
 use crate::tree;
-use crate::usage::{self, Spent};
-use crate::verdict::{FaultKind, StopCause, Task, Verdict};
-use crate::wait::Wait;
+use crate::usage::{self, ResourceUsage};
+use crate::verdict::{FaultKind, StopCause, SessionTask, Verdict};
+use crate::wait::WaitPeriod;
 
 /// Objects in one of the 256 folders that single ones are kept in, from which on git is asked to pack all: some thousand then.
-const PACKED_FROM: usize = 4;
+const PACK_THRESHOLD: usize = 4;
 /// Answers `decomposed` in a row that end a run.
 const MAX_DECOMPOSED_IN_ROW: u32 = 20;
 /// Deaths in a row on one node that end a run.
@@ -33,7 +33,7 @@ const MS_PER_SECOND: u64 = 1_000;
 
 /// What is committed, what the configuration allows, and which services can be asked.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing<'a> {
+pub struct RunInputs<'a> {
     /// The numbers and choices in force.
     pub policy: &'a Policy,
     /// The task tree at HEAD.
@@ -43,22 +43,22 @@ pub struct Standing<'a> {
     /// The feedback at HEAD.
     pub feedback: &'a Feedback,
     /// A person's word that no commit holds yet.
-    pub word: Option<&'a PersonDecision>,
+    pub review_decision: Option<&'a ReviewDecision>,
     /// Kinds of agents whose services were not available.
-    pub outages: &'a [Outage],
+    pub outages: &'a [ServiceOutage],
     /// What tries of the next iteration have spent that left no commit.
-    pub tried: &'a Spent,
+    pub retry_usage: &'a ResourceUsage,
     /// The time.
     pub now: Timestamp,
 }
 
 /// What a run does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum NextStep {
     /// The next iteration, on this leaf.
-    GoOn(Task),
+    Continue(SessionTask),
     /// Nothing until a time.
-    Wait(Wait, StopReason),
+    Wait(WaitPeriod, StopReason),
     /// A person's review.
     WaitForPerson(StopReason),
     /// It is paused.
@@ -68,7 +68,7 @@ pub enum Next {
     /// It is over.
     End {
         /// How.
-        end: End,
+        end: RunEnd,
         /// Why, and what goes on.
         reason: StopReason,
     },
@@ -76,98 +76,98 @@ pub enum Next {
 
 /// Decides what a run does next; the first that applies, in the order of these lines. `ended` is the verdict of the iteration
 /// that has just ended, where one has.
-pub fn next(standing: &Standing<'_>, ended: Option<&Verdict>, asked: Option<Asked>) -> Next {
-    let leaf = match select(standing.tree) {
-        Selection::Complete => return end(End::Completed, "every leaf of the task tree passes", ""),
-        Selection::Exhausted(leaf) => return exhausted(leaf),
-        Selection::Open(leaf) => leaf,
+pub fn decide_next(inputs: &RunInputs<'_>, ended: Option<&Verdict>, stop_request: Option<StopRequest>) -> NextStep {
+    let leaf = match select(inputs.tree) {
+        LeafSelection::Complete => return end_step(RunEnd::Completed, "every leaf of the task tree passes", ""),
+        LeafSelection::Exhausted(leaf) => return exhausted_step(leaf),
+        LeafSelection::Open(leaf) => leaf,
     };
-    let pending = pending_leaf(standing, leaf);
-    let word = standing.word.filter(|word| ended.is_none() && word.counts_for(pending.as_ref(), standing.policy));
-    if let Some(word) = word {
+    let pending = find_pending_leaf(inputs, leaf);
+    let review_decision = inputs.review_decision.filter(|word| ended.is_none() && word.counts_for(pending.as_ref(), inputs.policy));
+    if let Some(review_decision) = review_decision {
         // It is no session, so no ceiling stands in its way.
-        let (decision, signature) = (Some(word.decision.clone()), word.signature.clone());
-        return Next::GoOn(Task { role: Role::Human, narrowing: false, decision, signature, ..task(standing, leaf) });
+        let (decision, signature) = (Some(review_decision.decision.clone()), review_decision.signature.clone());
+        return NextStep::Continue(SessionTask { role: Role::Human, narrowing: false, decision, signature, ..build_task(inputs, leaf) });
     }
-    stalled(standing, leaf)
-        .or_else(|| failed(standing, ended))
-        .or_else(|| ended.and_then(timed_out))
-        .or_else(|| used_up(standing))
-        .or_else(|| ended.and_then(|_| unpriced(standing)))
-        .or_else(|| elsewhere(standing, ended).filter(|_| asked != Some(Asked::Cancel)))
-        .or_else(|| by_request(asked, ended))
-        .or_else(|| pending.map(|pending| review(&pending)))
-        .unwrap_or_else(|| ask(standing, task(standing, leaf)))
+    check_stall(inputs, leaf)
+        .or_else(|| check_failure(inputs, ended))
+        .or_else(|| ended.and_then(check_timeout))
+        .or_else(|| check_limits(inputs))
+        .or_else(|| ended.and_then(|_| check_unpriced_tokens(inputs)))
+        .or_else(|| check_moved_head(inputs, ended).filter(|_| stop_request != Some(StopRequest::Cancel)))
+        .or_else(|| check_stop_request(stop_request, ended))
+        .or_else(|| pending.map(|pending| wait_for_review(&pending)))
+        .unwrap_or_else(|| choose_agents(inputs, build_task(inputs, leaf)))
 }
 
-fn end(end: End, message: impl Into<String>, ways: impl Into<Ways>) -> Next {
-    Next::End { end, reason: StopReason::new(message, ways) }
+fn end_step(end: RunEnd, message: impl Into<String>, ways: impl Into<NextSteps>) -> NextStep {
+    NextStep::End { end, reason: StopReason::new(message, ways) }
 }
 
-fn stalled(standing: &Standing<'_>, leaf: &Node) -> Option<Next> {
-    let state = standing.run_state;
-    let message = if state.stall.count >= standing.policy.stall_after {
+fn check_stall(inputs: &RunInputs<'_>, leaf: &Node) -> Option<NextStep> {
+    let state = inputs.run_state;
+    let message = if state.stall.count >= inputs.policy.stall_after {
         format!("the same answer came {} times in a row, last on node {}", state.stall.count, leaf.id)
     } else if state.decomposed_in_row >= MAX_DECOMPOSED_IN_ROW {
         format!("{} decompositions in a row without work, now at node {}", state.decomposed_in_row, leaf.id)
     } else {
         return None;
     };
-    let ways = Ways::from("runnerctl note TEXT").join(", or ", by_hand(leaf)).join("; then: ", "runnerctl resume");
-    Some(end(End::Stuck, message, ways))
+    let ways = NextSteps::from("runnerctl note TEXT").join(", or ", manual_ways(leaf)).join("; then: ", "runnerctl resume");
+    Some(end_step(RunEnd::Stuck, message, ways))
 }
 
-fn exhausted(leaf: &Node) -> Next {
-    Next::End { end: End::Stuck, reason: used_up_attempts(leaf) }
+fn exhausted_step(leaf: &Node) -> NextStep {
+    NextStep::End { end: RunEnd::Stuck, reason: attempts_used_up_reason(leaf) }
 }
 
 /// Returns how a run that has ended would end again at once, and why, though its counters are reset and `more` iterations
 /// granted; nothing where it would go on, or would turn out to be completed.
-pub fn ends_again(standing: &Standing<'_>, more: u32) -> Option<(End, StopReason)> {
-    let run_state = on_resume(standing, true, more);
-    match next(&Standing { run_state: &run_state, ..*standing }, None, None) {
-        Next::End { end: End::Completed, .. } => None,
-        Next::End { end, reason } => Some((end, reason)),
-        Next::GoOn(_) | Next::Wait(..) | Next::WaitForPerson(_) | Next::Pause(_) | Next::Hold(_) => None,
+pub fn would_end_again(inputs: &RunInputs<'_>, more: u32) -> Option<(RunEnd, StopReason)> {
+    let run_state = state_on_resume(inputs, true, more);
+    match decide_next(&RunInputs { run_state: &run_state, ..*inputs }, None, None) {
+        NextStep::End { end: RunEnd::Completed, .. } => None,
+        NextStep::End { end, reason } => Some((end, reason)),
+        NextStep::Continue(_) | NextStep::Wait(..) | NextStep::WaitForPerson(_) | NextStep::Pause(_) | NextStep::Hold(_) => None,
     }
 }
 
 /// Returns why a run has ended now that its files were changed: what stopped it may be put right, or stop it otherwise.
 /// Nothing where it ended for a reason that no file takes away.
-pub fn reason_after_change(before: &Standing<'_>, after: &Standing<'_>) -> Option<StopReason> {
-    ends_again(before, 0)?;
-    let (_, reason) = ends_again(after, 0).unwrap_or_else(|| {
-        (End::Stuck, StopReason::new("what stopped it was changed since, and it can go on", "runnerctl resume"))
+pub fn reason_after_change(before: &RunInputs<'_>, after: &RunInputs<'_>) -> Option<StopReason> {
+    would_end_again(before, 0)?;
+    let (_, reason) = would_end_again(after, 0).unwrap_or_else(|| {
+        (RunEnd::Stuck, StopReason::new("what stopped it was changed since, and it can go on", "runnerctl resume"))
     });
     Some(reason)
 }
 
 /// Names the three ways on: raise, reword, decompose.
-fn used_up_attempts(leaf: &Node) -> StopReason {
+fn attempts_used_up_reason(leaf: &Node) -> StopReason {
     let Node { id, max_attempts, .. } = leaf;
     let which = if *max_attempts == 1 { "only attempt".to_owned() } else { format!("{max_attempts} attempts") };
     StopReason::new(
         format!("node {id} has used its {which}"),
-        Ways::from(Command::retry(id)).join(", or ", by_hand(leaf)).join("; then: ", "runnerctl resume"),
+        NextSteps::from(Command::retry(id)).join(", or ", manual_ways(leaf)).join("; then: ", "runnerctl resume"),
     )
 }
 
 /// Names the commands that reword and decompose.
-fn by_hand(leaf: &Node) -> Ways {
-    Ways::from("runnerctl edit").join(", or ", format!("runnerctl add {} --title TITLE --goal GOAL", leaf.id))
+fn manual_ways(leaf: &Node) -> NextSteps {
+    NextSteps::from("runnerctl edit").join(", or ", format!("runnerctl add {} --title TITLE --goal GOAL", leaf.id))
 }
 
-fn failed(standing: &Standing<'_>, ended: Option<&Verdict>) -> Option<Next> {
-    let state = standing.run_state;
+fn check_failure(inputs: &RunInputs<'_>, ended: Option<&Verdict>) -> Option<NextStep> {
+    let state = inputs.run_state;
     if let Some(Verdict::Misconfigured { what }) = ended {
-        return Some(end(End::Failed, what.clone(), "runnerctl resume"));
+        return Some(end_step(RunEnd::Failed, what.clone(), "runnerctl resume"));
     }
     if state.deaths.count >= MAX_DEATHS {
         let node = state.deaths.node.as_deref().unwrap_or("?");
         let message = format!("the daemon or the machine died {} times in a row on node {node}", state.deaths.count);
-        return Some(end(End::Failed, message, "runnerctl resume"));
+        return Some(end_step(RunEnd::Failed, message, "runnerctl resume"));
     }
-    (state.consecutive_faults >= standing.policy.max_consecutive_faults).then(|| {
+    (state.consecutive_faults >= inputs.policy.max_consecutive_faults).then(|| {
         let (last, program) = match ended {
             Some(Verdict::Fault { what, kind: FaultKind::Guard }) => (format!(" ({what})"), "guard"),
             Some(Verdict::Fault { what, kind: FaultKind::Reviewer }) => (format!(" ({what})"), "review"),
@@ -184,76 +184,76 @@ fn failed(standing: &Standing<'_>, ended: Option<&Verdict>) -> Option<Next> {
             (count, _) => format!("{count} sessions in a row gave no valid answer"),
         };
         let log = format!("`runnerctl log --{program}` shows what the last one printed");
-        end(End::Failed, format!("{what}{last}; {log}"), "runnerctl resume")
+        end_step(RunEnd::Failed, format!("{what}{last}; {log}"), "runnerctl resume")
     })
 }
 
-fn timed_out(verdict: &Verdict) -> Option<Next> {
+fn check_timeout(verdict: &Verdict) -> Option<NextStep> {
     let Verdict::Timeout { during } = verdict else { return None };
     let message = format!("the budget of the iteration ran out during {during}");
-    Some(end(End::TimedOut, message, "runnerctl resume"))
+    Some(end_step(RunEnd::TimedOut, message, "runnerctl resume"))
 }
 
-fn used_up(standing: &Standing<'_>) -> Option<Next> {
-    let (policy, state) = (standing.policy, standing.run_state);
+fn check_limits(inputs: &RunInputs<'_>) -> Option<NextStep> {
+    let (policy, state) = (inputs.policy, inputs.run_state);
     let iterations = policy.max_iterations.saturating_add(state.allowance);
     if state.next_iter > iterations {
-        return Some(end(End::Limit, format!("{iterations} iterations are used up"), "runnerctl resume --more 20"));
+        return Some(end_step(RunEnd::Limit, format!("{iterations} iterations are used up"), "runnerctl resume --more 20"));
     }
-    let spent = Spent { usage: state.usage.clone(), elapsed_ms: state.elapsed_ms }.and(standing.tried);
+    let usage = ResourceUsage { usage: state.usage.clone(), elapsed_ms: state.elapsed_ms }.plus(inputs.retry_usage);
     let ceilings = [
-        ("max_cost_usd", policy.max_cost_micro_usd, spent.usage.cost_micro_usd.unwrap_or(0), MICRO_PER_USD),
-        ("max_tokens", policy.max_tokens, usage::tokens(&spent.usage), 1),
-        ("max_run_secs", policy.max_run_ms, spent.elapsed_ms, MS_PER_SECOND),
+        ("max_cost_usd", policy.max_cost_micro_usd, usage.usage.cost_micro_usd.unwrap_or(0), MICRO_PER_USD),
+        ("max_tokens", policy.max_tokens, usage::total_tokens(&usage.usage), 1),
+        ("max_run_secs", policy.max_run_ms, usage.elapsed_ms, MS_PER_SECOND),
     ];
     ceilings.into_iter().find_map(|(key, ceiling, used, unit)| {
         let ceiling = ceiling.filter(|ceiling| used >= *ceiling)?;
         // As much again as it was, on top of what is spent.
         let raised = used.saturating_add(ceiling).div_ceil(unit);
-        let ways = Ways::from(Command::set(key, &raised.to_string())).join(" && ", "runnerctl resume");
-        Some(end(End::Limit, format!("{key} is used up"), ways))
+        let ways = NextSteps::from(Command::set(key, &raised.to_string())).join(" && ", "runnerctl resume");
+        Some(end_step(RunEnd::Limit, format!("{key} is used up"), ways))
     })
 }
 
 /// Ends a run whose ceiling on cost cannot be kept: a session has spent tokens that nobody has named a price for, and what is
 /// not known is not free. Whoever lets it go on nevertheless has seen that.
-fn unpriced(standing: &Standing<'_>) -> Option<Next> {
-    let usage = usage::sum(&standing.run_state.usage, &standing.tried.usage);
+fn check_unpriced_tokens(inputs: &RunInputs<'_>) -> Option<NextStep> {
+    let usage = usage::add_usage(&inputs.run_state.usage, &inputs.retry_usage.usage);
     let unpriced = usage.cost_unknown.saturating_sub(usage.tokens_unknown);
-    if standing.policy.max_cost_micro_usd.is_none() || unpriced == 0 {
+    if inputs.policy.max_cost_micro_usd.is_none() || unpriced == 0 {
         return None;
     }
     let what =
         format!("max_cost_usd cannot be kept: the price of what {unpriced} of its sessions have used is not known");
-    Some(end(End::Limit, what, "runnerctl config set max_cost_usd --default && runnerctl resume"))
+    Some(end_step(RunEnd::Limit, what, "runnerctl config set max_cost_usd --default && runnerctl resume"))
 }
 
 /// Holds a run whose HEAD somebody has moved: a person may be at work in the same work tree.
-fn elsewhere(standing: &Standing<'_>, ended: Option<&Verdict>) -> Option<Next> {
+fn check_moved_head(inputs: &RunInputs<'_>, ended: Option<&Verdict>) -> Option<NextStep> {
     let Some(Verdict::Interrupted { by: StopCause::Elsewhere }) = ended else { return None };
-    let (run, iter) = (standing.run_state.run_id.as_deref().unwrap_or_default(), standing.run_state.next_iter - 1);
+    let (run, iter) = (inputs.run_state.run_id.as_deref().unwrap_or_default(), inputs.run_state.next_iter - 1);
     let rescue = format!("refs/runner/rescue/{run}/{iter:04}");
     let message = format!(
         "HEAD was moved away from runner/{run} in iteration {iter}, and whether by a person or the agent is not known; \
          what was there is kept under {rescue}, and runner/{run} is checked out again"
     );
-    Some(Next::Hold(StopReason::new(message, Ways::from(Command::show_files(&rescue)).then("runnerctl resume"))))
+    Some(NextStep::Hold(StopReason::new(message, NextSteps::from(Command::show_files(&rescue)).then("runnerctl resume"))))
 }
 
-fn by_request(asked: Option<Asked>, ended: Option<&Verdict>) -> Option<Next> {
+fn check_stop_request(stop_request: Option<StopRequest>, ended: Option<&Verdict>) -> Option<NextStep> {
     let by = ended.and_then(|verdict| if let Verdict::Interrupted { by } = verdict { Some(*by) } else { None });
-    match (asked, by) {
-        (Some(Asked::Cancel), _) | (_, Some(StopCause::Cancel)) => {
-            Some(end(End::Cancelled, "cancelled by the user", "runnerctl start"))
+    match (stop_request, by) {
+        (Some(StopRequest::Cancel), _) | (_, Some(StopCause::Cancel)) => {
+            Some(end_step(RunEnd::Cancelled, "cancelled by the user", "runnerctl start"))
         }
-        (Some(Asked::Pause), _) | (_, Some(StopCause::Pause)) => Some(paused("paused by the user", ended)),
-        (Some(Asked::Step), _) => Some(paused("the iteration you asked for is done", ended)),
+        (Some(StopRequest::Pause), _) | (_, Some(StopCause::Pause)) => Some(pause_step("paused by the user", ended)),
+        (Some(StopRequest::Step), _) => Some(pause_step("the iteration you asked for is done", ended)),
         (None, _) => None,
     }
 }
 
 /// Pauses, and says so if the service was not available: the pause does not hide it.
-fn paused(why: &str, ended: Option<&Verdict>) -> Next {
+fn pause_step(why: &str, ended: Option<&Verdict>) -> NextStep {
     let message = match ended {
         Some(verdict @ Verdict::Unavailable { .. }) => {
             let detail = verdict.detail().unwrap_or_default();
@@ -261,40 +261,40 @@ fn paused(why: &str, ended: Option<&Verdict>) -> Next {
         }
         _ => why.to_owned(),
     };
-    Next::Pause(StopReason::new(message, "runnerctl resume"))
+    NextStep::Pause(StopReason::new(message, "runnerctl resume"))
 }
 
-fn review(pending: &Pending) -> Next {
-    let Pending { node, iter } = pending;
+fn wait_for_review(pending: &PendingNode) -> NextStep {
+    let PendingNode { node, iter } = pending;
     let message = format!("node {node} is done and awaits your review: `runnerctl log {iter} --diff` shows it");
-    let ways = Ways::from("runnerctl approve, or: runnerctl reject REASON").with(Command::show_diff(*iter));
-    Next::WaitForPerson(StopReason::new(message, ways))
+    let ways = NextSteps::from("runnerctl approve, or: runnerctl reject REASON").with(Command::show_diff(*iter));
+    NextStep::WaitForPerson(StopReason::new(message, ways))
 }
 
 /// Chooses the kinds that the session and its review are asked of; waits where the service of none of them is available:
 /// what nobody can review is better not begun.
-fn ask(standing: &Standing<'_>, task: Task) -> Next {
-    let kind = chosen(standing, task.role);
-    let reviewer = match standing.policy.review {
-        ReviewBy::Agent => chosen(standing, Role::Reviewer),
-        ReviewBy::Off | ReviewBy::Human => Ok(None),
+fn choose_agents(inputs: &RunInputs<'_>, task: SessionTask) -> NextStep {
+    let kind = choose_agent_kind(inputs, task.role);
+    let reviewer = match inputs.policy.review {
+        ReviewPolicy::Agent => choose_agent_kind(inputs, Role::Reviewer),
+        ReviewPolicy::Off | ReviewPolicy::Human => Ok(None),
     };
     match (kind, reviewer) {
-        (Ok(kind), Ok(reviewer)) => Next::GoOn(Task { kind, reviewer, ..task }),
+        (Ok(kind), Ok(reviewer)) => NextStep::Continue(SessionTask { kind, reviewer, ..task }),
         (Err(wait), _) | (_, Err(wait)) => *wait,
     }
 }
 
-fn chosen(standing: &Standing<'_>, role: Role) -> Result<Option<String>, Box<Next>> {
-    match choose(standing.policy.kinds.of(role), standing.outages, standing.now) {
-        Choice::Ask(kind) => Ok(kind.map(str::to_owned)),
-        Choice::Wait(wait, out) => {
-            Err(Box::new(Next::Wait(wait, StopReason::new(unavailable(&out), "runnerctl resume --now"))))
+fn choose_agent_kind(inputs: &RunInputs<'_>, role: Role) -> Result<Option<String>, Box<NextStep>> {
+    match choose_kind(inputs.policy.kinds.for_role(role), inputs.outages, inputs.now) {
+        KindChoice::Ask(kind) => Ok(kind.map(str::to_owned)),
+        KindChoice::Wait(wait, out) => {
+            Err(Box::new(NextStep::Wait(wait, StopReason::new(describe_outages(&out), "runnerctl resume --now"))))
         }
     }
 }
 
-fn unavailable(out: &[&Outage]) -> String {
+fn describe_outages(out: &[&ServiceOutage]) -> String {
     match out {
         [only] => format!("the model's service is not available: {}", only.why),
         all => {
@@ -305,11 +305,11 @@ fn unavailable(out: &[&Outage]) -> String {
 }
 
 /// Returns what the next session is asked; its From is filled in by whoever knows HEAD.
-fn task(standing: &Standing<'_>, leaf: &Node) -> Task {
-    let state = standing.run_state;
-    let path = tree::path(standing.tree, &leaf.id);
-    let role = role(state, leaf, path.len() == 1);
-    Task {
+fn build_task(inputs: &RunInputs<'_>, leaf: &Node) -> SessionTask {
+    let state = inputs.run_state;
+    let path = tree::path_to(inputs.tree, &leaf.id);
+    let role = session_role(state, leaf, path.len() == 1);
+    SessionTask {
         run: state.run_id.clone().unwrap_or_default(),
         iter: state.next_iter,
         from: String::new(),
@@ -328,7 +328,7 @@ fn task(standing: &Standing<'_>, leaf: &Node) -> Task {
 }
 
 /// Returns what a session on `leaf` is asked to be.
-pub fn role(state: &RunState, leaf: &Node, is_root: bool) -> Role {
+pub fn session_role(state: &RunState, leaf: &Node, is_root: bool) -> Role {
     role_reason(state, leaf, is_root).role()
 }
 
@@ -351,16 +351,16 @@ fn is_last_attempt(leaf: &Node) -> bool {
 
 /// Returns the state with which a run is resumed: iterations are granted, and the counters that would stop it at
 /// once are reset if it had ended. Others count on.
-pub fn on_resume(standing: &Standing<'_>, had_ended: bool, more: u32) -> RunState {
-    let would_stop = matches!(next(standing, None, None), Next::End { .. });
+pub fn state_on_resume(inputs: &RunInputs<'_>, had_ended: bool, more: u32) -> RunState {
+    let would_stop = matches!(decide_next(inputs, None, None), NextStep::End { .. });
     if had_ended && would_stop {
-        return resumed(standing.run_state, more);
+        return reset_counters(inputs.run_state, more);
     }
-    RunState { allowance: standing.run_state.allowance.saturating_add(more), ..standing.run_state.clone() }
+    RunState { allowance: inputs.run_state.allowance.saturating_add(more), ..inputs.run_state.clone() }
 }
 
 /// Returns the state with which a run goes on after `resume`: counters that stopped it are reset.
-pub fn resumed(state: &RunState, more: u32) -> RunState {
+pub fn reset_counters(state: &RunState, more: u32) -> RunState {
     RunState {
         consecutive_faults: 0,
         stall: protocol::state::Stall::default(),
@@ -373,6 +373,6 @@ pub fn resumed(state: &RunState, more: u32) -> RunState {
 
 /// Tells whether git's objects are packed, by how many lie about in one of their 256 folders: often enough that few do, seldom
 /// enough that it costs nothing.
-pub fn is_to_be_packed(in_one_folder: usize) -> bool {
-    in_one_folder >= PACKED_FROM
+pub fn needs_packing(in_one_folder: usize) -> bool {
+    in_one_folder >= PACK_THRESHOLD
 }

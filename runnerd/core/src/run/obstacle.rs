@@ -4,7 +4,7 @@
 
 use std::io::{self, ErrorKind};
 
-use protocol::command::Ways;
+use protocol::command::NextSteps;
 use protocol::view::StopReason;
 use serde::{Deserialize, Serialize};
 
@@ -12,48 +12,48 @@ use serde::{Deserialize, Serialize};
 const RETRY_SECS: [u64; 6] = [1, 2, 5, 10, 30, 60];
 /// Tries against what does not pass by itself: together they take about three minutes, in which a network file system,
 /// a program that is being updated or a person may come round.
-const LASTING_TRIES: u32 = 8;
+const PERMANENT_TRIES: u32 = 8;
 /// Tries of a run that a person has cancelled, whatever is in its way: together they take eight seconds, in which a lock
 /// is given back or a program has left.
 const CANCELLED_TRIES: u32 = 4;
 /// EIO, ENFILE, EMFILE: errors of the system that have no kind of their own.
-const PASSING_CODES: [i32; 3] = [5, 23, 24];
+const TRANSIENT_CODES: [i32; 3] = [5, 23, 24];
 
 /// What is in the way of an effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Obstruction {
+pub struct Blocker {
     /// What was being done to which path, and what the system said.
     pub what: String,
     /// What a person can do about it.
     pub remedy: String,
     /// Whether it passes by itself.
-    pub nature: Nature,
+    pub nature: Transience,
 }
 
-impl Obstruction {
+impl Blocker {
     /// Returns why a run waits while it is tried again.
-    pub fn waiting(&self) -> StopReason {
+    pub fn wait_reason(&self) -> StopReason {
         self.reason(self.what.clone(), "and it goes on by itself")
     }
 
     /// Returns why a run is held.
-    pub fn holding(&self) -> StopReason {
+    pub fn hold_reason(&self) -> StopReason {
         let message = match self.nature {
-            Nature::Lost => self.what.clone(),
-            Nature::Passing | Nature::Lasting => format!("the daemon could not go on: {}", self.what),
+            Transience::Lost => self.what.clone(),
+            Transience::Passing | Transience::Lasting => format!("the daemon could not go on: {}", self.what),
         };
         self.reason(message, "then: runnerctl resume")
     }
 
     fn reason(&self, message: String, then: &'static str) -> StopReason {
-        StopReason::new(message, Ways::from(&self.remedy).join(", ", then))
+        StopReason::new(message, NextSteps::from(&self.remedy).join(", ", then))
     }
 }
 
 /// Whether an obstacle is known to pass by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Nature {
+pub enum Transience {
     /// A full or failing disk, a lock, too few resources: waited for, however long.
     Passing,
     /// Everything else, like a missing right or a broken repository: tried a few times.
@@ -65,9 +65,9 @@ pub enum Nature {
 
 /// What follows from an obstacle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum RetryDecision {
     /// The effect is tried again after so many seconds.
-    TryAgain {
+    Retry {
         /// The pause before it.
         secs: u64,
     },
@@ -76,12 +76,12 @@ pub enum Answer {
 }
 
 /// Returns the nature of an error of the system.
-pub fn of(error: &io::Error) -> Nature {
-    nature(error.kind(), error.raw_os_error())
+pub fn classify_io_error(error: &io::Error) -> Transience {
+    classify_error_kind(error.kind(), error.raw_os_error())
 }
 
 /// Returns the nature of an error of the system, from its kind and its number where it has one.
-fn nature(kind: ErrorKind, code: Option<i32>) -> Nature {
+fn classify_error_kind(kind: ErrorKind, code: Option<i32>) -> Transience {
     let passes = matches!(
         kind,
         ErrorKind::StorageFull
@@ -95,23 +95,23 @@ fn nature(kind: ErrorKind, code: Option<i32>) -> Nature {
             | ErrorKind::OutOfMemory
             | ErrorKind::StaleNetworkFileHandle
     );
-    if passes || code.is_some_and(|code| PASSING_CODES.contains(&code)) { Nature::Passing } else { Nature::Lasting }
+    if passes || code.is_some_and(|code| TRANSIENT_CODES.contains(&code)) { Transience::Passing } else { Transience::Lasting }
 }
 
 /// Decides what follows from an obstacle that was met `tries` times in a row, this one included.
-pub fn answer(nature: Nature, tries: u32) -> Answer {
+pub fn decide_retry(nature: Transience, tries: u32) -> RetryDecision {
     match nature {
-        Nature::Lost => return Answer::Hold,
-        Nature::Lasting if tries >= LASTING_TRIES => return Answer::Hold,
-        Nature::Lasting | Nature::Passing => {}
+        Transience::Lost => return RetryDecision::Hold,
+        Transience::Lasting if tries >= PERMANENT_TRIES => return RetryDecision::Hold,
+        Transience::Lasting | Transience::Passing => {}
     }
     let at = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
-    Answer::TryAgain { secs: RETRY_SECS[at.min(RETRY_SECS.len() - 1)] }
+    RetryDecision::Retry { secs: RETRY_SECS[at.min(RETRY_SECS.len() - 1)] }
 }
 
 /// Decides so for a run that a person has cancelled: it ends soon, whatever is in its way.
-pub fn answer_when_cancelled(nature: Nature, tries: u32) -> Answer {
-    if tries >= CANCELLED_TRIES { Answer::Hold } else { answer(nature, tries) }
+pub fn decide_retry_when_cancelled(nature: Transience, tries: u32) -> RetryDecision {
+    if tries >= CANCELLED_TRIES { RetryDecision::Hold } else { decide_retry(nature, tries) }
 }
 
 #[cfg(test)]
@@ -120,45 +120,45 @@ mod tests {
 
     #[test]
     fn what_is_in_the_way_of_a_cancelled_run_is_given_up_within_seconds() {
-        for nature in [Nature::Passing, Nature::Lasting] {
-            let pauses: Vec<Answer> = (1..=4).map(|tries| answer_when_cancelled(nature, tries)).collect();
-            let try_again = |secs| Answer::TryAgain { secs };
-            assert_eq!(pauses, [try_again(1), try_again(2), try_again(5), Answer::Hold], "{nature:?}");
-            assert_eq!(answer_when_cancelled(nature, u32::MAX), Answer::Hold);
+        for nature in [Transience::Passing, Transience::Lasting] {
+            let pauses: Vec<RetryDecision> = (1..=4).map(|tries| decide_retry_when_cancelled(nature, tries)).collect();
+            let try_again = |secs| RetryDecision::Retry { secs };
+            assert_eq!(pauses, [try_again(1), try_again(2), try_again(5), RetryDecision::Hold], "{nature:?}");
+            assert_eq!(decide_retry_when_cancelled(nature, u32::MAX), RetryDecision::Hold);
         }
-        assert_eq!(answer_when_cancelled(Nature::Lost, 1), Answer::Hold);
+        assert_eq!(decide_retry_when_cancelled(Transience::Lost, 1), RetryDecision::Hold);
     }
 
     #[test]
     fn what_passes_is_tried_for_ever_and_ever_less_often() {
-        let pauses: Vec<Answer> = (1..=8).map(|tries| answer(Nature::Passing, tries)).collect();
-        let expected = [1, 2, 5, 10, 30, 60, 60, 60].map(|secs| Answer::TryAgain { secs });
+        let pauses: Vec<RetryDecision> = (1..=8).map(|tries| decide_retry(Transience::Passing, tries)).collect();
+        let expected = [1, 2, 5, 10, 30, 60, 60, 60].map(|secs| RetryDecision::Retry { secs });
         assert_eq!(pauses, expected);
-        assert_eq!(answer(Nature::Passing, u32::MAX), Answer::TryAgain { secs: 60 });
+        assert_eq!(decide_retry(Transience::Passing, u32::MAX), RetryDecision::Retry { secs: 60 });
     }
 
     #[test]
     fn what_lasts_is_held_after_three_minutes() {
-        let waited: u64 = (1..LASTING_TRIES)
-            .map(|tries| match answer(Nature::Lasting, tries) {
-                Answer::TryAgain { secs } => secs,
-                Answer::Hold => panic!("held after {tries} tries"),
+        let waited: u64 = (1..PERMANENT_TRIES)
+            .map(|tries| match decide_retry(Transience::Lasting, tries) {
+                RetryDecision::Retry { secs } => secs,
+                RetryDecision::Hold => panic!("held after {tries} tries"),
             })
             .sum();
 
         assert_eq!(waited, 168);
-        assert_eq!(answer(Nature::Lasting, LASTING_TRIES), Answer::Hold);
-        assert_eq!(answer(Nature::Lasting, u32::MAX), Answer::Hold);
+        assert_eq!(decide_retry(Transience::Lasting, PERMANENT_TRIES), RetryDecision::Hold);
+        assert_eq!(decide_retry(Transience::Lasting, u32::MAX), RetryDecision::Hold);
     }
 
     #[test]
     fn what_is_lost_is_not_tried_again() {
-        assert_eq!(answer(Nature::Lost, 1), Answer::Hold);
+        assert_eq!(decide_retry(Transience::Lost, 1), RetryDecision::Hold);
     }
 
     #[test]
     fn disk_lock_and_shortage_pass_and_rights_and_missing_files_last() {
-        use Nature::{Lasting, Passing};
+        use Transience::{Lasting, Passing};
         let table = [
             (ErrorKind::StorageFull, None, Passing),
             (ErrorKind::QuotaExceeded, None, Passing),
@@ -179,7 +179,7 @@ mod tests {
             (ErrorKind::InvalidData, None, Lasting),
         ];
         for (kind, code, expected) in table {
-            assert_eq!(nature(kind, code), expected, "{kind:?} {code:?}");
+            assert_eq!(classify_error_kind(kind, code), expected, "{kind:?} {code:?}");
         }
     }
 }

@@ -2,23 +2,23 @@
 
 use jiff::Timestamp;
 
-use super::record::{RunRecord, State};
-use crate::wait::Wait;
+use super::record::{RunRecord, RecordState};
+use crate::wait::WaitPeriod;
 
 /// What is done next with a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
+pub enum QueueTurn {
     /// Drive this run.
     Run(String),
     /// Drive one iteration of this run.
     Step(String),
     /// Nothing until a time, or until somebody asks.
-    Rest(Option<Wait>),
+    Idle(Option<WaitPeriod>),
 }
 
 /// What beside the runs themselves decides whose turn it is.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct QueueInput<'a> {
     /// Runs of which a step was asked for, in that order.
     pub steps: &'a [String],
     /// The run whose iteration a life of the daemon before this one has begun.
@@ -26,32 +26,32 @@ pub struct Wanted<'a> {
 }
 
 /// Decides whose turn it is: what was running goes on, else a step that was asked for, else the first run that is not over.
-pub fn turn(runs: &[RunRecord], wanted: Wanted<'_>, now: Timestamp) -> Turn {
+pub fn choose_turn(runs: &[RunRecord], input: QueueInput<'_>, now: Timestamp) -> QueueTurn {
     let mut queue = runs.iter().filter(|run| !run.state.is_over());
-    if let Some(run) = queue.clone().find(|run| run.state == State::Running) {
-        return Turn::Run(run.id.clone());
+    if let Some(run) = queue.clone().find(|run| run.state == RecordState::Running) {
+        return QueueTurn::Run(run.id.clone());
     }
-    let may_step = |run: &&String| wanted.unfinished.is_none_or(|unfinished| unfinished == **run);
-    if let Some(run) = wanted.steps.iter().find(may_step) {
-        return Turn::Step(run.clone());
+    let may_step = |run: &&String| input.unfinished.is_none_or(|unfinished| unfinished == **run);
+    if let Some(run) = input.steps.iter().find(may_step) {
+        return QueueTurn::Step(run.clone());
     }
-    let Some(run) = queue.next() else { return Turn::Rest(None) };
+    let Some(run) = queue.next() else { return QueueTurn::Idle(None) };
     match run.state {
-        State::Queued | State::Running => Turn::Run(run.id.clone()),
-        State::WaitsForService(wait) if wait.is_over(now) => Turn::Run(run.id.clone()),
-        State::WaitsForService(wait) => Turn::Rest(Some(wait)),
-        State::Paused | State::WaitsForPerson | State::Held | State::Over { .. } => Turn::Rest(None),
+        RecordState::Queued | RecordState::Running => QueueTurn::Run(run.id.clone()),
+        RecordState::WaitsForService(wait) if wait.is_over(now) => QueueTurn::Run(run.id.clone()),
+        RecordState::WaitsForService(wait) => QueueTurn::Idle(Some(wait)),
+        RecordState::Paused | RecordState::WaitsForPerson | RecordState::Held | RecordState::Over { .. } => QueueTurn::Idle(None),
     }
 }
 
 /// Returns the run at the head of the queue, else the one that ended last.
-pub fn current(runs: &[RunRecord]) -> Option<&RunRecord> {
+pub fn current_run(runs: &[RunRecord]) -> Option<&RunRecord> {
     let head = runs.iter().find(|run| !run.state.is_over());
     head.or_else(|| runs.iter().max_by_key(|run| run.state.ended_at()))
 }
 
 /// Puts what became of a run back into the list, where it was or behind the others.
-pub fn put(runs: &mut Vec<RunRecord>, record: RunRecord, is_last: bool) {
+pub fn put_record(runs: &mut Vec<RunRecord>, record: RunRecord, is_last: bool) {
     match runs.iter().position(|run| run.id == record.id) {
         Some(at) if !is_last => runs[at] = record,
         at => {

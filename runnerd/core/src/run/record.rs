@@ -6,15 +6,15 @@ use protocol::view::StopReason;
 use protocol::words::RunStatus;
 use serde::{Deserialize, Serialize};
 
-use crate::approval::PersonDecision;
-use crate::fallback::{self, Outage};
-use crate::obstacle::Obstruction;
-use crate::usage::Spent;
-use crate::verdict::{StopCause, Task, Verdict};
-use crate::wait::Wait;
+use crate::approval::ReviewDecision;
+use crate::fallback::{self, ServiceOutage};
+use crate::obstacle::Blocker;
+use crate::usage::ResourceUsage;
+use crate::verdict::{StopCause, SessionTask, Verdict};
+use crate::wait::WaitPeriod;
 
 /// The longest wait through which the machine is kept awake.
-const LONGEST_WAKE: SignedDuration = SignedDuration::from_hours(12);
+const MAX_WAKE: SignedDuration = SignedDuration::from_hours(12);
 
 /// One run as the daemon remembers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,25 +27,25 @@ pub struct RunRecord {
     /// What its goal was called when it was put into the queue.
     pub goal: Option<String>,
     /// Its state.
-    pub state: State,
+    pub state: RecordState,
     /// Why it is not running.
     pub reason: Option<StopReason>,
     /// When it was put into the queue.
     pub queued_at: Timestamp,
     /// How it begins; gone once its start is committed.
-    pub beginning: Option<Beginning>,
+    pub beginning: Option<StartSpec>,
     /// What is to be done in a commit of its own before it goes on.
     pub resume: Option<ResumeOrder>,
     /// What was asked and has not taken effect.
-    pub asked: Option<Asked>,
+    pub asked: Option<StopRequest>,
     /// What is known of its sessions that no commit holds.
-    pub uncommitted: Uncommitted,
+    pub uncommitted: RunScratch,
 }
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum State {
+pub enum RecordState {
     /// It waits for its turn.
     Queued,
     /// It is being driven, or goes on first when the daemon has started.
@@ -53,7 +53,7 @@ pub enum State {
     /// A person has stopped it between two iterations.
     Paused,
     /// It goes on by itself at a time.
-    WaitsForService(Wait),
+    WaitsForService(WaitPeriod),
     /// It goes on when a person has reviewed what is done.
     WaitsForPerson,
     /// It needs the attention of a person first.
@@ -61,7 +61,7 @@ pub enum State {
     /// It has left the queue.
     Over {
         /// How it has ended.
-        end: End,
+        end: RunEnd,
         /// When.
         at: Timestamp,
     },
@@ -70,7 +70,7 @@ pub enum State {
 /// How a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum RunEnd {
     /// The goal is reached.
     Completed,
     /// The selected leaf has no attempts left, or nothing moves any more.
@@ -85,7 +85,7 @@ pub enum End {
     Cancelled,
 }
 
-impl End {
+impl RunEnd {
     /// Returns the end as the protocol names it.
     pub fn status(self) -> RunStatus {
         match self {
@@ -99,7 +99,7 @@ impl End {
     }
 }
 
-impl State {
+impl RecordState {
     /// Returns the state as the protocol names it.
     pub fn status(self) -> RunStatus {
         match self {
@@ -123,7 +123,7 @@ impl State {
     }
 
     /// Returns the time that is waited for.
-    pub fn wait(self) -> Option<Wait> {
+    pub fn wait(self) -> Option<WaitPeriod> {
         if let Self::WaitsForService(wait) = self { Some(wait) } else { None }
     }
 
@@ -132,7 +132,7 @@ impl State {
     pub fn is_active(self, now: Timestamp) -> bool {
         match self {
             Self::Running => true,
-            Self::WaitsForService(wait) => wait.is_over(now) || now.duration_until(wait.until) <= LONGEST_WAKE,
+            Self::WaitsForService(wait) => wait.is_over(now) || now.duration_until(wait.until) <= MAX_WAKE,
             Self::Queued | Self::Paused | Self::WaitsForPerson | Self::Held | Self::Over { .. } => false,
         }
     }
@@ -141,7 +141,7 @@ impl State {
 /// What was asked of a run and has not taken effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Asked {
+pub enum StopRequest {
     /// To pause.
     Pause,
     /// To end.
@@ -153,7 +153,7 @@ pub enum Asked {
 /// How a run begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Beginning {
+pub struct StartSpec {
     /// Commit of the base; none: the end of the run before it.
     pub base: Option<String>,
     /// Text of a new goal.
@@ -180,7 +180,7 @@ pub struct ResumeOrder {
 
 impl ResumeOrder {
     /// Adds what is asked now to what was ordered before and may be committed already.
-    pub fn upon(before: Option<Self>, more: u32, reset: bool) -> Self {
+    pub fn merged_with(before: Option<Self>, more: u32, reset: bool) -> Self {
         match before {
             None => Self { more, reset, from: None, then: 0 },
             Some(order) if order.from.is_some() => Self { then: order.then.saturating_add(more), ..order },
@@ -189,18 +189,18 @@ impl ResumeOrder {
     }
 
     /// Returns what is left to do when this is committed.
-    pub fn rest(&self) -> Option<Self> {
+    pub fn remaining(&self) -> Option<Self> {
         (self.then > 0).then_some(Self { more: self.then, reset: false, from: None, then: 0 })
     }
 }
 
 /// The next step of what is done before an iteration can be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Preparation {
+pub enum RunPreparation {
     /// The start is to be committed.
-    Begin(Beginning),
+    Begin(StartSpec),
     /// It is to be kept upon which commit the run goes on.
-    TakeUp,
+    AnchorResume,
     /// What the run goes on with is to be committed.
     Resume(ResumeOrder),
 }
@@ -212,30 +212,30 @@ impl RunRecord {
             id: id.into(),
             path,
             goal: None,
-            state: State::Queued,
+            state: RecordState::Queued,
             reason: None,
             queued_at,
             beginning: None,
             resume: None,
             asked: None,
-            uncommitted: Uncommitted::default(),
+            uncommitted: RunScratch::default(),
         }
     }
 
     /// Returns what is to be done before the next iteration; nothing when it can be opened.
-    pub fn preparation(&self) -> Option<Preparation> {
+    pub fn preparation(&self) -> Option<RunPreparation> {
         match (&self.beginning, &self.resume) {
-            (Some(beginning), _) => Some(Preparation::Begin(beginning.clone())),
-            (None, Some(order)) if order.from.is_none() => Some(Preparation::TakeUp),
-            (None, Some(order)) => Some(Preparation::Resume(order.clone())),
+            (Some(beginning), _) => Some(RunPreparation::Begin(beginning.clone())),
+            (None, Some(order)) if order.from.is_none() => Some(RunPreparation::AnchorResume),
+            (None, Some(order)) => Some(RunPreparation::Resume(order.clone())),
             (None, None) => None,
         }
     }
 
     /// Returns the state and its reason as people see them: one that an obstacle keeps from going on waits.
-    pub fn shown(&self, obstacle: Option<&Obstruction>) -> (RunStatus, Option<StopReason>) {
-        match (self.state, obstacle) {
-            (State::Running, Some(obstacle)) => (RunStatus::Waiting, Some(obstacle.waiting())),
+    pub fn shown_status(&self, blocker: Option<&Blocker>) -> (RunStatus, Option<StopReason>) {
+        match (self.state, blocker) {
+            (RecordState::Running, Some(obstacle)) => (RunStatus::Waiting, Some(obstacle.wait_reason())),
             (state, _) => (state.status(), self.reason.clone()),
         }
     }
@@ -244,70 +244,70 @@ impl RunRecord {
 /// What is known of a run's sessions that no commit holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Uncommitted {
+pub struct RunScratch {
     /// Kinds of agents whose services were not available when they were last asked.
-    pub outages: Vec<Outage>,
+    pub outages: Vec<ServiceOutage>,
     /// What tries of the next iteration have spent; it goes into its commit.
-    pub tried: Spent,
+    pub tried: ResourceUsage,
     /// Mark of the last iteration that has changed this.
     pub followed: Option<String>,
     /// A person's word on a finished node.
-    pub word: Option<PersonDecision>,
+    pub word: Option<ReviewDecision>,
 }
 
 /// An iteration that was settled, as far as it changes what no commit holds.
 #[derive(Debug, Clone, Copy)]
-pub struct Settled<'a> {
+pub struct SettledIteration<'a> {
     /// Its mark, which no other iteration has.
     pub mark: &'a str,
     /// What it was about.
-    pub task: &'a Task,
+    pub task: &'a SessionTask,
     /// How it ended.
     pub verdict: &'a Verdict,
     /// Whether a reviewer has made the verdict.
     pub is_reviewed: bool,
     /// What it has spent.
-    pub spent: &'a Spent,
+    pub usage: &'a ResourceUsage,
     /// Whether it has left a commit.
     pub is_committed: bool,
 }
 
-impl Uncommitted {
+impl RunScratch {
     /// Returns what is kept after an iteration; nothing where that is as before. An iteration counts once: it may be
     /// followed again after a crash.
-    pub fn after(&self, settled: Settled<'_>, now: Timestamp) -> Option<Self> {
+    pub fn after_iteration(&self, settled: SettledIteration<'_>, now: Timestamp) -> Option<Self> {
         if self.followed.as_deref() == Some(settled.mark) {
             return None;
         }
         let after = Self {
             outages: self.outages_after(settled, now),
-            tried: if settled.is_committed { Spent::default() } else { self.tried.and(settled.spent) },
+            tried: if settled.is_committed { ResourceUsage::default() } else { self.tried.plus(settled.usage) },
             followed: self.followed.clone(),
-            word: self.word.clone().filter(|_| is_still_said(settled)),
+            word: self.word.clone().filter(|_| is_decision_kept(settled)),
         };
         (after != *self).then(|| Self { followed: Some(settled.mark.to_owned()), ..after })
     }
 
-    fn outages_after(&self, settled: Settled<'_>, now: Timestamp) -> Vec<Outage> {
-        let Task { kind, reviewer, .. } = settled.task;
+    fn outages_after(&self, settled: SettledIteration<'_>, now: Timestamp) -> Vec<ServiceOutage> {
+        let SessionTask { kind, reviewer, .. } = settled.task;
         let (worker, reviewer) = (kind.as_deref().unwrap_or_default(), reviewer.as_deref().unwrap_or_default());
         if settled.is_reviewed {
-            fallback::after_review(&self.outages, (worker, reviewer), settled.verdict, now)
+            fallback::outages_after_review(&self.outages, (worker, reviewer), settled.verdict, now)
         } else {
-            fallback::after(&self.outages, worker, settled.verdict, now)
+            fallback::outages_after(&self.outages, worker, settled.verdict, now)
         }
     }
 
     /// Has every service asked again at once.
-    pub fn ask_at_once(&mut self, now: Timestamp) {
+    pub fn retry_services_now(&mut self, now: Timestamp) {
         for outage in &mut self.outages {
-            outage.cut_short(now);
+            outage.retry_now(now);
         }
     }
 }
 
 /// Whether a person's word is said again when the run goes on: it was cut off, or the guard could not be asked.
-fn is_still_said(settled: Settled<'_>) -> bool {
+fn is_decision_kept(settled: SettledIteration<'_>) -> bool {
     let is_cancelled = matches!(settled.verdict, Verdict::Interrupted { by: StopCause::Cancel });
     let is_cut_off = matches!(
         settled.verdict,
@@ -323,22 +323,22 @@ mod tests {
     #[test]
     fn what_may_be_granted_already_is_not_granted_again() {
         let kept = ResumeOrder { more: 3, reset: true, from: Some("c".repeat(40)), then: 0 };
-        let asked = ResumeOrder::upon(Some(kept.clone()), 2, false);
+        let asked = ResumeOrder::merged_with(Some(kept.clone()), 2, false);
         assert_eq!(asked, ResumeOrder { then: 2, ..kept.clone() });
-        assert_eq!(ResumeOrder::upon(Some(asked), 4, false), ResumeOrder { then: 6, ..kept });
+        assert_eq!(ResumeOrder::merged_with(Some(asked), 4, false), ResumeOrder { then: 6, ..kept });
     }
 
     #[test]
     fn what_is_asked_before_anything_is_committed_is_one_grant() {
-        let first = ResumeOrder::upon(None, 3, false);
-        assert_eq!(first.rest(), None);
-        let both = ResumeOrder::upon(Some(first), 2, true);
+        let first = ResumeOrder::merged_with(None, 3, false);
+        assert_eq!(first.remaining(), None);
+        let both = ResumeOrder::merged_with(Some(first), 2, true);
         assert_eq!(both, ResumeOrder { more: 5, reset: true, from: None, then: 0 });
     }
 
     #[test]
     fn a_grant_after_another_is_left_when_that_is_committed() {
         let order = ResumeOrder { more: 3, reset: true, from: Some("c".repeat(40)), then: 2 };
-        assert_eq!(order.rest(), Some(ResumeOrder { more: 2, reset: false, from: None, then: 0 }));
+        assert_eq!(order.remaining(), Some(ResumeOrder { more: 2, reset: false, from: None, then: 0 }));
     }
 }

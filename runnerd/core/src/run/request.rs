@@ -5,22 +5,22 @@ use protocol::command::Command;
 use protocol::path::WirePath;
 use protocol::view::StopReason;
 
-use super::next::{Standing, ends_again};
-use super::record::{Asked, Beginning, End, ResumeOrder, RunRecord, State};
-use super::refusal::Refusal;
-use super::{Effect, Step, end, paused};
-use crate::approval::{self, Decision, Pending, PersonDecision};
-use crate::change::Subject;
-use crate::message::WordSignature;
-use crate::obstacle::Obstruction;
-use crate::select::{Selection, select};
+use super::next::{RunInputs, would_end_again};
+use super::record::{StopRequest, StartSpec, RunEnd, ResumeOrder, RunRecord, RecordState};
+use super::refusal::RequestRefusal;
+use super::{RunAction, RunTransition, end_run, pause_run};
+use crate::approval::{self, Decision, PendingNode, ReviewDecision};
+use crate::change::ChangeSubject;
+use crate::message::ReviewSignature;
+use crate::obstacle::Blocker;
+use crate::select::{LeafSelection, select};
 use crate::verdict::StopCause;
 
 /// What a person asks of a run that is in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum RunRequest {
     /// To begin it, or to go on with it.
-    Start(Start),
+    Start(StartRequest),
     /// To run one iteration.
     Step,
     /// To stop after the iteration.
@@ -35,7 +35,7 @@ pub enum Request {
         /// Iterations to grant.
         more: Option<u32>,
         /// The repository was looked at again for it.
-        looked: bool,
+        rechecked: bool,
     },
     /// To end.
     Cancel,
@@ -44,21 +44,21 @@ pub enum Request {
         /// What was decided.
         decision: Decision,
         /// The person's signature of it, where they have signed.
-        signature: Option<WordSignature>,
+        signature: Option<ReviewSignature>,
     },
     /// To change its files.
-    Change(Subject),
+    Change(ChangeSubject),
 }
 
 /// How a run is to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Start {
+pub struct StartRequest {
     /// The work tree.
     pub path: WirePath,
     /// What its goal is called, as far as that is known.
     pub goal: Option<String>,
     /// How it begins, where it is not in the queue.
-    pub beginning: Beginning,
+    pub start_spec: StartSpec,
     /// Not to begin yet.
     pub queue_only: bool,
     /// Whether it has a branch.
@@ -67,256 +67,256 @@ pub struct Start {
 
 /// What is under way of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum RunActivity {
     /// Nothing.
     Nothing,
     /// It is being driven.
-    Live,
+    Active,
     /// An iteration that a life of the daemon before this one has begun.
     Unfinished,
 }
 
 /// What a request is decided from beside the record.
 #[derive(Debug, Clone, Copy)]
-pub struct Situation<'a> {
+pub struct RequestContext<'a> {
     /// Why nothing may be done with the repository.
-    pub held: Option<&'a StopReason>,
+    pub hold_reason: Option<&'a StopReason>,
     /// What is under way of the run.
-    pub work: Work,
+    pub work: RunActivity,
     /// A run of the repository that is being driven, or was when the daemon died.
-    pub driven: Option<&'a str>,
+    pub driven_run: Option<&'a str>,
     /// What keeps the run that is driven from going on.
-    pub obstacle: Option<&'a Obstruction>,
+    pub blocker: Option<&'a Blocker>,
     /// What is committed, where the request asks for it and it can be read.
-    pub standing: Option<Standing<'a>>,
+    pub inputs: Option<RunInputs<'a>>,
     /// The time.
     pub now: Timestamp,
 }
 
-impl Situation<'_> {
+impl RequestContext<'_> {
     /// Returns what waits for a person's review.
-    fn pending(&self) -> Option<Pending> {
-        self.standing.as_ref().and_then(approval::pending)
+    fn find_pending(&self) -> Option<PendingNode> {
+        self.inputs.as_ref().and_then(approval::find_pending)
     }
 }
 
-impl Request {
+impl RunRequest {
     /// Whether what is committed has a say in the answer to this.
-    pub fn reads_commit(&self, state: State) -> bool {
+    pub fn needs_commit(&self, state: RecordState) -> bool {
         matches!(
             (self, state),
-            (Self::Resume { .. } | Self::Step, State::WaitsForPerson)
+            (Self::Resume { .. } | Self::Step, RecordState::WaitsForPerson)
                 | (Self::Review { .. }, _)
-                | (Self::Resume { .. } | Self::Step | Self::Start(_), State::Over { .. })
+                | (Self::Resume { .. } | Self::Step | Self::Start(_), RecordState::Over { .. })
         )
     }
 }
 
 /// Returns what a request makes of a run, or why it is refused.
-pub fn ask(run: &RunRecord, request: Request, situation: &Situation<'_>) -> Result<Step, Refusal> {
-    let held = || situation.held.map_or(Ok(()), |held| Err(Refusal::RepositoryHeld(held.clone())));
+pub fn handle_request(run: &RunRecord, request: RunRequest, situation: &RequestContext<'_>) -> Result<RunTransition, RequestRefusal> {
+    let held = || situation.hold_reason.map_or(Ok(()), |held| Err(RequestRefusal::RepositoryHeld(held.clone())));
     match request {
-        Request::Pause { now } => pause(run.clone(), now, situation),
-        Request::Cancel => cancel(run.clone(), situation),
-        Request::Resume { looked: false, .. } if situation.held.is_some() => {
-            Ok(Step::from(run.clone()).with(Effect::LookAgain))
+        RunRequest::Pause { now } => handle_pause(run.clone(), now, situation),
+        RunRequest::Cancel => handle_cancel(run.clone(), situation),
+        RunRequest::Resume { rechecked: false, .. } if situation.hold_reason.is_some() => {
+            Ok(RunTransition::from(run.clone()).with_effect(RunAction::RecheckRepository))
         }
-        Request::Resume { now, more, looked } => {
+        RunRequest::Resume { now, more, rechecked: looked } => {
             held()?;
-            if looked && run.state == State::Running {
+            if looked && run.state == RecordState::Running {
                 return Ok(run.clone().into());
             }
-            may_resume(run, now, more, situation)?;
-            Ok(resume(run.clone(), now, more, situation.now))
+            check_resume(run, now, more, situation)?;
+            Ok(handle_resume(run.clone(), now, more, situation.now))
         }
-        Request::Start(order) => {
+        RunRequest::Start(order) => {
             held()?;
-            start(run.clone(), order, situation)
+            handle_start(run.clone(), order, situation)
         }
-        Request::Step => {
+        RunRequest::Step => {
             held()?;
-            may_step(run, situation)?;
-            Ok(Step::from(run.clone()).with(Effect::AwaitStep))
+            check_step(run, situation)?;
+            Ok(RunTransition::from(run.clone()).with_effect(RunAction::AwaitStep))
         }
-        Request::Review { decision, signature } => {
+        RunRequest::Review { decision, signature } => {
             held()?;
-            review(run.clone(), (decision, signature), situation)
+            handle_review(run.clone(), (decision, signature), situation)
         }
-        Request::Change(subject) => {
+        RunRequest::Change(subject) => {
             held()?;
-            may_change(run.state, subject)?;
+            check_change(run.state, subject)?;
             Ok(run.clone().into())
         }
     }
 }
 
 /// Returns a run that is not in the list yet.
-pub fn begin(id: &str, start: Start, now: Timestamp) -> Step {
-    let Start { path, goal, beginning, queue_only, is_begun } = start;
+pub fn create_run(id: &str, start: StartRequest, now: Timestamp) -> RunTransition {
+    let StartRequest { path, goal, start_spec, queue_only, is_begun } = start;
     let run = RunRecord::queued(id, path, now);
     // The counters that have stopped another run do not stop its fork.
-    let resume = (is_begun || beginning.fork).then(|| ResumeOrder::upon(None, 0, true));
-    let run = RunRecord { goal, beginning: Some(beginning), resume, ..run };
+    let resume = (is_begun || start_spec.fork).then(|| ResumeOrder::merged_with(None, 0, true));
+    let run = RunRecord { goal, beginning: Some(start_spec), resume, ..run };
     let why = || StopReason::new("paused until you resume it", "runnerctl resume");
-    Step::from(if queue_only { paused(run, why()) } else { run }).with(Effect::Tell)
+    RunTransition::from(if queue_only { pause_run(run, why()) } else { run }).with_effect(RunAction::NotifyState)
 }
 
 /// A run that is in the queue goes on where a person had stopped it; one that is over begins anew behind the others.
-fn start(run: RunRecord, start: Start, situation: &Situation<'_>) -> Result<Step, Refusal> {
+fn handle_start(run: RunRecord, start: StartRequest, situation: &RequestContext<'_>) -> Result<RunTransition, RequestRefusal> {
     let now = situation.now;
     match run.state {
-        _ if start.beginning.fork => Err(Refusal::IsThere),
-        State::Over { end, .. } => {
+        _ if start.start_spec.fork => Err(RequestRefusal::RunExists),
+        RecordState::Over { end, .. } => {
             let may_begin = |standing| match end {
-                End::Completed => may_begin_again(standing),
+                RunEnd::Completed => check_restart(standing),
                 // It may end at once: then it says why, and what that says can be done, as it cannot to a cancelled run.
-                End::Cancelled => Ok(()),
-                End::Stuck | End::Limit | End::TimedOut | End::Failed => may_go_on(standing, 0),
+                RunEnd::Cancelled => Ok(()),
+                RunEnd::Stuck | RunEnd::Limit | RunEnd::TimedOut | RunEnd::Failed => check_continue(standing, 0),
             };
-            situation.standing.as_ref().map_or(Ok(()), may_begin)?;
-            let Step { record, effects } = begin(&run.id, Start { is_begun: true, ..start }, now);
+            situation.inputs.as_ref().map_or(Ok(()), may_begin)?;
+            let RunTransition { record, effects } = create_run(&run.id, StartRequest { is_begun: true, ..start }, now);
             let record = RunRecord { uncommitted: run.uncommitted, ..record };
-            Ok(Step { record, effects }.with(Effect::GoLast))
+            Ok(RunTransition { record, effects }.with_effect(RunAction::MoveToBack))
         }
-        State::Paused | State::Held if !start.queue_only => Ok(resume(run, false, None, now)),
-        State::Queued | State::Running | State::Paused | State::Held => Ok(run.into()),
-        State::WaitsForService(_) | State::WaitsForPerson => Ok(run.into()),
+        RecordState::Paused | RecordState::Held if !start.queue_only => Ok(handle_resume(run, false, None, now)),
+        RecordState::Queued | RecordState::Running | RecordState::Paused | RecordState::Held => Ok(run.into()),
+        RecordState::WaitsForService(_) | RecordState::WaitsForPerson => Ok(run.into()),
     }
 }
 
 /// Refuses to begin a run again of which this is committed: it has reached its goal, or would end at once.
-pub fn may_begin_again(standing: &Standing<'_>) -> Result<(), Refusal> {
-    if select(standing.tree) == Selection::Complete {
-        return Err(Refusal::IsCompleted);
+pub fn check_restart(inputs: &RunInputs<'_>) -> Result<(), RequestRefusal> {
+    if select(inputs.tree) == LeafSelection::Complete {
+        return Err(RequestRefusal::IsCompleted);
     }
-    may_go_on(standing, 0)
+    check_continue(inputs, 0)
 }
 
 /// Refuses to let a run go on that has ended and would end again at once.
-fn may_go_on(standing: &Standing<'_>, more: u32) -> Result<(), Refusal> {
-    match ends_again(standing, more) {
-        Some((End::Limit, why)) => Err(Refusal::StillAtLimit(why)),
-        Some((_, why)) => Err(Refusal::StillStuck(why)),
+fn check_continue(inputs: &RunInputs<'_>, more: u32) -> Result<(), RequestRefusal> {
+    match would_end_again(inputs, more) {
+        Some((RunEnd::Limit, why)) => Err(RequestRefusal::StillAtLimit(why)),
+        Some((_, why)) => Err(RequestRefusal::StillStuck(why)),
         None => Ok(()),
     }
 }
 
-fn may_step(run: &RunRecord, situation: &Situation<'_>) -> Result<(), Refusal> {
-    match (run.state, situation.driven) {
-        (State::Running, Some(driven)) => Err(Refusal::IsDriven(driven.to_owned())),
-        (_, Some(driven)) if driven != run.id => Err(Refusal::IsDriven(driven.to_owned())),
-        (State::Over { end, .. }, _) => may_leave(end, 0, situation),
-        (State::WaitsForPerson, _) => situation.pending().map_or(Ok(()), |on| Err(Refusal::WaitsForReview(on))),
+fn check_step(run: &RunRecord, situation: &RequestContext<'_>) -> Result<(), RequestRefusal> {
+    match (run.state, situation.driven_run) {
+        (RecordState::Running, Some(driven)) => Err(RequestRefusal::OtherRunActive(driven.to_owned())),
+        (_, Some(driven)) if driven != run.id => Err(RequestRefusal::OtherRunActive(driven.to_owned())),
+        (RecordState::Over { end, .. }, _) => check_continue_from_end(end, 0, situation),
+        (RecordState::WaitsForPerson, _) => situation.find_pending().map_or(Ok(()), |on| Err(RequestRefusal::WaitsForReview(on))),
         _ => Ok(()),
     }
 }
 
 /// Refuses to let a run go on from its end where that leads nowhere.
-fn may_leave(end: End, more: u32, situation: &Situation<'_>) -> Result<(), Refusal> {
+fn check_continue_from_end(end: RunEnd, more: u32, situation: &RequestContext<'_>) -> Result<(), RequestRefusal> {
     match end {
-        End::Completed => Err(Refusal::IsCompleted),
-        End::Cancelled => Err(Refusal::IsCancelled),
-        End::Stuck | End::Limit | End::TimedOut | End::Failed => {
-            situation.standing.as_ref().map_or(Ok(()), |standing| may_go_on(standing, more))
+        RunEnd::Completed => Err(RequestRefusal::IsCompleted),
+        RunEnd::Cancelled => Err(RequestRefusal::IsCancelled),
+        RunEnd::Stuck | RunEnd::Limit | RunEnd::TimedOut | RunEnd::Failed => {
+            situation.inputs.as_ref().map_or(Ok(()), |inputs| check_continue(inputs, more))
         }
     }
 }
 
-fn pause(run: RunRecord, now: bool, situation: &Situation<'_>) -> Result<Step, Refusal> {
+fn handle_pause(run: RunRecord, now: bool, situation: &RequestContext<'_>) -> Result<RunTransition, RequestRefusal> {
     match (run.state, situation.work) {
-        (State::Over { end, .. }, _) => Err(Refusal::IsOver(end.status())),
-        (_, Work::Live) | (State::Running, Work::Unfinished) => {
-            let asked = run.asked.filter(|asked| *asked == Asked::Cancel).or(Some(Asked::Pause));
-            let step = Step::from(RunRecord { asked, ..run });
-            Ok(if now { step.with(Effect::Stop(StopCause::Pause)) } else { step })
+        (RecordState::Over { end, .. }, _) => Err(RequestRefusal::IsOver(end.status())),
+        (_, RunActivity::Active) | (RecordState::Running, RunActivity::Unfinished) => {
+            let stop_request = run.asked.filter(|asked| *asked == StopRequest::Cancel).or(Some(StopRequest::Pause));
+            let step = RunTransition::from(RunRecord { asked: stop_request, ..run });
+            Ok(if now { step.with_effect(RunAction::Stop(StopCause::Pause)) } else { step })
         }
         _ => {
             let why = StopReason::new("paused by the user", "runnerctl resume");
-            Ok(Step::from(paused(run, why)).with(Effect::AnswerSteps))
+            Ok(RunTransition::from(pause_run(run, why)).with_effect(RunAction::AnswerSteps))
         }
     }
 }
 
 /// What a session has left is committed before its run ends.
-fn cancel(run: RunRecord, situation: &Situation<'_>) -> Result<Step, Refusal> {
+fn handle_cancel(run: RunRecord, situation: &RequestContext<'_>) -> Result<RunTransition, RequestRefusal> {
     match (run.state, situation.work) {
-        (State::Over { end, .. }, _) => Err(Refusal::IsOver(end.status())),
-        (_, Work::Live | Work::Unfinished) => {
-            let run = RunRecord { asked: Some(Asked::Cancel), state: State::Running, reason: None, ..run };
-            Ok(Step::from(run).with(Effect::Stop(StopCause::Cancel)))
+        (RecordState::Over { end, .. }, _) => Err(RequestRefusal::IsOver(end.status())),
+        (_, RunActivity::Active | RunActivity::Unfinished) => {
+            let run = RunRecord { asked: Some(StopRequest::Cancel), state: RecordState::Running, reason: None, ..run };
+            Ok(RunTransition::from(run).with_effect(RunAction::Stop(StopCause::Cancel)))
         }
-        (_, Work::Nothing) => {
+        (_, RunActivity::Nothing) => {
             let why = StopReason::new("cancelled by the user", Command::start_again(&run.id));
-            let mut run = end(run, End::Cancelled, why, situation.now);
+            let mut run = end_run(run, RunEnd::Cancelled, why, situation.now);
             run.uncommitted.word = None;
-            Ok(Step::from(run).with(Effect::AnswerSteps))
+            Ok(RunTransition::from(run).with_effect(RunAction::AnswerSteps))
         }
     }
 }
 
-fn may_resume(run: &RunRecord, now: bool, more: Option<u32>, situation: &Situation<'_>) -> Result<(), Refusal> {
+fn check_resume(run: &RunRecord, now: bool, more: Option<u32>, situation: &RequestContext<'_>) -> Result<(), RequestRefusal> {
     let refused = match run.state {
-        State::Over { end, .. } => may_leave(end, more.unwrap_or(0), situation).err(),
-        State::WaitsForPerson => situation.pending().map(Refusal::WaitsForReview),
-        State::WaitsForService(_) => (!now).then_some(Refusal::WaitsForService),
-        State::Running if run.asked.is_none() && more.is_none() => {
-            let obstacle = situation.obstacle.map(|obstacle| Refusal::IsObstructed(obstacle.waiting()));
-            Some(obstacle.unwrap_or(Refusal::IsRunning))
+        RecordState::Over { end, .. } => check_continue_from_end(end, more.unwrap_or(0), situation).err(),
+        RecordState::WaitsForPerson => situation.find_pending().map(RequestRefusal::WaitsForReview),
+        RecordState::WaitsForService(_) => (!now).then_some(RequestRefusal::WaitsForService),
+        RecordState::Running if run.asked.is_none() && more.is_none() => {
+            let blocker = situation.blocker.map(|obstacle| RequestRefusal::IsBlocked(obstacle.wait_reason()));
+            Some(blocker.unwrap_or(RequestRefusal::IsRunning))
         }
-        State::Queued | State::Running | State::Paused | State::Held => None,
+        RecordState::Queued | RecordState::Running | RecordState::Paused | RecordState::Held => None,
     };
     refused.map_or(Ok(()), Err)
 }
 
-fn resume(mut run: RunRecord, now: bool, more: Option<u32>, time: Timestamp) -> Step {
+fn handle_resume(mut run: RunRecord, now: bool, more: Option<u32>, time: Timestamp) -> RunTransition {
     if now {
-        run.uncommitted.ask_at_once(time);
+        run.uncommitted.retry_services_now(time);
     }
-    if run.state != State::Running || more.is_some() {
-        run.resume = Some(ResumeOrder::upon(run.resume, more.unwrap_or(0), run.state.is_over()));
+    if run.state != RecordState::Running || more.is_some() {
+        run.resume = Some(ResumeOrder::merged_with(run.resume, more.unwrap_or(0), run.state.is_over()));
     }
-    queued(run)
+    queue_run(run)
 }
 
 /// A run that the user had paused is paused again after a person's word.
-fn review(
+fn handle_review(
     mut run: RunRecord,
-    (decision, signature): (Decision, Option<WordSignature>),
-    situation: &Situation<'_>,
-) -> Result<Step, Refusal> {
-    decision.check().map_err(Refusal::InvalidWord)?;
-    if situation.work != Work::Nothing {
-        return Err(Refusal::IsAtWork);
+    (decision, signature): (Decision, Option<ReviewSignature>),
+    situation: &RequestContext<'_>,
+) -> Result<RunTransition, RequestRefusal> {
+    decision.check().map_err(RequestRefusal::InvalidDecision)?;
+    if situation.work != RunActivity::Nothing {
+        return Err(RequestRefusal::SessionActive);
     }
-    if matches!(run.state, State::Over { end: End::Cancelled, .. }) {
-        return Err(Refusal::IsCancelled);
+    if matches!(run.state, RecordState::Over { end: RunEnd::Cancelled, .. }) {
+        return Err(RequestRefusal::IsCancelled);
     }
-    let on = situation.pending().ok_or_else(|| Refusal::NothingToReview(run.state.status()))?;
-    let word = PersonDecision { on, decision, signature };
-    let policy = situation.standing.as_ref().map(|standing| standing.policy);
-    if !policy.is_some_and(|policy| word.counts_for(Some(&word.on), policy)) {
-        return Err(Refusal::Unsigned(word.on));
+    let on = situation.find_pending().ok_or_else(|| RequestRefusal::NothingToReview(run.state.status()))?;
+    let review_decision = ReviewDecision { on, decision, signature };
+    let policy = situation.inputs.as_ref().map(|inputs| inputs.policy);
+    if !policy.is_some_and(|policy| review_decision.counts_for(Some(&review_decision.on), policy)) {
+        return Err(RequestRefusal::Unsigned(review_decision.on));
     }
-    let asked = (run.state == State::Paused).then_some(Asked::Step);
-    run.uncommitted.word = Some(word);
-    let Step { record, effects } = queued(run);
-    Ok(Step { record: RunRecord { asked, ..record }, effects })
+    let stop_request = (run.state == RecordState::Paused).then_some(StopRequest::Step);
+    run.uncommitted.word = Some(review_decision);
+    let RunTransition { record, effects } = queue_run(run);
+    Ok(RunTransition { record: RunRecord { asked: stop_request, ..record }, effects })
 }
 
-fn may_change(state: State, subject: Subject) -> Result<(), Refusal> {
+fn check_change(state: RecordState, subject: ChangeSubject) -> Result<(), RequestRefusal> {
     match (subject, state) {
-        (Subject::Note, State::Over { end: End::Completed | End::Cancelled, .. }) => {
-            Err(Refusal::NoReader(state.status()))
+        (ChangeSubject::Note, RecordState::Over { end: RunEnd::Completed | RunEnd::Cancelled, .. }) => {
+            Err(RequestRefusal::NoReader(state.status()))
         }
-        (Subject::Tree, State::Over { end: End::Completed, .. }) => Err(Refusal::AllPassed),
-        (Subject::Note | Subject::Tree | Subject::Files, _) => Ok(()),
+        (ChangeSubject::Tree, RecordState::Over { end: RunEnd::Completed, .. }) => Err(RequestRefusal::AllPassed),
+        (ChangeSubject::Note | ChangeSubject::Tree | ChangeSubject::Files, _) => Ok(()),
     }
 }
 
 /// Puts a run that is not being driven into the queue, one that was over behind the others.
-fn queued(run: RunRecord) -> Step {
+fn queue_run(run: RunRecord) -> RunTransition {
     let was_over = run.state.is_over();
-    let state = if run.state == State::Running { State::Running } else { State::Queued };
-    let step = Step::from(RunRecord { state, asked: None, reason: None, ..run }).with(Effect::Tell);
-    if was_over { step.with(Effect::GoLast) } else { step }
+    let state = if run.state == RecordState::Running { RecordState::Running } else { RecordState::Queued };
+    let step = RunTransition::from(RunRecord { state, asked: None, reason: None, ..run }).with_effect(RunAction::NotifyState);
+    if was_over { step.with_effect(RunAction::MoveToBack) } else { step }
 }

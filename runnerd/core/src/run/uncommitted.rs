@@ -2,30 +2,30 @@
 //!
 //! They may be an agent's, and secrets may lie beside them: no command takes everything that is there.
 
-use protocol::command::{Command, Ways};
+use protocol::command::{Command, NextSteps};
 
 use crate::shell;
 
 /// Paths that are named in a command.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 /// What files with secrets are called; a command that commits one would be bad advice.
-const SECRETS: [&str; 4] = [".env", "id_rsa", "id_ed25519", "id_ecdsa"];
+const SECRET_NAMES: [&str; 4] = [".env", "id_rsa", "id_ed25519", "id_ecdsa"];
 /// Endings of files that are no secret though their names begin like one.
-const SAMPLES: [&str; 3] = [".example", ".sample", ".template"];
+const SAMPLE_ENDINGS: [&str; 3] = [".example", ".sample", ".template"];
 
 /// Returns the ways to a clean work tree.
-pub fn ways(paths: &[String]) -> Ways {
+pub fn commit_ways(paths: &[String]) -> NextSteps {
     let (secret, others): (Vec<&str>, Vec<&str>) = paths.iter().map(String::as_str).partition(|path| is_secret(path));
-    let ignore = || format!("name {} in .gitignore", shell::words(secret.iter().copied().take(NAMED)));
+    let ignore = || format!("name {} in .gitignore", shell::words(secret.iter().copied().take(MAX_NAMED)));
     // What is no text, or too much, is shown by git as it is.
-    let is_nameable = others.len() <= NAMED && !others.iter().any(|path| path.contains(char::REPLACEMENT_CHARACTER));
+    let is_nameable = others.len() <= MAX_NAMED && !others.iter().any(|path| path.contains(char::REPLACEMENT_CHARACTER));
     if !is_nameable {
-        return Ways::from("look at each with git status, and commit, stash or ignore it by its name")
+        return NextSteps::from("look at each with git status, and commit, stash or ignore it by its name")
             .with(Command::show_changes());
     }
     let commit = || {
         let named = || others.iter().copied();
-        Ways::from(Command::stage(named())).join(" && ", "git commit").join(", or ", Command::set_aside(named()))
+        NextSteps::from(Command::stage(named())).join(" && ", "git commit").join(", or ", Command::set_aside(named()))
     };
     match (secret.is_empty(), others.is_empty()) {
         (true, _) => commit(),
@@ -37,30 +37,30 @@ pub fn ways(paths: &[String]) -> Ways {
 /// Whether a file looks as if it held secrets.
 fn is_secret(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let is_sample = SAMPLES.iter().any(|end| name.ends_with(end));
+    let is_sample = SAMPLE_ENDINGS.iter().any(|end| name.ends_with(end));
     let is_pem = name.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("pem"));
-    SECRETS.contains(&name) || is_pem || name.starts_with(".env.") && !is_sample
+    SECRET_NAMES.contains(&name) || is_pem || name.starts_with(".env.") && !is_sample
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(paths: &[&str]) -> String {
-        ways(&paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>()).text().to_owned()
+    fn commands_for(paths: &[&str]) -> String {
+        commit_ways(&paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>()).text().to_owned()
     }
 
     #[test]
     fn each_path_is_named_as_a_shell_reads_it() {
         let both = "git add -- a.txt 'my file' && git commit, or git stash push -u -- a.txt 'my file'";
-        assert_eq!(of(&["a.txt", "my file"]), both);
+        assert_eq!(commands_for(&["a.txt", "my file"]), both);
     }
 
     #[test]
     fn a_file_of_secrets_is_never_committed_by_a_command() {
-        assert_eq!(of(&["app/.env", ".env.local"]), "name app/.env .env.local in .gitignore");
+        assert_eq!(commands_for(&["app/.env", ".env.local"]), "name app/.env .env.local in .gitignore");
         assert_eq!(
-            of(&[".env", ".env.example"]),
+            commands_for(&[".env", ".env.example"]),
             "git add -- .env.example && git commit, or git stash push -u -- .env.example; and: name .env in .gitignore"
         );
     }
@@ -69,7 +69,7 @@ mod tests {
     fn what_cannot_be_named_is_shown_by_git() {
         let many: Vec<String> = (0..11).map(|number| format!("f{number}")).collect();
         for paths in [many, vec!["a\u{fffd}".to_owned()]] {
-            assert_eq!(ways(&paths).text(), "look at each with git status, and commit, stash or ignore it by its name");
+            assert_eq!(commit_ways(&paths).text(), "look at each with git status, and commit, stash or ignore it by its name");
         }
     }
 }

@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 /// What sessions have consumed, and the time that they took.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Spent {
+pub struct ResourceUsage {
     /// Tokens and cost.
     pub usage: UsageTotal,
     /// Time of sessions and guards, in milliseconds.
     pub elapsed_ms: u64,
 }
 
-impl Spent {
+impl ResourceUsage {
     /// Returns this with what was spent after it.
     #[must_use]
-    pub fn and(&self, more: &Self) -> Self {
-        Self { usage: sum(&self.usage, &more.usage), elapsed_ms: self.elapsed_ms.saturating_add(more.elapsed_ms) }
+    pub fn plus(&self, more: &Self) -> Self {
+        Self { usage: add_usage(&self.usage, &more.usage), elapsed_ms: self.elapsed_ms.saturating_add(more.elapsed_ms) }
     }
 
     /// Tells whether nothing was spent.
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 }
 
 /// Returns the sum of two totals.
-pub fn sum(a: &UsageTotal, b: &UsageTotal) -> UsageTotal {
+pub fn add_usage(a: &UsageTotal, b: &UsageTotal) -> UsageTotal {
     let known = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (None, None) => None,
         (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
@@ -44,7 +44,7 @@ pub fn sum(a: &UsageTotal, b: &UsageTotal) -> UsageTotal {
 }
 
 /// Says what of a total no sessions can have used.
-pub fn fault(total: &UsageTotal) -> Option<&'static str> {
+pub fn find_fault(total: &UsageTotal) -> Option<&'static str> {
     let UsageTotal { sessions, tokens_unknown, cost_unknown, .. } = *total;
     let are_tokens_known = total.input_tokens.is_some() && total.output_tokens.is_some();
     match total {
@@ -57,7 +57,7 @@ pub fn fault(total: &UsageTotal) -> Option<&'static str> {
 }
 
 /// Returns all tokens that are known of, read, read from a cache and written.
-pub fn tokens(total: &UsageTotal) -> u64 {
+pub fn total_tokens(total: &UsageTotal) -> u64 {
     let parts = [total.input_tokens, total.cached_tokens, total.output_tokens];
     parts.into_iter().flatten().fold(0, u64::saturating_add)
 }

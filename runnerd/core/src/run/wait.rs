@@ -8,32 +8,32 @@ use serde::{Deserialize, Serialize};
 /// Time added to a stated end of a limit: clocks differ.
 const STATED_MARGIN: SignedDuration = SignedDuration::from_secs(60);
 /// The furthest stated end that is believed: the longest limits that services have are of a week.
-const FURTHEST_STATED: SignedDuration = SignedDuration::from_hours(8 * 24);
+const MAX_STATED_WAIT: SignedDuration = SignedDuration::from_hours(8 * 24);
 /// Minutes to wait where no end is stated, by the number of waits before.
 const BACKOFF_MINUTES: [i64; 5] = [1, 5, 15, 30, 60];
 /// A clock that shows a time before the beginning of a wait, by more than this, was set back.
 const CLOCK_STEP: SignedDuration = SignedDuration::from_secs(60);
 /// The longest sleep of a timer that does not run while the machine sleeps.
-const LONGEST_NAP: SignedDuration = SignedDuration::from_secs(60);
+const MAX_TIMER_SLEEP: SignedDuration = SignedDuration::from_secs(60);
 
 /// A time that is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wait {
+pub struct WaitPeriod {
     /// When it began.
     pub since: Timestamp,
     /// When it is over.
     pub until: Timestamp,
 }
 
-impl Wait {
+impl WaitPeriod {
     /// Returns the wait for a service that was not available for the `times + 1`st time in a row.
     ///
     /// It lasts for a minute beyond the end that the service states, else for 1, 5, 15, 30 and then 60 minutes. An
     /// end that has passed, or that is more than eight days away, is none.
     pub fn for_service(now: Timestamp, stated: Option<Timestamp>, times: u32) -> Self {
         let step = BACKOFF_MINUTES[usize::try_from(times).unwrap_or(usize::MAX).min(BACKOFF_MINUTES.len() - 1)];
-        let until = match stated.filter(|stated| is_believed(now, *stated)) {
+        let until = match stated.filter(|stated| is_plausible_end(now, *stated)) {
             Some(stated) => stated.checked_add(STATED_MARGIN),
             None => now.checked_add(SignedDuration::from_mins(step)),
         };
@@ -48,12 +48,12 @@ impl Wait {
     }
 
     /// Returns how long a timer may sleep before the clock is looked at again.
-    pub fn nap(self, now: Timestamp) -> SignedDuration {
-        now.duration_until(self.until).clamp(SignedDuration::ZERO, LONGEST_NAP)
+    pub fn timer_sleep(self, now: Timestamp) -> SignedDuration {
+        now.duration_until(self.until).clamp(SignedDuration::ZERO, MAX_TIMER_SLEEP)
     }
 }
 
 /// Tells whether a stated end is one that a service can mean.
-pub fn is_believed(now: Timestamp, stated: Timestamp) -> bool {
-    stated > now && now.duration_until(stated) <= FURTHEST_STATED
+pub fn is_plausible_end(now: Timestamp, stated: Timestamp) -> bool {
+    stated > now && now.duration_until(stated) <= MAX_STATED_WAIT
 }

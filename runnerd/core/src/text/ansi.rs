@@ -11,12 +11,12 @@ const BELL: u8 = 0x07;
 
 /// Returns the text without escape sequences; what is left holds no escape character.
 pub(crate) fn strip(text: &str) -> Cow<'_, str> {
-    if !text.contains(introduces) {
+    if !text.contains(begins_sequence) {
         return Cow::Borrowed(text);
     }
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(introduces) {
+    while let Some(at) = rest.find(begins_sequence) {
         kept.push_str(&rest[..at]);
         rest = &rest[at + sequence_len(&rest[at..])..];
     }
@@ -25,7 +25,7 @@ pub(crate) fn strip(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether a sequence begins at the character: escape, or one of the 8-bit introducers.
-fn introduces(c: char) -> bool {
+fn begins_sequence(c: char) -> bool {
     matches!(c, ESCAPE | '\u{90}' | '\u{98}' | '\u{9b}' | '\u{9d}'..='\u{9f}')
 }
 
@@ -101,7 +101,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_escape_character_is_left(text in "(\u{1b}|\\[|\\]|[0-9;]|m|\u{9b}|\u{9d}|\u{9c}|\u{7}|\\n|é|[a-z]|¢){0,40}") {
-            prop_assert!(!strip(&text).contains(introduces));
+            prop_assert!(!strip(&text).contains(begins_sequence));
         }
 
         #[test]

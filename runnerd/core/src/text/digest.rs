@@ -42,7 +42,7 @@ pub struct Digest(String);
 
 impl Digest {
     /// Returns the digest of the bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn compute(bytes: &[u8]) -> Self {
         Self(sha256_hex(bytes))
     }
 
@@ -61,15 +61,15 @@ impl fmt::Display for Digest {
 /// A text that is no digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not `sha256:` and 64 lower-case hexadecimal digits")]
-pub struct NotADigest;
+pub struct InvalidDigest;
 
 impl FromStr for Digest {
-    type Err = NotADigest;
+    type Err = InvalidDigest;
 
-    fn from_str(text: &str) -> Result<Self, NotADigest> {
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
         match text.strip_prefix("sha256:") {
             Some(hex) if hex.len() == 64 && is_lower_hex(hex) => Ok(Self(hex.to_owned())),
-            _ => Err(NotADigest),
+            _ => Err(InvalidDigest),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 /// Renders `value` canonically: two-space indent, keys in declaration order, a newline at the end.
-pub fn canonical<T: Serialize>(value: &T) -> String {
+pub fn to_canonical_json<T: Serialize>(value: &T) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("BUG: a data contract does not serialize");
     text.push('\n');
     text
@@ -15,14 +15,14 @@ pub fn canonical<T: Serialize>(value: &T) -> String {
 
 /// Tells whether `text` is the canonical form of `value`, without writing it.
 pub fn is_canonical<T: Serialize>(value: &T, text: &[u8]) -> bool {
-    let mut rest = Rest(text);
+    let mut rest = ExpectedBytes(text);
     serde_json::to_writer_pretty(&mut rest, value).is_ok() && rest.0 == b"\n"
 }
 
 /// What has yet to be written of a text that is known.
-struct Rest<'a>(&'a [u8]);
+struct ExpectedBytes<'a>(&'a [u8]);
 
-impl Write for Rest<'_> {
+impl Write for ExpectedBytes<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
         Ok(bytes.len())
@@ -35,7 +35,7 @@ impl Write for Rest<'_> {
 
 /// Bounds on a text before it is parsed.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct JsonBounds {
     /// Most bytes.
     pub bytes: usize,
     /// Most objects.
@@ -46,7 +46,7 @@ pub struct Bounds {
 
 /// A bound that a text does not keep.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OutOfBounds {
+pub enum JsonBoundsError {
     /// Too many bytes.
     #[error("it has {found} bytes, more than {limit}")]
     Bytes {
@@ -78,9 +78,9 @@ pub enum OutOfBounds {
 }
 
 /// Checks `text` against `bounds` in one pass and constant memory; returns how many objects it has.
-pub fn check_bounds(text: &[u8], bounds: Bounds) -> Result<usize, OutOfBounds> {
+pub fn check_bounds(text: &[u8], bounds: JsonBounds) -> Result<usize, JsonBoundsError> {
     if text.len() > bounds.bytes {
-        return Err(OutOfBounds::Bytes { found: text.len(), limit: bounds.bytes });
+        return Err(JsonBoundsError::Bytes { found: text.len(), limit: bounds.bytes });
     }
     let (mut nesting, mut objects) = (0_usize, 0_usize);
     let mut next = 0;
@@ -97,12 +97,12 @@ pub fn check_bounds(text: &[u8], bounds: Bounds) -> Result<usize, OutOfBounds> {
             _ => continue,
         }
         if nesting > bounds.nesting {
-            let (line, column) = position(text, at);
-            return Err(OutOfBounds::Nesting { limit: bounds.nesting, line, column });
+            let (line, column) = line_and_column(text, at);
+            return Err(JsonBoundsError::Nesting { limit: bounds.nesting, line, column });
         }
         if objects > bounds.objects {
-            let (line, column) = position(text, at);
-            return Err(OutOfBounds::Objects { limit: bounds.objects, line, column });
+            let (line, column) = line_and_column(text, at);
+            return Err(JsonBoundsError::Objects { limit: bounds.objects, line, column });
         }
     }
     Ok(objects)
@@ -123,7 +123,7 @@ fn string_len(text: &[u8]) -> usize {
 }
 
 /// Returns line and column, both from 1, of the byte at `at`.
-fn position(text: &[u8], at: usize) -> (usize, usize) {
+fn line_and_column(text: &[u8], at: usize) -> (usize, usize) {
     let before = &text[..at];
     let line = before.split(|&byte| byte == b'\n').count();
     let column = at - before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1) + 1;
@@ -134,12 +134,12 @@ fn position(text: &[u8], at: usize) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { bytes: 100, objects: 2, nesting: 3 };
+    const BOUNDS: JsonBounds = JsonBounds { bytes: 100, objects: 2, nesting: 3 };
 
     #[test]
     fn only_what_would_be_written_is_canonical() {
         let value = (vec!["a\n", "\u{1}✓"], 1.5, Some(false));
-        let text = canonical(&value);
+        let text = to_canonical_json(&value);
         assert!(is_canonical(&value, text.as_bytes()));
         for other in [format!("{text} "), text.replace("  ", " "), text.trim_end().to_owned(), String::new()] {
             assert!(!is_canonical(&value, other.as_bytes()), "{other:?}");
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn each_bound_names_its_place() {
-        assert_eq!(check_bounds(&[b' '; 101], BOUNDS), Err(OutOfBounds::Bytes { found: 101, limit: 100 }));
-        assert_eq!(check_bounds(b"[{},\n {}, {}]", BOUNDS), Err(OutOfBounds::Objects { limit: 2, line: 2, column: 6 }));
-        assert_eq!(check_bounds(b"[[\n[[", BOUNDS), Err(OutOfBounds::Nesting { limit: 3, line: 2, column: 2 }));
+        assert_eq!(check_bounds(&[b' '; 101], BOUNDS), Err(JsonBoundsError::Bytes { found: 101, limit: 100 }));
+        assert_eq!(check_bounds(b"[{},\n {}, {}]", BOUNDS), Err(JsonBoundsError::Objects { limit: 2, line: 2, column: 6 }));
+        assert_eq!(check_bounds(b"[[\n[[", BOUNDS), Err(JsonBoundsError::Nesting { limit: 3, line: 2, column: 2 }));
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use aho_corasick::{AhoCorasick, BuildError, MatchKind};
 
 pub use self::name::is_secret;
-pub use self::stream::Stream;
+pub use self::stream::RedactStream;
 
 /// Bytes of the shortest value that is taken for a secret: a shorter one is part of too many words.
 pub const MIN_SECRET: usize = 8;
@@ -24,18 +24,18 @@ pub const MAX_SECRET: usize = 32 * 1024;
 
 /// The secrets of a run, ready to be looked for. A clone is cheap.
 #[derive(Debug, Clone, Default)]
-pub struct Secrets(Option<Arc<KnownSecrets>>);
+pub struct Secrets(Option<Arc<SecretMatcher>>);
 
-struct KnownSecrets {
+struct SecretMatcher {
     /// Names of the variables, as the markers show them.
     names: Vec<String>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<SecretPattern>,
     automaton: AhoCorasick,
     longest: usize,
 }
 
 /// One spelling of a value.
-struct Pattern {
+struct SecretPattern {
     bytes: Vec<u8>,
     /// For each proper beginning of the pattern, the length of its longest border.
     borders: Vec<usize>,
@@ -45,16 +45,16 @@ struct Pattern {
 
 /// A part of a text that is to be hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Span {
+struct SecretSpan {
     start: usize,
     end: usize,
     /// Position of the name that the marker shows; none: the marker has been written.
     name: Option<usize>,
     /// Length of the spelling that gave the name.
-    weight: usize,
+    spelling_len: usize,
 }
 
-impl std::fmt::Debug for KnownSecrets {
+impl std::fmt::Debug for SecretMatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KnownSecrets").field("names", &self.names).finish_non_exhaustive()
     }
@@ -66,19 +66,19 @@ impl Secrets {
     /// # Errors
     ///
     /// Fails where there are more values than an automaton can hold.
-    pub fn of<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, BuildError> {
+    pub fn from_variables<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, BuildError> {
         let mut spellings: BTreeMap<Vec<u8>, String> = BTreeMap::new();
         for (name, value) in variables {
-            for secret in name::secrets_in(name, value) {
-                for spelling in spelling::of(secret) {
-                    spellings.entry(spelling).or_insert_with(|| name::shown(name));
+            for secret in name::find_secrets(name, value) {
+                for spelling in spelling::all_spellings(secret) {
+                    spellings.entry(spelling).or_insert_with(|| name::marker_name(name));
                 }
             }
         }
         if spellings.is_empty() {
             return Ok(Self::default());
         }
-        KnownSecrets::new(spellings).map(|known| Self(Some(Arc::new(known))))
+        SecretMatcher::new(spellings).map(|known| Self(Some(Arc::new(known))))
     }
 
     /// Returns whether there is nothing to hide.
@@ -87,7 +87,7 @@ impl Secrets {
     }
 
     /// Returns the bytes of the longest spelling; 0 without secrets.
-    pub fn longest(&self) -> usize {
+    pub fn max_spelling_len(&self) -> usize {
         self.0.as_ref().map_or(0, |known| known.longest)
     }
 
@@ -108,12 +108,12 @@ impl Secrets {
             return Cow::Borrowed(bytes);
         }
         let mut out = Vec::with_capacity(bytes.len());
-        known.hide(bytes, &spans, &mut out);
+        known.write_masked(bytes, &spans, &mut out);
         Cow::Owned(out)
     }
 
     /// Returns the end of the secret that covers the byte before and the byte after a position, or the position.
-    pub fn whole_from(&self, bytes: &[u8], at: usize) -> usize {
+    pub fn end_of_secret_at(&self, bytes: &[u8], at: usize) -> usize {
         let spans = self.0.as_ref().map(|known| known.spans(bytes)).unwrap_or_default();
         spans.iter().find(|span| span.start < at && at < span.end).map_or(at, |span| span.end)
     }
@@ -125,18 +125,18 @@ impl Secrets {
     }
 
     /// Begins to redact what comes in parts.
-    pub fn stream(&self) -> Stream {
-        Stream::new(self.0.clone())
+    pub fn stream(&self) -> RedactStream {
+        RedactStream::new(self.0.clone())
     }
 }
 
-impl KnownSecrets {
+impl SecretMatcher {
     fn new(spellings: BTreeMap<Vec<u8>, String>) -> Result<Self, BuildError> {
         let names: BTreeSet<String> = spellings.values().cloned().collect();
         let names: Vec<String> = names.into_iter().collect();
-        let patterns: Vec<Pattern> = spellings
+        let patterns: Vec<SecretPattern> = spellings
             .into_iter()
-            .filter_map(|(bytes, name)| Some(Pattern::new(bytes, names.binary_search(&name).ok()?)))
+            .filter_map(|(bytes, name)| Some(SecretPattern::new(bytes, names.binary_search(&name).ok()?)))
             .collect();
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
@@ -146,7 +146,7 @@ impl KnownSecrets {
     }
 
     /// Returns what is to be hidden, in order and without overlaps.
-    fn spans(&self, bytes: &[u8]) -> Vec<Span> {
+    fn spans(&self, bytes: &[u8]) -> Vec<SecretSpan> {
         let mut spans = Vec::new();
         if self.automaton.is_match(bytes) {
             self.add_spans(bytes, &mut spans);
@@ -155,19 +155,19 @@ impl KnownSecrets {
     }
 
     /// Adds to spans that are there already; they come before or at the beginning of every new one.
-    fn add_spans(&self, bytes: &[u8], spans: &mut Vec<Span>) {
+    fn add_spans(&self, bytes: &[u8], spans: &mut Vec<SecretSpan>) {
         for found in self.automaton.find_overlapping_iter(bytes) {
             let name = Some(self.patterns[found.pattern()].name);
-            let mut span = Span { start: found.start(), end: found.end(), name, weight: found.len() };
+            let mut span = SecretSpan { start: found.start(), end: found.end(), name, spelling_len: found.len() };
             while let Some(last) = spans.pop_if(|last| last.end > span.start) {
-                span = span.with(last);
+                span = span.merged_with(last);
             }
             spans.push(span);
         }
     }
 
     /// Copies the bytes with a marker in the place of each span.
-    fn hide(&self, bytes: &[u8], spans: &[Span], out: &mut Vec<u8>) {
+    fn write_masked(&self, bytes: &[u8], spans: &[SecretSpan], out: &mut Vec<u8>) {
         let mut at = 0;
         for span in spans {
             out.extend_from_slice(&bytes[at..span.start]);
@@ -182,23 +182,23 @@ impl KnownSecrets {
     }
 
     /// Returns where the longest end of the bytes begins that may be the beginning of a secret.
-    fn open_end(&self, bytes: &[u8]) -> usize {
-        let open = self.patterns.iter().map(|pattern| pattern.begun_at_end_of(bytes)).max();
+    fn partial_secret_start(&self, bytes: &[u8]) -> usize {
+        let open = self.patterns.iter().map(|pattern| pattern.prefix_len_at_end(bytes)).max();
         bytes.len() - open.unwrap_or(0)
     }
 }
 
-impl Span {
+impl SecretSpan {
     /// Covers another one, too.
-    fn with(self, other: Self) -> Self {
+    fn merged_with(self, other: Self) -> Self {
         // The first one names them, of those the longest. Where a marker has been written there is no second one.
-        let rank = |span: &Self| (span.start, span.name.is_some(), Reverse(span.weight));
+        let rank = |span: &Self| (span.start, span.name.is_some(), Reverse(span.spelling_len));
         let namer = if rank(&other) < rank(&self) { other } else { self };
         Self { start: self.start.min(other.start), end: self.end.max(other.end), ..namer }
     }
 }
 
-impl Pattern {
+impl SecretPattern {
     fn new(bytes: Vec<u8>, name: usize) -> Self {
         let mut borders = vec![0; bytes.len()];
         let mut length = 0;
@@ -213,7 +213,7 @@ impl Pattern {
     }
 
     /// Returns how many of the last bytes are a proper beginning of the pattern (Knuth, Morris and Pratt).
-    fn begun_at_end_of(&self, text: &[u8]) -> usize {
+    fn prefix_len_at_end(&self, text: &[u8]) -> usize {
         let end = &text[text.len().saturating_sub(self.bytes.len() - 1)..];
         end.iter().fold(0, |mut length, byte| {
             while length > 0 && *byte != self.bytes[length] {

@@ -16,8 +16,8 @@ mod zone;
 use jiff::{SignedDuration, Timestamp};
 
 pub use self::clock::Clock;
-use self::cursor::Cursor;
-use self::token::Tokens;
+use self::cursor::TokenCursor;
+use self::token::TokenList;
 
 /// Most characters of a text that are looked at.
 const MAX_CHARS: usize = 16 * 1024;
@@ -31,12 +31,12 @@ const FURTHEST: SignedDuration = SignedDuration::from_hours(366 * 24);
 ///
 /// It is never before now. The first time that follows a word of waiting counts, else the first one that cannot be
 /// anything but a time.
-pub fn find(text: &str, clock: &Clock<'_>) -> Option<Timestamp> {
-    let text = token::plain(text, MAX_CHARS);
-    let tokens = Tokens::of(&text);
+pub fn find_reset_time(text: &str, clock: &Clock<'_>) -> Option<Timestamp> {
+    let text = token::to_plain_text(text, MAX_CHARS);
+    let tokens = TokenList::tokenize(&text);
     let (mut at, mut bare) = (0, None);
     while at < tokens.len() {
-        let Some(seen) = look(Cursor::new(&tokens, at), clock) else {
+        let Some(seen) = find_candidate(TokenCursor::new(&tokens, at), clock) else {
             at += 1;
             continue;
         };
@@ -51,7 +51,7 @@ pub fn find(text: &str, clock: &Clock<'_>) -> Option<Timestamp> {
 }
 
 /// Something of the form of a time.
-struct Candidate {
+struct TimeCandidate {
     /// The time, where it is one.
     time: Option<Timestamp>,
     /// Whether words of waiting lead to it.
@@ -62,28 +62,28 @@ struct Candidate {
     end: usize,
 }
 
-fn look(cursor: Cursor<'_>, clock: &Clock<'_>) -> Option<Candidate> {
-    if let Some(span) = span::read(cursor) {
+fn find_candidate(cursor: TokenCursor<'_>, clock: &Clock<'_>) -> Option<TimeCandidate> {
+    if let Some(span) = span::parse_wait_length(cursor) {
         let time = clock.now.checked_add(span.length).ok();
-        return Some(Candidate { time, is_awaited: true, is_certain: false, end: span.end });
+        return Some(TimeCandidate { time, is_awaited: true, is_certain: false, end: span.end });
     }
-    if let Some((time, end)) = epoch(cursor) {
-        let is_awaited = cursor.follows('|') || anchor::leads_to(cursor);
-        return Some(Candidate { time: Some(time), is_awaited, is_certain: false, end });
+    if let Some((time, end)) = parse_epoch(cursor) {
+        let is_awaited = cursor.is_preceded_by('|') || anchor::follows_anchor(cursor);
+        return Some(TimeCandidate { time: Some(time), is_awaited, is_certain: false, end });
     }
-    let moment = moment::read(cursor, clock)?;
-    Some(Candidate {
+    let moment = moment::parse_point_in_time(cursor, clock)?;
+    Some(TimeCandidate {
         time: moment.resolve(clock),
-        is_awaited: anchor::leads_to(cursor) || anchor::follows(cursor, moment.end),
+        is_awaited: anchor::follows_anchor(cursor) || anchor::precedes_anchor(cursor, moment.end),
         is_certain: moment.is_certain(),
         end: moment.end,
     })
 }
 
 /// Reads seconds or milliseconds since 1970, told apart by their number of digits.
-fn epoch(cursor: Cursor<'_>) -> Option<(Timestamp, usize)> {
+fn parse_epoch(cursor: TokenCursor<'_>) -> Option<(Timestamp, usize)> {
     let mut cursor = cursor;
-    let digits = cursor.digits()?;
+    let digits = cursor.take_digits()?;
     let number: i64 = digits.parse().ok()?;
     let time = match digits.len() {
         10 => Timestamp::from_second(number).ok()?,

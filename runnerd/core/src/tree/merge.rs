@@ -6,20 +6,20 @@ use std::collections::BTreeMap;
 
 use protocol::tree::{Node, TaskTree};
 
-use crate::tree::{self, Placed};
+use crate::tree::{self, PlacedNode};
 
 /// A node without its children, and its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Row {
+struct NodeRow {
     node: Node,
     parent: Option<String>,
 }
 
-type Rows = BTreeMap<String, Row>;
+type NodeRows = BTreeMap<String, NodeRow>;
 
 /// What both sides have worked on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Conflict {
+pub(crate) enum MergeConflict {
     /// Both have added a node.
     #[error("node {node} was added by somebody else too")]
     Added { node: String },
@@ -42,44 +42,44 @@ pub(crate) enum Conflict {
 
 /// What a person has made of a node.
 #[derive(Debug, Clone, Copy)]
-struct Edit<'a> {
-    before: &'a Row,
-    after: &'a Row,
+struct NodeEdit<'a> {
+    before: &'a NodeRow,
+    after: &'a NodeRow,
 }
 
 /// Applies what changed from `base` to `edited` to `now`. Whether the result is valid is not looked at.
-pub(crate) fn merge(base: &TaskTree, edited: &TaskTree, now: &TaskTree) -> Result<TaskTree, Conflict> {
+pub(crate) fn merge(base: &TaskTree, edited: &TaskTree, now: &TaskTree) -> Result<TaskTree, MergeConflict> {
     if base == now {
         return Ok(edited.clone());
     }
-    let (base, edited, mut rows) = (rows(base), rows(edited), rows(now));
+    let (base, edited, mut rows) = (to_rows(base), to_rows(edited), to_rows(now));
     for (id, row) in &edited {
         match (base.get(id), rows.get_mut(id)) {
             (None, None) => drop(rows.insert(id.clone(), row.clone())),
-            (None, Some(_)) => return Err(Conflict::Added { node: id.clone() }),
+            (None, Some(_)) => return Err(MergeConflict::Added { node: id.clone() }),
             (Some(before), _) if before == row => {}
-            (Some(_), None) => return Err(Conflict::Gone { node: id.clone() }),
-            (Some(before), Some(now)) => change(id, Edit { before, after: row }, now)?,
+            (Some(_), None) => return Err(MergeConflict::Gone { node: id.clone() }),
+            (Some(before), Some(now)) => merge_node(id, NodeEdit { before, after: row }, now)?,
         }
     }
     for (id, before) in base.iter().filter(|(id, _)| !edited.contains_key(*id)) {
         if rows.get(id).is_some_and(|now| now != before) {
-            return Err(Conflict::Removed { node: id.clone() });
+            return Err(MergeConflict::Removed { node: id.clone() });
         }
         rows.remove(id);
     }
-    grow(rows)
+    build_tree(rows)
 }
 
 /// Changes the fields of one node that the person has changed.
-fn change(id: &str, Edit { before, after }: Edit<'_>, now: &mut Row) -> Result<(), Conflict> {
+fn merge_node(id: &str, NodeEdit { before, after }: NodeEdit<'_>, now: &mut NodeRow) -> Result<(), MergeConflict> {
     macro_rules! fields {
         ($($field:ident).+) => {{
             let (was, wanted, is) = (&before.$($field).+, &after.$($field).+, &mut now.$($field).+);
             if was != wanted && is != wanted {
                 if is != was {
                     let field = stringify!($($field).+).trim_start_matches("node.");
-                    return Err(Conflict::Field { field, node: id.to_owned() });
+                    return Err(MergeConflict::Field { field, node: id.to_owned() });
                 }
                 is.clone_from(wanted);
             }
@@ -95,8 +95,8 @@ fn change(id: &str, Edit { before, after }: Edit<'_>, now: &mut Row) -> Result<(
     Ok(())
 }
 
-fn rows(tree: &TaskTree) -> Rows {
-    let row = |Placed { node, parent, .. }: Placed<'_>| Row {
+fn to_rows(tree: &TaskTree) -> NodeRows {
+    let row = |PlacedNode { node, parent, .. }: PlacedNode<'_>| NodeRow {
         node: Node {
             children: Vec::new(),
             // A node with children passes by them.
@@ -113,19 +113,19 @@ fn rows(tree: &TaskTree) -> Rows {
 }
 
 /// Makes a tree of the rows again: each must hang on another, and one on none.
-fn grow(rows: Rows) -> Result<TaskTree, Conflict> {
+fn build_tree(rows: NodeRows) -> Result<TaskTree, MergeConflict> {
     let count = rows.len();
     let mut below: BTreeMap<Option<String>, Vec<Node>> = BTreeMap::new();
-    for Row { node, parent } in rows.into_values() {
+    for NodeRow { node, parent } in rows.into_values() {
         below.entry(parent).or_default().push(node);
     }
     let roots = below.remove(&None).unwrap_or_default();
-    let [root] = <[Node; 1]>::try_from(roots).map_err(|_| Conflict::Root)?;
+    let [root] = <[Node; 1]>::try_from(roots).map_err(|_| MergeConflict::Root)?;
     let mut tree = TaskTree { version: protocol::tree::TREE_VERSION, root };
-    tree::for_each_mut(&mut tree, |node| node.children = below.remove(&Some(node.id.clone())).unwrap_or_default());
+    tree::for_each_node_mut(&mut tree, |node| node.children = below.remove(&Some(node.id.clone())).unwrap_or_default());
     if tree::walk(&tree).len() < count {
         let lost = below.into_keys().flatten().next();
-        return Err(Conflict::Orphaned { node: lost.unwrap_or_else(|| "?".to_owned()) });
+        return Err(MergeConflict::Orphaned { node: lost.unwrap_or_else(|| "?".to_owned()) });
     }
     Ok(tree)
 }
@@ -133,10 +133,10 @@ fn grow(rows: Rows) -> Result<TaskTree, Conflict> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{find, find_mut, fresh, insert_children, sort};
+    use crate::tree::{find, find_mut, new_tree, insert_children, sort};
 
     fn base() -> TaskTree {
-        let mut tree = fresh(3);
+        let mut tree = new_tree(3);
         let child = |title: &str| protocol::tree::ChildSpec {
             title: title.to_owned(),
             goal: title.to_owned(),
@@ -146,7 +146,7 @@ mod tests {
         tree
     }
 
-    fn with(tree: &TaskTree, change: impl FnOnce(&mut TaskTree)) -> TaskTree {
+    fn edited_tree(tree: &TaskTree, change: impl FnOnce(&mut TaskTree)) -> TaskTree {
         let mut tree = tree.clone();
         change(&mut tree);
         tree
@@ -158,8 +158,8 @@ mod tests {
 
     #[test]
     fn both_sides_keep_what_they_did_to_different_fields() {
-        let edited = with(&base(), |tree| node(tree, "root.1").goal = "narrower".into());
-        let now = with(&base(), |tree| {
+        let edited = edited_tree(&base(), |tree| node(tree, "root.1").goal = "narrower".into());
+        let now = edited_tree(&base(), |tree| {
             node(tree, "root.1").attempts = 2;
             node(tree, "root.2").title = "other".into();
         });
@@ -171,12 +171,12 @@ mod tests {
 
     #[test]
     fn nodes_of_both_sides_are_there_and_removed_ones_are_not() {
-        let edited = with(&base(), |tree| {
+        let edited = edited_tree(&base(), |tree| {
             tree.root.children.remove(1);
             let added = Node { id: "mine".into(), order: 9, ..tree.root.children[0].clone() };
             tree.root.children.push(added);
         });
-        let now = with(&base(), |tree| {
+        let now = edited_tree(&base(), |tree| {
             let added = Node { id: "theirs".into(), ..tree.root.children[0].clone() };
             tree.root.children[0].children.push(added);
         });
@@ -188,23 +188,23 @@ mod tests {
 
     #[test]
     fn a_conflict_names_the_node_and_the_field() {
-        let edited = with(&base(), |tree| node(tree, "root.1").goal = "mine".into());
-        let now = with(&base(), |tree| node(tree, "root.1").goal = "theirs".into());
+        let edited = edited_tree(&base(), |tree| node(tree, "root.1").goal = "mine".into());
+        let now = edited_tree(&base(), |tree| node(tree, "root.1").goal = "theirs".into());
         let error = merge(&base(), &edited, &now).expect_err("a conflict");
         assert_eq!(error.to_string(), "goal of node root.1 was changed by somebody else too");
-        let removed = with(&base(), |tree| drop(tree.root.children.remove(0)));
+        let removed = edited_tree(&base(), |tree| drop(tree.root.children.remove(0)));
         let error = merge(&base(), &removed, &now).expect_err("a conflict");
-        assert_eq!(error, Conflict::Removed { node: "root.1".to_owned() });
+        assert_eq!(error, MergeConflict::Removed { node: "root.1".to_owned() });
     }
 
     #[test]
     fn nothing_hangs_on_a_node_that_is_gone() {
-        let edited = with(&base(), |tree| drop(tree.root.children.remove(0)));
-        let now = with(&base(), |tree| {
+        let edited = edited_tree(&base(), |tree| drop(tree.root.children.remove(0)));
+        let now = edited_tree(&base(), |tree| {
             let added = Node { id: "theirs".into(), ..tree.root.children[0].clone() };
             tree.root.children[0].children.push(added);
         });
-        let orphaned = Conflict::Orphaned { node: "root.1".to_owned() };
+        let orphaned = MergeConflict::Orphaned { node: "root.1".to_owned() };
         assert_eq!(merge(&base(), &edited, &now).expect_err("a conflict"), orphaned);
     }
 }

@@ -6,7 +6,7 @@
 use protocol::tree::TaskTree;
 
 use crate::fence::one_line;
-use crate::tree::{Placed, walk};
+use crate::tree::{PlacedNode, walk};
 
 /// The longest title that is shown, in bytes.
 const TITLE_LIMIT: usize = 120;
@@ -18,14 +18,14 @@ const INDENTED_LEVELS: usize = 20;
 const PASSED_DISTANCE: u32 = 3;
 
 /// A tree seen from one of its nodes.
-pub(crate) struct Outline<'a> {
-    nodes: Vec<Placed<'a>>,
+pub(crate) struct TreeOutline<'a> {
+    nodes: Vec<PlacedNode<'a>>,
     selected: usize,
     /// Indices into `nodes`, nearest first.
     nearest: Vec<usize>,
 }
 
-impl<'a> Outline<'a> {
+impl<'a> TreeOutline<'a> {
     /// Sees the tree from the node with this id, or from the root where there is none.
     pub(crate) fn new(tree: &'a TaskTree, node: &str) -> Self {
         let nodes = walk(tree);
@@ -42,14 +42,14 @@ impl<'a> Outline<'a> {
     }
 
     /// Draws what fits into `limit` bytes, and says how many bytes of ids and titles had no room.
-    pub(crate) fn draw(&self, limit: usize) -> (String, usize) {
-        let lines = self.choose(limit);
+    pub(crate) fn render(&self, limit: usize) -> (String, usize) {
+        let lines = self.choose_lines(limit);
         let mut text = String::new();
         let mut left_out = 0;
         let mut bytes_left_out = 0;
         for (placed, line) in self.nodes.iter().zip(&lines) {
             if let Some(line) = line {
-                text.push_str(&gap(left_out));
+                text.push_str(&render_gap(left_out));
                 text.push_str(line);
                 left_out = 0;
             } else {
@@ -57,15 +57,15 @@ impl<'a> Outline<'a> {
                 bytes_left_out += placed.node.id.len() + placed.node.title.len();
             }
         }
-        (text + &gap(left_out), bytes_left_out)
+        (text + &render_gap(left_out), bytes_left_out)
     }
 
     /// The lines that have room, by index; the search ends at the first that has none.
-    fn choose(&self, limit: usize) -> Vec<Option<String>> {
+    fn choose_lines(&self, limit: usize) -> Vec<Option<String>> {
         let mut lines: Vec<Option<String>> = vec![None; self.nodes.len()];
         let mut left = limit.saturating_sub(GAP_LEN);
         for &at in &self.nearest {
-            let line = self.line(at);
+            let line = self.render_line(at);
             let touches = [at.checked_sub(1), Some(at + 1)]
                 .into_iter()
                 .flatten()
@@ -78,8 +78,8 @@ impl<'a> Outline<'a> {
         lines
     }
 
-    fn line(&self, at: usize) -> String {
-        let Placed { node, depth, .. } = self.nodes[at];
+    fn render_line(&self, at: usize) -> String {
+        let PlacedNode { node, depth, .. } = self.nodes[at];
         let mark = match (at == self.selected, node.passes) {
             (true, _) => "[>]",
             (false, true) => "[x]",
@@ -91,8 +91,8 @@ impl<'a> Outline<'a> {
 }
 
 /// Steps from the selected node to every other, up and down the tree.
-fn distances(nodes: &[Placed<'_>], selected: usize) -> Vec<u32> {
-    let parents = parents(nodes);
+fn distances(nodes: &[PlacedNode<'_>], selected: usize) -> Vec<u32> {
+    let parents = parent_indices(nodes);
     let mut distances = vec![u32::MAX; nodes.len()];
     let ancestors = std::iter::successors(Some(selected), |&at| parents[at]);
     for (steps, at) in (0..).zip(ancestors) {
@@ -108,9 +108,9 @@ fn distances(nodes: &[Placed<'_>], selected: usize) -> Vec<u32> {
 }
 
 /// The index of every node's parent; nodes stand parents first.
-fn parents(nodes: &[Placed<'_>]) -> Vec<Option<usize>> {
+fn parent_indices(nodes: &[PlacedNode<'_>]) -> Vec<Option<usize>> {
     let mut open: Vec<usize> = Vec::new();
-    let parent_of = |(at, placed): (usize, &Placed<'_>)| {
+    let parent_of = |(at, placed): (usize, &PlacedNode<'_>)| {
         open.truncate(placed.depth - 1);
         let parent = open.last().copied();
         open.push(at);
@@ -119,7 +119,7 @@ fn parents(nodes: &[Placed<'_>]) -> Vec<Option<usize>> {
     nodes.iter().enumerate().map(parent_of).collect()
 }
 
-fn gap(left_out: usize) -> String {
+fn render_gap(left_out: usize) -> String {
     match left_out {
         0 => String::new(),
         1 => "… 1 more node\n".to_owned(),
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    fn family() -> TaskTree {
+    fn sample_tree() -> TaskTree {
         let group = |name: &str, passes| {
             let children = (1..=4).map(|n| node(&format!("{name}.{n}"), passes, Vec::new())).collect();
             node(name, passes, children)
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_tree_that_fits_is_shown_whole() {
-        insta::assert_snapshot!(Outline::new(&family(), "b.2").draw(2000).0, @r"
+        insta::assert_snapshot!(TreeOutline::new(&sample_tree(), "b.2").render(2000).0, @r"
         [ ] root  title of root
           [x] a  title of a
             [x] a.1  title of a.1
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_is_near_is_kept_when_room_is_short() {
-        insta::assert_snapshot!(Outline::new(&family(), "b.2").draw(360).0, @r"
+        insta::assert_snapshot!(TreeOutline::new(&sample_tree(), "b.2").render(360).0, @r"
         [ ] root  title of root
           [x] a  title of a
         … 4 more nodes
@@ -199,7 +199,7 @@ mod tests {
     fn twenty_thousand_nodes_are_drawn_within_the_limit() {
         let children = (0..20_000).map(|n| node(&format!("n{n}"), n < 10_000, Vec::new())).collect();
         let tree = TaskTree { version: 1, root: node("root", false, children) };
-        let (text, left_out) = Outline::new(&tree, "n10000").draw(4096);
+        let (text, left_out) = TreeOutline::new(&tree, "n10000").render(4096);
         assert!(text.len() <= 4096 && left_out > 100_000);
         assert!(text.contains("[x] n9999 ") && text.contains("[>] n10000 ") && text.contains("[ ] n10001 "), "{text}");
     }
@@ -207,9 +207,9 @@ mod tests {
     proptest! {
         #[test]
         fn never_above_the_limit(limit in 0usize..900, which in 0usize..16) {
-            let tree = family();
+            let tree = sample_tree();
             let id = walk(&tree)[which].node.id.clone();
-            let (text, _) = Outline::new(&tree, &id).draw(limit);
+            let (text, _) = TreeOutline::new(&tree, &id).render(limit);
             prop_assert!(text.len() <= limit.max(GAP_LEN));
         }
     }

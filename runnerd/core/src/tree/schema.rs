@@ -18,36 +18,36 @@ use serde_json::Value;
 use crate::json;
 
 /// Returns the schema of `T` in draft 2020-12.
-pub fn of<T: JsonSchema>() -> Schema {
+pub fn schema_for<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>()
 }
 
 /// Returns the schema of the task tree as `init` writes it.
-pub fn tree_text() -> String {
-    json::canonical(&of::<TaskTree>())
+pub fn tree_schema_text() -> String {
+    json::to_canonical_json(&schema_for::<TaskTree>())
 }
 
 /// Returns the schema of an agent's answer as `init` writes it.
-pub fn answer_text() -> String {
-    json::canonical(&of::<AgentAnswer>())
+pub fn answer_schema_text() -> String {
+    json::to_canonical_json(&schema_for::<AgentAnswer>())
 }
 
 /// Returns every schema with the name of its file in `schemas/`.
-pub fn files() -> Vec<(&'static str, String)> {
+pub fn schema_files() -> Vec<(&'static str, String)> {
     vec![
-        ("tree.v1.schema.json", tree_text()),
-        ("agent-output.v1.schema.json", answer_text()),
-        ("review-output.v1.schema.json", json::canonical(&of::<ReviewAnswer>())),
-        ("run-state.v1.schema.json", json::canonical(&of::<RunState>())),
-        ("feedback.v1.schema.json", json::canonical(&of::<Feedback>())),
-        ("iteration-meta.v1.schema.json", json::canonical(&of::<IterationMeta>())),
-        ("event.v1.schema.json", json::canonical(&of::<Event>())),
-        ("rpc.v1.schema.json", json::canonical(&rpc())),
+        ("tree.v1.schema.json", tree_schema_text()),
+        ("agent-output.v1.schema.json", answer_schema_text()),
+        ("review-output.v1.schema.json", json::to_canonical_json(&schema_for::<ReviewAnswer>())),
+        ("run-state.v1.schema.json", json::to_canonical_json(&schema_for::<RunState>())),
+        ("feedback.v1.schema.json", json::to_canonical_json(&schema_for::<Feedback>())),
+        ("iteration-meta.v1.schema.json", json::to_canonical_json(&schema_for::<IterationMeta>())),
+        ("event.v1.schema.json", json::to_canonical_json(&schema_for::<Event>())),
+        ("rpc.v1.schema.json", json::to_canonical_json(&rpc_schema())),
     ]
 }
 
 /// Returns the definitions of all that is said on the control socket: parameters, replies, views, errors.
-fn rpc() -> Schema {
+fn rpc_schema() -> Schema {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     define_parameters(&mut generator);
     define_replies(&mut generator);
@@ -60,14 +60,14 @@ fn rpc() -> Schema {
 }
 
 /// Defines the named types and all that they refer to.
-macro_rules! define {
+macro_rules! define_types {
     ($generator:expr; $($name:ty),+ $(,)?) => {
         $($generator.subschema_for::<$name>();)+
     };
 }
 
 fn define_parameters(generator: &mut SchemaGenerator) {
-    define!(generator;
+    define_types!(generator;
         request::Handshake, request::AtPath, request::AtRun, request::InitParams, request::StartParams,
         request::StepParams, request::PauseParams, request::ResumeParams, request::LogFilter, request::ConfigKey,
         request::AtIteration, request::LogParams, request::ActivityParams, request::Subscription, request::NoteParams, protocol::review::ApproveParams, protocol::review::RejectParams,
@@ -80,7 +80,7 @@ fn define_parameters(generator: &mut SchemaGenerator) {
 }
 
 fn define_replies(generator: &mut SchemaGenerator) {
-    define!(generator;
+    define_types!(generator;
         reply::InitReply, reply::StartReply, reply::StepReply, reply::ControlReply, reply::TreeReply, reply::VouchReply, reply::SigningKeyReply,
         reply::ChangeReply, reply::ReviewReply, protocol::review::PendingReview, view::QuestionView, protocol::hook::HookEvent,
         reply::ValidateReply, reply::ConfigReply, reply::ConfigSetReply, reply::ConfigTextReply, reply::ConfigEditReply, reply::ConfigShowReply, reply::ConfigPathReply, reply::ExportReply, reply::GcReply, reply::ActivityReply, reply::MemoryReply, protocol::explain::ExplainReply, protocol::doctor::RepositoryFacts, protocol::doctor::AgentFacts, protocol::verify::AuditReport, protocol::verify::RerunReport, protocol::bisect::PointsReply, protocol::bisect::TryReply, reply::IterationReply, view::DaemonView, view::RepoView,
@@ -92,10 +92,10 @@ fn define_replies(generator: &mut SchemaGenerator) {
 /// Returns the compiled schema of the task tree.
 pub fn tree_validator() -> &'static Validator {
     static VALIDATOR: OnceLock<Validator> = OnceLock::new();
-    VALIDATOR.get_or_init(|| compile(&of::<TaskTree>()))
+    VALIDATOR.get_or_init(|| compile_schema(&schema_for::<TaskTree>()))
 }
 
-fn compile(schema: &Schema) -> Validator {
+fn compile_schema(schema: &Schema) -> Validator {
     let value = serde_json::to_value(schema).unwrap_or(Value::Null);
     jsonschema::validator_for(&value).expect("BUG: a generated schema does not compile")
 }

@@ -6,7 +6,7 @@ use protocol::tree::{Node, TaskTree};
 
 /// What the tree says is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Selection<'a> {
+pub enum LeafSelection<'a> {
     /// This leaf.
     Open(&'a Node),
     /// This leaf, and it has no attempts left.
@@ -16,11 +16,11 @@ pub enum Selection<'a> {
 }
 
 /// Returns what is next in `tree`, whatever order its siblings stand in.
-pub fn select(tree: &TaskTree) -> Selection<'_> {
+pub fn select(tree: &TaskTree) -> LeafSelection<'_> {
     match leftmost_open(&tree.root) {
-        None => Selection::Complete,
-        Some(leaf) if leaf.attempts >= leaf.max_attempts => Selection::Exhausted(leaf),
-        Some(leaf) => Selection::Open(leaf),
+        None => LeafSelection::Complete,
+        Some(leaf) if leaf.attempts >= leaf.max_attempts => LeafSelection::Exhausted(leaf),
+        Some(leaf) => LeafSelection::Open(leaf),
     }
 }
 
@@ -29,11 +29,11 @@ fn leftmost_open(node: &Node) -> Option<&Node> {
         return (!node.passes).then_some(node);
     }
     let mut children: Vec<&Node> = node.children.iter().collect();
-    children.sort_by(|a, b| siblings(a, b));
+    children.sort_by(|a, b| compare_siblings(a, b));
     children.into_iter().find_map(leftmost_open)
 }
 
 /// Orders siblings by `(order, id)`, ids by their bytes.
-fn siblings(a: &Node, b: &Node) -> Ordering {
+fn compare_siblings(a: &Node, b: &Node) -> Ordering {
     (a.order, a.id.as_bytes()).cmp(&(b.order, b.id.as_bytes()))
 }

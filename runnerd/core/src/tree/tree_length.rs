@@ -4,44 +4,44 @@
 
 use protocol::tree::{Node, TaskTree};
 
-use crate::tree::{self, Placed};
+use crate::tree::{self, PlacedNode};
 
 /// Deeper by one: two spaces more for the list, two for the object in it.
-const STEP: usize = 4;
+const INDENT_STEP: usize = 4;
 
 /// Returns how many bytes the canonical form of a tree has, in whatever order its siblings stand.
 pub(crate) fn canonical_len(tree: &TaskTree) -> usize {
     const AROUND: usize = "{\n  \"version\": ,\n  \"root\": \n}\n".len();
-    let nodes: usize = tree::walk(tree).into_iter().map(node).sum();
-    AROUND + number(i64::from(tree.version)) + nodes
+    let nodes: usize = tree::walk(tree).into_iter().map(node_len).sum();
+    AROUND + number_len(i64::from(tree.version)) + nodes
 }
 
 /// Bytes of a node, those of its children's nodes left out.
-fn node(Placed { node, depth, .. }: Placed<'_>) -> usize {
+fn node_len(PlacedNode { node, depth, .. }: PlacedNode<'_>) -> usize {
     let Node { id, order, title, goal, acceptance, passes, attempts, max_attempts, children } = node;
     let names = ["id", "order", "title", "goal", "acceptance", "passes", "attempts", "max_attempts", "children"];
-    let members = names.iter().map(|name| STEP * depth + name.len() + "\"\": ,\n".len()).sum::<usize>() - ",".len();
-    let braces = "{\n".len() + STEP * depth - 2 + "}".len();
-    let numbers = number(*order) + number(i64::from(*attempts)) + number(i64::from(*max_attempts));
-    let texts = text(id) + text(title) + text(goal) + acceptance.iter().map(|item| text(item)).sum::<usize>();
-    let lists = list(acceptance.len(), depth) + list(children.len(), depth);
+    let members = names.iter().map(|name| INDENT_STEP * depth + name.len() + "\"\": ,\n".len()).sum::<usize>() - ",".len();
+    let braces = "{\n".len() + INDENT_STEP * depth - 2 + "}".len();
+    let numbers = number_len(*order) + number_len(i64::from(*attempts)) + number_len(i64::from(*max_attempts));
+    let texts = text_len(id) + text_len(title) + text_len(goal) + acceptance.iter().map(|item| text_len(item)).sum::<usize>();
+    let lists = list_len(acceptance.len(), depth) + list_len(children.len(), depth);
     members + braces + numbers + texts + lists + if *passes { "true".len() } else { "false".len() }
 }
 
 /// Bytes of a list of so many items, those of the items left out.
-fn list(items: usize, depth: usize) -> usize {
+fn list_len(items: usize, depth: usize) -> usize {
     if items == 0 {
         return "[]".len();
     }
-    "[\n".len() + items * (STEP * depth + 2 + ",\n".len()) - ",".len() + STEP * depth + "]".len()
+    "[\n".len() + items * (INDENT_STEP * depth + 2 + ",\n".len()) - ",".len() + INDENT_STEP * depth + "]".len()
 }
 
-fn number(value: i64) -> usize {
+fn number_len(value: i64) -> usize {
     let digits = value.unsigned_abs().checked_ilog10().map_or(1, |log| log as usize + 1);
     digits + usize::from(value < 0)
 }
 
-fn text(value: &str) -> usize {
+fn text_len(value: &str) -> usize {
     let escaped = |byte| match byte {
         b'"' | b'\\' | 0x08 | b'\t' | b'\n' | 0x0c | b'\r' => 1,
         0x00..0x20 => 5,
@@ -56,7 +56,7 @@ mod tests {
     use crate::json;
 
     fn tree_of(order: i64, texts: &str, acceptance: usize, children: usize) -> TaskTree {
-        let mut tree = tree::fresh(3);
+        let mut tree = tree::new_tree(3);
         let root = &mut tree.root;
         (root.order, root.goal) = (order, texts.to_owned());
         root.acceptance = vec![texts.to_owned(); acceptance];
@@ -71,7 +71,7 @@ mod tests {
         for order in [0, 9, 10, -1, -10, i64::MAX, i64::MIN] {
             for (texts, items) in [("", 0), ("plain", 1), (every.as_str(), 2), ("✓\u{2028}", 5)] {
                 let tree = tree_of(order, texts, items, items);
-                assert_eq!(canonical_len(&tree), json::canonical(&tree).len(), "{order}, {items}");
+                assert_eq!(canonical_len(&tree), json::to_canonical_json(&tree).len(), "{order}, {items}");
             }
         }
     }

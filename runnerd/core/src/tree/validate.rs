@@ -11,9 +11,9 @@ use protocol::tree::{Node, TREE_VERSION, TaskTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::clip::fit;
+use crate::clip::truncate_text;
 use crate::ids::{MAX_ID_BYTES, check_id};
-use crate::json::{self, Bounds, OutOfBounds};
+use crate::json::{self, JsonBounds, JsonBoundsError};
 use crate::tree::{self, MAX_DEPTH, MAX_NODES, MAX_TREE_BYTES};
 use crate::tree_length::canonical_len;
 use crate::{schema, strict_json};
@@ -33,7 +33,7 @@ pub const MAX_ACCEPTANCE_BYTES: usize = 400;
 
 /// Before parsing: white space may stand where the canonical form has less, and nesting may pass the
 /// depth of a legal tree far enough to name the node that is too deep.
-const BOUNDS: Bounds = Bounds { bytes: 4 * MAX_TREE_BYTES, objects: MAX_NODES + 1, nesting: 4 * MAX_DEPTH };
+const BOUNDS: JsonBounds = JsonBounds { bytes: 4 * MAX_TREE_BYTES, objects: MAX_NODES + 1, nesting: 4 * MAX_DEPTH };
 
 /// Most bytes of a path in a message; of a longer one both ends are shown.
 const MAX_SHOWN_PATH: usize = 160;
@@ -64,10 +64,10 @@ impl fmt::Display for TreeFault {
 
 /// Why a tree is refused in which no field is wrong. It is told in words, and an audit reads it back from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum TreeLimit {
     /// There is no regular file.
     #[error("the file is gone")]
-    Gone,
+    FileGone,
     /// It has too many nodes.
     #[error("it has {found} nodes, more than {limit}")]
     Nodes {
@@ -92,58 +92,58 @@ pub enum Unfit {
     },
 }
 
-impl Unfit {
+impl TreeLimit {
     /// Reads it back from what was said of a tree, whatever the limits were then; none where something else was said.
-    pub(crate) fn read(said: &str) -> Option<Self> {
-        let rule = said.rsplit_once(": ").map_or(said, |(_, rule)| rule);
+    pub(crate) fn parse(rule_text: &str) -> Option<Self> {
+        let rule = rule_text.rsplit_once(": ").map_or(rule_text, |(_, rule)| rule);
         let mut numbers = rule.split(' ').filter_map(|word| word.parse().ok());
         let (first, second) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         let (nodes, depth) = (Self::Nodes { found: first, limit: second }, Self::Depth { found: first, limit: second });
-        let all = [Self::Gone, nodes, depth, Self::Bytes { limit: first }];
+        let all = [Self::FileGone, nodes, depth, Self::Bytes { limit: first }];
         all.into_iter().find(|unfit| unfit.to_string() == rule)
     }
 
     /// Tells whether it has too much, which children that an answer brings can do to any tree.
     pub(crate) fn is_excess(self) -> bool {
-        !matches!(self, Self::Gone)
+        !matches!(self, Self::FileGone)
     }
 }
 
 /// Reads the runner's own tree: every rule holds, counters and passes included.
 pub fn load(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
-    read(text, |_| (), |_| ())
+    parse_tree(text, |_| (), |_| ())
 }
 
 /// Reads a tree that an agent has left: what the runner owns in a node is not looked at.
 ///
 /// `passes`, `attempts` and `max_attempts` come back as false, 0 and 1; the caller sets them. Limits
 /// and ids are checked.
-pub fn load_agents(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
+pub fn load_agent_tree(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
     let disown = |tree: &mut TaskTree| {
-        tree::for_each_mut(tree, |node| (node.passes, node.attempts, node.max_attempts) = (false, 0, 1));
+        tree::for_each_node_mut(tree, |node| (node.passes, node.attempts, node.max_attempts) = (false, 0, 1));
     };
-    read(text, neutralise, disown)
+    parse_tree(text, reset_owned_fields, disown)
 }
 
 /// Reads a tree that a person has left: whether a node with children passes is not looked at, but derived.
-pub fn load_persons(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
-    read(text, |_| (), tree::derive_passes)
+pub fn load_person_tree(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
+    parse_tree(text, |_| (), tree::derive_passes)
 }
 
 /// Reads a tree that keeps every rule once `prepare` has seen it; `forgive` goes before the schema.
-fn read(text: &[u8], forgive: fn(&mut Value), prepare: impl Fn(&mut TaskTree)) -> Result<TaskTree, Vec<TreeFault>> {
-    let objects = json::check_bounds(text, BOUNDS).map_err(|error| vec![whole(&out_of_bounds(&error))])?;
-    if let Some(mut tree) = well_formed(text, objects) {
+fn parse_tree(text: &[u8], forgive: fn(&mut Value), prepare: impl Fn(&mut TaskTree)) -> Result<TaskTree, Vec<TreeFault>> {
+    let objects = json::check_bounds(text, BOUNDS).map_err(|error| vec![whole_tree_fault(&describe_bounds_error(&error))])?;
+    if let Some(mut tree) = parse_well_formed(text, objects) {
         prepare(&mut tree);
-        if check(&tree).is_ok() {
+        if check_tree(&tree).is_ok() {
             return Ok(tree);
         }
     }
-    let mut value = parse(text)?;
+    let mut value = parse_json(text)?;
     forgive(&mut value);
-    let mut tree = typed(&value)?;
+    let mut tree = deserialize_tree(&value)?;
     prepare(&mut tree);
-    check(&tree)?;
+    check_tree(&tree)?;
     Ok(tree)
 }
 
@@ -151,7 +151,7 @@ fn read(text: &[u8], forgive: fn(&mut Value), prepare: impl Fn(&mut TaskTree)) -
 ///
 /// The types refuse what the schema refuses, but for another version and for arrays in the place of objects: then there
 /// are fewer objects than nodes and the tree around them.
-fn well_formed(text: &[u8], objects: usize) -> Option<TaskTree> {
+fn parse_well_formed(text: &[u8], objects: usize) -> Option<TaskTree> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     deserializer.disable_recursion_limit();
     let tree = TaskTree::deserialize(&mut deserializer).ok()?;
@@ -160,26 +160,26 @@ fn well_formed(text: &[u8], objects: usize) -> Option<TaskTree> {
 }
 
 /// Checks what the schema cannot say, on a tree however it was made.
-pub fn check(tree: &TaskTree) -> Result<(), Vec<TreeFault>> {
-    let places = places(tree);
+pub fn check_tree(tree: &TaskTree) -> Result<(), Vec<TreeFault>> {
+    let places = node_places(tree);
     let mut faults = Vec::new();
     let mut ids: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     for (at, place) in places.iter().enumerate() {
         if faults.len() >= MAX_FAULTS {
             break;
         }
-        let mut wrong = |rule: String| faults.push(TreeFault::at(&path(&places, at), &place.node.id, rule));
+        let mut wrong = |rule: String| faults.push(TreeFault::at_node(&render_path(&places, at), &place.node.id, rule));
         check_node(place, &mut wrong);
         if let Some(first) = ids.insert(lowercase(&place.node.id), at) {
-            wrong(format!("id is not unique (ignoring case): it is also at {}", path(&places, first)));
+            wrong(format!("id is not unique (ignoring case): it is also at {}", render_path(&places, first)));
         }
     }
     if places.len() > MAX_NODES {
-        faults.push(TreeFault::whole(Unfit::Nodes { found: places.len(), limit: MAX_NODES }));
+        faults.push(TreeFault::of_whole_tree(TreeLimit::Nodes { found: places.len(), limit: MAX_NODES }));
     }
     // The order of siblings does not matter for how long it is.
     if faults.is_empty() && canonical_len(tree) > MAX_TREE_BYTES {
-        faults.push(TreeFault::whole(Unfit::Bytes { limit: MAX_TREE_BYTES }));
+        faults.push(TreeFault::of_whole_tree(TreeLimit::Bytes { limit: MAX_TREE_BYTES }));
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
@@ -193,7 +193,7 @@ struct NodePlace<'a> {
 }
 
 /// Returns the places of all nodes, parents before children, siblings in the order they stand in.
-fn places(tree: &TaskTree) -> Vec<NodePlace<'_>> {
+fn node_places(tree: &TaskTree) -> Vec<NodePlace<'_>> {
     let mut stack = vec![NodePlace { node: &tree.root, from: None, depth: 1 }];
     let mut places = Vec::new();
     while let Some(place) = stack.pop() {
@@ -206,7 +206,7 @@ fn places(tree: &TaskTree) -> Vec<NodePlace<'_>> {
 }
 
 /// Spells out where a node stands.
-fn path(places: &[NodePlace<'_>], at: usize) -> String {
+fn render_path(places: &[NodePlace<'_>], at: usize) -> String {
     let ways = std::iter::successors(places[at].from, |(parent, _)| places[*parent].from);
     let steps: Vec<String> = ways.map(|(_, at)| format!(".children[{at}]")).collect();
     std::iter::once("root".to_owned()).chain(steps.into_iter().rev()).collect()
@@ -221,7 +221,7 @@ fn check_node(&NodePlace { node, depth, .. }: &NodePlace<'_>, wrong: &mut impl F
         wrong(error.to_string());
     }
     if depth > MAX_DEPTH {
-        wrong(Unfit::Depth { found: depth, limit: MAX_DEPTH }.to_string());
+        wrong(TreeLimit::Depth { found: depth, limit: MAX_DEPTH }.to_string());
     }
     if node.title.len() > MAX_TITLE_BYTES {
         wrong(format!("title is longer than {MAX_TITLE_BYTES} bytes"));
@@ -246,21 +246,21 @@ fn check_node(&NodePlace { node, depth, .. }: &NodePlace<'_>, wrong: &mut impl F
     }
 }
 
-fn parse(text: &[u8]) -> Result<Value, Vec<TreeFault>> {
-    let value = strict_json::parse(text).map_err(|error| vec![whole(&format!("it is not JSON: {error}"))])?;
-    match nodes(&value).into_iter().find(|node| node.depth > MAX_DEPTH) {
+fn parse_json(text: &[u8]) -> Result<Value, Vec<TreeFault>> {
+    let value = strict_json::parse(text).map_err(|error| vec![whole_tree_fault(&format!("it is not JSON: {error}"))])?;
+    match raw_nodes(&value).into_iter().find(|node| node.depth > MAX_DEPTH) {
         Some(node) => Err(vec![node.fault("", format!("it is deeper than {MAX_DEPTH} levels"))]),
         None => Ok(value),
     }
 }
 
 /// Says what is out of bounds in the words of a tree: all its objects but the outermost are nodes.
-fn out_of_bounds(error: &OutOfBounds) -> String {
+fn describe_bounds_error(error: &JsonBoundsError) -> String {
     match error {
-        OutOfBounds::Objects { line, column, .. } => {
+        JsonBoundsError::Objects { line, column, .. } => {
             format!("it has more than {MAX_NODES} nodes (line {line}, column {column})")
         }
-        OutOfBounds::Bytes { .. } | OutOfBounds::Nesting { .. } => error.to_string(),
+        JsonBoundsError::Bytes { .. } | JsonBoundsError::Nesting { .. } => error.to_string(),
     }
 }
 
@@ -274,12 +274,12 @@ struct RawNode<'a> {
 impl RawNode<'_> {
     fn fault(&self, field: &str, rule: String) -> TreeFault {
         let id = self.value.get("id").and_then(Value::as_str).unwrap_or("unknown");
-        TreeFault::at(&format!("{}{field}", self.path), id, rule)
+        TreeFault::at_node(&format!("{}{field}", self.path), id, rule)
     }
 }
 
 /// Returns whatever stands where nodes belong, without recursion: parents before children.
-fn nodes(value: &Value) -> Vec<RawNode<'_>> {
+fn raw_nodes(value: &Value) -> Vec<RawNode<'_>> {
     let mut stack: Vec<RawNode<'_>> =
         value.get("root").map(|value| RawNode { value, path: "root".to_owned(), depth: 1 }).into_iter().collect();
     let mut nodes = Vec::new();
@@ -297,31 +297,31 @@ fn nodes(value: &Value) -> Vec<RawNode<'_>> {
     nodes
 }
 
-fn typed(value: &Value) -> Result<TaskTree, Vec<TreeFault>> {
+fn deserialize_tree(value: &Value) -> Result<TaskTree, Vec<TreeFault>> {
     let faults: Vec<TreeFault> = schema::tree_validator()
         .iter_errors(value)
         .take(MAX_FAULTS)
         .map(|error| {
-            let path = readable(value, &error.instance_path().to_string());
-            TreeFault { path, rule: bounded(&error.masked().to_string()) }
+            let path = readable_path(value, &error.instance_path().to_string());
+            TreeFault { path, rule: clip_rule(&error.masked().to_string()) }
         })
         .collect();
     if !faults.is_empty() {
         return Err(faults);
     }
-    TaskTree::deserialize(value).map_err(|error| match misfits(value) {
-        faults if faults.is_empty() => vec![whole(&error.to_string())],
+    TaskTree::deserialize(value).map_err(|error| match find_misfits(value) {
+        faults if faults.is_empty() => vec![whole_tree_fault(&error.to_string())],
         faults => faults,
     })
 }
 
 /// Names the numbers that the schema lets pass and the types cannot hold, such as `1.0` or 2^63.
-fn misfits(value: &Value) -> Vec<TreeFault> {
+fn find_misfits(value: &Value) -> Vec<TreeFault> {
     let fits_u32 = |number: &Value| number.as_u64().is_some_and(|number| u32::try_from(number).is_ok());
     let misfit = |node: &RawNode<'_>, field: &str, bits: &str, fits: bool| {
         (!fits).then(|| node.fault(&format!(".{field}"), format!("it is no whole number of {bits} bits")))
     };
-    let faults = nodes(value).into_iter().flat_map(|node| {
+    let faults = raw_nodes(value).into_iter().flat_map(|node| {
         let field = |name: &str| node.value.get(name).cloned().unwrap_or(Value::Null);
         [
             misfit(&node, "order", "64", field("order").is_i64()),
@@ -333,7 +333,7 @@ fn misfits(value: &Value) -> Vec<TreeFault> {
 }
 
 /// Gives the fields that the runner owns a legal value, so that they cannot make a tree invalid.
-fn neutralise(value: &mut Value) {
+fn reset_owned_fields(value: &mut Value) {
     let mut stack: Vec<&mut Value> = value.get_mut("root").into_iter().collect();
     while let Some(node) = stack.pop() {
         let Some(fields) = node.as_object_mut() else { continue };
@@ -349,7 +349,7 @@ fn neutralise(value: &mut Value) {
 }
 
 /// Turns the pointer `/root/children/0/goal` into `root.children[0].goal (id lexer)`.
-fn readable(value: &Value, pointer: &str) -> String {
+fn readable_path(value: &Value, pointer: &str) -> String {
     let mut path = String::new();
     let mut at = Some(value);
     let mut id = None;
@@ -368,29 +368,29 @@ fn readable(value: &Value, pointer: &str) -> String {
         id = at.and_then(|node| node.get("id")).and_then(Value::as_str).or(id);
     }
     match id {
-        Some(id) => format!("{path} (id {})", fit(id, MAX_ID_BYTES)),
+        Some(id) => format!("{path} (id {})", truncate_text(id, MAX_ID_BYTES)),
         None => path,
     }
 }
 
 impl TreeFault {
-    fn at(path: &str, id: &str, rule: String) -> Self {
-        Self { path: format!("{path} (id {})", fit(id, MAX_ID_BYTES)), rule }
+    fn at_node(path: &str, id: &str, rule: String) -> Self {
+        Self { path: format!("{path} (id {})", truncate_text(id, MAX_ID_BYTES)), rule }
     }
 
     /// Says what is wrong with a tree as a whole.
-    pub(crate) fn whole(unfit: Unfit) -> Self {
-        Self { path: String::new(), rule: unfit.to_string() }
+    pub(crate) fn of_whole_tree(limit: TreeLimit) -> Self {
+        Self { path: String::new(), rule: limit.to_string() }
     }
 }
 
-fn whole(rule: &str) -> TreeFault {
-    TreeFault { path: String::new(), rule: bounded(rule) }
+fn whole_tree_fault(rule: &str) -> TreeFault {
+    TreeFault { path: String::new(), rule: clip_rule(rule) }
 }
 
 /// Keeps what an agent wrote from filling journal and prompt through a message about it.
-fn bounded(rule: &str) -> String {
-    fit(rule, MAX_RULE_BYTES)
+fn clip_rule(rule: &str) -> String {
+    truncate_text(rule, MAX_RULE_BYTES)
 }
 
 #[cfg(test)]
@@ -400,14 +400,14 @@ mod tests {
     #[test]
     fn what_is_said_of_a_tree_is_read_back() {
         let (found, limit) = (65, 64);
-        let all = [Unfit::Gone, Unfit::Nodes { found, limit }, Unfit::Depth { found, limit }, Unfit::Bytes { limit }];
+        let all = [TreeLimit::FileGone, TreeLimit::Nodes { found, limit }, TreeLimit::Depth { found, limit }, TreeLimit::Bytes { limit }];
         for unfit in all {
-            assert_eq!(Unfit::read(&TreeFault::whole(unfit).to_string()), Some(unfit));
-            let below = TreeFault::at("root.children[0]", "n1", unfit.to_string());
-            assert_eq!(Unfit::read(&below.to_string()), Some(unfit));
+            assert_eq!(TreeLimit::parse(&TreeFault::of_whole_tree(unfit).to_string()), Some(unfit));
+            let below = TreeFault::at_node("root.children[0]", "n1", unfit.to_string());
+            assert_eq!(TreeLimit::parse(&below.to_string()), Some(unfit));
         }
         for other in ["acceptance has more than 20 statements", "id is empty", ""] {
-            assert_eq!(Unfit::read(other), None);
+            assert_eq!(TreeLimit::parse(other), None);
         }
     }
 }

@@ -22,7 +22,7 @@ pub enum Decision {
 
 /// What is wrong with a person's reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum WrongReasons {
+pub enum InvalidReasons {
     /// There are none.
     #[error("a rejection needs a reason: the next session reads it")]
     None,
@@ -33,11 +33,11 @@ pub enum WrongReasons {
 
 impl Decision {
     /// Checks what is said.
-    pub fn check(&self) -> Result<(), WrongReasons> {
+    pub fn check(&self) -> Result<(), InvalidReasons> {
         let Self::Reject { reasons } = self else { return Ok(()) };
         match reasons.len() {
-            _ if reasons.trim().is_empty() => Err(WrongReasons::None),
-            bytes if bytes > MAX_REASONS_BYTES => Err(WrongReasons::TooLong(bytes)),
+            _ if reasons.trim().is_empty() => Err(InvalidReasons::None),
+            bytes if bytes > MAX_REASONS_BYTES => Err(InvalidReasons::TooLong(bytes)),
             _ => Ok(()),
         }
     }

@@ -5,8 +5,8 @@
 use jiff::Timestamp;
 use protocol::words::VerdictName;
 
-use super::{Breach, FaultKind, Rule, StopCause, Verdict};
-use crate::validate::Unfit;
+use super::{RuleBreach, FaultKind, SessionRule, StopCause, Verdict};
+use crate::validate::TreeLimit;
 
 impl Verdict {
     /// Returns the details in one line, where there are any.
@@ -25,7 +25,7 @@ impl Verdict {
     }
 
     /// Returns the verdict of this name whose details are these.
-    pub fn of(name: VerdictName, detail: Option<&str>) -> Option<Self> {
+    pub fn parse(name: VerdictName, detail: Option<&str>) -> Option<Self> {
         let text = detail.unwrap_or_default();
         let own = || text.to_owned();
         Some(match name {
@@ -36,23 +36,23 @@ impl Verdict {
             VerdictName::Retry => Self::Retry,
             VerdictName::Narrowed => Self::Narrowed,
             VerdictName::Decomposed => Self::Decomposed,
-            VerdictName::Broken => Self::Broken(Breach::of(text)?),
-            VerdictName::Fault => fault(text)?,
-            VerdictName::Unavailable => unavailable(text),
+            VerdictName::Broken => Self::Broken(RuleBreach::parse(text)?),
+            VerdictName::Fault => parse_fault(text)?,
+            VerdictName::Unavailable => parse_unavailable(text),
             VerdictName::Timeout => Self::Timeout { during: text.strip_prefix("during ")?.parse().ok()? },
             VerdictName::Misconfigured => Self::Misconfigured { what: own() },
-            VerdictName::Interrupted => Self::Interrupted { by: StopCause::of(text)? },
+            VerdictName::Interrupted => Self::Interrupted { by: StopCause::parse(text)? },
         })
     }
 }
 
-fn fault(text: &str) -> Option<Verdict> {
+fn parse_fault(text: &str) -> Option<Verdict> {
     let (kind, what) = text.split_once(": ").unwrap_or((text.strip_suffix(':').unwrap_or(text), ""));
     let kind = FaultKind::ALL.into_iter().find(|known| known.as_str() == kind)?;
     Some(Verdict::Fault { kind, what: what.to_owned() })
 }
 
-fn unavailable(text: &str) -> Verdict {
+fn parse_unavailable(text: &str) -> Verdict {
     let timed = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (until "));
     let until = timed.and_then(|(why, until)| Some((why, until.parse::<Timestamp>().ok()?)));
     match until {
@@ -63,57 +63,57 @@ fn unavailable(text: &str) -> Verdict {
 
 /// How many children the selected node got, in either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Children {
+pub(crate) struct ChildCounts {
     /// In the answer.
-    pub brought: usize,
+    pub answered: usize,
     /// In the tree.
     pub gained: u32,
 }
 
 /// Before what is said of history that a guard has rewritten.
-const BY_GUARD: &str = "by the guard: ";
+const GUARD_PREFIX: &str = "by the guard: ";
 
-impl Rule {
+impl SessionRule {
     /// Returns the rule that the details of a broken one begin with.
-    pub(crate) fn of(detail: &str) -> Option<Self> {
+    pub(crate) fn parse(detail: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|rule| detail.starts_with(rule.as_str()))
     }
 }
 
-impl Breach {
+impl RuleBreach {
     /// Says that children came in a way in which they may not.
-    pub(crate) fn of_children(rule: Rule, node: &str, Children { brought, gained }: Children) -> Self {
+    pub(crate) fn for_children(rule: SessionRule, node: &str, ChildCounts { answered: brought, gained }: ChildCounts) -> Self {
         Self { rule, at: node.to_owned(), seen: format!("{brought} in the answer and {gained} in the tree") }
     }
 
     /// Says that the guard has rewritten history.
-    pub(crate) fn of_guard(node: &str, seen: &str) -> Self {
-        Self { rule: Rule::History, at: node.to_owned(), seen: format!("{BY_GUARD}{seen}") }
+    pub(crate) fn for_guard(node: &str, seen: &str) -> Self {
+        Self { rule: SessionRule::History, at: node.to_owned(), seen: format!("{GUARD_PREFIX}{seen}") }
     }
 
     /// Returns the children that came in a way in which they may not; none where it is about something else.
-    pub(crate) fn children(&self) -> Children {
-        if !matches!(self.rule, Rule::ChildrenOnlyWithDecomposed | Rule::ChildrenOneWay) {
-            return Children::default();
+    pub(crate) fn child_counts(&self) -> ChildCounts {
+        if !matches!(self.rule, SessionRule::ChildrenOnlyWithDecomposed | SessionRule::ChildrenOneWay) {
+            return ChildCounts::default();
         }
         let mut numbers = self.seen.split(' ').filter_map(|word| word.parse().ok());
-        let (brought, gained) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-        Children { brought, gained: u32::try_from(gained).unwrap_or(u32::MAX) }
+        let (answered, gained) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        ChildCounts { answered, gained: u32::try_from(gained).unwrap_or(u32::MAX) }
     }
 
     /// Returns what the guard did to history, where it was the guard.
-    pub(crate) fn by_guard(&self) -> Option<&str> {
-        self.seen.strip_prefix(BY_GUARD).filter(|_| self.rule == Rule::History)
+    pub(crate) fn guard_history(&self) -> Option<&str> {
+        self.seen.strip_prefix(GUARD_PREFIX).filter(|_| self.rule == SessionRule::History)
     }
 
     /// Returns why the tree was refused, where that is more than a wrong field.
-    pub(crate) fn unfit(&self) -> Option<Unfit> {
-        Unfit::read(&self.seen).filter(|_| self.rule == Rule::ValidTree)
+    pub(crate) fn tree_limit(&self) -> Option<TreeLimit> {
+        TreeLimit::parse(&self.seen).filter(|_| self.rule == SessionRule::ValidTree)
     }
 
     /// Reads `<rule> (<at>: <seen>)`.
-    fn of(text: &str) -> Option<Self> {
-        let rule = Rule::of(text)?;
+    fn parse(text: &str) -> Option<Self> {
+        let rule = SessionRule::parse(text)?;
         let place = text[rule.as_str().len()..].strip_prefix(" (")?;
         let (at, seen) = place.strip_suffix(')').unwrap_or(place).split_once(": ")?;
         Some(Self { rule, at: at.to_owned(), seen: seen.to_owned() })
@@ -134,7 +134,7 @@ impl StopCause {
         }
     }
 
-    fn of(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|cause| cause.as_str() == text)
     }
 }
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn details_are_read_back_as_they_were_written() {
         let until = "2026-03-01T08:00:00Z".parse().ok();
-        let breaches = Rule::ALL.map(|rule| {
-            Verdict::Broken(Breach { rule, at: "root.2".to_owned(), seen: "its parent is (none): x".to_owned() })
+        let breaches = SessionRule::ALL.map(|rule| {
+            Verdict::Broken(RuleBreach { rule, at: "root.2".to_owned(), seen: "its parent is (none): x".to_owned() })
         });
         let faults = FaultKind::ALL.map(|kind| Verdict::Fault { kind, what: "it said: no\nmore".to_owned() });
         let stops = StopCause::ALL.map(|by| Verdict::Interrupted { by });
@@ -160,18 +160,18 @@ mod tests {
             Verdict::Accepted,
         ];
         for verdict in breaches.into_iter().chain(faults).chain(stops).chain(others) {
-            assert_eq!(Verdict::of(verdict.name(), verdict.detail().as_deref()), Some(verdict));
+            assert_eq!(Verdict::parse(verdict.name(), verdict.detail().as_deref()), Some(verdict));
         }
     }
 
     #[test]
     fn what_was_seen_is_read_back() {
-        let counted = Children { brought: 2, gained: 3 };
-        assert_eq!(Breach::of_children(Rule::ChildrenOneWay, "root", counted).children(), counted);
-        assert_eq!(Breach::of_guard("root", "2 commits").by_guard(), Some("2 commits"));
-        let gone = |rule| Breach { rule, at: "tree.json".to_owned(), seen: Unfit::Gone.to_string() };
-        assert_eq!(gone(Rule::ValidTree).unfit(), Some(Unfit::Gone));
-        assert_eq!((gone(Rule::KeepNodes).unfit(), gone(Rule::History).by_guard()), (None, None));
+        let counted = ChildCounts { answered: 2, gained: 3 };
+        assert_eq!(RuleBreach::for_children(SessionRule::ChildrenOneWay, "root", counted).child_counts(), counted);
+        assert_eq!(RuleBreach::for_guard("root", "2 commits").guard_history(), Some("2 commits"));
+        let gone = |rule| RuleBreach { rule, at: "tree.json".to_owned(), seen: TreeLimit::FileGone.to_string() };
+        assert_eq!(gone(SessionRule::ValidTree).tree_limit(), Some(TreeLimit::FileGone));
+        assert_eq!((gone(SessionRule::KeepNodes).tree_limit(), gone(SessionRule::History).guard_history()), (None, None));
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
             (VerdictName::Timeout, "work"),
             (VerdictName::Interrupted, "by somebody"),
         ] {
-            assert_eq!(Verdict::of(name, Some(detail)), None, "{name}");
+            assert_eq!(Verdict::parse(name, Some(detail)), None, "{name}");
         }
     }
 }

@@ -6,33 +6,33 @@ use protocol::words::{GuardOutcome, IterationStatus, VerdictName};
 
 /// Which task tree a verdict takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TreeTaken {
+pub enum TreeSource {
     /// The agent's.
-    Agents,
+    Agent,
     /// The agent's, and the selected leaf passes.
-    AgentsPassed,
+    AgentPassed,
     /// The agent's if it is legal, else From's.
-    AgentsIfLegal,
+    AgentIfLegal,
     /// From's.
-    Froms,
+    FromCommit,
 }
 
 /// What becomes of the node's feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedbackEffect {
     /// It is removed.
-    Cleared,
+    Clear,
     /// It stays.
-    Kept,
+    Keep,
     /// It is what the verdict tells.
-    Told,
+    Record,
 }
 
 /// What becomes of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEffect {
     /// It goes on.
-    GoesOn,
+    Continues,
     /// It waits for a person's review.
     WaitsForPerson,
     /// It waits for the service.
@@ -44,14 +44,14 @@ pub enum RunEffect {
     /// It ends as failed, with the fix.
     Failed,
     /// What was asked for; it fails after too many deaths in a row.
-    AsAsked,
+    ByStopCause,
 }
 
 /// One row of the table of verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct VerdictRow {
     /// Which task tree is taken.
-    pub tree: TreeTaken,
+    pub tree: TreeSource,
     /// Attempts charged: 0 or 1.
     pub attempts: u32,
     /// `guard=` where the verdict fixes it; else as it ran.
@@ -65,26 +65,26 @@ pub struct Row {
 }
 
 /// Returns the row of a verdict.
-pub fn row(verdict: VerdictName) -> Row {
-    use FeedbackEffect::{Cleared, Kept, Told};
+pub fn verdict_row(verdict: VerdictName) -> VerdictRow {
+    use FeedbackEffect::{Clear, Keep, Record};
     use GuardOutcome::{Fail, Pass, Skipped};
     use IterationStatus as Status;
     use RunEffect as Run;
-    use TreeTaken::{Agents, AgentsIfLegal, AgentsPassed, Froms};
-    let row = |tree, attempts, guard, status, run, feedback| Row { tree, attempts, guard, status, run, feedback };
+    use TreeSource::{Agent, AgentIfLegal, AgentPassed, FromCommit};
+    let row = |tree, attempts, guard, status, run, feedback| VerdictRow { tree, attempts, guard, status, run, feedback };
     match verdict {
-        VerdictName::Accepted => row(AgentsPassed, 0, Some(Pass), Status::Done, Run::GoesOn, Cleared),
-        VerdictName::RedGuard => row(Agents, 1, Some(Fail), Status::Done, Run::GoesOn, Told),
-        VerdictName::Rejected => row(Agents, 1, Some(Pass), Status::Done, Run::GoesOn, Told),
-        VerdictName::Pending => row(Agents, 0, Some(Pass), Status::Done, Run::WaitsForPerson, Kept),
-        VerdictName::Retry => row(Agents, 1, Some(Skipped), Status::Retry, Run::GoesOn, Told),
-        VerdictName::Narrowed => row(Agents, 0, Some(Skipped), Status::Retry, Run::GoesOn, Told),
-        VerdictName::Decomposed => row(Agents, 0, Some(Skipped), Status::Decomposed, Run::GoesOn, Cleared),
-        VerdictName::Broken => row(Froms, 1, Some(Skipped), Status::Retry, Run::GoesOn, Told),
-        VerdictName::Fault => row(AgentsIfLegal, 0, None, Status::Fault, Run::CountsFault, Told),
-        VerdictName::Unavailable => row(AgentsIfLegal, 0, None, Status::Waiting, Run::WaitsForService, Kept),
-        VerdictName::Timeout => row(AgentsIfLegal, 0, Some(Skipped), Status::Timeout, Run::TimedOut, Told),
-        VerdictName::Misconfigured => row(AgentsIfLegal, 0, Some(Skipped), Status::Fault, Run::Failed, Kept),
-        VerdictName::Interrupted => row(AgentsIfLegal, 0, Some(Skipped), Status::Interrupted, Run::AsAsked, Kept),
+        VerdictName::Accepted => row(AgentPassed, 0, Some(Pass), Status::Done, Run::Continues, Clear),
+        VerdictName::RedGuard => row(Agent, 1, Some(Fail), Status::Done, Run::Continues, Record),
+        VerdictName::Rejected => row(Agent, 1, Some(Pass), Status::Done, Run::Continues, Record),
+        VerdictName::Pending => row(Agent, 0, Some(Pass), Status::Done, Run::WaitsForPerson, Keep),
+        VerdictName::Retry => row(Agent, 1, Some(Skipped), Status::Retry, Run::Continues, Record),
+        VerdictName::Narrowed => row(Agent, 0, Some(Skipped), Status::Retry, Run::Continues, Record),
+        VerdictName::Decomposed => row(Agent, 0, Some(Skipped), Status::Decomposed, Run::Continues, Clear),
+        VerdictName::Broken => row(FromCommit, 1, Some(Skipped), Status::Retry, Run::Continues, Record),
+        VerdictName::Fault => row(AgentIfLegal, 0, None, Status::Fault, Run::CountsFault, Record),
+        VerdictName::Unavailable => row(AgentIfLegal, 0, None, Status::Waiting, Run::WaitsForService, Keep),
+        VerdictName::Timeout => row(AgentIfLegal, 0, Some(Skipped), Status::Timeout, Run::TimedOut, Record),
+        VerdictName::Misconfigured => row(AgentIfLegal, 0, Some(Skipped), Status::Fault, Run::Failed, Keep),
+        VerdictName::Interrupted => row(AgentIfLegal, 0, Some(Skipped), Status::Interrupted, Run::ByStopCause, Keep),
     }
 }

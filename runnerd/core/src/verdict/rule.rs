@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// A rule that was broken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Breach {
+pub struct RuleBreach {
     /// Which.
-    pub rule: Rule,
+    pub rule: SessionRule,
     /// What it concerns: a node or a path.
     pub at: String,
     /// What was seen.
@@ -16,7 +16,7 @@ pub struct Breach {
 /// The rules whose breach costs an attempt, in the order in which they count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
+pub enum SessionRule {
     /// The tree must be valid.
     ValidTree,
     /// A passed node never changes.
@@ -45,7 +45,7 @@ pub enum Rule {
     Context,
 }
 
-impl Rule {
+impl SessionRule {
     /// Every rule, in declaration order.
     pub const ALL: [Self; 13] = [
         Self::ValidTree,

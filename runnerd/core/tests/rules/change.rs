@@ -2,26 +2,26 @@
 
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
-use runner_core::change::{Addition, Change, Changed, Documents, Refusal, to_accept};
-use runner_core::definition::Guarded;
+use runner_core::change::{NodeAddition, ChangeRequest, ChangeResult, RunDocuments, ChangeRefusal, select_files_to_accept};
+use runner_core::definition::DefinitionState;
 use runner_core::{notes, questions, tree};
 
 /// A root of a passed `a`, an exhausted `b`, and an open `c`.
-fn documents() -> Documents {
-    let mut tree = tree::fresh(3);
-    let leaf = |id: &str, order: i64| Node { id: id.to_owned(), order, ..tree::fresh(3).root };
+fn documents() -> RunDocuments {
+    let mut tree = tree::new_tree(3);
+    let leaf = |id: &str, order: i64| Node { id: id.to_owned(), order, ..tree::new_tree(3).root };
     let (a, b, c) = (leaf("a", 1), leaf("b", 2), leaf("c", 3));
     tree.root.children = vec![Node { passes: true, ..a }, Node { attempts: 3, ..b }, c];
     let questions = "# Questions\n\n- Which database?\n".to_owned();
     let config = "max_iterations = 7\n".to_owned();
     let of = |blob: &str| [("justfile".to_owned(), blob.to_owned())].into();
-    let guarded = Guarded { accepted: of("1"), committed: of("2"), is_absence_accepted: false };
+    let guarded = DefinitionState { accepted: of("1"), committed: of("2"), is_absence_accepted: false };
     let run_state = RunState { guard_definition: of("1"), ..RunState::default() };
-    Documents { tree, notes: "# Notes\n".to_owned(), questions, config, run_state, guarded, max_attempts: 3 }
+    RunDocuments { tree, notes: "# Notes\n".to_owned(), questions, config, run_state, definition_state: guarded, max_attempts: 3 }
 }
 
-fn addition(parent: &str) -> Addition {
-    Addition {
+fn addition(parent: &str) -> NodeAddition {
+    NodeAddition {
         parent: parent.to_owned(),
         title: "More".to_owned(),
         goal: "There is more.".to_owned(),
@@ -32,20 +32,20 @@ fn addition(parent: &str) -> Addition {
 }
 
 #[track_caller]
-fn done(change: &Change) -> Changed {
+fn done(change: &ChangeRequest) -> ChangeResult {
     change.apply(&documents()).expect("is done")
 }
 
 #[track_caller]
-fn refused(change: &Change) -> String {
+fn refused(change: &ChangeRequest) -> String {
     change.apply(&documents()).expect_err("is refused").to_string()
 }
 
-fn edited(change: impl FnOnce(&mut TaskTree)) -> Change {
+fn edited(change: impl FnOnce(&mut TaskTree)) -> ChangeRequest {
     let base = tree::canonical(&documents().tree);
     let mut tree = documents().tree;
     change(&mut tree);
-    Change::Edit { base, edited: tree::canonical(&tree) }
+    ChangeRequest::Edit { base, edited: tree::canonical(&tree) }
 }
 
 fn node<'a>(tree: &'a mut TaskTree, id: &str) -> &'a mut Node {
@@ -54,29 +54,29 @@ fn node<'a>(tree: &'a mut TaskTree, id: &str) -> &'a mut Node {
 
 #[test]
 fn a_note_gets_into_its_file_under_the_id_that_was_acknowledged() {
-    let changed = done(&Change::Note { id: "n1".into(), text: "Use sqlx.\nNot diesel.".into() });
+    let changed = done(&ChangeRequest::Note { id: "n1".into(), text: "Use sqlx.\nNot diesel.".into() });
     assert_eq!(changed.id.as_deref(), Some("n1"));
-    assert_eq!(notes::list(&changed.documents.notes)[0].text, "Use sqlx.\nNot diesel.");
+    assert_eq!(notes::parse_notes(&changed.documents.notes)[0].text, "Use sqlx.\nNot diesel.");
     assert_eq!(changed.documents.tree, documents().tree);
-    assert!(refused(&Change::Note { id: "n1".into(), text: " \n".into() }).contains("needs a text"));
+    assert!(refused(&ChangeRequest::Note { id: "n1".into(), text: " \n".into() }).contains("needs a text"));
     let long = "x".repeat(notes::MAX_NOTE_BYTES + 1);
-    assert!(refused(&Change::Note { id: "n1".into(), text: long }).contains("8192 bytes"));
+    assert!(refused(&ChangeRequest::Note { id: "n1".into(), text: long }).contains("8192 bytes"));
 }
 
 #[test]
 fn a_question_is_answered_once() {
-    let id = questions::list(&documents().questions)[0].id.clone();
-    let answer = Change::Answer { question: id, text: "Postgres.".into() };
+    let id = questions::parse_questions(&documents().questions)[0].id.clone();
+    let answer = ChangeRequest::Answer { question: id, text: "Postgres.".into() };
     let changed = done(&answer);
-    assert_eq!(questions::open(&changed.documents.questions), 0);
-    assert!(matches!(answer.apply(&changed.documents), Err(Refusal::Rule(why)) if why.contains("is already answered")));
-    let unknown = Change::Answer { question: "00000000".into(), text: "a".into() };
-    assert!(matches!(unknown.apply(&documents()), Err(Refusal::NotFound(_))));
+    assert_eq!(questions::count_open(&changed.documents.questions), 0);
+    assert!(matches!(answer.apply(&changed.documents), Err(ChangeRefusal::Rule(why)) if why.contains("is already answered")));
+    let unknown = ChangeRequest::Answer { question: "00000000".into(), text: "a".into() };
+    assert!(matches!(unknown.apply(&documents()), Err(ChangeRefusal::NotFound(_))));
 }
 
 #[test]
 fn an_exhausted_node_gets_as_many_attempts_as_a_new_one() {
-    let changed = done(&Change::Retry { node: "b".into() });
+    let changed = done(&ChangeRequest::Retry { node: "b".into() });
     let node = tree::find(&changed.documents.tree, "b").expect("is there");
     assert_eq!((node.attempts, node.max_attempts), (3, 6));
     assert_eq!(changed.summary, "node b may now be tried 6 times, 3 more than before");
@@ -84,39 +84,39 @@ fn an_exhausted_node_gets_as_many_attempts_as_a_new_one() {
 
 #[test]
 fn a_retry_is_for_an_exhausted_leaf() {
-    assert_eq!(refused(&Change::Retry { node: "c".into() }), "node c has 3 of its 3 attempts left");
-    assert!(refused(&Change::Retry { node: "a".into() }).contains("has passed"));
-    assert!(refused(&Change::Retry { node: "root".into() }).contains("has children"));
-    assert!(refused(&Change::Retry { node: "x".into() }).contains("no node x"));
+    assert_eq!(refused(&ChangeRequest::Retry { node: "c".into() }), "node c has 3 of its 3 attempts left");
+    assert!(refused(&ChangeRequest::Retry { node: "a".into() }).contains("has passed"));
+    assert!(refused(&ChangeRequest::Retry { node: "root".into() }).contains("has children"));
+    assert!(refused(&ChangeRequest::Retry { node: "x".into() }).contains("no node x"));
     // A unique beginning is enough, and the root begins like no other node.
-    assert!(refused(&Change::Retry { node: "ro".into() }).contains("node root"));
+    assert!(refused(&ChangeRequest::Retry { node: "ro".into() }).contains("node root"));
 }
 
 #[test]
 fn an_added_node_comes_last_or_where_it_was_put() {
-    let orders = |change: Addition| {
-        let changed = done(&Change::Add(change));
+    let orders = |change: NodeAddition| {
+        let changed = done(&ChangeRequest::Add(change));
         let children = &changed.documents.tree.root.children;
         children.iter().map(|node| format!("{}:{}", node.order, node.id)).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(orders(addition("root")), "1:a 2:b 3:c 4:root.1");
-    assert_eq!(orders(Addition { order: Some(-5), ..addition("root") }), "-5:root.1 1:a 2:b 3:c");
-    assert_eq!(orders(Addition { after: Some("b".into()), ..addition("root") }), "1:a 2:b 3:root.1 4:c");
-    let unknown = Addition { after: Some("x".into()), ..addition("root") };
-    assert!(refused(&Change::Add(unknown)).contains("no child x"));
+    assert_eq!(orders(NodeAddition { order: Some(-5), ..addition("root") }), "-5:root.1 1:a 2:b 3:c");
+    assert_eq!(orders(NodeAddition { after: Some("b".into()), ..addition("root") }), "1:a 2:b 3:root.1 4:c");
+    let unknown = NodeAddition { after: Some("x".into()), ..addition("root") };
+    assert!(refused(&ChangeRequest::Add(unknown)).contains("no child x"));
 }
 
 #[test]
 fn a_stuck_leaf_is_decomposed_by_adding_to_it() {
-    let changed = done(&Change::Add(addition("b")));
+    let changed = done(&ChangeRequest::Add(addition("b")));
     let node = tree::find(&changed.documents.tree, "b.1").expect("is there");
     assert_eq!((node.attempts, node.max_attempts, node.passes), (0, 3, false));
     assert_eq!(changed.id.as_deref(), Some("b.1"));
-    assert!(refused(&Change::Add(addition("a"))).contains("has passed"));
-    let nameless = Addition { title: " ".into(), ..addition("b") };
-    assert!(refused(&Change::Add(nameless)).contains("title"));
-    let long = Addition { title: "t".repeat(201), ..addition("b") };
-    assert!(refused(&Change::Add(long)).contains("title is longer than 200 bytes"));
+    assert!(refused(&ChangeRequest::Add(addition("a"))).contains("has passed"));
+    let nameless = NodeAddition { title: " ".into(), ..addition("b") };
+    assert!(refused(&ChangeRequest::Add(nameless)).contains("title"));
+    let long = NodeAddition { title: "t".repeat(201), ..addition("b") };
+    assert!(refused(&ChangeRequest::Add(long)).contains("title is longer than 200 bytes"));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn an_edit_may_not_do_what_a_person_may_not() {
     assert!(refused(&edited(|tree| node(tree, "b").attempts = 0)).contains("were lowered"));
     assert!(refused(&edited(|tree| node(tree, "b").id = "C".into())).contains("not unique"));
     assert!(refused(&edited(|_| ())).contains("nothing was changed"));
-    let broken = Change::Edit { base: tree::canonical(&documents().tree), edited: "{".into() };
+    let broken = ChangeRequest::Edit { base: tree::canonical(&documents().tree), edited: "{".into() };
     assert!(refused(&broken).contains("it is not JSON"));
 }
 
@@ -158,12 +158,12 @@ fn an_edit_is_done_to_the_tree_that_a_session_has_left_meanwhile() {
     assert_eq!(now("b").max_attempts, 5);
     node(&mut later.tree, "c").title = "passed with another title".into();
     let edit = edited(|tree| node(tree, "c").goal = "too late".into());
-    assert!(matches!(edit.apply(&later), Err(Refusal::Rule(why)) if why.contains("passed node c")));
+    assert!(matches!(edit.apply(&later), Err(ChangeRefusal::Rule(why)) if why.contains("passed node c")));
 }
 
 #[test]
 fn a_key_is_set_upon_the_text_that_it_was_asked_upon() {
-    let set = |base: &str, text: &str, value: Option<&str>| Change::Config {
+    let set = |base: &str, text: &str, value: Option<&str>| ChangeRequest::Config {
         key: "max_iterations".into(),
         value: value.map(str::to_owned),
         base: base.into(),
@@ -182,41 +182,41 @@ fn a_key_is_set_upon_the_text_that_it_was_asked_upon() {
 
 #[test]
 fn a_request_that_waits_is_shown_in_one_line() {
-    let note = Change::Note { id: "n2".into(), text: "Use\nsqlx.".into() };
-    assert_eq!(note.shown(), (Some("n2"), "Use sqlx.".to_owned()));
-    assert_eq!(Change::Add(addition("b")).shown().0, None);
+    let note = ChangeRequest::Note { id: "n2".into(), text: "Use\nsqlx.".into() };
+    assert_eq!(note.describe(), (Some("n2"), "Use sqlx.".to_owned()));
+    assert_eq!(ChangeRequest::Add(addition("b")).describe().0, None);
 }
 
 #[test]
 fn what_is_accepted_is_what_was_committed_when_it_was_asked() {
     let mut documents = documents();
     let none: [String; 0] = [];
-    let files = to_accept(&documents.guarded, none.iter()).expect("it has changed");
+    let files = select_files_to_accept(&documents.definition_state, none.iter()).expect("it has changed");
     // A session has changed it once more since.
-    documents.guarded.committed.insert("justfile".to_owned(), "3".to_owned());
-    let changed = Change::Accept { files }.apply(&documents).expect("it can be accepted");
+    documents.definition_state.committed.insert("justfile".to_owned(), "3".to_owned());
+    let changed = ChangeRequest::Accept { files }.apply(&documents).expect("it can be accepted");
     assert_eq!(changed.documents.run_state.guard_definition["justfile"], "2");
-    assert_eq!(changed.documents.guarded.changed(), ["justfile"], "what nobody has seen is not accepted");
+    assert_eq!(changed.documents.definition_state.changed_paths(), ["justfile"], "what nobody has seen is not accepted");
     assert_eq!((changed.summary.as_str(), changed.id), ("justfile", None));
 }
 
 #[test]
 fn a_file_that_is_gone_is_accepted_as_gone() {
     let mut documents = documents();
-    documents.guarded.committed.clear();
-    let files = to_accept(&documents.guarded, ["justfile".to_owned()].iter()).expect("it has changed");
-    let changed = Change::Accept { files }.apply(&documents).expect("it can be accepted");
+    documents.definition_state.committed.clear();
+    let files = select_files_to_accept(&documents.definition_state, ["justfile".to_owned()].iter()).expect("it has changed");
+    let changed = ChangeRequest::Accept { files }.apply(&documents).expect("it can be accepted");
     assert!(changed.documents.run_state.guard_definition.is_empty());
 }
 
 #[test]
 fn only_what_has_changed_can_be_accepted_and_once() {
     let documents = documents();
-    let wanted = |file: &str| to_accept(&documents.guarded, [file.to_owned()].iter());
-    assert!(matches!(wanted("README.md"), Err(Refusal::NotFound(_))));
+    let wanted = |file: &str| select_files_to_accept(&documents.definition_state, [file.to_owned()].iter());
+    assert!(matches!(wanted("README.md"), Err(ChangeRefusal::NotFound(_))));
     let files = wanted("justfile").expect("it has changed");
-    let accepted = Change::Accept { files: files.clone() }.apply(&documents).expect("it can be accepted").documents;
-    let again = to_accept(&accepted.guarded, ["justfile".to_owned()].iter());
-    assert!(matches!(again, Err(Refusal::Rule(_))));
-    assert!(matches!(Change::Accept { files }.apply(&accepted), Err(Refusal::Rule(_))));
+    let accepted = ChangeRequest::Accept { files: files.clone() }.apply(&documents).expect("it can be accepted").documents;
+    let again = select_files_to_accept(&accepted.definition_state, ["justfile".to_owned()].iter());
+    assert!(matches!(again, Err(ChangeRefusal::Rule(_))));
+    assert!(matches!(ChangeRequest::Accept { files }.apply(&accepted), Err(ChangeRefusal::Rule(_))));
 }

@@ -2,15 +2,15 @@
 
 use protocol::answer::AnswerStatus;
 use protocol::words::{GuardOutcome, PhaseName};
-use runner_core::definition::{Definition, Departure, Guarded, notice};
-use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Outcome, Phase, decide};
-use runner_core::policy::{OnChange, OnTimeout, Policy, ReviewBy};
+use runner_core::definition::{GuardDefinition, DefinitionDiff, DefinitionState, session_notice};
+use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, IterationOutcome, Phase, decide};
+use runner_core::policy::{ChangePolicy, TimeoutPolicy, Policy, ReviewPolicy};
 use runner_core::verdict::{StopCause, Verdict};
 
 use crate::fixture::{answered, departed, departure, drive, finding, green, guard, legal, task};
 use crate::transition::{applied, facts};
 
-fn definition(files: &[(&str, &str)]) -> Definition {
+fn definition(files: &[(&str, &str)]) -> GuardDefinition {
     files.iter().map(|(path, blob)| ((*path).to_owned(), (*blob).to_owned())).collect()
 }
 
@@ -18,23 +18,23 @@ fn definition(files: &[(&str, &str)]) -> Definition {
 fn what_is_changed_removed_or_new_departs() {
     let accepted = definition(&[("changed", "1"), ("removed", "1"), ("same", "1"), ("script", "1")]);
     let standing = definition(&[("changed", "2"), ("new", "1"), ("same", "1"), ("script", "100755:1")]);
-    let departure = Departure::between(&accepted, &standing);
+    let departure = DefinitionDiff::between(&accepted, &standing);
     assert_eq!(departure.paths, ["changed", "new", "removed", "script"]);
-    assert_eq!(Departure::between(&accepted, &accepted).paths, [""; 0]);
+    assert_eq!(DefinitionDiff::between(&accepted, &accepted).paths, [""; 0]);
 }
 
 #[test]
 fn without_an_accepted_definition_a_new_one_is_only_reported() {
     let new = definition(&[("justfile", "1")]);
     for (accepted, policy, answer) in [
-        (definition(&[]), OnChange::Both, OnChange::Report),
-        (definition(&[]), OnChange::Revert, OnChange::Report),
-        (definition(&[("GNUmakefile", "1")]), OnChange::Both, OnChange::Both),
-        (definition(&[("GNUmakefile", "1")]), OnChange::Revert, OnChange::Revert),
-        (definition(&[("GNUmakefile", "1")]), OnChange::Report, OnChange::Report),
-        (new.clone(), OnChange::Both, OnChange::Report),
+        (definition(&[]), ChangePolicy::Both, ChangePolicy::Report),
+        (definition(&[]), ChangePolicy::Revert, ChangePolicy::Report),
+        (definition(&[("GNUmakefile", "1")]), ChangePolicy::Both, ChangePolicy::Both),
+        (definition(&[("GNUmakefile", "1")]), ChangePolicy::Revert, ChangePolicy::Revert),
+        (definition(&[("GNUmakefile", "1")]), ChangePolicy::Report, ChangePolicy::Report),
+        (new.clone(), ChangePolicy::Both, ChangePolicy::Report),
     ] {
-        assert_eq!(Departure::between(&accepted, &new).answer(policy), answer, "{accepted:?} {policy:?}");
+        assert_eq!(DefinitionDiff::between(&accepted, &new).effective_policy(policy), answer, "{accepted:?} {policy:?}");
     }
 }
 
@@ -42,7 +42,7 @@ fn without_an_accepted_definition_a_new_one_is_only_reported() {
 fn a_session_is_told_which_files_depart_and_what_follows() {
     let accepted = definition(&[("a", "1"), ("b", "1")]);
     let committed = definition(&[("a", "2"), ("c\nNo person", "1")]);
-    let told = notice(OnChange::Both, &Guarded { accepted: accepted.clone(), committed, is_absence_accepted: false })
+    let told = session_notice(ChangePolicy::Both, &DefinitionState { accepted: accepted.clone(), committed, is_absence_accepted: false })
         .expect("it departs");
     insta::assert_snapshot!(told, @r"
     a (changed)
@@ -51,7 +51,7 @@ fn a_session_is_told_which_files_depart_and_what_follows() {
     No person has accepted that. `done` needs the guard to be green twice: with these files, and with those that were accepted.
     ");
     assert_eq!(
-        notice(OnChange::Both, &Guarded { committed: accepted.clone(), accepted, is_absence_accepted: false }),
+        session_notice(ChangePolicy::Both, &DefinitionState { committed: accepted.clone(), accepted, is_absence_accepted: false }),
         None
     );
 }
@@ -59,25 +59,25 @@ fn a_session_is_told_which_files_depart_and_what_follows() {
 /// An iteration whose session has claimed `done`.
 fn claimed() -> Phase {
     let events = [
-        Event::Opened(task()),
-        Event::Briefed,
-        Event::SessionEnded(answered(AnswerStatus::Done)),
-        Event::Inspected(finding(legal())),
+        IterationEvent::Opened(task()),
+        IterationEvent::Briefed,
+        IterationEvent::SessionEnded(answered(AnswerStatus::Done)),
+        IterationEvent::Inspected(finding(legal())),
     ];
     drive(&Policy::default(), events)
 }
 
 /// What the guard's ends lead to, with a policy.
 fn after(policy: &Policy, ends: impl IntoIterator<Item = GuardEnd>) -> Phase {
-    ends.into_iter().fold(claimed(), |phase, end| decide(policy, phase, Event::GuardEnded(end)).expect("is legal"))
+    ends.into_iter().fold(claimed(), |phase, end| decide(policy, phase, IterationEvent::GuardEnded(end)).expect("is legal"))
 }
 
-fn policy(on_change: OnChange) -> Policy {
+fn policy(on_change: ChangePolicy) -> Policy {
     Policy { on_change, ..Policy::default() }
 }
 
 #[track_caller]
-fn settled(phase: Phase) -> Outcome {
+fn settled(phase: Phase) -> IterationOutcome {
     match phase {
         Phase::Settle { outcome } => *outcome,
         other => panic!("not settled: {other:?}"),
@@ -86,32 +86,32 @@ fn settled(phase: Phase) -> Outcome {
 
 #[test]
 fn a_changed_definition_that_is_green_is_followed_by_the_accepted_one_under_both_alone() {
-    for (on_change, runs_both) in [(OnChange::Both, true), (OnChange::Report, false), (OnChange::Revert, false)] {
-        let next = after(&policy(on_change), [departed(GuardHow::Exited(0))]);
-        assert_eq!(next.effect() == Some(Effect::RunAccepted), runs_both, "{on_change:?}");
+    for (on_change, runs_both) in [(ChangePolicy::Both, true), (ChangePolicy::Report, false), (ChangePolicy::Revert, false)] {
+        let next = after(&policy(on_change), [departed(GuardEndKind::Exited(0))]);
+        assert_eq!(next.effect() == Some(IterationEffect::RunAccepted), runs_both, "{on_change:?}");
     }
-    assert_eq!(settled(after(&policy(OnChange::Both), [green()])).verdict, Verdict::Accepted);
+    assert_eq!(settled(after(&policy(ChangePolicy::Both), [green()])).verdict, Verdict::Accepted);
 }
 
 #[test]
 fn both_definitions_must_be_green() {
-    let both = policy(OnChange::Both);
-    let first = || departed(GuardHow::Exited(0));
+    let both = policy(ChangePolicy::Both);
+    let first = || departed(GuardEndKind::Exited(0));
     let table = [
-        (vec![departed(GuardHow::Exited(1))], Verdict::RedGuard, GuardOutcome::Fail, false),
+        (vec![departed(GuardEndKind::Exited(1))], Verdict::RedGuard, GuardOutcome::Fail, false),
         (vec![first(), green()], Verdict::Accepted, GuardOutcome::Pass, true),
-        (vec![first(), guard(GuardHow::Exited(1))], Verdict::RedGuard, GuardOutcome::Fail, true),
-        (vec![first(), guard(GuardHow::Signaled(9))], Verdict::RedGuard, GuardOutcome::Fail, true),
-        (vec![first(), guard(GuardHow::Lost), green()], Verdict::Accepted, GuardOutcome::Pass, true),
-        (vec![guard(GuardHow::Lost), first(), green()], Verdict::Accepted, GuardOutcome::Pass, true),
+        (vec![first(), guard(GuardEndKind::Exited(1))], Verdict::RedGuard, GuardOutcome::Fail, true),
+        (vec![first(), guard(GuardEndKind::Signaled(9))], Verdict::RedGuard, GuardOutcome::Fail, true),
+        (vec![first(), guard(GuardEndKind::Lost), green()], Verdict::Accepted, GuardOutcome::Pass, true),
+        (vec![guard(GuardEndKind::Lost), first(), green()], Verdict::Accepted, GuardOutcome::Pass, true),
         (
-            vec![first(), guard(GuardHow::TimedOut)],
+            vec![first(), guard(GuardEndKind::TimedOut)],
             Verdict::Timeout { during: PhaseName::Guard },
             GuardOutcome::Skipped,
             true,
         ),
         (
-            vec![first(), guard(GuardHow::Cut)],
+            vec![first(), guard(GuardEndKind::Cut)],
             Verdict::Interrupted { by: StopCause::Death },
             GuardOutcome::Skipped,
             true,
@@ -123,47 +123,47 @@ fn both_definitions_must_be_green() {
         assert_eq!((&settled.verdict, settled.guard_outcome()), (&verdict, outcome), "{ends:?}");
         assert_eq!((end.with_accepted, &end.departure), (with_accepted, &departure()), "{ends:?}");
     }
-    let retry = Policy { on_timeout: OnTimeout::Retry, ..both };
-    assert_eq!(settled(after(&retry, [first(), guard(GuardHow::TimedOut)])).verdict, Verdict::RedGuard);
+    let retry = Policy { on_timeout: TimeoutPolicy::Retry, ..both };
+    assert_eq!(settled(after(&retry, [first(), guard(GuardEndKind::TimedOut)])).verdict, Verdict::RedGuard);
 }
 
 #[test]
 fn both_runs_share_the_budget_and_count_together() {
-    let both = policy(OnChange::Both);
-    let first = GuardEnd { wrote: vec!["lock".to_owned()], survivors: 1, ..departed(GuardHow::Exited(0)) };
+    let both = policy(ChangePolicy::Both);
+    let first = GuardEnd { wrote: vec!["lock".to_owned()], survivors: 1, ..departed(GuardEndKind::Exited(0)) };
     let between = after(&both, [first.clone()]);
-    assert_eq!(between.spent_ms(), claimed().spent_ms() + first.elapsed_ms);
+    assert_eq!(between.elapsed_ms(), claimed().elapsed_ms() + first.elapsed_ms);
     let end = settled(after(&both, [first.clone(), green()])).guard.expect("it ran");
     assert_eq!((end.elapsed_ms, end.wrote, end.survivors), (2 * first.elapsed_ms, first.wrote, 1));
 }
 
 #[test]
 fn a_stop_between_the_two_ends_the_second() {
-    let both = policy(OnChange::Both);
-    let between = after(&both, [departed(GuardHow::Exited(0))]);
-    let stopped = decide(&both, between, Event::Stop(StopCause::Cancel)).expect("is legal");
-    assert_eq!(stopped.effect(), Some(Effect::EndGuard));
-    let end = decide(&both, stopped, Event::GuardEnded(green())).expect("is legal");
+    let both = policy(ChangePolicy::Both);
+    let between = after(&both, [departed(GuardEndKind::Exited(0))]);
+    let stopped = decide(&both, between, IterationEvent::Stop(StopCause::Cancel)).expect("is legal");
+    assert_eq!(stopped.effect(), Some(IterationEffect::EndGuard));
+    let end = decide(&both, stopped, IterationEvent::GuardEnded(green())).expect("is legal");
     assert_eq!(settled(end).verdict, Verdict::Interrupted { by: StopCause::Cancel });
 }
 
 #[test]
 fn a_reviewer_is_asked_after_both_alone() {
-    let both = Policy { review: ReviewBy::Agent, ..policy(OnChange::Both) };
-    assert_eq!(after(&both, [departed(GuardHow::Exited(0))]).name(), PhaseName::Guard);
-    assert_eq!(after(&both, [departed(GuardHow::Exited(0)), green()]).name(), PhaseName::Review);
+    let both = Policy { review: ReviewPolicy::Agent, ..policy(ChangePolicy::Both) };
+    assert_eq!(after(&both, [departed(GuardEndKind::Exited(0))]).name(), PhaseName::Guard);
+    assert_eq!(after(&both, [departed(GuardEndKind::Exited(0)), green()]).name(), PhaseName::Review);
 }
 
 #[test]
 fn feedback_says_with_which_definition_the_guard_was_red() {
-    let both = policy(OnChange::Both);
+    let both = policy(ChangePolicy::Both);
     let told = |ends: Vec<GuardEnd>| {
         let after = applied(&settled(after(&both, ends)));
         after.feedback.nodes["b"].failure.as_ref().expect("is told").text.lines().next().unwrap_or_default().to_owned()
     };
-    insta::assert_snapshot!(told(vec![departed(GuardHow::Exited(1))]), @"[red with a definition of the guard that no person has accepted: justfile]");
-    insta::assert_snapshot!(told(vec![departed(GuardHow::Exited(0)), guard(GuardHow::Exited(1))]), @"[red with the accepted definition of the guard, green with the changed one: justfile]");
-    assert!(!told(vec![guard(GuardHow::Exited(1))]).starts_with('['));
+    insta::assert_snapshot!(told(vec![departed(GuardEndKind::Exited(1))]), @"[red with a definition of the guard that no person has accepted: justfile]");
+    insta::assert_snapshot!(told(vec![departed(GuardEndKind::Exited(0)), guard(GuardEndKind::Exited(1))]), @"[red with the accepted definition of the guard, green with the changed one: justfile]");
+    assert!(!told(vec![guard(GuardEndKind::Exited(1))]).starts_with('['));
 }
 
 #[test]

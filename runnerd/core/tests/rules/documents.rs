@@ -7,32 +7,32 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use protocol::words::{GuardOutcome, VerdictName};
-use runner_core::iteration::Effect;
-use runner_core::verdict::{FeedbackEffect, Row, RunEffect, TreeTaken, row};
+use runner_core::iteration::IterationEffect;
+use runner_core::verdict::{FeedbackEffect, VerdictRow, RunEffect, TreeSource, verdict_row};
 
 use crate::{iteration, precedence, run};
 
 /// The row of a verdict in the words of the page.
-fn cells(row: Row) -> [String; 6] {
+fn cells(row: VerdictRow) -> [String; 6] {
     let tree = match row.tree {
-        TreeTaken::Agents => "the agent's",
-        TreeTaken::AgentsPassed => "the agent's, the leaf passes",
-        TreeTaken::AgentsIfLegal => "the agent's if legal, else From's",
-        TreeTaken::Froms => "From's",
+        TreeSource::Agent => "the agent's",
+        TreeSource::AgentPassed => "the agent's, the leaf passes",
+        TreeSource::AgentIfLegal => "the agent's if legal, else From's",
+        TreeSource::FromCommit => "From's",
     };
     let run = match row.run {
-        RunEffect::GoesOn => "goes on",
+        RunEffect::Continues => "goes on",
         RunEffect::WaitsForPerson => "waits for a person",
         RunEffect::WaitsForService => "waits for the service",
         RunEffect::CountsFault => "goes on; failed after too many in a row",
         RunEffect::TimedOut => "timed out",
         RunEffect::Failed => "failed, with the fix",
-        RunEffect::AsAsked => "as asked; failed after too many deaths in a row",
+        RunEffect::ByStopCause => "as asked; failed after too many deaths in a row",
     };
     let feedback = match row.feedback {
-        FeedbackEffect::Cleared => "cleared",
-        FeedbackEffect::Kept => "kept",
-        FeedbackEffect::Told => "told",
+        FeedbackEffect::Clear => "cleared",
+        FeedbackEffect::Keep => "kept",
+        FeedbackEffect::Record => "told",
     };
     let attempts = if row.attempts == 0 { "–".to_owned() } else { format!("+{}", row.attempts) };
     let guard = row.guard.map_or("as it ran", GuardOutcome::as_str);
@@ -43,7 +43,7 @@ fn verdicts() -> String {
     let mut text = String::from("| verdict | task tree | attempts | `guard=` | `status=` | the run | feedback |\n");
     text.push_str("|---|---|---|---|---|---|---|\n");
     for verdict in VerdictName::ALL {
-        writeln!(text, "| **{verdict}** | {} |", cells(row(*verdict)).join(" | ")).expect("writes");
+        writeln!(text, "| **{verdict}** | {} |", cells(verdict_row(*verdict)).join(" | ")).expect("writes");
     }
     text
 }
@@ -52,7 +52,7 @@ fn verdicts() -> String {
 fn effects() -> String {
     let mut text = String::from("| phase | effect | after a stop |\n|---|---|---|\n");
     for (phase, runs, ends) in iteration::effects() {
-        let word = |effect: Option<Effect>| effect.map_or("–".to_owned(), |effect| format!("`{effect:?}`"));
+        let word = |effect: Option<IterationEffect>| effect.map_or("–".to_owned(), |effect| format!("`{effect:?}`"));
         writeln!(text, "| {phase} | {} | {} |", word(runs), word(ends)).expect("writes");
     }
     text

@@ -2,10 +2,10 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{Node, TaskTree};
-use runner_core::examine::{Examined, LeftBySession, examine, examine_read, examine_untouched};
+use runner_core::examine::{TreeExamination, SessionTree, examine_tree, examine_parsed_tree, examine_unchanged_tree};
 use runner_core::tree::{canonical, find};
 use runner_core::validate::load;
-use runner_core::verdict::{Breach, Rule, SessionHow, TreeFinding};
+use runner_core::verdict::{RuleBreach, SessionRule, SessionEndKind, TreeFinding};
 
 use crate::fixture::{answer, decomposed, inner, leaf, node, passed, sample, tree};
 
@@ -18,38 +18,38 @@ fn from() -> TaskTree {
     tree
 }
 
-fn look(left: &[u8], answer: Option<&AgentAnswer>) -> Examined {
-    examine(&LeftBySession { from: &from(), node: "b", text: Some(left), answer, max_attempts: 4 })
+fn look(left: &[u8], answer: Option<&AgentAnswer>) -> TreeExamination {
+    examine_tree(&SessionTree { from: &from(), node: "b", text: Some(left), answer, max_attempts: 4 })
 }
 
 /// What is found when a session changed the tree as `change` does and answered `retry`.
-fn changed(change: impl FnOnce(&mut TaskTree)) -> Examined {
+fn changed(change: impl FnOnce(&mut TaskTree)) -> TreeExamination {
     let mut left = from();
     change(&mut left);
     look(canonical(&left).as_bytes(), Some(&answer(AnswerStatus::Retry)))
 }
 
-fn rule(examined: &Examined) -> (Rule, &str) {
-    let TreeFinding::Illegal(Breach { rule, at, .. }) = &examined.finding else { panic!("{examined:?}") };
+fn rule(examined: &TreeExamination) -> (SessionRule, &str) {
+    let TreeFinding::Illegal(RuleBreach { rule, at, .. }) = &examined.finding else { panic!("{examined:?}") };
     assert_eq!(examined.tree, None);
     (*rule, at)
 }
 
-fn legal(examined: Examined) -> (u32, bool, TaskTree) {
+fn legal(examined: TreeExamination) -> (u32, bool, TaskTree) {
     let TreeFinding::Legal { gained, reworded } = examined.finding else { panic!("{examined:?}") };
     let tree = examined.tree.expect("a legal tree can be taken");
     assert_eq!(load(canonical(&tree).as_bytes()).as_ref(), Ok(&tree), "what is taken is strictly valid");
     (gained, reworded, tree)
 }
 
-fn faults(examined: Examined) -> Vec<String> {
+fn faults(examined: TreeExamination) -> Vec<String> {
     let TreeFinding::Invalid { faults, .. } = examined.finding else { panic!("{examined:?}") };
     assert_eq!(examined.tree, None);
     faults.iter().map(ToString::to_string).collect()
 }
 
 fn brought(children: u32) -> AgentAnswer {
-    let SessionHow::Answered(answer) = decomposed(children).how else { panic!("an answer") };
+    let SessionEndKind::Answered(answer) = decomposed(children).how else { panic!("an answer") };
     answer
 }
 
@@ -64,16 +64,16 @@ fn a_tree_that_is_not_read_again_is_judged_as_if_it_were() {
     let too_many = brought(20_000);
     for answer in [None, Some(&answer(AnswerStatus::Done)), Some(&brought(2)), Some(&too_many)] {
         let from = from();
-        let session = LeftBySession { from: &from, node: "b", text: Some(text.as_bytes()), answer, max_attempts: 4 };
-        assert_eq!(examine_untouched(&session), examine(&session));
-        assert_eq!(examine_read(&session, from.clone()), examine(&session));
+        let session = SessionTree { from: &from, node: "b", text: Some(text.as_bytes()), answer, max_attempts: 4 };
+        assert_eq!(examine_unchanged_tree(&session), examine_tree(&session));
+        assert_eq!(examine_parsed_tree(&session, from.clone()), examine_tree(&session));
     }
 }
 
 #[test]
 fn what_the_runner_owns_is_silently_reset() {
     let (gained, reworded, tree) = legal(changed(|tree| {
-        runner_core::tree::for_each_mut(tree, |node| {
+        runner_core::tree::for_each_node_mut(tree, |node| {
             (node.passes, node.attempts, node.max_attempts) = (!node.passes, 0, 99);
         });
     }));
@@ -115,7 +115,7 @@ fn open_nodes_may_be_retitled_reworded_reordered_and_extended() {
         let (gained, reworded, tree) = legal(changed(edit));
         let owned = |tree: &TaskTree| {
             let mut tree = tree.clone();
-            runner_core::tree::for_each_mut(&mut tree, |node| node.max_attempts = 1);
+            runner_core::tree::for_each_node_mut(&mut tree, |node| node.max_attempts = 1);
             tree
         };
         assert_eq!((gained, reworded, owned(&tree)), (0, false, owned(&expect)));
@@ -148,7 +148,7 @@ fn no_field_of_a_passed_node_may_change() {
             |node| node.children.push(leaf("new", 1)),
         ];
         for edit in edits {
-            assert_eq!(rule(&changed(|tree| edit(node(tree, id)))), (Rule::PassedNode, id));
+            assert_eq!(rule(&changed(|tree| edit(node(tree, id)))), (SessionRule::PassedNode, id));
         }
     }
 }
@@ -156,24 +156,24 @@ fn no_field_of_a_passed_node_may_change() {
 #[test]
 fn a_passed_node_is_neither_removed_nor_moved_nor_renamed() {
     let remove = |tree: &mut TaskTree, id: &str| tree.root.children.retain(|node| node.id != id);
-    assert_eq!(rule(&changed(|tree| remove(tree, "a"))), (Rule::PassedNode, "a"));
-    assert_eq!(rule(&changed(|tree| node(tree, "a").id = "A".to_owned())), (Rule::PassedNode, "a"));
+    assert_eq!(rule(&changed(|tree| remove(tree, "a"))), (SessionRule::PassedNode, "a"));
+    assert_eq!(rule(&changed(|tree| node(tree, "a").id = "A".to_owned())), (SessionRule::PassedNode, "a"));
     let moved = changed(|tree| {
         remove(tree, "a");
         node(tree, "c").children.push(passed("a", 1));
     });
-    assert_eq!(rule(&moved), (Rule::PassedNode, "a"));
-    assert_eq!(rule(&changed(|tree| node(tree, "p").children.clear())), (Rule::PassedNode, "p"));
+    assert_eq!(rule(&moved), (SessionRule::PassedNode, "a"));
+    assert_eq!(rule(&changed(|tree| node(tree, "p").children.clear())), (SessionRule::PassedNode, "p"));
 }
 
 #[test]
 fn an_open_node_is_neither_removed_nor_renamed() {
-    assert_eq!(rule(&changed(|tree| tree.root.children.retain(|node| node.id != "c"))), (Rule::KeepNodes, "c"));
-    assert_eq!(rule(&changed(|tree| node(tree, "c2").id = "c3".to_owned())), (Rule::KeepNodes, "c2"));
-    assert_eq!(rule(&changed(|tree| node(tree, "b").id = "B".to_owned())), (Rule::KeepNodes, "b"));
-    assert_eq!(rule(&changed(|tree| node(tree, "c").id = "d".to_owned())), (Rule::KeepNodes, "c"));
+    assert_eq!(rule(&changed(|tree| tree.root.children.retain(|node| node.id != "c"))), (SessionRule::KeepNodes, "c"));
+    assert_eq!(rule(&changed(|tree| node(tree, "c2").id = "c3".to_owned())), (SessionRule::KeepNodes, "c2"));
+    assert_eq!(rule(&changed(|tree| node(tree, "b").id = "B".to_owned())), (SessionRule::KeepNodes, "b"));
+    assert_eq!(rule(&changed(|tree| node(tree, "c").id = "d".to_owned())), (SessionRule::KeepNodes, "c"));
     let rename_root = |tree: &mut TaskTree| tree.root.id = "goal".to_owned();
-    assert_eq!(rule(&changed(rename_root)), (Rule::PassedNode, "p"), "the parent of a passed node is another");
+    assert_eq!(rule(&changed(rename_root)), (SessionRule::PassedNode, "p"), "the parent of a passed node is another");
 }
 
 #[test]
@@ -183,12 +183,12 @@ fn an_open_node_is_not_moved() {
         let c2 = branch.children.pop().expect("c2");
         tree.root.children.push(c2);
     });
-    assert_eq!(rule(&moved), (Rule::KeepPlace, "c2"));
+    assert_eq!(rule(&moved), (SessionRule::KeepPlace, "c2"));
     let wrapped = changed(|tree| {
         let old = tree.root.clone();
         tree.root = inner("above", 0, vec![old]);
     });
-    assert_eq!(rule(&wrapped), (Rule::KeepPlace, "root"));
+    assert_eq!(rule(&wrapped), (SessionRule::KeepPlace, "root"));
 }
 
 #[test]
@@ -200,18 +200,18 @@ fn of_two_breaches_the_first_rule_of_the_list_is_reported() {
         node(tree, "a").goal.push('x');
         node(tree, "p").order = 99;
     });
-    assert_eq!(rule(&removed_first), (Rule::PassedNode, "p"));
+    assert_eq!(rule(&removed_first), (SessionRule::PassedNode, "p"));
     let moved_first = changed(|tree| {
         let b = tree.root.children.remove(2);
         assert_eq!(b.id, "b");
         node(tree, "c1").children.push(b);
         node(tree, "c").children.retain(|node| node.id != "c2");
     });
-    assert_eq!(rule(&moved_first), (Rule::KeepNodes, "c2"));
+    assert_eq!(rule(&moved_first), (SessionRule::KeepNodes, "c2"));
     let from = tree(inner("root", 0, vec![leaf("o", 1), passed("q", 2), leaf("s", 3)]));
     let left = canonical(&tree(inner("root", 0, vec![leaf("s", 3)])));
-    let session = LeftBySession { from: &from, node: "o", text: Some(left.as_bytes()), answer: None, max_attempts: 3 };
-    assert_eq!(rule(&examine(&session)), (Rule::PassedNode, "q"));
+    let session = SessionTree { from: &from, node: "o", text: Some(left.as_bytes()), answer: None, max_attempts: 3 };
+    assert_eq!(rule(&examine_tree(&session)), (SessionRule::PassedNode, "q"));
 }
 
 #[test]
@@ -249,8 +249,8 @@ fn children_that_would_stand_too_deep_make_the_tree_invalid() {
     let text = canonical(&from);
     let answer = brought(1);
     let session =
-        LeftBySession { from: &from, node: "n64", text: Some(text.as_bytes()), answer: Some(&answer), max_attempts: 3 };
-    assert!(faults(examine(&session))[0].contains("(id n64.1): it is 65 levels deep, more than 64"));
+        SessionTree { from: &from, node: "n64", text: Some(text.as_bytes()), answer: Some(&answer), max_attempts: 3 };
+    assert!(faults(examine_tree(&session))[0].contains("(id n64.1): it is 65 levels deep, more than 64"));
 }
 
 #[test]
@@ -259,13 +259,13 @@ fn children_beyond_the_limit_of_nodes_make_the_tree_invalid() {
     let text = canonical(&from);
     let answer = brought(1);
     let session =
-        LeftBySession { from: &from, node: "n1", text: Some(text.as_bytes()), answer: Some(&answer), max_attempts: 3 };
-    assert_eq!(faults(examine(&session)), ["it has 20001 nodes, more than 20000"]);
+        SessionTree { from: &from, node: "n1", text: Some(text.as_bytes()), answer: Some(&answer), max_attempts: 3 };
+    assert_eq!(faults(examine_tree(&session)), ["it has 20001 nodes, more than 20000"]);
 }
 
 #[test]
 fn a_tree_that_is_gone_or_cannot_be_read_is_invalid() {
-    let gone = examine(&LeftBySession { from: &from(), node: "b", text: None, answer: None, max_attempts: 3 });
+    let gone = examine_tree(&SessionTree { from: &from(), node: "b", text: None, answer: None, max_attempts: 3 });
     assert_eq!(faults(gone), ["the file is gone"]);
     for text in ["", "{", "null", "<<<<<<< HEAD"] {
         assert!(!faults(look(text.as_bytes(), None)).is_empty());

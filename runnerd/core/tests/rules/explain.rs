@@ -4,41 +4,41 @@ use protocol::explain::Ending;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::words::{Role, RunStatus, VerdictName};
-use runner_core::explain::{Course, Ground, courses, steps};
-use runner_core::policy::{Policy, ReviewBy, RolesMode};
-use runner_core::run::{self, Next, Standing};
+use runner_core::explain::{Forecast, ForecastInput, simulate_endings, selection_steps};
+use runner_core::policy::{Policy, ReviewPolicy, RolesMode};
+use runner_core::run::{self, NextStep, RunInputs};
 use runner_core::tree::find;
-use runner_core::usage::Spent;
+use runner_core::usage::ResourceUsage;
 
 use crate::fixture::{node, sample};
 
-fn explained(policy: &Policy, tree: &TaskTree, run_state: &RunState) -> Vec<Course> {
-    let (tried, feedback) = (Spent::default(), Feedback::default());
+fn explained(policy: &Policy, tree: &TaskTree, run_state: &RunState) -> Vec<Forecast> {
+    let (tried, feedback) = (ResourceUsage::default(), Feedback::default());
     let now = jiff::Timestamp::UNIX_EPOCH;
     let standing =
-        Standing { policy, tree, run_state, feedback: &feedback, word: None, outages: &[], tried: &tried, now };
-    let Next::GoOn(task) = run::next(&standing, None, None) else { panic!("a leaf is open") };
-    courses(&Ground { standing, progress: "" }, &task)
+        RunInputs { policy, tree, run_state, feedback: &feedback, review_decision: None, outages: &[], retry_usage: &tried, now };
+    let NextStep::Continue(task) = run::decide_next(&standing, None, None) else { panic!("a leaf is open") };
+    simulate_endings(&ForecastInput { inputs: standing, progress: "" }, &task)
 }
 
 fn state() -> RunState {
     RunState { run_id: Some("run-1".to_owned()), next_iter: 7, ..RunState::default() }
 }
 
-fn of(courses: &[Course], ending: Ending) -> &Course {
+fn of(courses: &[Forecast], ending: Ending) -> &Forecast {
     courses.iter().find(|course| course.ending == ending).expect("the ending is told")
 }
 
 /// Which leaf the run goes on with, and as what.
-fn goes_on(course: &Course) -> (&str, Role) {
+fn goes_on(course: &Forecast) -> (&str, Role) {
     match &course.next {
-        Next::GoOn(task) => (&task.node, task.role),
+        NextStep::Continue(task) => (&task.node, task.role),
         next => panic!("{:?} does not go on: {next:?}", course.ending),
     }
 }
 
-fn ends(course: &Course) -> Option<RunStatus> {
-    if let Next::End { end, .. } = course.next { Some(end.status()) } else { None }
+fn ends(course: &Forecast) -> Option<RunStatus> {
+    if let NextStep::End { end, .. } = course.next { Some(end.status()) } else { None }
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn tree_attempts_and_next_leaf_follow_from_the_ending() {
     assert_eq!((leaf(Ending::Crash), goes_on(of(&courses, Ending::Crash))), ((false, 0, 0), ("b", Role::Worker)));
     assert_eq!(ends(of(&courses, Ending::Timeout)), Some(RunStatus::TimedOut));
     assert_eq!(ends(of(&courses, Ending::Misconfigured)), Some(RunStatus::Failed));
-    assert!(matches!(of(&courses, Ending::Interrupted).next, Next::Pause(_)));
+    assert!(matches!(of(&courses, Ending::Interrupted).next, NextStep::Pause(_)));
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn a_service_that_is_not_available_is_waited_for() {
     let mut policy = Policy::default();
     policy.kinds.work = vec!["codex".to_owned()];
     let courses = explained(&policy, &sample(), &state());
-    assert!(matches!(of(&courses, Ending::Unavailable).next, Next::Wait(..)));
+    assert!(matches!(of(&courses, Ending::Unavailable).next, NextStep::Wait(..)));
     policy.kinds.work.push("claude".to_owned());
     let courses = explained(&policy, &sample(), &state());
-    let Next::GoOn(task) = &of(&courses, Ending::Unavailable).next else { panic!("the other kind is asked") };
+    let NextStep::Continue(task) = &of(&courses, Ending::Unavailable).next else { panic!("the other kind is asked") };
     assert_eq!(task.kind.as_deref(), Some("claude"));
 }
 
@@ -120,11 +120,11 @@ fn the_last_attempt_is_a_planners_and_ends_the_run_or_narrows_the_leaf() {
 #[test]
 fn a_reviewer_can_reject_and_a_person_is_waited_for() {
     let by = |review| explained(&Policy { review, ..Policy::default() }, &sample(), &state());
-    let agent = by(ReviewBy::Agent);
+    let agent = by(ReviewPolicy::Agent);
     assert_eq!(of(&agent, Ending::Rejected).outcome.verdict.name(), VerdictName::Rejected);
     assert_eq!(goes_on(of(&agent, Ending::Rejected)), ("b", Role::Worker));
-    let human = by(ReviewBy::Human);
-    assert!(matches!(of(&human, Ending::Green).next, Next::WaitForPerson(_)));
+    let human = by(ReviewPolicy::Human);
+    assert!(matches!(of(&human, Ending::Green).next, NextStep::WaitForPerson(_)));
 }
 
 #[test]
@@ -142,6 +142,6 @@ fn strict_roles_are_told_as_they_are_kept() {
 fn the_way_to_a_leaf_names_its_place_among_its_siblings() {
     let path = ["root", "c", "c2"].map(str::to_owned);
     let seen: Vec<(String, u32, u32)> =
-        steps(&sample(), &path).into_iter().map(|step| (step.node, step.passed_before, step.siblings)).collect();
+        selection_steps(&sample(), &path).into_iter().map(|step| (step.node, step.passed_before, step.siblings)).collect();
     assert_eq!(seen, [("c".to_owned(), 2, 3), ("c2".to_owned(), 1, 2)]);
 }

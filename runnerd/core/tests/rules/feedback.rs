@@ -2,10 +2,10 @@
 
 use protocol::state::Failure;
 use protocol::words::{PhaseName, VerdictName};
-use runner_core::iteration::{GuardEnd, GuardHow, Outcome};
-use runner_core::transition::{After, Before, Facts, MAX_FAILURE, PROGRESS_HEADING, apply};
+use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
+use runner_core::transition::{StateAfter, StateBefore, TransitionFacts, MAX_FAILURE, PROGRESS_HEADING, apply_outcome};
 use runner_core::validate::TreeFault;
-use runner_core::verdict::{Rule, StopCause, TreeFinding, Verdict};
+use runner_core::verdict::{SessionRule, StopCause, TreeFinding, Verdict};
 
 use crate::fixture::{broken, fault, guard, node, outcome, verdicts};
 use crate::transition::{after, agents_tree, applied, applied_with, before, facts, summarised, with_tree};
@@ -33,11 +33,11 @@ fn feedback_is_kept_of_open_nodes_that_exist_only() {
 
 #[test]
 fn a_failure_says_what_the_row_promises() {
-    let failure = |outcome: &Outcome| applied(outcome).feedback.nodes["b"].failure.clone();
-    let text = |outcome: &Outcome| failure(outcome).map(|failure| failure.text).unwrap_or_default();
+    let failure = |outcome: &IterationOutcome| applied(outcome).feedback.nodes["b"].failure.clone();
+    let text = |outcome: &IterationOutcome| failure(outcome).map(|failure| failure.text).unwrap_or_default();
     assert_eq!(text(&outcome(Verdict::RedGuard)), "test lexer::tests::empty ... FAILED");
     assert_eq!(text(&outcome(Verdict::Rejected { reasons: "no test".to_owned() })), "no test");
-    assert_eq!(text(&outcome(broken(Rule::History))), "history must not be rewritten (b: it was seen)");
+    assert_eq!(text(&outcome(broken(SessionRule::History))), "history must not be rewritten (b: it was seen)");
     assert_eq!(text(&outcome(fault())), "crash: signal 11");
     assert_eq!(text(&outcome(Verdict::Timeout { during: PhaseName::Review })), "during review");
     assert_eq!(failure(&outcome(Verdict::Retry)), None);
@@ -52,16 +52,16 @@ fn a_failure_says_what_the_row_promises() {
 fn told_after(first: Verdict, then: Verdict) -> Failure {
     let (tree, state, feedback) = before();
     let facts = facts();
-    let start = Before { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
-    let first = apply(&start, &outcome(first), &facts);
-    let then = apply(&Before { feedback: &first.feedback, ..start }, &outcome(then), &facts);
+    let start = StateBefore { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+    let first = apply_outcome(&start, &outcome(first), &facts);
+    let then = apply_outcome(&StateBefore { feedback: &first.feedback, ..start }, &outcome(then), &facts);
     then.feedback.nodes["b"].failure.clone().expect("a failure")
 }
 
 #[test]
 fn what_guard_or_reviewer_found_is_told_until_it_is_overcome() {
     let rejected = || Verdict::Rejected { reasons: "no test".to_owned() };
-    for found in [Verdict::RedGuard, rejected(), broken(Rule::History)] {
+    for found in [Verdict::RedGuard, rejected(), broken(SessionRule::History)] {
         let name = found.name();
         let silent = [Verdict::Retry, Verdict::Narrowed, fault(), Verdict::Timeout { during: PhaseName::Work }];
         let cut = Verdict::Interrupted { by: StopCause::Pause };
@@ -80,7 +80,7 @@ fn an_invalid_tree_is_told_with_its_faults_and_its_text() {
         TreeFault { path: String::new(), rule: "more".to_owned() },
     ];
     let tree = TreeFinding::Invalid { faults, text: "{ \"version\"".to_owned(), blob: None };
-    let told = applied(&with_tree(broken(Rule::ValidTree), tree)).feedback.nodes["b"].failure.clone();
+    let told = applied(&with_tree(broken(SessionRule::ValidTree), tree)).feedback.nodes["b"].failure.clone();
     let expect = Failure {
         verdict: VerdictName::Broken,
         text: "the task tree must be valid:\n- root.goal (id root): goal is longer\n- more".to_owned(),
@@ -92,7 +92,7 @@ fn an_invalid_tree_is_told_with_its_faults_and_its_text() {
 #[test]
 fn an_invalid_tree_is_not_told_where_another_rule_decided() {
     let invalid = TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None };
-    for verdict in [broken(Rule::Context), broken(Rule::History), fault()] {
+    for verdict in [broken(SessionRule::Context), broken(SessionRule::History), fault()] {
         let told = applied(&with_tree(verdict.clone(), invalid.clone())).feedback.nodes["b"].failure.clone();
         let told = told.expect("a failure");
         assert_eq!((Some(told.text), told.invalid_tree), (verdict.detail(), None));
@@ -105,9 +105,9 @@ fn feedback_is_bounded_whatever_is_said_and_however_often() {
     for iter in 7..40 {
         let mut outcome = summarised(Verdict::RedGuard, &"ä".repeat(10_000));
         outcome.work.task.iter = iter;
-        outcome.guard = Some(GuardEnd { output: "ö".repeat(1_000_000), ..guard(GuardHow::Exited(1)) });
-        let before = Before { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
-        let after = apply(&before, &outcome, &facts());
+        outcome.guard = Some(GuardEnd { output: "ö".repeat(1_000_000), ..guard(GuardEndKind::Exited(1)) });
+        let before = StateBefore { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+        let after = apply_outcome(&before, &outcome, &facts());
         assert!(after.run_state.last_summary.is_some_and(|summary| summary.len() <= 2_000));
         feedback = after.feedback;
     }
@@ -132,7 +132,7 @@ fn progress_gets_one_line_per_accepted_node() {
 fn a_title_of_several_lines_is_one_line_of_progress() {
     let mut left = agents_tree();
     node(&mut left, "b").title = "one\n- two\r\n\tthree\rfour".to_owned();
-    let facts = Facts { agents_tree: Some(left), ..facts() };
+    let facts = TransitionFacts { agents_tree: Some(left), ..facts() };
     let progress = applied_with(&outcome(Verdict::Accepted), &facts, "").progress;
     assert_eq!(progress, format!("{PROGRESS_HEADING}- b — one - two three four (iteration 0007)\n"));
 }
@@ -153,14 +153,14 @@ fn progress_keeps_the_newest_lines_within_its_bound() {
 }
 
 /// What is committed after attempts whose guard said this, one after the other.
-fn after_guards(said: &[&str]) -> After {
+fn after_guards(said: &[&str]) -> StateAfter {
     let (tree, run_state, mut feedback) = before();
     let mut last = None;
     for said in said {
         let mut outcome = outcome(Verdict::RedGuard);
-        outcome.guard = Some(GuardEnd { output: (*said).to_owned(), ..guard(GuardHow::Exited(1)) });
-        let before = Before { tree: &tree, run_state: &run_state, feedback: &feedback, progress: "" };
-        let after = apply(&before, &outcome, &Facts::default());
+        outcome.guard = Some(GuardEnd { output: (*said).to_owned(), ..guard(GuardEndKind::Exited(1)) });
+        let before = StateBefore { tree: &tree, run_state: &run_state, feedback: &feedback, progress: "" };
+        let after = apply_outcome(&before, &outcome, &TransitionFacts::default());
         feedback = after.feedback.clone();
         last = Some(after);
     }

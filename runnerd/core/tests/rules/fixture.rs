@@ -6,12 +6,12 @@ use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::state::UsageTotal;
 use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
 use protocol::words::Role;
-use runner_core::definition::Departure;
-use runner_core::iteration::{By, Event, GuardEnd, GuardHow, Outcome, Phase, ReviewEnd, ReviewHow, Worked, decide};
-use runner_core::obstacle::{Nature, Obstruction};
+use runner_core::definition::DefinitionDiff;
+use runner_core::iteration::{WorkSource, IterationEvent, GuardEnd, GuardEndKind, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, decide};
+use runner_core::obstacle::{Transience, Blocker};
 use runner_core::policy::Policy;
 use runner_core::verdict::{
-    Breach, FaultKind, Finding, Rule, SessionEnd, SessionHow, StopCause, Task, TreeFinding, Verdict,
+    RuleBreach, FaultKind, SessionFinding, SessionRule, SessionEnd, SessionEndKind, StopCause, SessionTask, TreeFinding, Verdict,
 };
 
 pub(crate) const STOPS: [StopCause; 4] = [StopCause::Pause, StopCause::Cancel, StopCause::Shutdown, StopCause::Death];
@@ -57,8 +57,8 @@ pub(crate) fn child(title: &str) -> ChildSpec {
     ChildSpec { title: title.to_owned(), goal: format!("Goal of {title}"), acceptance: vec!["it holds".to_owned()] }
 }
 
-pub(crate) fn task() -> Task {
-    Task {
+pub(crate) fn task() -> SessionTask {
+    SessionTask {
         run: "run-1".to_owned(),
         iter: 7,
         from: "f".repeat(40),
@@ -80,39 +80,39 @@ pub(crate) fn answer(status: AnswerStatus) -> AgentAnswer {
     AgentAnswer { status, summary: "what was done".to_owned(), children: None }
 }
 
-pub(crate) fn session(how: SessionHow) -> SessionEnd {
+pub(crate) fn session(how: SessionEndKind) -> SessionEnd {
     SessionEnd { exit: Some(0), agent: "command 1".to_owned(), elapsed_ms: 1_000, ..SessionEnd::new(how) }
 }
 
 pub(crate) fn answered(status: AnswerStatus) -> SessionEnd {
-    session(SessionHow::Answered(answer(status)))
+    session(SessionEndKind::Answered(answer(status)))
 }
 
 pub(crate) fn decomposed(children: u32) -> SessionEnd {
     let children = (1..=children).map(|number| child(&format!("part {number}"))).collect();
     let answer = AgentAnswer { children: Some(children), ..answer(AnswerStatus::Decomposed) };
-    session(SessionHow::Answered(answer))
+    session(SessionEndKind::Answered(answer))
 }
 
-pub(crate) fn unavailable() -> SessionHow {
-    SessionHow::Unavailable { why: "usage limit".to_owned(), until: None }
+pub(crate) fn unavailable() -> SessionEndKind {
+    SessionEndKind::Unavailable { why: "usage limit".to_owned(), until: None }
 }
 
-pub(crate) fn misconfigured() -> SessionHow {
-    SessionHow::Misconfigured { what: "log in".to_owned() }
+pub(crate) fn misconfigured() -> SessionEndKind {
+    SessionEndKind::Misconfigured { what: "log in".to_owned() }
 }
 
-pub(crate) fn context_exceeded() -> SessionHow {
-    SessionHow::ContextExceeded { what: "too long".to_owned() }
+pub(crate) fn context_exceeded() -> SessionEndKind {
+    SessionEndKind::ContextExceeded { what: "too long".to_owned() }
 }
 
-pub(crate) fn faulty() -> SessionHow {
-    SessionHow::Faulty { kind: FaultKind::Crash, what: "signal 11".to_owned() }
+pub(crate) fn faulty() -> SessionEndKind {
+    SessionEndKind::Faulty { kind: FaultKind::Crash, what: "signal 11".to_owned() }
 }
 
-pub(crate) fn full_disk() -> Obstruction {
+pub(crate) fn full_disk() -> Blocker {
     let (what, remedy) = ("the disk is full".to_owned(), "make room".to_owned());
-    Obstruction { what, remedy, nature: Nature::Passing }
+    Blocker { what, remedy, nature: Transience::Passing }
 }
 
 pub(crate) fn legal() -> TreeFinding {
@@ -123,76 +123,76 @@ pub(crate) fn invalid() -> TreeFinding {
     TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None }
 }
 
-pub(crate) fn illegal(rule: Rule) -> TreeFinding {
-    TreeFinding::Illegal(Breach { rule, at: "a".to_owned(), seen: "`goal` differs".to_owned() })
+pub(crate) fn illegal(rule: SessionRule) -> TreeFinding {
+    TreeFinding::Illegal(RuleBreach { rule, at: "a".to_owned(), seen: "`goal` differs".to_owned() })
 }
 
-pub(crate) fn finding(tree: TreeFinding) -> Finding {
-    Finding { changed: true, changed_since_base: true, ..Finding::new(tree) }
+pub(crate) fn finding(tree: TreeFinding) -> SessionFinding {
+    SessionFinding { changed: true, changed_since_base: true, ..SessionFinding::new(tree) }
 }
 
-pub(crate) fn guard(how: GuardHow) -> GuardEnd {
+pub(crate) fn guard(how: GuardEndKind) -> GuardEnd {
     let output = "test lexer::tests::empty ... FAILED".to_owned();
     GuardEnd { output, elapsed_ms: 200, ..GuardEnd::new(how) }
 }
 
 pub(crate) fn green() -> GuardEnd {
-    guard(GuardHow::Exited(0))
+    guard(GuardEndKind::Exited(0))
 }
 
-pub(crate) fn review(how: ReviewHow) -> ReviewEnd {
+pub(crate) fn review(how: ReviewEndKind) -> ReviewEnd {
     let usage = UsageTotal { sessions: 1, ..UsageTotal::default() };
     ReviewEnd { agent: "command 1".to_owned(), tries: 1, usage, elapsed_ms: 30, ..ReviewEnd::new(how) }
 }
 
 /// A definition of the guard that differs from an accepted one in its justfile.
-pub(crate) fn departure() -> Departure {
-    Departure { paths: vec!["justfile".to_owned()], has_accepted: true }
+pub(crate) fn departure() -> DefinitionDiff {
+    DefinitionDiff { paths: vec!["justfile".to_owned()], has_accepted: true }
 }
 
 /// A guard that ran with it.
-pub(crate) fn departed(how: GuardHow) -> GuardEnd {
+pub(crate) fn departed(how: GuardEndKind) -> GuardEnd {
     GuardEnd { departure: departure(), ..guard(how) }
 }
 
 /// The outcome of a legal session whose verdict is given, with what it takes to reach it.
-pub(crate) fn outcome(verdict: Verdict) -> Outcome {
+pub(crate) fn outcome(verdict: Verdict) -> IterationOutcome {
     let (how, tree, guard_end) = match &verdict {
         Verdict::Accepted | Verdict::Rejected { .. } | Verdict::Pending => {
             (answered(AnswerStatus::Done), legal(), Some(green()))
         }
-        Verdict::RedGuard => (answered(AnswerStatus::Done), legal(), Some(guard(GuardHow::Exited(1)))),
+        Verdict::RedGuard => (answered(AnswerStatus::Done), legal(), Some(guard(GuardEndKind::Exited(1)))),
         Verdict::Retry => (answered(AnswerStatus::Retry), legal(), None),
         Verdict::Narrowed => (answered(AnswerStatus::Retry), TreeFinding::Legal { gained: 0, reworded: true }, None),
         Verdict::Decomposed => (decomposed(2), legal(), None),
-        Verdict::Broken(Breach { rule: Rule::ValidTree, .. }) => (answered(AnswerStatus::Done), invalid(), None),
-        Verdict::Broken(_) => (answered(AnswerStatus::Done), illegal(Rule::PassedNode), None),
+        Verdict::Broken(RuleBreach { rule: SessionRule::ValidTree, .. }) => (answered(AnswerStatus::Done), invalid(), None),
+        Verdict::Broken(_) => (answered(AnswerStatus::Done), illegal(SessionRule::PassedNode), None),
         Verdict::Fault { .. } => (session(faulty()), legal(), None),
         Verdict::Unavailable { .. } => (session(unavailable()), legal(), None),
-        Verdict::Timeout { .. } => (session(SessionHow::TimedOut), legal(), None),
+        Verdict::Timeout { .. } => (session(SessionEndKind::TimedOut), legal(), None),
         Verdict::Misconfigured { .. } => (session(misconfigured()), legal(), None),
-        Verdict::Interrupted { .. } => (session(SessionHow::Cut), legal(), None),
+        Verdict::Interrupted { .. } => (session(SessionEndKind::Cut), legal(), None),
     };
-    Outcome {
-        work: Worked { task: task(), by: By::Session { end: how, finding: finding(tree) } },
+    IterationOutcome {
+        work: WorkResult { task: task(), by: WorkSource::Session { end: how, finding: finding(tree) } },
         guard: guard_end,
         review: None,
         verdict,
     }
 }
 
-pub(crate) fn session_of(outcome: &mut Outcome) -> &mut SessionEnd {
-    let By::Session { end, .. } = &mut outcome.work.by else { panic!("a session") };
+pub(crate) fn session_of(outcome: &mut IterationOutcome) -> &mut SessionEnd {
+    let WorkSource::Session { end, .. } = &mut outcome.work.by else { panic!("a session") };
     end
 }
 
-pub(crate) fn finding_of(outcome: &mut Outcome) -> &mut Finding {
-    let By::Session { finding, .. } = &mut outcome.work.by else { panic!("a session") };
+pub(crate) fn finding_of(outcome: &mut IterationOutcome) -> &mut SessionFinding {
+    let WorkSource::Session { finding, .. } = &mut outcome.work.by else { panic!("a session") };
     finding
 }
 
-pub(crate) fn broken(rule: Rule) -> Verdict {
-    Verdict::Broken(Breach { rule, at: "b".to_owned(), seen: "it was seen".to_owned() })
+pub(crate) fn broken(rule: SessionRule) -> Verdict {
+    Verdict::Broken(RuleBreach { rule, at: "b".to_owned(), seen: "it was seen".to_owned() })
 }
 
 pub(crate) fn fault() -> Verdict {
@@ -209,7 +209,7 @@ pub(crate) fn verdicts() -> Vec<Verdict> {
         Verdict::Retry,
         Verdict::Narrowed,
         Verdict::Decomposed,
-        broken(Rule::PassedNode),
+        broken(SessionRule::PassedNode),
         fault(),
         Verdict::Unavailable { why: "usage limit".to_owned(), until: None },
         Verdict::Timeout { during: protocol::words::PhaseName::Work },
@@ -219,6 +219,6 @@ pub(crate) fn verdicts() -> Vec<Verdict> {
 }
 
 /// Leads an iteration through `events`, each of which must be legal.
-pub(crate) fn drive(policy: &Policy, events: impl IntoIterator<Item = Event>) -> Phase {
+pub(crate) fn drive(policy: &Policy, events: impl IntoIterator<Item = IterationEvent>) -> Phase {
     events.into_iter().fold(Phase::Open, |phase, event| decide(policy, phase, event).expect("a legal event"))
 }

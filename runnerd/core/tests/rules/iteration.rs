@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use protocol::answer::AnswerStatus::{Decomposed, Done, Retry};
 use protocol::words::{Containment, PhaseName, Role};
 use runner_core::approval::Decision;
-use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Over, Phase, ReviewEnd, ReviewHow, decide};
-use runner_core::policy::{OnTimeout, Policy, ReviewBy, RolesMode};
-use runner_core::verdict::{Finding, Rule, SessionHow, StopCause, Task, TreeFinding, Verdict};
+use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, IterationEnd, Phase, ReviewEnd, ReviewEndKind, decide};
+use runner_core::policy::{TimeoutPolicy, Policy, ReviewPolicy, RolesMode};
+use runner_core::verdict::{SessionFinding, SessionRule, SessionEndKind, StopCause, SessionTask, TreeFinding, Verdict};
 
 use crate::fixture::{
     STOPS, answered, context_exceeded, decomposed, departed, drive, faulty, finding, full_disk, green, guard, illegal,
@@ -19,7 +19,7 @@ use crate::fixture::{
 pub(crate) struct Edge {
     pub(crate) from: Phase,
     pub(crate) label: String,
-    pub(crate) event: Event,
+    pub(crate) event: IterationEvent,
     pub(crate) to: Phase,
 }
 
@@ -76,7 +76,7 @@ const EVENTS: [&str; 11] = [
     "Restarted",
 ];
 
-fn sessions() -> Vec<(&'static str, SessionHow)> {
+fn sessions() -> Vec<(&'static str, SessionEndKind)> {
     let answer = |status| answered(status).how;
     vec![
         ("done", answer(Done)),
@@ -84,22 +84,22 @@ fn sessions() -> Vec<(&'static str, SessionHow)> {
         ("decomposed", answer(Decomposed)),
         ("decomposed with children", decomposed(2).how),
         ("unavailable", unavailable()),
-        ("timed out", SessionHow::TimedOut),
+        ("timed out", SessionEndKind::TimedOut),
         ("misconfigured", misconfigured()),
         ("context exceeded", context_exceeded()),
         ("faulty", faulty()),
-        ("cut", SessionHow::Cut),
+        ("cut", SessionEndKind::Cut),
     ]
 }
 
-fn findings() -> Vec<(&'static str, Finding)> {
-    let rewritten = Finding { history: Some("HEAD is elsewhere".to_owned()), ..finding(legal()) };
+fn findings() -> Vec<(&'static str, SessionFinding)> {
+    let rewritten = SessionFinding { history: Some("HEAD is elsewhere".to_owned()), ..finding(legal()) };
     vec![
         ("legal", finding(legal())),
         ("reworded", finding(TreeFinding::Legal { gained: 0, reworded: true })),
         ("gained", finding(TreeFinding::Legal { gained: 2, reworded: false })),
         ("invalid", finding(invalid())),
-        ("illegal", finding(illegal(Rule::PassedNode))),
+        ("illegal", finding(illegal(SessionRule::PassedNode))),
         ("history rewritten", rewritten),
     ]
 }
@@ -108,28 +108,28 @@ fn guards() -> Vec<(&'static str, GuardEnd)> {
     let rewritten = GuardEnd { history: Some("HEAD is elsewhere".to_owned()), ..green() };
     vec![
         ("green", green()),
-        ("red", guard(GuardHow::Exited(1))),
-        ("signal", guard(GuardHow::Signaled(9))),
-        ("timed out", guard(GuardHow::TimedOut)),
-        ("missing", guard(GuardHow::Missing { what: "install just".to_owned() })),
-        ("cut", guard(GuardHow::Cut)),
-        ("lost", guard(GuardHow::Lost)),
+        ("red", guard(GuardEndKind::Exited(1))),
+        ("signal", guard(GuardEndKind::Signaled(9))),
+        ("timed out", guard(GuardEndKind::TimedOut)),
+        ("missing", guard(GuardEndKind::Missing { what: "install just".to_owned() })),
+        ("cut", guard(GuardEndKind::Cut)),
+        ("lost", guard(GuardEndKind::Lost)),
         ("history rewritten", rewritten),
-        ("green, changed definition", departed(GuardHow::Exited(0))),
-        ("red, changed definition", departed(GuardHow::Exited(1))),
+        ("green, changed definition", departed(GuardEndKind::Exited(0))),
+        ("red, changed definition", departed(GuardEndKind::Exited(1))),
     ]
 }
 
 fn reviews() -> Vec<(&'static str, ReviewEnd)> {
     let text = || "text".to_owned();
     let ends = vec![
-        ("accepted", ReviewHow::Accepted { reasons: text() }),
-        ("rejected", ReviewHow::Rejected { reasons: text() }),
-        ("failed", ReviewHow::Failed { what: text() }),
-        ("unavailable", ReviewHow::Unavailable { why: text(), until: None }),
-        ("misconfigured", ReviewHow::Misconfigured { what: text() }),
-        ("timed out", ReviewHow::TimedOut),
-        ("cut", ReviewHow::Cut),
+        ("accepted", ReviewEndKind::Accepted { reasons: text() }),
+        ("rejected", ReviewEndKind::Rejected { reasons: text() }),
+        ("failed", ReviewEndKind::Failed { what: text() }),
+        ("unavailable", ReviewEndKind::Unavailable { why: text(), until: None }),
+        ("misconfigured", ReviewEndKind::Misconfigured { what: text() }),
+        ("timed out", ReviewEndKind::TimedOut),
+        ("cut", ReviewEndKind::Cut),
     ];
     ends.into_iter().map(|(name, how)| (name, review(how))).collect()
 }
@@ -139,43 +139,43 @@ fn rejection() -> Decision {
 }
 
 /// What a person's word is about.
-fn said(decision: Decision, recheck: bool) -> Task {
-    Task { role: Role::Human, decision: Some(decision), recheck, ..task() }
+fn said(decision: Decision, recheck: bool) -> SessionTask {
+    SessionTask { role: Role::Human, decision: Some(decision), recheck, ..task() }
 }
 
 fn accepted() -> ReviewEnd {
-    review(ReviewHow::Accepted { reasons: "it holds".to_owned() })
+    review(ReviewEndKind::Accepted { reasons: "it holds".to_owned() })
 }
 
-fn events() -> Vec<(String, Event)> {
+fn events() -> Vec<(String, IterationEvent)> {
     let mut events = vec![
-        ("Opened".to_owned(), Event::Opened(task())),
-        ("Opened(approved)".to_owned(), Event::Opened(said(Decision::Approve, false))),
-        ("Opened(approved after a change)".to_owned(), Event::Opened(said(Decision::Approve, true))),
-        ("Opened(rejected)".to_owned(), Event::Opened(said(rejection(), true))),
-        ("Declined".to_owned(), Event::Declined),
-        ("Briefed".to_owned(), Event::Briefed),
-        ("Settled".to_owned(), Event::Settled { commit: Some("c".repeat(40)) }),
-        ("Settled(no commit)".to_owned(), Event::Settled { commit: None }),
-        ("Obstructed".to_owned(), Event::Obstructed(full_disk())),
-        ("Restarted".to_owned(), Event::Restarted),
+        ("Opened".to_owned(), IterationEvent::Opened(task())),
+        ("Opened(approved)".to_owned(), IterationEvent::Opened(said(Decision::Approve, false))),
+        ("Opened(approved after a change)".to_owned(), IterationEvent::Opened(said(Decision::Approve, true))),
+        ("Opened(rejected)".to_owned(), IterationEvent::Opened(said(rejection(), true))),
+        ("Declined".to_owned(), IterationEvent::Declined),
+        ("Briefed".to_owned(), IterationEvent::Briefed),
+        ("Settled".to_owned(), IterationEvent::Settled { commit: Some("c".repeat(40)) }),
+        ("Settled(no commit)".to_owned(), IterationEvent::Settled { commit: None }),
+        ("Obstructed".to_owned(), IterationEvent::Obstructed(full_disk())),
+        ("Restarted".to_owned(), IterationEvent::Restarted),
     ];
-    events.extend(STOPS.map(|cause| (format!("Stop({cause:?})"), Event::Stop(cause))));
+    events.extend(STOPS.map(|cause| (format!("Stop({cause:?})"), IterationEvent::Stop(cause))));
     events.extend(
-        sessions().into_iter().map(|(name, how)| (format!("SessionEnded({name})"), Event::SessionEnded(session(how)))),
+        sessions().into_iter().map(|(name, how)| (format!("SessionEnded({name})"), IterationEvent::SessionEnded(session(how)))),
     );
-    events.extend(findings().into_iter().map(|(name, found)| (format!("Inspected({name})"), Event::Inspected(found))));
-    events.extend(guards().into_iter().map(|(name, end)| (format!("GuardEnded({name})"), Event::GuardEnded(end))));
-    events.extend(reviews().into_iter().map(|(name, end)| (format!("ReviewEnded({name})"), Event::ReviewEnded(end))));
+    events.extend(findings().into_iter().map(|(name, found)| (format!("Inspected({name})"), IterationEvent::Inspected(found))));
+    events.extend(guards().into_iter().map(|(name, end)| (format!("GuardEnded({name})"), IterationEvent::GuardEnded(end))));
+    events.extend(reviews().into_iter().map(|(name, end)| (format!("ReviewEnded({name})"), IterationEvent::ReviewEnded(end))));
     events
 }
 
 fn policies() -> Vec<Policy> {
     let policy = |review, on_timeout, roles| Policy { review, on_timeout, roles, ..Policy::default() };
     vec![
-        policy(ReviewBy::Off, OnTimeout::Stop, RolesMode::Auto),
-        policy(ReviewBy::Agent, OnTimeout::Retry, RolesMode::Strict),
-        policy(ReviewBy::Human, OnTimeout::Stop, RolesMode::Auto),
+        policy(ReviewPolicy::Off, TimeoutPolicy::Stop, RolesMode::Auto),
+        policy(ReviewPolicy::Agent, TimeoutPolicy::Retry, RolesMode::Strict),
+        policy(ReviewPolicy::Human, TimeoutPolicy::Stop, RolesMode::Auto),
     ]
 }
 
@@ -222,10 +222,10 @@ fn is_second_guard(edge: &Edge) -> bool {
     else {
         return false;
     };
-    let Event::GuardEnded(guard) = &edge.event else { return false };
+    let IterationEvent::GuardEnded(guard) = &edge.event else { return false };
     match guard.how {
-        GuardHow::Lost => lost.is_none() && since.is_some() && green == then,
-        GuardHow::Exited(0) => {
+        GuardEndKind::Lost => lost.is_none() && since.is_some() && green == then,
+        GuardEndKind::Exited(0) => {
             green.is_none() && then.is_some() && since.is_none() && !guard.departure.paths.is_empty()
         }
         _ => false,
@@ -238,18 +238,18 @@ fn is_next_reviewer(edge: &Edge) -> bool {
         Phase::Review { failed, stop: None, .. } => Some(failed.as_ref().map_or(0, |failed| failed.tries)),
         _ => None,
     };
-    let is_failing = matches!(&edge.event, Event::ReviewEnded(ReviewEnd { how: ReviewHow::Failed { .. }, .. }));
+    let is_failing = matches!(&edge.event, IterationEvent::ReviewEnded(ReviewEnd { how: ReviewEndKind::Failed { .. }, .. }));
     is_failing
         && failed_before(&edge.from).zip(failed_before(&edge.to)).is_some_and(|(from, to)| to == from + 1 && to <= 2)
 }
 
 /// The one event that tells that the processes of an effect are gone; none for an effect without processes.
-fn end_of(effect: Effect) -> Option<&'static str> {
+fn end_of(effect: IterationEffect) -> Option<&'static str> {
     match effect {
-        Effect::RunSession | Effect::EndSession => Some("SessionEnded"),
-        Effect::RunGuard | Effect::RunAccepted | Effect::EndGuard => Some("GuardEnded"),
-        Effect::RunReview | Effect::EndReview => Some("ReviewEnded"),
-        Effect::Open | Effect::Brief | Effect::Inspect | Effect::Settle => None,
+        IterationEffect::RunSession | IterationEffect::EndSession => Some("SessionEnded"),
+        IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::EndGuard => Some("GuardEnded"),
+        IterationEffect::RunReview | IterationEffect::EndReview => Some("ReviewEnded"),
+        IterationEffect::Open | IterationEffect::Brief | IterationEffect::Inspect | IterationEffect::Settle => None,
     }
 }
 
@@ -275,7 +275,7 @@ pub(crate) fn table() -> String {
 }
 
 /// Each phase with its effect as it is entered, and the other one that a person's stop leads to there.
-pub(crate) fn effects() -> Vec<(PhaseName, Option<Effect>, Option<Effect>)> {
+pub(crate) fn effects() -> Vec<(PhaseName, Option<IterationEffect>, Option<IterationEffect>)> {
     let phases: Vec<Phase> = edges().into_iter().flat_map(|edge| [edge.from, edge.to]).collect();
     let effect = |name: PhaseName, stopped: bool| {
         let found = phases.iter().find(|phase| phase.name() == name && stop_of(phase).is_some() == stopped);
@@ -313,20 +313,20 @@ fn the_table_is_the_one_in_the_snapshot() {
 
 #[test]
 fn each_phase_has_its_effect_and_its_ways_on() {
-    let policy = Policy { review: ReviewBy::Agent, ..Policy::default() };
+    let policy = Policy { review: ReviewPolicy::Agent, ..Policy::default() };
     let mut ways: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     let name = |phase: &Phase| {
         let stop = stop_of(phase).map_or(String::new(), |stop| format!(" stop={stop:?}"));
         let verdict = match phase {
             Phase::Settle { outcome } => format!(" {}", outcome.verdict.name()),
-            Phase::Over { end: Over::Settled { verdict, .. } } => format!(" {}", verdict.name()),
+            Phase::Over { end: IterationEnd::Settled { verdict, .. } } => format!(" {}", verdict.name()),
             _ => String::new(),
         };
         let effect = phase.effect().map_or("none".to_owned(), |effect| format!("{effect:?}"));
         format!("{}{stop}{verdict} [{effect}]", phase.name())
     };
     let shown = |phase: &Phase| match phase {
-        Phase::Inspect { session, .. } => matches!(&session.how, SessionHow::Answered(answer) if answer.status == Done),
+        Phase::Inspect { session, .. } => matches!(&session.how, SessionEndKind::Answered(answer) if answer.status == Done),
         Phase::Settle { outcome } => outcome.verdict == Verdict::Accepted,
         Phase::Over { .. } => false,
         _ => true,
@@ -372,11 +372,11 @@ fn only_what_was_inspected_is_settled_and_only_what_was_settled_is_committed() {
                 assert!(is_said || from.contains(&edge.from.name()), "{:?} -{}->", edge.from, edge.label);
                 assert_eq!(Some(&outcome.work.task), edge.from.task());
             }
-            Phase::Over { end: Over::Settled { .. } } => {
+            Phase::Over { end: IterationEnd::Settled { .. } } => {
                 let from = [PhaseName::Settle, PhaseName::Over];
                 assert!(from.contains(&edge.from.name()), "{:?} -{}->", edge.from, edge.label);
             }
-            Phase::Over { end: Over::Untouched } => {
+            Phase::Over { end: IterationEnd::Untouched } => {
                 let from = [PhaseName::Open, PhaseName::Brief, PhaseName::Over];
                 assert!(from.contains(&edge.from.name()), "{:?} -{}->", edge.from, edge.label);
             }
@@ -391,7 +391,7 @@ fn every_path_goes_forward_but_for_a_restart_before_the_prompt_a_second_guard_an
     let rank = |phase: &Phase| PhaseName::ALL.iter().position(|name| *name == phase.name());
     for edge in edges() {
         let (from, to) = (rank(&edge.from), rank(&edge.to));
-        let back = edge.from.name() == PhaseName::Brief && edge.event == Event::Restarted;
+        let back = edge.from.name() == PhaseName::Brief && edge.event == IterationEvent::Restarted;
         if back {
             assert_eq!(edge.to, Phase::Open);
             continue;
@@ -429,10 +429,10 @@ fn every_phase_survives_stops_restarts_and_obstacles() {
         let phases: BTreeMap<String, Phase> =
             walk(&policy).0.into_iter().map(|edge| (format!("{:?}", edge.from), edge.from)).collect();
         for phase in phases.into_values() {
-            for event in STOPS.map(Event::Stop).into_iter().chain([Event::Restarted]) {
+            for event in STOPS.map(IterationEvent::Stop).into_iter().chain([IterationEvent::Restarted]) {
                 assert!(decide(&policy, phase.clone(), event.clone()).is_ok(), "{phase:?} {event:?}");
             }
-            let obstructed = decide(&policy, phase.clone(), Event::Obstructed(full_disk()));
+            let obstructed = decide(&policy, phase.clone(), IterationEvent::Obstructed(full_disk()));
             match phase.effect() {
                 Some(_) => assert_eq!(obstructed, Ok(phase)),
                 None => assert!(obstructed.is_err()),
@@ -454,11 +454,11 @@ fn a_stop_is_never_forgotten_and_the_first_one_counts() {
 fn a_stop_of_the_session_ends_it_and_the_verdict_names_the_cause() {
     for policy in policies() {
         for cause in STOPS {
-            let working = drive(&policy, [Event::Opened(task()), Event::Briefed, Event::Stop(cause)]);
-            assert_eq!(working.effect(), Some(Effect::EndSession));
+            let working = drive(&policy, [IterationEvent::Opened(task()), IterationEvent::Briefed, IterationEvent::Stop(cause)]);
+            assert_eq!(working.effect(), Some(IterationEffect::EndSession));
             for (_, how) in sessions() {
-                let ended = decide(&policy, working.clone(), Event::SessionEnded(session(how))).expect("legal");
-                let settled = decide(&policy, ended, Event::Inspected(finding(legal()))).expect("legal");
+                let ended = decide(&policy, working.clone(), IterationEvent::SessionEnded(session(how))).expect("legal");
+                let settled = decide(&policy, ended, IterationEvent::Inspected(finding(legal()))).expect("legal");
                 let Phase::Settle { outcome } = settled else { panic!("{settled:?}") };
                 assert_eq!(outcome.verdict, Verdict::Interrupted { by: cause });
             }
@@ -468,14 +468,14 @@ fn a_stop_of_the_session_ends_it_and_the_verdict_names_the_cause() {
 
 #[test]
 fn a_session_of_a_dead_daemon_is_interrupted_by_its_death() {
-    let working = drive(&Policy::default(), [Event::Opened(task()), Event::Briefed, Event::Restarted]);
-    assert_eq!(working.effect(), Some(Effect::EndSession));
+    let working = drive(&Policy::default(), [IterationEvent::Opened(task()), IterationEvent::Briefed, IterationEvent::Restarted]);
+    assert_eq!(working.effect(), Some(IterationEffect::EndSession));
     assert_eq!(stop_of(&working), Some(StopCause::Death));
 }
 
 #[test]
 fn a_restart_repeats_the_effect_of_every_phase_after_the_session() {
-    for edge in edges().into_iter().filter(|edge| edge.event == Event::Restarted) {
+    for edge in edges().into_iter().filter(|edge| edge.event == IterationEvent::Restarted) {
         let later = [PhaseName::Inspect, PhaseName::Guard, PhaseName::Review, PhaseName::Settle];
         if later.contains(&edge.from.name()) {
             assert_eq!(edge.to, edge.from);
@@ -486,7 +486,7 @@ fn a_restart_repeats_the_effect_of_every_phase_after_the_session() {
 #[test]
 fn an_orderly_stop_of_the_daemon_leaves_guard_and_review_to_the_next_start() {
     for edge in edges().into_iter().filter(|edge| [PhaseName::Guard, PhaseName::Review].contains(&edge.from.name())) {
-        if edge.event == Event::Stop(StopCause::Shutdown) {
+        if edge.event == IterationEvent::Stop(StopCause::Shutdown) {
             assert_eq!(edge.to, edge.from);
         }
     }
@@ -495,36 +495,36 @@ fn an_orderly_stop_of_the_daemon_leaves_guard_and_review_to_the_next_start() {
 #[test]
 fn the_budget_that_is_used_up_only_grows_until_the_iteration_is_over() {
     for edge in edges().into_iter().filter(|edge| edge.to.effect().is_some()) {
-        assert!(edge.to.spent_ms() >= edge.from.spent_ms(), "{:?} -{}-> {:?}", edge.from, edge.label, edge.to);
+        assert!(edge.to.elapsed_ms() >= edge.from.elapsed_ms(), "{:?} -{}-> {:?}", edge.from, edge.label, edge.to);
     }
 }
 
 #[test]
 fn the_budget_counts_the_session_and_the_guard() {
-    let policy = Policy { review: ReviewBy::Agent, ..Policy::default() };
-    let start = [Event::Opened(task()), Event::Briefed, Event::SessionEnded(answered(Done))];
-    let guarding = drive(&policy, start.into_iter().chain([Event::Inspected(finding(legal()))]));
-    assert_eq!(guarding.spent_ms(), 1_000);
-    let reviewing = decide(&policy, guarding, Event::GuardEnded(green())).expect("legal");
-    assert_eq!(reviewing.spent_ms(), 1_200);
-    let settling = decide(&policy, reviewing, Event::ReviewEnded(accepted())).expect("legal");
-    assert_eq!(settling.spent_ms(), 1_230);
+    let policy = Policy { review: ReviewPolicy::Agent, ..Policy::default() };
+    let start = [IterationEvent::Opened(task()), IterationEvent::Briefed, IterationEvent::SessionEnded(answered(Done))];
+    let guarding = drive(&policy, start.into_iter().chain([IterationEvent::Inspected(finding(legal()))]));
+    assert_eq!(guarding.elapsed_ms(), 1_000);
+    let reviewing = decide(&policy, guarding, IterationEvent::GuardEnded(green())).expect("legal");
+    assert_eq!(reviewing.elapsed_ms(), 1_200);
+    let settling = decide(&policy, reviewing, IterationEvent::ReviewEnded(accepted())).expect("legal");
+    assert_eq!(settling.elapsed_ms(), 1_230);
 }
 
 #[test]
 fn a_reviewer_that_fails_is_asked_again_with_what_is_left_and_nothing_is_forgotten() {
-    let policy = Policy { review: ReviewBy::Agent, ..Policy::default() };
-    let start = [Event::Opened(task()), Event::Briefed, Event::SessionEnded(answered(Done))];
-    let guarded = [Event::Inspected(finding(legal())), Event::GuardEnded(green())];
+    let policy = Policy { review: ReviewPolicy::Agent, ..Policy::default() };
+    let start = [IterationEvent::Opened(task()), IterationEvent::Briefed, IterationEvent::SessionEnded(answered(Done))];
+    let guarded = [IterationEvent::Inspected(finding(legal())), IterationEvent::GuardEnded(green())];
     let failing = |path: &str| {
-        let failed = review(ReviewHow::Failed { what: "no answer".to_owned() });
-        Event::ReviewEnded(ReviewEnd { wrote: vec![path.to_owned()], survivors: 1, ..failed })
+        let failed = review(ReviewEndKind::Failed { what: "no answer".to_owned() });
+        IterationEvent::ReviewEnded(ReviewEnd { wrote: vec![path.to_owned()], survivors: 1, ..failed })
     };
-    let again = drive(&policy, start.into_iter().chain(guarded).chain([failing("a"), Event::Restarted, failing("b")]));
-    assert_eq!((again.spent_ms(), again.effect()), (1_260, Some(Effect::RunReview)));
-    let settling = decide(&policy, again, Event::ReviewEnded(accepted())).expect("legal");
+    let again = drive(&policy, start.into_iter().chain(guarded).chain([failing("a"), IterationEvent::Restarted, failing("b")]));
+    assert_eq!((again.elapsed_ms(), again.effect()), (1_260, Some(IterationEffect::RunReview)));
+    let settling = decide(&policy, again, IterationEvent::ReviewEnded(accepted())).expect("legal");
     let Phase::Settle { outcome } = settling else { panic!("{settling:?}") };
-    assert_eq!((outcome.spent_ms(), &outcome.verdict), (1_290, &Verdict::Accepted));
+    assert_eq!((outcome.elapsed_ms(), &outcome.verdict), (1_290, &Verdict::Accepted));
     let review = outcome.review.expect("a review");
     assert_eq!((review.wrote, review.tries, review.survivors), (vec!["a".to_owned(), "b".to_owned()], 3, 2));
     assert_eq!(review.usage.sessions, 3);
@@ -532,38 +532,38 @@ fn a_reviewer_that_fails_is_asked_again_with_what_is_left_and_nothing_is_forgott
 
 #[test]
 fn a_persons_word_needs_no_session_and_an_approval_of_other_files_a_green_guard() {
-    let policy = Policy { review: ReviewBy::Human, ..Policy::default() };
-    let verdict = |task: Task, events: &[Event]| {
-        let said = [Event::Opened(task), Event::Briefed].into_iter().chain(events.iter().cloned());
+    let policy = Policy { review: ReviewPolicy::Human, ..Policy::default() };
+    let verdict = |task: SessionTask, events: &[IterationEvent]| {
+        let said = [IterationEvent::Opened(task), IterationEvent::Briefed].into_iter().chain(events.iter().cloned());
         match drive(&policy, said) {
             Phase::Settle { outcome } => Some((outcome.verdict.clone(), outcome.leaves_commit())),
             _ => None,
         }
     };
-    let guarded = |how| [Event::GuardEnded(guard(how))];
+    let guarded = |how| [IterationEvent::GuardEnded(guard(how))];
     let approved = || said(Decision::Approve, true);
     assert_eq!(verdict(said(Decision::Approve, false), &[]), Some((Verdict::Accepted, true)));
     let rejected = Verdict::Rejected { reasons: "no test".to_owned() };
     assert_eq!(verdict(said(rejection(), true), &[]), Some((rejected, true)));
     assert_eq!(verdict(approved(), &[]), None);
-    assert_eq!(verdict(approved(), &guarded(GuardHow::Exited(0))), Some((Verdict::Accepted, true)));
-    assert_eq!(verdict(approved(), &guarded(GuardHow::Exited(1))), Some((Verdict::RedGuard, true)));
+    assert_eq!(verdict(approved(), &guarded(GuardEndKind::Exited(0))), Some((Verdict::Accepted, true)));
+    assert_eq!(verdict(approved(), &guarded(GuardEndKind::Exited(1))), Some((Verdict::RedGuard, true)));
     let timed_out = Verdict::Timeout { during: PhaseName::Guard };
-    assert_eq!(verdict(approved(), &guarded(GuardHow::TimedOut)), Some((timed_out, false)));
-    let stopped = [Event::Stop(StopCause::Pause), Event::GuardEnded(guard(GuardHow::Cut))];
+    assert_eq!(verdict(approved(), &guarded(GuardEndKind::TimedOut)), Some((timed_out, false)));
+    let stopped = [IterationEvent::Stop(StopCause::Pause), IterationEvent::GuardEnded(guard(GuardEndKind::Cut))];
     let interrupted = Verdict::Interrupted { by: StopCause::Pause };
     assert_eq!(verdict(approved(), &stopped), Some((interrupted, false)), "it is as if it had not been said");
 }
 
 #[test]
 fn a_second_guard_has_what_the_session_and_the_first_have_left_of_the_budget() {
-    let start = [Event::Opened(task()), Event::Briefed, Event::SessionEnded(answered(Done))];
-    let lost = || Event::GuardEnded(GuardEnd { wrote: vec!["a".to_owned()], survivors: 1, ..guard(GuardHow::Lost) });
-    let again = drive(&Policy::default(), start.into_iter().chain([Event::Inspected(finding(legal())), lost()]));
-    assert_eq!((again.spent_ms(), again.effect()), (1_200, Some(Effect::RunGuard)));
+    let start = [IterationEvent::Opened(task()), IterationEvent::Briefed, IterationEvent::SessionEnded(answered(Done))];
+    let lost = || IterationEvent::GuardEnded(GuardEnd { wrote: vec!["a".to_owned()], survivors: 1, ..guard(GuardEndKind::Lost) });
+    let again = drive(&Policy::default(), start.into_iter().chain([IterationEvent::Inspected(finding(legal())), lost()]));
+    assert_eq!((again.elapsed_ms(), again.effect()), (1_200, Some(IterationEffect::RunGuard)));
     let green = GuardEnd { wrote: vec!["b".to_owned()], survivors: 2, ..green() };
-    let settling = decide(&Policy::default(), again, Event::GuardEnded(green)).expect("legal");
-    assert_eq!(settling.spent_ms(), 1_400);
+    let settling = decide(&Policy::default(), again, IterationEvent::GuardEnded(green)).expect("legal");
+    assert_eq!(settling.elapsed_ms(), 1_400);
     let Phase::Settle { outcome } = settling else { panic!("{settling:?}") };
     let guard = outcome.guard.expect("a guard");
     assert_eq!((guard.wrote, guard.survivors), (vec!["a".to_owned(), "b".to_owned()], 3), "nothing is forgotten");
@@ -571,7 +571,7 @@ fn a_second_guard_has_what_the_session_and_the_first_have_left_of_the_budget() {
 
 #[test]
 fn an_illegal_event_names_phase_and_event() {
-    let error = decide(&Policy::default(), Phase::Open, Event::Briefed).expect_err("illegal");
+    let error = decide(&Policy::default(), Phase::Open, IterationEvent::Briefed).expect_err("illegal");
     assert_eq!(error.to_string(), "event Briefed is not possible in phase open");
 }
 

@@ -1,14 +1,14 @@
 //! Bringing a result home: where a run's commits are cut, what the landed ones say, in which order runs land.
 
 use protocol::words::{GuardOutcome, IterationStatus, Mode, Role, VerdictName};
-use runner_core::audit::Whose;
+use runner_core::audit::CommitOwner;
 use runner_core::digest::Digest;
-use runner_core::landing::train::{Car, order};
+use runner_core::landing::train::{QueuedRun, merge_order};
 use runner_core::landing::{
-    ChainCommit, Lacks, Landed, LandedMessage, Landing, NO_NODE, Question, Refusal, Words, lacks, landed, merged_by,
-    refuse_old_git,
+    ChainCommit, MissingCommits, LandedTrailer, LandedMessage, LandPlan, NO_NODE, LandQuery, LandingRefusal, MessageText, find_missing_commits, parse_landed, parse_git_version,
+    check_git_version,
 };
-use runner_core::message::{Attempts, NameList, Receipt, RunnerCommit, RunnerVersion, VerdictLine};
+use runner_core::message::{AttemptCount, NameList, Receipt, RunnerCommit, RunnerVersion, VerdictLine};
 
 const BASE: (&str, &str) = ("base", "files of base");
 
@@ -26,7 +26,7 @@ fn ended(run: &str, node: &str, verdict: VerdictName) -> RunnerCommit {
         verdict: VerdictLine::new(verdict, None),
         role: Role::Worker,
         mode: Mode::Execute,
-        attempts: Attempts { charged: 1, allowed: 3 },
+        attempts: AttemptCount { charged: 1, allowed: 3 },
         agent: None,
         prompt: None,
         output: None,
@@ -40,33 +40,33 @@ fn ended(run: &str, node: &str, verdict: VerdictName) -> RunnerCommit {
         guard_wrote: NameList::default(),
         held_back: NameList::default(),
         dirty_submodules: NameList::default(),
-        tree_from: Digest::of(b"tree"),
+        tree_from: Digest::compute(b"tree"),
         raw: None,
     }))
 }
 
 /// A commit with this id, whose files are told by a number.
-fn commit<'a>(id: &'a str, files: u32, whose: Whose<'a>) -> ChainCommit<'a> {
-    ChainCommit { id, code: format!("files {files}"), author: "Agent <a@x>".to_owned(), whose }
+fn commit<'a>(id: &'a str, files: u32, whose: CommitOwner<'a>) -> ChainCommit<'a> {
+    ChainCommit { id, code: format!("files {files}"), author: "Agent <a@x>".to_owned(), owner: whose }
 }
 
 fn by<'a>(author: &str, commit: ChainCommit<'a>) -> ChainCommit<'a> {
     ChainCommit { author: author.to_owned(), ..commit }
 }
 
-fn ask(commits: &[ChainCommit<'_>], landed: &[Landed]) -> Result<Lacks, Refusal> {
-    lacks(&Question { run: "a", commits, before: Some(BASE), landed })
+fn ask(commits: &[ChainCommit<'_>], landed: &[LandedTrailer]) -> Result<MissingCommits, LandingRefusal> {
+    find_missing_commits(&LandQuery { run: "a", commits, before: Some(BASE), landed })
 }
 
-fn landing(commits: &[ChainCommit<'_>]) -> Landing {
+fn landing(commits: &[ChainCommit<'_>]) -> LandPlan {
     match ask(commits, &[]) {
-        Ok(Lacks::Something(landing)) => landing,
+        Ok(MissingCommits::Missing(landing)) => landing,
         other => panic!("{other:?}"),
     }
 }
 
-fn cuts(landing: &Landing) -> Vec<(&str, Option<&str>)> {
-    landing.cuts.iter().map(|cut| (cut.commit.as_str(), cut.node.as_deref())).collect()
+fn cuts(landing: &LandPlan) -> Vec<(&str, Option<&str>)> {
+    landing.groups.iter().map(|cut| (cut.commit.as_str(), cut.node.as_deref())).collect()
 }
 
 #[test]
@@ -77,27 +77,27 @@ fn each_leaf_that_passed_is_a_cut_and_everything_before_it_folds_into_it() {
         ended("a", "y", VerdictName::Accepted),
     );
     let commits = [
-        commit("agent", 1, Whose::Agent),
-        commit("red", 2, Whose::Runner(&red)),
-        commit("one", 3, Whose::Runner(&one)),
-        commit("two", 4, Whose::Runner(&two)),
+        commit("agent", 1, CommitOwner::Agent),
+        commit("red", 2, CommitOwner::Runner(&red)),
+        commit("one", 3, CommitOwner::Runner(&one)),
+        commit("two", 4, CommitOwner::Runner(&two)),
     ];
     let landing = landing(&commits);
     assert_eq!(cuts(&landing), [("one", Some("x")), ("two", Some("y"))]);
-    assert_eq!((landing.base.as_str(), landing.left, landing.last), ("base", 0, 1));
+    assert_eq!((landing.base.as_str(), landing.not_landed, landing.last_change), ("base", 0, 1));
 }
 
 #[test]
 fn work_after_the_last_pass_does_not_land_and_is_counted() {
     let (one, red) = (ended("a", "x", VerdictName::Accepted), ended("a", "y", VerdictName::RedGuard));
     let commits = [
-        commit("one", 1, Whose::Runner(&one)),
-        commit("red", 2, Whose::Runner(&red)),
-        commit("person", 3, Whose::Person),
-        commit("same", 3, Whose::Person),
+        commit("one", 1, CommitOwner::Runner(&one)),
+        commit("red", 2, CommitOwner::Runner(&red)),
+        commit("person", 3, CommitOwner::Person),
+        commit("same", 3, CommitOwner::Person),
     ];
     let landing = landing(&commits);
-    assert_eq!((cuts(&landing), landing.left), (vec![("one", Some("x"))], 2));
+    assert_eq!((cuts(&landing), landing.not_landed), (vec![("one", Some("x"))], 2));
 }
 
 #[test]
@@ -108,49 +108,49 @@ fn a_persons_commit_stays_its_own_only_where_nothing_is_outstanding() {
         ended("a", "y", VerdictName::Accepted),
     );
     let commits = [
-        commit("one", 1, Whose::Runner(&one)),
-        by("Ann <ann@x>", commit("own", 2, Whose::Person)),
-        commit("retry", 3, Whose::Runner(&retry)),
-        by("Bob <bob@x>", commit("amid", 4, Whose::Person)),
-        commit("two", 5, Whose::Runner(&two)),
+        commit("one", 1, CommitOwner::Runner(&one)),
+        by("Ann <ann@x>", commit("own", 2, CommitOwner::Person)),
+        commit("retry", 3, CommitOwner::Runner(&retry)),
+        by("Bob <bob@x>", commit("amid", 4, CommitOwner::Person)),
+        commit("two", 5, CommitOwner::Runner(&two)),
     ];
     let landing = landing(&commits);
     assert_eq!(cuts(&landing), [("one", Some("x")), ("own", None), ("two", Some("y"))]);
-    assert_eq!(landing.cuts[2].others, ["Bob <bob@x>"], "who was folded is named");
+    assert_eq!(landing.groups[2].co_authors, ["Bob <bob@x>"], "who was folded is named");
 }
 
 #[test]
 fn landing_goes_on_behind_the_newest_commit_that_has_landed() {
     let (one, two) = (ended("a", "x", VerdictName::Accepted), ended("a", "y", VerdictName::Accepted));
-    let commits = [commit("one", 1, Whose::Runner(&one)), commit("two", 2, Whose::Runner(&two))];
-    let said = |commit: &str| Landed { run: "a".into(), commit: commit.into(), node: "x".into() };
+    let commits = [commit("one", 1, CommitOwner::Runner(&one)), commit("two", 2, CommitOwner::Runner(&two))];
+    let said = |commit: &str| LandedTrailer { run: "a".into(), commit: commit.into(), node: "x".into() };
     match ask(&commits, &[said("one"), said("another")]) {
-        Ok(Lacks::Something(landing)) => {
+        Ok(MissingCommits::Missing(landing)) => {
             assert_eq!((landing.base.as_str(), cuts(&landing)), ("one", vec![("two", Some("y"))]));
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(ask(&commits, &[said("two")]), Ok(Lacks::Nothing));
-    assert_eq!(ask(&[], &[]), Ok(Lacks::Nothing), "the branch has all of it");
+    assert_eq!(ask(&commits, &[said("two")]), Ok(MissingCommits::AlreadyLanded));
+    assert_eq!(ask(&[], &[]), Ok(MissingCommits::AlreadyLanded), "the branch has all of it");
 }
 
 #[test]
 fn a_run_without_a_pass_and_one_upon_another_that_has_not_landed_are_refused() {
     let (red, other) = (ended("a", "x", VerdictName::RedGuard), ended("b", "x", VerdictName::Accepted));
     let one = ended("a", "x", VerdictName::Accepted);
-    let refused = ask(&[commit("red", 1, Whose::Runner(&red))], &[]).unwrap_err();
+    let refused = ask(&[commit("red", 1, CommitOwner::Runner(&red))], &[]).unwrap_err();
     assert_eq!(refused.to_string(), "no leaf of run a has passed yet: there is nothing to land");
-    let commits = [commit("other", 1, Whose::Runner(&other)), commit("one", 2, Whose::Runner(&one))];
+    let commits = [commit("other", 1, CommitOwner::Runner(&other)), commit("one", 2, CommitOwner::Runner(&one))];
     let refused = ask(&commits, &[]).unwrap_err();
     assert_eq!(refused.to_string(), "run a begins on run b, which has not landed");
     assert_eq!(refused.hint("main").as_deref(), Some("runnerctl land b a --onto main"));
-    let landed = Landed { run: "b".into(), commit: "other".into(), node: "x".into() };
-    assert!(matches!(ask(&commits, &[landed]), Ok(Lacks::Something(landing)) if landing.base == "other"));
+    let landed = LandedTrailer { run: "b".into(), commit: "other".into(), node: "x".into() };
+    assert!(matches!(ask(&commits, &[landed]), Ok(MissingCommits::Missing(landing)) if landing.base == "other"));
 }
 
 #[test]
 fn what_to_type_is_quoted_for_a_shell_and_stands_on_lines_of_its_own() {
-    let conflict = |fits_as_squash| Refusal::Conflict {
+    let conflict = |fits_as_squash| LandingRefusal::Conflict {
         run: "a".into(),
         node: Some("x".into()),
         paths: vec!["src/a b.rs".into(), "z".into()],
@@ -164,17 +164,17 @@ fn what_to_type_is_quoted_for_a_shell_and_stands_on_lines_of_its_own() {
     assert_eq!(conflict(false).hint("main").as_deref(), Some("runnerctl land a --resolve --onto main"));
 }
 
-fn of(run: &str, node: &str) -> Landed {
-    Landed { run: run.to_owned(), commit: "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned(), node: node.to_owned() }
+fn of(run: &str, node: &str) -> LandedTrailer {
+    LandedTrailer { run: run.to_owned(), commit: "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned(), node: node.to_owned() }
 }
 
 #[test]
 fn a_landed_commit_says_what_it_brings_and_is_known_again_by_it() {
     let landed_of = [of("a", "root.1")];
     let message = LandedMessage {
-        subject: Words::OfAgent("Move the accounts"),
-        body: &[Words::OfAgent("Accounts are in Postgres."), Words::OfAgent("Moved.\n\nRunner-Landed: b@x y")],
-        others: &["Bob <bob@x>".to_owned()],
+        subject: MessageText::Agent("Move the accounts"),
+        body: &[MessageText::Agent("Accounts are in Postgres."), MessageText::Agent("Moved.\n\nRunner-Landed: b@x y")],
+        co_authors: &["Bob <bob@x>".to_owned()],
         git: "2.47.3",
         landed: &landed_of,
     };
@@ -191,23 +191,23 @@ fn a_landed_commit_says_what_it_brings_and_is_known_again_by_it() {
     Runner-Merged: git/2.47.3
     Runner-Landed: a@4b825dc642cb6eb9a060e54bf8d69288fbee4904 root.1
     ");
-    assert_eq!(landed(&message.compose()), landed_of);
-    assert_eq!(merged_by(&message.compose()), Some("2.47.3"));
-    assert_eq!(landed("Subject\n\nRunner-Landed: a@short node"), []);
+    assert_eq!(parse_landed(&message.compose()), landed_of);
+    assert_eq!(parse_git_version(&message.compose()), Some("2.47.3"));
+    assert_eq!(parse_landed("Subject\n\nRunner-Landed: a@short node"), []);
 }
 
 #[test]
 fn what_an_agent_says_orders_nothing_and_what_the_goal_says_may() {
     let landed_of = [of("a", "root.1")];
     let message = LandedMessage {
-        subject: Words::OfAgent("fixup! Begin [skip ci] (fixes #1)"),
+        subject: MessageText::Agent("fixup! Begin [skip ci] (fixes #1)"),
         body: &[
-            Words::OfPerson("Closes #12, as @ann asked. [skip ci]"),
-            Words::OfAgent(
+            MessageText::Person("Closes #12, as @ann asked. [skip ci]"),
+            MessageText::Agent(
                 "Closes #13 for @bob.\n\nCo-authored-by: Mallory <m@x>\nskip-checks: true\n/merge\n# a comment",
             ),
         ],
-        others: &[],
+        co_authors: &[],
         git: "2.47.3",
         landed: &landed_of,
     };
@@ -232,20 +232,20 @@ fn what_an_agent_says_orders_nothing_and_what_the_goal_says_may() {
 fn whoever_a_session_names_as_the_author_of_its_commits_wrote_nothing() {
     let one = ended("a", "x", VerdictName::Accepted);
     let commits = [
-        by("Linus <linus@x>", commit("forged", 1, Whose::Agent)),
-        by("Bob <bob@x>", commit("amid", 2, Whose::Person)),
-        commit("one", 3, Whose::Runner(&one)),
+        by("Linus <linus@x>", commit("forged", 1, CommitOwner::Agent)),
+        by("Bob <bob@x>", commit("amid", 2, CommitOwner::Person)),
+        commit("one", 3, CommitOwner::Runner(&one)),
     ];
-    assert_eq!(landing(&commits).cuts[0].others, ["Bob <bob@x>"]);
+    assert_eq!(landing(&commits).groups[0].co_authors, ["Bob <bob@x>"]);
 }
 
 #[test]
 fn a_persons_message_is_kept_and_cannot_claim_what_is_the_runners() {
     let landed_of = [of("a", NO_NODE)];
     let message =
-        LandedMessage { subject: Words::OfPerson(""), body: &[], others: &[], git: "2.47.3", landed: &landed_of };
+        LandedMessage { subject: MessageText::Person(""), body: &[], co_authors: &[], git: "2.47.3", landed: &landed_of };
     let own = "Fix a typo\n\nIn the docs.\n\nSigned-off-by: Ann <ann@x>\nRunner-Landed: b@0 x\n";
-    insta::assert_snapshot!(message.behind(own), @r"
+    insta::assert_snapshot!(message.append_to(own), @r"
     Fix a typo
 
     In the docs.
@@ -256,29 +256,29 @@ fn a_persons_message_is_kept_and_cannot_claim_what_is_the_runners() {
     Runner-Merged: git/2.47.3
     Runner-Landed: a@4b825dc642cb6eb9a060e54bf8d69288fbee4904 -
     ");
-    assert_eq!(landed(&message.behind(own)), landed_of);
-    let signed = message.behind("Fix\n\nSigned-off-by: Ann <ann@x>\n");
+    assert_eq!(parse_landed(&message.append_to(own)), landed_of);
+    let signed = message.append_to("Fix\n\nSigned-off-by: Ann <ann@x>\n");
     assert!(signed.starts_with("Fix\n\nSigned-off-by: Ann <ann@x>\nRunner-Merged: "), "{signed}");
 }
 
 #[test]
 fn a_git_that_cannot_merge_trees_is_refused_with_its_version() {
     for version in ["2.37.7", "2.30.2.windows.1", "1.9.1", "2.37"] {
-        let refused = refuse_old_git(version).unwrap_err();
+        let refused = check_git_version(version).unwrap_err();
         assert!(refused.to_string().contains(&format!("git {version} cannot merge")), "{refused}");
         assert!(refused.to_string().contains("install git 2.38 or later"), "{refused}");
         assert_eq!(refused.hint("main").as_deref(), Some("runnerctl doctor"));
     }
     for version in ["2.38.0", "2.39.5 (Apple Git-154)", "3.0", "2.100.1", "unheard of", ""] {
-        assert_eq!(refuse_old_git(version), Ok(()), "{version}");
+        assert_eq!(check_git_version(version), Ok(()), "{version}");
     }
 }
 
 #[test]
 fn a_run_that_begins_on_another_one_lands_behind_it() {
     let car =
-        |run: &str, on: &[&str]| Car { run: run.to_owned(), begins_on: on.iter().map(|on| (*on).to_owned()).collect() };
-    let order = |cars: &[Car]| order(cars).into_iter().map(|at| cars[at].run.clone()).collect::<Vec<_>>();
+        |run: &str, on: &[&str]| QueuedRun { run: run.to_owned(), base_runs: on.iter().map(|on| (*on).to_owned()).collect() };
+    let order = |cars: &[QueuedRun]| merge_order(cars).into_iter().map(|at| cars[at].run.clone()).collect::<Vec<_>>();
     assert_eq!(order(&[car("c", &["b"]), car("x", &[]), car("b", &["a"]), car("a", &[])]), ["x", "a", "b", "c"]);
     assert_eq!(order(&[car("b", &["a"])]), ["b"], "one that is not in the train is not waited for");
     assert_eq!(order(&[car("a", &["b"]), car("b", &["a"])]), ["a", "b"]);

@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use protocol::state::{Attempt, Deaths, Feedback, RunState, Stall, UsageTotal};
 use protocol::tree::{Node, TaskTree};
 use protocol::words::{GuardOutcome, IterationStatus, PhaseName, Role, RunStatus, VerdictName};
-use runner_core::approval::{Decision, Pending, PersonDecision, pending};
-use runner_core::fallback::{self, Outage};
-use runner_core::policy::{Kinds, Policy, ReviewBy};
-use runner_core::run::{Asked, Next, Standing, is_to_be_packed, next, on_resume, resumed, role};
-use runner_core::usage::Spent;
-use runner_core::verdict::{FaultKind, StopCause, Task, Verdict};
+use runner_core::approval::{Decision, PendingNode, ReviewDecision, find_pending};
+use runner_core::fallback::{self, ServiceOutage};
+use runner_core::policy::{AgentKinds, Policy, ReviewPolicy};
+use runner_core::run::{StopRequest, NextStep, RunInputs, needs_packing, decide_next, state_on_resume, reset_counters, session_role};
+use runner_core::usage::ResourceUsage;
+use runner_core::verdict::{FaultKind, StopCause, SessionTask, Verdict};
 
 use crate::fixture::{fault, inner, leaf, node, passed, sample, tree, verdicts};
 
@@ -19,11 +19,11 @@ struct Situation {
     tree: TaskTree,
     state: RunState,
     feedback: Feedback,
-    word: Option<PersonDecision>,
+    word: Option<ReviewDecision>,
     verdict: Option<Verdict>,
-    outages: Vec<Outage>,
-    tried: Spent,
-    asked: Option<Asked>,
+    outages: Vec<ServiceOutage>,
+    tried: ResourceUsage,
+    asked: Option<StopRequest>,
 }
 
 impl Situation {
@@ -36,7 +36,7 @@ impl Situation {
             word: None,
             verdict: None,
             outages: Vec::new(),
-            tried: Spent::default(),
+            tried: ResourceUsage::default(),
             asked: None,
         }
     }
@@ -47,36 +47,36 @@ impl Situation {
         situation
     }
 
-    fn next(&self) -> Next {
+    fn next(&self) -> NextStep {
         let ended = self.verdict.as_ref();
-        let outages = ended.map(|verdict| fallback::after(&self.outages, "first", verdict, now()));
-        next(&self.standing(outages.as_ref().unwrap_or(&self.outages)), ended, self.asked)
+        let outages = ended.map(|verdict| fallback::outages_after(&self.outages, "first", verdict, now()));
+        decide_next(&self.standing(outages.as_ref().unwrap_or(&self.outages)), ended, self.asked)
     }
 
-    fn standing<'a>(&'a self, outages: &'a [Outage]) -> Standing<'a> {
-        Standing {
+    fn standing<'a>(&'a self, outages: &'a [ServiceOutage]) -> RunInputs<'a> {
+        RunInputs {
             policy: &self.policy,
             tree: &self.tree,
             run_state: &self.state,
             feedback: &self.feedback,
-            word: self.word.as_ref(),
+            review_decision: self.word.as_ref(),
             outages,
-            tried: &self.tried,
+            retry_usage: &self.tried,
             now: now(),
         }
     }
 
-    fn task(&self) -> Task {
+    fn task(&self) -> SessionTask {
         match self.next() {
-            Next::GoOn(task) => task,
+            NextStep::Continue(task) => task,
             other => panic!("it does not go on: {other:?}"),
         }
     }
 }
 
-fn kinds(words: &[&str]) -> Kinds {
+fn kinds(words: &[&str]) -> AgentKinds {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    Kinds { work: words.clone(), plan: words.clone(), review: words }
+    AgentKinds { work: words.clone(), plan: words.clone(), review: words }
 }
 
 fn now() -> Timestamp {
@@ -84,23 +84,23 @@ fn now() -> Timestamp {
 }
 
 /// The state that follows, in words.
-fn state(next: &Next) -> RunStatus {
+fn state(next: &NextStep) -> RunStatus {
     match next {
-        Next::GoOn(_) => RunStatus::Running,
-        Next::Wait(..) | Next::WaitForPerson(_) => RunStatus::Waiting,
-        Next::Pause(_) => RunStatus::Paused,
-        Next::Hold(_) => RunStatus::Held,
-        Next::End { end, .. } => end.status(),
+        NextStep::Continue(_) => RunStatus::Running,
+        NextStep::Wait(..) | NextStep::WaitForPerson(_) => RunStatus::Waiting,
+        NextStep::Pause(_) => RunStatus::Paused,
+        NextStep::Hold(_) => RunStatus::Held,
+        NextStep::End { end, .. } => end.status(),
     }
 }
 
 fn pass_all(tree: &mut TaskTree) {
-    runner_core::tree::for_each_mut(tree, |node| node.passes = true);
+    runner_core::tree::for_each_node_mut(tree, |node| node.passes = true);
 }
 
 /// Finishes `b` in iteration 7, for a person to review.
 fn finish(it: &mut Situation) {
-    it.policy.review = ReviewBy::Human;
+    it.policy.review = ReviewPolicy::Human;
     it.state.last_status = Some(IterationStatus::Done);
     it.state.last_guard = Some(GuardOutcome::Pass);
     it.state.last_node = Some("b".to_owned());
@@ -108,8 +108,8 @@ fn finish(it: &mut Situation) {
 }
 
 /// A person's word on what `finish` has finished.
-fn word(iter: u32, decision: Decision) -> PersonDecision {
-    PersonDecision { on: Pending { node: "b".to_owned(), iter }, decision, signature: None }
+fn word(iter: u32, decision: Decision) -> ReviewDecision {
+    ReviewDecision { on: PendingNode { node: "b".to_owned(), iter }, decision, signature: None }
 }
 
 type Reason = (&'static str, RunStatus, fn(&mut Situation));
@@ -143,9 +143,9 @@ fn reasons() -> Vec<Reason> {
             it.state.elapsed_ms = 1_000;
         }),
         ("cancel --now", RunStatus::Cancelled, |it| it.verdict = Some(Verdict::Interrupted { by: StopCause::Cancel })),
-        ("cancel", RunStatus::Cancelled, |it| it.asked = Some(Asked::Cancel)),
+        ("cancel", RunStatus::Cancelled, |it| it.asked = Some(StopRequest::Cancel)),
         ("pause --now", RunStatus::Paused, |it| it.verdict = Some(Verdict::Interrupted { by: StopCause::Pause })),
-        ("pause", RunStatus::Paused, |it| it.asked = Some(Asked::Pause)),
+        ("pause", RunStatus::Paused, |it| it.asked = Some(StopRequest::Pause)),
         ("unavailable", RunStatus::Waiting, |it| {
             it.verdict = Some(Verdict::Unavailable { why: "limit".to_owned(), until: None });
         }),
@@ -177,12 +177,12 @@ fn of_two_reasons_the_first_of_the_order_decides() {
 fn every_stop_says_why_in_a_sentence_and_names_a_command() {
     for (name, expect, set) in reasons() {
         let reason = match Situation::with(set).next() {
-            Next::Wait(_, reason)
-            | Next::WaitForPerson(reason)
-            | Next::Pause(reason)
-            | Next::Hold(reason)
-            | Next::End { reason, .. } => reason,
-            Next::GoOn(task) => panic!("{name} goes on: {task:?}"),
+            NextStep::Wait(_, reason)
+            | NextStep::WaitForPerson(reason)
+            | NextStep::Pause(reason)
+            | NextStep::Hold(reason)
+            | NextStep::End { reason, .. } => reason,
+            NextStep::Continue(task) => panic!("{name} goes on: {task:?}"),
         };
         assert!(!reason.message.is_empty() && !reason.message.contains('\n'), "{name}: {}", reason.message);
         let goes_on = |command: &str| {
@@ -198,8 +198,8 @@ fn every_stop_says_why_in_a_sentence_and_names_a_command() {
 fn a_finished_node_waits_for_a_person_until_anything_about_it_is_another() {
     type Change = fn(&mut Situation);
     let changes: [Change; 7] = [
-        |it| it.policy.review = ReviewBy::Off,
-        |it| it.policy.review = ReviewBy::Agent,
+        |it| it.policy.review = ReviewPolicy::Off,
+        |it| it.policy.review = ReviewPolicy::Agent,
         |it| it.state.last_status = Some(IterationStatus::Fault),
         |it| it.state.last_guard = Some(GuardOutcome::Fail),
         |it| it.state.last_node = Some("c1".to_owned()),
@@ -210,13 +210,13 @@ fn a_finished_node_waits_for_a_person_until_anything_about_it_is_another() {
         },
     ];
     let it = Situation::with(finish);
-    assert_eq!(pending(&it.standing(&[])), Some(Pending { node: "b".to_owned(), iter: 7 }));
+    assert_eq!(find_pending(&it.standing(&[])), Some(PendingNode { node: "b".to_owned(), iter: 7 }));
     for change in changes {
         let it = Situation::with(|it| {
             finish(it);
             change(it);
         });
-        assert_eq!(pending(&it.standing(&[])), None);
+        assert_eq!(find_pending(&it.standing(&[])), None);
         assert_eq!(state(&it.next()), RunStatus::Running);
     }
 }
@@ -253,10 +253,10 @@ fn a_word_on_another_iteration_or_after_the_one_that_it_was_is_not_heard() {
 #[test]
 fn nobody_works_while_nobody_can_review() {
     let it = Situation::with(|it| {
-        it.policy.review = ReviewBy::Agent;
+        it.policy.review = ReviewPolicy::Agent;
         it.policy.kinds.review = vec!["judge".to_owned()];
         let limit = Verdict::Unavailable { why: "limit".to_owned(), until: None };
-        it.outages = fallback::after(&[], "judge", &limit, now());
+        it.outages = fallback::outages_after(&[], "judge", &limit, now());
     });
     assert_eq!(state(&it.next()), RunStatus::Waiting);
     let it = Situation { outages: Vec::new(), ..it };
@@ -361,11 +361,11 @@ fn a_run_waits_at_its_beginning_too_where_every_service_is_known_to_be_out() {
     let unavailable = |why: &str| Verdict::Unavailable { why: why.to_owned(), until: None };
     let it = Situation::with(|it| {
         it.policy.kinds = kinds(&["first", "second"]);
-        it.outages = fallback::after(&[], "first", &unavailable("limit"), now());
-        it.outages = fallback::after(&it.outages, "first", &unavailable("limit"), now());
-        it.outages = fallback::after(&it.outages, "second", &unavailable("overloaded"), now());
+        it.outages = fallback::outages_after(&[], "first", &unavailable("limit"), now());
+        it.outages = fallback::outages_after(&it.outages, "first", &unavailable("limit"), now());
+        it.outages = fallback::outages_after(&it.outages, "second", &unavailable("overloaded"), now());
     });
-    let Next::Wait(wait, reason) = it.next() else { panic!("it does not wait") };
+    let NextStep::Wait(wait, reason) = it.next() else { panic!("it does not wait") };
     assert_eq!(wait.until.to_string(), "2026-01-01T12:01:00Z", "the earliest");
     assert_eq!(reason.message, "no service is available: first: limit; second: overloaded");
     assert_eq!(reason.command.as_deref(), Some("runnerctl resume --now"));
@@ -376,7 +376,7 @@ fn each_role_has_kinds_of_its_own() {
     let mut it = Situation::with(|it| {
         it.policy.kinds.plan = vec!["planner".to_owned()];
         it.outages =
-            fallback::after(&[], "first", &Verdict::Unavailable { why: "limit".to_owned(), until: None }, now());
+            fallback::outages_after(&[], "first", &Verdict::Unavailable { why: "limit".to_owned(), until: None }, now());
     });
     assert_eq!(state(&it.next()), RunStatus::Waiting, "a worker is next");
     node(&mut it.tree, "b").attempts = 2;
@@ -410,13 +410,13 @@ fn roles_follow_from_repair_root_and_the_last_attempt() {
         (9, 10, Role::Planner),
         (u32::MAX, u32::MAX, Role::Worker),
     ] {
-        assert_eq!(role(&state, &with(attempts, max_attempts), false), expect, "{attempts}/{max_attempts}");
-        assert_eq!(role(&state, &with(attempts, max_attempts), true), Role::Planner);
+        assert_eq!(session_role(&state, &with(attempts, max_attempts), false), expect, "{attempts}/{max_attempts}");
+        assert_eq!(session_role(&state, &with(attempts, max_attempts), true), Role::Planner);
     }
     let repair = RunState { repair: Some("b".to_owned()), ..state.clone() };
-    assert_eq!(role(&repair, &with(2, 3), true), Role::Repair);
+    assert_eq!(session_role(&repair, &with(2, 3), true), Role::Repair);
     let other = RunState { repair: Some("a".to_owned()), ..state };
-    assert_eq!(role(&other, &with(2, 3), false), Role::Planner);
+    assert_eq!(session_role(&other, &with(2, 3), false), Role::Planner);
 }
 
 #[test]
@@ -461,7 +461,7 @@ fn failed_run_says_what_its_last_session_came_to() {
             it.verdict = Some(Verdict::Fault { kind, what: what.to_owned() });
         });
         match it.next() {
-            Next::End { reason, .. } => reason.message,
+            NextStep::End { reason, .. } => reason.message,
             other => panic!("it goes on: {other:?}"),
         }
     };
@@ -501,15 +501,15 @@ fn resume_resets_what_stopped_the_run_and_keeps_the_rest() {
         allowance: 25,
         ..stopped.clone()
     };
-    assert_eq!(resumed(&stopped, 20), expect);
-    assert_eq!(resumed(&expect, 0), expect);
-    assert_eq!(resumed(&expect, u32::MAX).allowance, u32::MAX);
+    assert_eq!(reset_counters(&stopped, 20), expect);
+    assert_eq!(reset_counters(&expect, 0), expect);
+    assert_eq!(reset_counters(&expect, u32::MAX).allowance, u32::MAX);
 }
 
 #[test]
 fn counters_are_reset_only_where_they_would_stop_a_run_that_had_ended() {
     let resume =
-        |situation: &Situation, had_ended: bool, more: u32| on_resume(&situation.standing(&[]), had_ended, more);
+        |situation: &Situation, had_ended: bool, more: u32| state_on_resume(&situation.standing(&[]), had_ended, more);
     let counting = Situation::with(|situation| situation.state.consecutive_faults = 1);
     assert_eq!(resume(&counting, true, 0), counting.state, "one fault does not stop a run");
     let failed = Situation::with(|situation| situation.state.consecutive_faults = 3);
@@ -519,6 +519,6 @@ fn counters_are_reset_only_where_they_would_stop_a_run_that_had_ended() {
 
 #[test]
 fn git_packs_where_some_thousand_objects_lie_about() {
-    let packed: Vec<usize> = (0..=6).filter(|found| is_to_be_packed(*found)).collect();
+    let packed: Vec<usize> = (0..=6).filter(|found| needs_packing(*found)).collect();
     assert_eq!(packed, [4, 5, 6]);
 }

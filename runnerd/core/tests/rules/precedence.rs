@@ -4,7 +4,7 @@ use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::{Role, VerdictName};
 use runner_core::policy::{Policy, RolesMode};
 use runner_core::verdict::{
-    Case, Finding, Judgement, Rule, SessionEnd, SessionHow, StopCause, Task, TreeFinding, Verdict, judge,
+    JudgeInput, SessionFinding, SessionJudgement, SessionRule, SessionEnd, SessionEndKind, StopCause, SessionTask, TreeFinding, Verdict, judge,
 };
 
 use crate::fixture::{
@@ -15,18 +15,18 @@ use crate::fixture::{
 /// All that `judge` looks at.
 struct Situation {
     policy: Policy,
-    task: Task,
+    task: SessionTask,
     stop: Option<StopCause>,
     session: SessionEnd,
-    finding: Finding,
+    finding: SessionFinding,
 }
 
 impl Situation {
     fn answer(&mut self) -> &mut AgentAnswer {
-        if !matches!(self.session.how, SessionHow::Answered(_)) {
+        if !matches!(self.session.how, SessionEndKind::Answered(_)) {
             self.session = answered(AnswerStatus::Done);
         }
-        let SessionHow::Answered(answer) = &mut self.session.how else { panic!("an answer") };
+        let SessionEndKind::Answered(answer) = &mut self.session.how else { panic!("an answer") };
         answer
     }
 
@@ -39,15 +39,15 @@ impl Situation {
         self.finding.tree = TreeFinding::Legal { gained, reworded };
     }
 
-    fn judge(&self) -> Judgement {
+    fn judge(&self) -> SessionJudgement {
         let Self { policy, task, stop, session, finding } = self;
-        judge(Case { policy, task, stop: *stop, session, finding })
+        judge(JudgeInput { policy, task, stop: *stop, session, finding })
     }
 }
 
 enum Expect {
     Verdict(VerdictName),
-    Rule(Rule),
+    Rule(SessionRule),
 }
 
 /// A finding of the list: what it is called, how it comes about, what it leads to.
@@ -70,49 +70,49 @@ fn list() -> Vec<Entry> {
             it.finding.elsewhere = Some("HEAD was moved to branch main".to_owned());
         }),
         entry("the service was unavailable", Is(VerdictName::Unavailable), |it| it.session = session(unavailable())),
-        entry("the budget ran out", Is(VerdictName::Timeout), |it| it.session = session(SessionHow::TimedOut)),
+        entry("the budget ran out", Is(VerdictName::Timeout), |it| it.session = session(SessionEndKind::TimedOut)),
         entry("the agent is misconfigured", Is(VerdictName::Misconfigured), |it| it.session = session(misconfigured())),
-        entry("the context was exceeded", Breaks(Rule::Context), |it| it.session = session(context_exceeded())),
+        entry("the context was exceeded", Breaks(SessionRule::Context), |it| it.session = session(context_exceeded())),
         entry("the process failed, went silent or gave no valid answer", Is(VerdictName::Fault), |it| {
             it.session = session(faulty());
         }),
-        entry("history was rewritten", Breaks(Rule::History), |it| {
+        entry("history was rewritten", Breaks(SessionRule::History), |it| {
             it.finding.history = Some("a merge is in progress".to_owned());
         }),
-        entry("the tree is unreadable or invalid", Breaks(Rule::ValidTree), |it| it.finding.tree = invalid()),
-        entry("a passed node was touched", Breaks(Rule::PassedNode), |it| it.finding.tree = illegal(Rule::PassedNode)),
-        entry("a node was removed or renamed", Breaks(Rule::KeepNodes), |it| {
-            it.finding.tree = illegal(Rule::KeepNodes);
+        entry("the tree is unreadable or invalid", Breaks(SessionRule::ValidTree), |it| it.finding.tree = invalid()),
+        entry("a passed node was touched", Breaks(SessionRule::PassedNode), |it| it.finding.tree = illegal(SessionRule::PassedNode)),
+        entry("a node was removed or renamed", Breaks(SessionRule::KeepNodes), |it| {
+            it.finding.tree = illegal(SessionRule::KeepNodes);
         }),
-        entry("a node was moved", Breaks(Rule::KeepPlace), |it| it.finding.tree = illegal(Rule::KeepPlace)),
-        entry("goal or acceptance were touched with `done`", Breaks(Rule::KeepGoal), |it| {
+        entry("a node was moved", Breaks(SessionRule::KeepPlace), |it| it.finding.tree = illegal(SessionRule::KeepPlace)),
+        entry("goal or acceptance were touched with `done`", Breaks(SessionRule::KeepGoal), |it| {
             it.answer().status = AnswerStatus::Done;
             it.tree(0, true);
         }),
-        entry("children came with `done` or `retry`", Breaks(Rule::ChildrenOnlyWithDecomposed), |it| {
+        entry("children came with `done` or `retry`", Breaks(SessionRule::ChildrenOnlyWithDecomposed), |it| {
             it.answers(AnswerStatus::Done, 1);
         }),
-        entry("`decomposed` came without children", Breaks(Rule::DecomposedNeedsChildren), |it| {
+        entry("`decomposed` came without children", Breaks(SessionRule::DecomposedNeedsChildren), |it| {
             it.answers(AnswerStatus::Decomposed, 0);
             it.tree(0, false);
         }),
-        entry("children came in the answer and in the tree", Breaks(Rule::ChildrenOneWay), |it| {
+        entry("children came in the answer and in the tree", Breaks(SessionRule::ChildrenOneWay), |it| {
             it.answers(AnswerStatus::Decomposed, 1);
             it.tree(1, false);
         }),
-        entry("the root was claimed while nothing differs from the base", Breaks(Rule::RootNeedsChange), |it| {
+        entry("the root was claimed while nothing differs from the base", Breaks(SessionRule::RootNeedsChange), |it| {
             it.answers(AnswerStatus::Done, 0);
             it.tree(0, false);
             it.task.path.truncate(1);
             it.finding.changed_since_base = false;
         }),
-        entry("strict mode: a planner touched code", Breaks(Rule::PlannerNoCode), |it| {
+        entry("strict mode: a planner touched code", Breaks(SessionRule::PlannerNoCode), |it| {
             it.answer();
             it.policy.roles = RolesMode::Strict;
             it.task.role = Role::Planner;
             it.finding.changed_code = true;
         }),
-        entry("strict mode: a worker decomposed", Breaks(Rule::WorkerNoChildren), |it| {
+        entry("strict mode: a worker decomposed", Breaks(SessionRule::WorkerNoChildren), |it| {
             it.answers(AnswerStatus::Decomposed, 1);
             it.policy.roles = RolesMode::Strict;
             it.task.role = Role::Worker;
@@ -139,8 +139,8 @@ pub(crate) fn list_text() -> String {
     lines.collect()
 }
 
-fn holds(expect: &Expect, judgement: &Judgement) -> bool {
-    let Judgement::Final(verdict) = judgement else { return false };
+fn holds(expect: &Expect, judgement: &SessionJudgement) -> bool {
+    let SessionJudgement::Final(verdict) = judgement else { return false };
     match expect {
         Expect::Rule(expect) => matches!(verdict, Verdict::Broken(breach) if breach.rule == *expect),
         Expect::Verdict(expect) => verdict.name() == *expect,
@@ -149,7 +149,7 @@ fn holds(expect: &Expect, judgement: &Judgement) -> bool {
 
 #[test]
 fn without_a_finding_a_claim_is_a_claim() {
-    assert_eq!(dull().judge(), Judgement::Claimed);
+    assert_eq!(dull().judge(), SessionJudgement::Claimed);
 }
 
 #[test]

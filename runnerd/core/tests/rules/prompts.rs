@@ -10,7 +10,7 @@ use protocol::tree::{Node, TaskTree};
 use protocol::words::{Role, VerdictName};
 use runner_core::digest::sha256_hex;
 use runner_core::feedback::reduce;
-use runner_core::prompt::{Memory, Note, Prompt, PromptInput, Review, build};
+use runner_core::prompt::{MemoryFiles, PersonNote, Prompt, PromptInput, ReviewMaterial, build_prompt};
 use runner_core::transition::{MAX_FAILURE, PROGRESS_HEADING};
 
 use crate::documents::compare;
@@ -24,7 +24,7 @@ struct Story {
     tree: TaskTree,
     feedback: Feedback,
     run_state: RunState,
-    notes: Vec<Note>,
+    notes: Vec<PersonNote>,
     progress: String,
     memory: [String; 3],
     guard: Vec<String>,
@@ -75,7 +75,7 @@ fn story() -> Story {
         tree: TaskTree { version: 1, root },
         feedback: Feedback { baseline: None, nodes: [("root.2".to_owned(), remembered)].into() },
         run_state: RunState::default(),
-        notes: vec![Note { id: "n1".to_owned(), text: "Exit codes as in sysexits are not wanted.".to_owned() }],
+        notes: vec![PersonNote { id: "n1".to_owned(), text: "Exit codes as in sysexits are not wanted.".to_owned() }],
         progress: format!("{PROGRESS_HEADING}- root.1 — Store entries in a file (iteration 0002)\n"),
         memory: ["- `cargo test` needs HOME set\n", "- entries are lines of UTF-8\n", ""].map(str::to_owned),
         guard: ["cargo", "test"].map(str::to_owned).to_vec(),
@@ -85,7 +85,7 @@ fn story() -> Story {
 
 impl Story {
     fn prompt(&self, node: &str, role: Role) -> Prompt {
-        let review = Review {
+        let review = ReviewMaterial {
             from: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
             criteria: "Errors go to standard error.",
             diff: "--- a/src/main.rs\n+++ b/src/main.rs\n@@ -9,3 +9,4 @@\n-    store.add(&text);\n+    if text.is_empty() { exit(2) }\n+    store.add(&text);\n",
@@ -103,14 +103,14 @@ impl Story {
             guard_notice: None,
             guard_command: &self.guard,
             progress: &self.progress,
-            memory: Memory { guardrails: &self.memory[0], assumptions: &self.memory[1], questions: &self.memory[2] },
+            memory: MemoryFiles { guardrails: &self.memory[0], assumptions: &self.memory[1], questions: &self.memory[2] },
             node_context: None,
             overrides: &self.overrides,
             review: (role == Role::Reviewer).then_some(review),
             budget_bytes: BUDGET,
         };
-        let prompt = build(&input);
-        assert_eq!(prompt, build(&input), "the same input gives the same prompt");
+        let prompt = build_prompt(&input);
+        assert_eq!(prompt, build_prompt(&input), "the same input gives the same prompt");
         assert!(prompt.text.len() <= BUDGET);
         prompt
     }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use protocol::tree::{Node, TaskTree};
-use runner_core::examine::{LeftBySession, examine};
-use runner_core::select::{Selection, select};
-use runner_core::tree::{canonical, derive_passes, for_each_mut, index, sort, walk};
-use runner_core::validate::{load, load_agents};
+use runner_core::examine::{SessionTree, examine_tree};
+use runner_core::select::{LeafSelection, select};
+use runner_core::tree::{canonical, derive_passes, for_each_node_mut, index, sort, walk};
+use runner_core::validate::{load, load_agent_tree};
 
 use crate::fixture::{leaf, tree};
 
@@ -26,7 +26,7 @@ fn trees() -> impl Strategy<Value = TaskTree> {
     node.prop_map(|root| {
         let mut tree = tree(root);
         let mut number = 0;
-        for_each_mut(&mut tree, |node| {
+        for_each_node_mut(&mut tree, |node| {
             number += 1;
             node.id = format!("n{number}");
         });
@@ -67,7 +67,7 @@ fn apply(tree: &mut TaskTree, at: prop::sample::Index, edit: Edit) {
     let ids: Vec<String> = walk(tree).iter().map(|placed| placed.node.id.clone()).collect();
     let id = &ids[at.index(ids.len())];
     if matches!(edit, Edit::Remove) {
-        return for_each_mut(tree, |node| node.children.retain(|child| &child.id != id));
+        return for_each_node_mut(tree, |node| node.children.retain(|child| &child.id != id));
     }
     let node = crate::fixture::node(tree, id);
     match edit {
@@ -95,8 +95,8 @@ fn fixed(tree: &TaskTree) -> BTreeMap<String, (Option<String>, Node)> {
 
 fn first_open(tree: &TaskTree) -> String {
     match select(tree) {
-        Selection::Open(leaf) | Selection::Exhausted(leaf) => leaf.id.clone(),
-        Selection::Complete => tree.root.id.clone(),
+        LeafSelection::Open(leaf) | LeafSelection::Exhausted(leaf) => leaf.id.clone(),
+        LeafSelection::Complete => tree.root.id.clone(),
     }
 }
 
@@ -114,7 +114,7 @@ proptest! {
     #[test]
     fn selection_and_canonical_form_do_not_depend_on_the_order_of_siblings(tree in trees(), turn in 0..4_usize) {
         let mut turned = tree.clone();
-        for_each_mut(&mut turned, |node| {
+        for_each_node_mut(&mut turned, |node| {
             let count = node.children.len().max(1);
             node.children.rotate_left(turn % count);
             if turn % 2 == 1 {
@@ -129,8 +129,8 @@ proptest! {
     fn a_selected_leaf_is_open_and_none_left_of_it_is(tree in trees()) {
         let leaves: Vec<&Node> = walk(&tree).into_iter().map(|placed| placed.node).filter(|node| node.is_leaf()).collect();
         let expect = leaves.iter().find(|leaf| !leaf.passes);
-        prop_assert_eq!(select(&tree) == Selection::Complete, expect.is_none());
-        prop_assert_eq!(select(&tree) == Selection::Complete, tree.root.passes);
+        prop_assert_eq!(select(&tree) == LeafSelection::Complete, expect.is_none());
+        prop_assert_eq!(select(&tree) == LeafSelection::Complete, tree.root.passes);
         if let Some(leaf) = expect {
             prop_assert_eq!(&first_open(&tree), &leaf.id);
         }
@@ -144,8 +144,8 @@ proptest! {
         }
         let text = canonical(&left);
         let node = first_open(&tree);
-        let session = LeftBySession { from: &tree, node: &node, text: Some(text.as_bytes()), answer: None, max_attempts: 3 };
-        let Some(taken) = examine(&session).tree else { return Ok(()) };
+        let session = SessionTree { from: &tree, node: &node, text: Some(text.as_bytes()), answer: None, max_attempts: 3 };
+        let Some(taken) = examine_tree(&session).tree else { return Ok(()) };
         prop_assert_eq!(load(canonical(&taken).as_bytes()), Ok(taken.clone()));
         let (before, after) = (index(&tree), index(&taken));
         for (id, old) in &before {
@@ -162,7 +162,7 @@ proptest! {
     #[test]
     fn no_bytes_make_the_reader_panic(bytes in vec(any::<u8>(), 0..200)) {
         prop_assert!(load(&bytes).is_err());
-        prop_assert!(load_agents(&bytes).is_err());
+        prop_assert!(load_agent_tree(&bytes).is_err());
     }
 
     #[test]

@@ -1,24 +1,24 @@
 //! What is done next to publish a run: every pair of what may be seen, walked to its end.
 
 use runner_core::publish::{
-    Anew, Hold, Left, Lost, Seen, Standing, Start, Step, Told, Use, Whole, anew, next, skipped,
+    WorkspaceSource, PublishHold, WorkspaceRemains, WorkspaceLoss, PublishInput, RefRelation, StartBase, PublishStep, HoldContext, BranchUse, ObjectCompleteness, choose_source, next_step, skip_reason,
 };
 
-const STANDINGS: [Standing; 4] = [Standing::Missing, Standing::Behind, Standing::Same, Standing::Foreign];
-const WHOLES: [Whole; 4] = [Whole::Unknown, Whole::Yes, Whole::Lacking, Whole::LackingAll];
+const STANDINGS: [RefRelation; 4] = [RefRelation::Missing, RefRelation::Behind, RefRelation::Same, RefRelation::Foreign];
+const WHOLES: [ObjectCompleteness; 4] = [ObjectCompleteness::Unknown, ObjectCompleteness::Yes, ObjectCompleteness::Lacking, ObjectCompleteness::LackingAll];
 
 /// Everything that may be seen.
-fn all() -> Vec<Seen> {
+fn all() -> Vec<PublishInput> {
     let mut all = Vec::new();
     for (at, branch) in STANDINGS.iter().flat_map(|at| STANDINGS.map(|branch| (*at, branch))) {
         for (whole, bits) in WHOLES.iter().flat_map(|whole| (0..64).map(move |bits| (*whole, bits))) {
             let is = |bit: u8| bits & (1 << bit) != 0;
-            all.push(Seen {
-                at,
+            all.push(PublishInput {
+                keep_ref: at,
                 branch,
                 has_extras: is(0),
                 is_sent: is(4),
-                whole,
+                objects: whole,
                 was_published: is(1),
                 is_in_the_way: is(2),
                 is_in_use: is(3),
@@ -30,14 +30,14 @@ fn all() -> Vec<Seen> {
 }
 
 /// What is seen after a step that has found the source `has_all` or not.
-fn after(seen: Seen, step: Step, has_all: bool) -> Option<Seen> {
+fn after(seen: PublishInput, step: PublishStep, has_all: bool) -> Option<PublishInput> {
     match step {
-        Step::Send => Some(Seen { is_sent: true, whole: Whole::Unknown, ..seen }),
-        Step::Keep => Some(Seen { at: Standing::Same, has_extras: true, whole: Whole::Unknown, ..seen }),
-        Step::SendAll => Some(Seen { whole: if has_all { Whole::Yes } else { Whole::LackingAll }, ..seen }),
-        Step::Check => Some(Seen { whole: if has_all { Whole::Yes } else { Whole::Lacking }, ..seen }),
-        Step::Move => Some(Seen { branch: Standing::Same, ..seen }),
-        Step::NotBegun | Step::UpToDate | Step::Skip | Step::Hold(_) => None,
+        PublishStep::Send => Some(PublishInput { is_sent: true, objects: ObjectCompleteness::Unknown, ..seen }),
+        PublishStep::KeepRefs => Some(PublishInput { keep_ref: RefRelation::Same, has_extras: true, objects: ObjectCompleteness::Unknown, ..seen }),
+        PublishStep::SendAll => Some(PublishInput { objects: if has_all { ObjectCompleteness::Yes } else { ObjectCompleteness::LackingAll }, ..seen }),
+        PublishStep::CheckObjects => Some(PublishInput { objects: if has_all { ObjectCompleteness::Yes } else { ObjectCompleteness::Lacking }, ..seen }),
+        PublishStep::MoveBranch => Some(PublishInput { branch: RefRelation::Same, ..seen }),
+        PublishStep::NotBegun | PublishStep::UpToDate | PublishStep::Skip | PublishStep::Hold(_) => None,
     }
 }
 
@@ -45,7 +45,7 @@ fn after(seen: Seen, step: Step, has_all: bool) -> Option<Seen> {
 fn whatever_is_seen_comes_to_an_end_in_a_few_steps() {
     for (first, has_all) in all().into_iter().flat_map(|seen| [(seen, false), (seen, true)]) {
         let (mut seen, mut steps) = (first, 0);
-        while let Some(later) = after(seen, next(Some(&seen)), has_all) {
+        while let Some(later) = after(seen, next_step(Some(&seen)), has_all) {
             (seen, steps) = (later, steps + 1);
             assert!(steps <= 7, "{first:?} goes on at {seen:?}");
         }
@@ -54,18 +54,18 @@ fn whatever_is_seen_comes_to_an_end_in_a_few_steps() {
 
 #[test]
 fn the_branch_is_moved_last_and_only_where_all_is_there_and_nobody_uses_it() {
-    for seen in all().into_iter().filter(|seen| next(Some(seen)) == Step::Move) {
-        assert_eq!((seen.at, seen.has_extras, seen.whole), (Standing::Same, true, Whole::Yes), "{seen:?}");
+    for seen in all().into_iter().filter(|seen| next_step(Some(seen)) == PublishStep::MoveBranch) {
+        assert_eq!((seen.keep_ref, seen.has_extras, seen.objects), (RefRelation::Same, true, ObjectCompleteness::Yes), "{seen:?}");
         assert!(!seen.is_in_use, "{seen:?}");
-        assert!(matches!(seen.branch, Standing::Missing | Standing::Behind), "{seen:?}");
-        assert!(seen.branch != Standing::Missing || !seen.was_published && !seen.is_in_the_way, "{seen:?}");
+        assert!(matches!(seen.branch, RefRelation::Missing | RefRelation::Behind), "{seen:?}");
+        assert!(seen.branch != RefRelation::Missing || !seen.was_published && !seen.is_in_the_way, "{seen:?}");
     }
 }
 
 #[test]
 fn nothing_is_kept_by_a_reference_that_is_not_all_there() {
-    for seen in all().into_iter().filter(|seen| next(Some(seen)) == Step::Keep) {
-        assert_eq!((seen.whole, seen.is_sent), (Whole::Yes, true), "{seen:?}");
+    for seen in all().into_iter().filter(|seen| next_step(Some(seen)) == PublishStep::KeepRefs) {
+        assert_eq!((seen.objects, seen.is_sent), (ObjectCompleteness::Yes, true), "{seen:?}");
     }
 }
 
@@ -73,41 +73,41 @@ fn nothing_is_kept_by_a_reference_that_is_not_all_there() {
 fn what_was_sent_is_looked_for_but_where_each_object_was_seen_upon_a_branch_that_is_whole() {
     for seen in all() {
         for (is_each_seen, is_upon_branch) in [(false, false), (false, true), (true, false)] {
-            assert_eq!(seen.when_sent(is_each_seen, is_upon_branch), Whole::Unknown, "{seen:?}");
+            assert_eq!(seen.objects_after_send(is_each_seen, is_upon_branch), ObjectCompleteness::Unknown, "{seen:?}");
         }
         match seen.branch {
-            Standing::Behind => assert_eq!(seen.when_sent(true, true), Whole::Yes, "{seen:?}"),
-            _ => assert_eq!(seen.when_sent(true, true), Whole::Unknown, "nothing is known of it: {seen:?}"),
+            RefRelation::Behind => assert_eq!(seen.objects_after_send(true, true), ObjectCompleteness::Yes, "{seen:?}"),
+            _ => assert_eq!(seen.objects_after_send(true, true), ObjectCompleteness::Unknown, "nothing is known of it: {seen:?}"),
         }
     }
 }
 
 #[test]
 fn what_the_run_did_not_make_is_never_written_over_and_nothing_is_sent_beside_it() {
-    for seen in all().into_iter().filter(|seen| [seen.at, seen.branch].contains(&Standing::Foreign)) {
-        assert!(matches!(next(Some(&seen)), Step::Hold(Hold::ForeignBranch | Hold::ForeignKeeper)), "{seen:?}");
+    for seen in all().into_iter().filter(|seen| [seen.keep_ref, seen.branch].contains(&RefRelation::Foreign)) {
+        assert!(matches!(next_step(Some(&seen)), PublishStep::Hold(PublishHold::ForeignBranch | PublishHold::ForeignKeepRef)), "{seen:?}");
     }
 }
 
 #[test]
 fn nothing_is_done_under_an_id_that_another_run_has() {
     for seen in all().into_iter().filter(|seen| seen.is_reserved_for_another) {
-        assert!(matches!(next(Some(&seen)), Step::Hold(_)), "{seen:?}");
+        assert!(matches!(next_step(Some(&seen)), PublishStep::Hold(_)), "{seen:?}");
     }
 }
 
 #[test]
 fn up_to_date_is_a_branch_at_the_tip_with_all_that_it_needs() {
-    for seen in all().into_iter().filter(|seen| next(Some(seen)) == Step::UpToDate) {
-        assert_eq!((seen.branch, seen.at), (Standing::Same, Standing::Same), "{seen:?}");
-        assert_eq!((seen.has_extras, seen.whole), (true, Whole::Yes), "{seen:?}");
+    for seen in all().into_iter().filter(|seen| next_step(Some(seen)) == PublishStep::UpToDate) {
+        assert_eq!((seen.branch, seen.keep_ref), (RefRelation::Same, RefRelation::Same), "{seen:?}");
+        assert_eq!((seen.has_extras, seen.objects), (true, ObjectCompleteness::Yes), "{seen:?}");
     }
-    assert_eq!(next(None), Step::NotBegun);
+    assert_eq!(next_step(None), PublishStep::NotBegun);
 }
 
 #[test]
 fn every_hold_says_why_in_a_sentence_and_what_can_be_typed() {
-    let told = Told {
+    let told = HoldContext {
         run: "port",
         source: "/home/my code",
         workspace: "/state/w",
@@ -115,14 +115,14 @@ fn every_hold_says_why_in_a_sentence_and_what_can_be_typed() {
         kept: Some("fedcba9876543210fedcba9876543210fedcba98"),
     };
     let holds = [
-        Hold::ForeignBranch,
-        Hold::ForeignKeeper,
-        Hold::BranchGone,
-        Hold::InTheWay,
-        Hold::ReservedForAnother,
-        Hold::Incomplete,
+        PublishHold::ForeignBranch,
+        PublishHold::ForeignKeepRef,
+        PublishHold::BranchGone,
+        PublishHold::InTheWay,
+        PublishHold::ReservedForAnother,
+        PublishHold::Incomplete,
     ];
-    let said: Vec<_> = holds.iter().map(|hold| hold.reason(&told)).map(|why| (why.message, why.command)).collect();
+    let said: Vec<_> = holds.iter().map(|hold| hold.stop_reason(&told)).map(|why| (why.message, why.command)).collect();
     let expected = [
         (
             "runner/port has 0123456789ab, which the run did not make",
@@ -158,16 +158,16 @@ fn every_hold_says_why_in_a_sentence_and_what_can_be_typed() {
 
 #[test]
 fn a_branch_that_nothing_is_kept_of_comes_back_from_the_workspace() {
-    let told = Told { run: "port", source: "/s", workspace: "/w", found: "", kept: None };
-    let why = Hold::BranchGone.reason(&told);
+    let told = HoldContext { run: "port", source: "/s", workspace: "/w", found: "", kept: None };
+    let why = PublishHold::BranchGone.stop_reason(&told);
     let expected = "git -C /s fetch /w runner/port:runner/port && runnerctl resume /s --run port";
     assert_eq!(why.command.as_deref(), Some(expected));
 }
 
 #[test]
 fn a_branch_in_use_names_the_work_tree_and_how_to_leave_it() {
-    let said = [Use::InWorkTree, Use::InLostWorkTree, Use::GitAtWork].map(|how| {
-        let why = skipped("port", how, ["/s", "/home/my code"]);
+    let said = [BranchUse::InWorkTree, BranchUse::InLostWorkTree, BranchUse::GitAtWork].map(|how| {
+        let why = skip_reason("port", how, ["/s", "/home/my code"]);
         (why.message, why.command.unwrap_or_default())
     });
     let expected = [
@@ -184,37 +184,37 @@ fn a_branch_in_use_names_the_work_tree_and_how_to_leave_it() {
 #[test]
 fn a_workspace_that_is_gone_is_made_anew_from_what_is_left_and_nothing_lost_is_passed_over() {
     let rows = [
-        (Some("tip"), true, None, Anew::Published("tip")),
-        (Some("tip"), false, Some(Start::At("base")), Anew::Published("tip")),
-        (None, false, Some(Start::At("base")), Anew::Base("base")),
-        (None, false, Some(Start::Gone), Anew::Nothing(Lost::Base)),
-        (None, false, None, Anew::Nothing(Lost::Commits)),
-        (None, true, Some(Start::At("base")), Anew::Nothing(Lost::Branch)),
-        (None, true, None, Anew::Nothing(Lost::Branch)),
+        (Some("tip"), true, None, WorkspaceSource::Published("tip")),
+        (Some("tip"), false, Some(StartBase::At("base")), WorkspaceSource::Published("tip")),
+        (None, false, Some(StartBase::At("base")), WorkspaceSource::Base("base")),
+        (None, false, Some(StartBase::Gone), WorkspaceSource::Unrecoverable(WorkspaceLoss::Base)),
+        (None, false, None, WorkspaceSource::Unrecoverable(WorkspaceLoss::Commits)),
+        (None, true, Some(StartBase::At("base")), WorkspaceSource::Unrecoverable(WorkspaceLoss::Branch)),
+        (None, true, None, WorkspaceSource::Unrecoverable(WorkspaceLoss::Branch)),
     ];
     for (kept, was_published, beginning, expected) in rows {
-        let left = Left { kept, was_published, beginning };
-        assert_eq!(anew(left), expected, "{left:?}");
+        let left = WorkspaceRemains { last_commit: kept, was_published, start_base: beginning };
+        assert_eq!(choose_source(left), expected, "{left:?}");
     }
 }
 
 #[test]
 fn what_is_lost_with_a_workspace_is_said_with_what_can_be_typed() {
-    let told = |lost: Lost, last| {
-        let why = lost.reason("port", ["/my code", "/w/port"], last);
+    let told = |lost: WorkspaceLoss, last| {
+        let why = lost.stop_reason("port", ["/my code", "/w/port"], last);
         format!("{}\n{}", why.message, why.command.unwrap_or_default())
     };
     let cancel = "runnerctl cancel '/my code' --run port";
     let back = "git -C '/my code' branch runner/port fedc && runnerctl resume '/my code' --run port";
     let gone = "the workspace /w/port is gone";
     assert_eq!(
-        told(Lost::Branch, Some("fedc")),
+        told(WorkspaceLoss::Branch, Some("fedc")),
         format!("{gone}, and so is runner/port in /my code\n{back}; or: {cancel}")
     );
     let branch = format!("{gone}, and so is runner/port in /my code with its commits\n{cancel}");
-    assert_eq!(told(Lost::Branch, None), branch);
+    assert_eq!(told(WorkspaceLoss::Branch, None), branch);
     let commits = format!("{gone}, and what run port had committed in it was not published yet\n{cancel}");
-    assert_eq!(told(Lost::Commits, None), commits);
+    assert_eq!(told(WorkspaceLoss::Commits, None), commits);
     let base = format!("{gone}, and so is the commit in /my code that run port was to begin from\n{cancel}");
-    assert_eq!(told(Lost::Base, None), base);
+    assert_eq!(told(WorkspaceLoss::Base, None), base);
 }

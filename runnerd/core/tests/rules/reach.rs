@@ -1,6 +1,6 @@
 //! What guards reach whose scripts stand in variables, behind patterns and conditions, or behind other programs.
 
-use runner_core::watched::Watched;
+use runner_core::watched::WatchedFiles;
 
 use crate::watched::{Tree, begun, matches, paths, words};
 
@@ -19,7 +19,7 @@ struct Case {
 
 const CASE: Case = Case { command: "make test", files: &[], watched: &[], seen: &[], unseen: &[] };
 
-fn watched(command: &str, files: &[(&str, &str)]) -> Watched {
+fn watched(command: &str, files: &[(&str, &str)]) -> WatchedFiles {
     let command: Vec<String> = words(command).into_iter().map(|word| word.replace('\t', " ")).collect();
     begun(&command, &[], &Tree::of(files))
 }

@@ -9,61 +9,61 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use protocol::words::{GuardOutcome, IterationStatus};
-use runner_core::approval::{Decision, Pending, PersonDecision};
-use runner_core::change::Subject;
-use runner_core::obstacle::{Nature, Obstruction};
-use runner_core::policy::{Policy, ReviewBy};
+use runner_core::approval::{Decision, PendingNode, ReviewDecision};
+use runner_core::change::ChangeSubject;
+use runner_core::obstacle::{Transience, Blocker};
+use runner_core::policy::{Policy, ReviewPolicy};
 use runner_core::run::{
-    Asked, Beginning, Effect, End, Event, Next, Refusal, Request, ResumeOrder, RunRecord, Situation, Standing, Start,
-    State, Step, Turn, Uncommitted, Wanted, Work, ask, begin, current, decide, may_begin_again, reason_after_change,
-    turn,
+    StopRequest, StartSpec, RunAction, RunEnd, RunEvent, NextStep, RequestRefusal, RunRequest, ResumeOrder, RunRecord, RequestContext, RunInputs, StartRequest,
+    RecordState, RunTransition, QueueTurn, RunScratch, QueueInput, RunActivity, handle_request, create_run, current_run, decide, check_restart, reason_after_change,
+    choose_turn,
 };
-use runner_core::usage::Spent;
-use runner_core::wait::Wait;
+use runner_core::usage::ResourceUsage;
+use runner_core::wait::WaitPeriod;
 
 use crate::fixture::{node, sample, task};
 
-const ENDS: [End; 6] = [End::Completed, End::Stuck, End::Limit, End::TimedOut, End::Failed, End::Cancelled];
+const ENDS: [RunEnd; 6] = [RunEnd::Completed, RunEnd::Stuck, RunEnd::Limit, RunEnd::TimedOut, RunEnd::Failed, RunEnd::Cancelled];
 
 fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().expect("a time")
 }
 
-fn wait() -> Wait {
-    Wait { since: now(), until: now() + SignedDuration::from_hours(1) }
+fn wait() -> WaitPeriod {
+    WaitPeriod { since: now(), until: now() + SignedDuration::from_hours(1) }
 }
 
 fn why() -> StopReason {
     StopReason::new("why", "runnerctl resume")
 }
 
-fn order() -> Start {
-    let beginning = Beginning { base: None, goal: None, keep_tree: false, fork: false };
-    Start { path: WirePath("/work".into()), goal: None, beginning, queue_only: false, is_begun: false }
+fn order() -> StartRequest {
+    let beginning = StartSpec { base: None, goal: None, keep_tree: false, fork: false };
+    StartRequest { path: WirePath("/work".into()), goal: None, start_spec: beginning, queue_only: false, is_begun: false }
 }
 
-fn run(state: State) -> RunRecord {
-    let reason = (!matches!(state, State::Queued | State::Running)).then(why);
+fn run(state: RecordState) -> RunRecord {
+    let reason = (!matches!(state, RecordState::Queued | RecordState::Running)).then(why);
     RunRecord { state, reason, ..RunRecord::queued("r", WirePath("/work".into()), now()) }
 }
 
-fn states() -> Vec<State> {
+fn states() -> Vec<RecordState> {
     let mut states = vec![
-        State::Queued,
-        State::Running,
-        State::Paused,
-        State::WaitsForService(wait()),
-        State::WaitsForPerson,
-        State::Held,
+        RecordState::Queued,
+        RecordState::Running,
+        RecordState::Paused,
+        RecordState::WaitsForService(wait()),
+        RecordState::WaitsForPerson,
+        RecordState::Held,
     ];
-    states.extend(ENDS.map(|end| State::Over { end, at: now() }));
+    states.extend(ENDS.map(|end| RecordState::Over { end, at: now() }));
     states
 }
 
-fn word(state: State) -> String {
+fn word(state: RecordState) -> String {
     match state {
-        State::WaitsForService(_) => "waits for a service".to_owned(),
-        State::WaitsForPerson => "waits for a person".to_owned(),
+        RecordState::WaitsForService(_) => "waits for a service".to_owned(),
+        RecordState::WaitsForPerson => "waits for a person".to_owned(),
         state => state.status().to_string().replace('_', " "),
     }
 }
@@ -74,15 +74,15 @@ struct Found {
     tree: TaskTree,
     state: RunState,
     feedback: Feedback,
-    tried: Spent,
-    obstacle: Obstruction,
+    tried: ResourceUsage,
+    obstacle: Blocker,
 }
 
 impl Found {
     fn new() -> Self {
         let last_node = Some("b".to_owned());
         Self {
-            policy: Policy { review: ReviewBy::Human, ..Policy::default() },
+            policy: Policy { review: ReviewPolicy::Human, ..Policy::default() },
             tree: sample(),
             state: RunState {
                 next_iter: 4,
@@ -92,8 +92,8 @@ impl Found {
                 ..RunState::default()
             },
             feedback: Feedback::default(),
-            tried: Spent::default(),
-            obstacle: obstruction(Nature::Passing),
+            tried: ResourceUsage::default(),
+            obstacle: obstruction(Transience::Passing),
         }
     }
 
@@ -116,87 +116,87 @@ impl Found {
         found
     }
 
-    fn standing(&self) -> Standing<'_> {
-        Standing {
+    fn standing(&self) -> RunInputs<'_> {
+        RunInputs {
             policy: &self.policy,
             tree: &self.tree,
             run_state: &self.state,
             feedback: &self.feedback,
-            word: None,
+            review_decision: None,
             outages: &[],
-            tried: &self.tried,
+            retry_usage: &self.tried,
             now: now(),
         }
     }
 
     /// A situation in which the run is at work where its record says so.
-    fn situation(&self, run: &RunRecord) -> Situation<'_> {
-        let is_driven = run.state == State::Running;
-        Situation {
-            held: None,
-            work: if is_driven { Work::Live } else { Work::Nothing },
-            driven: is_driven.then_some("r"),
-            obstacle: None,
-            standing: Some(self.standing()),
+    fn situation(&self, run: &RunRecord) -> RequestContext<'_> {
+        let is_driven = run.state == RecordState::Running;
+        RequestContext {
+            hold_reason: None,
+            work: if is_driven { RunActivity::Active } else { RunActivity::Nothing },
+            driven_run: is_driven.then_some("r"),
+            blocker: None,
+            inputs: Some(self.standing()),
             now: now(),
         }
     }
 }
 
-fn obstruction(nature: Nature) -> Obstruction {
-    Obstruction { what: "the disk is full".to_owned(), remedy: "make room".to_owned(), nature }
+fn obstruction(nature: Transience) -> Blocker {
+    Blocker { what: "the disk is full".to_owned(), remedy: "make room".to_owned(), nature }
 }
 
-fn requests() -> Vec<(&'static str, Request)> {
-    let resume = |now, more| Request::Resume { now, more, looked: false };
+fn requests() -> Vec<(&'static str, RunRequest)> {
+    let resume = |now, more| RunRequest::Resume { now, more, rechecked: false };
     vec![
-        ("start", Request::Start(order())),
-        ("step", Request::Step),
-        ("pause", Request::Pause { now: false }),
-        ("pause --now", Request::Pause { now: true }),
+        ("start", RunRequest::Start(order())),
+        ("step", RunRequest::Step),
+        ("pause", RunRequest::Pause { now: false }),
+        ("pause --now", RunRequest::Pause { now: true }),
         ("resume", resume(false, None)),
         ("resume --now", resume(true, None)),
         ("resume --more 5", resume(false, Some(5))),
-        ("cancel", Request::Cancel),
-        ("approve", Request::Review { decision: Decision::Approve, signature: None }),
-        ("note", Request::Change(Subject::Note)),
-        ("retry, add, edit", Request::Change(Subject::Tree)),
-        ("answer, accept, config", Request::Change(Subject::Files)),
+        ("cancel", RunRequest::Cancel),
+        ("approve", RunRequest::Review { decision: Decision::Approve, signature: None }),
+        ("note", RunRequest::Change(ChangeSubject::Note)),
+        ("retry, add, edit", RunRequest::Change(ChangeSubject::Tree)),
+        ("answer, accept, config", RunRequest::Change(ChangeSubject::Files)),
     ]
 }
 
-fn events() -> Vec<(String, Event)> {
+fn events() -> Vec<(String, RunEvent)> {
     let mut events = vec![
-        ("Turn".to_owned(), Event::Turn { step: false }),
-        ("Turn(step)".to_owned(), Event::Turn { step: true }),
-        ("Begun".to_owned(), Event::Begun),
-        ("TakenUp".to_owned(), Event::TakenUp { from: "c".repeat(40) }),
-        ("Resumed".to_owned(), Event::Resumed),
-        ("Between".to_owned(), Event::Between),
+        ("Turn".to_owned(), RunEvent::Turn { step: false }),
+        ("Turn(step)".to_owned(), RunEvent::Turn { step: true }),
+        ("Begun".to_owned(), RunEvent::Started),
+        ("TakenUp".to_owned(), RunEvent::ResumeAnchored { from: "c".repeat(40) }),
+        ("Resumed".to_owned(), RunEvent::Resumed),
+        ("Between".to_owned(), RunEvent::BetweenIterations),
         (
             "Learned".to_owned(),
-            Event::Learned(Uncommitted { followed: Some("m".to_owned()), ..Uncommitted::default() }),
+            RunEvent::ScratchChanged(RunScratch { followed: Some("m".to_owned()), ..RunScratch::default() }),
         ),
-        ("Hold".to_owned(), Event::Hold(why())),
-        ("Restarted(journal is over)".to_owned(), Event::Restarted { is_over: true }),
-        ("Restarted(journal goes on)".to_owned(), Event::Restarted { is_over: false }),
+        ("Hold".to_owned(), RunEvent::Hold(why())),
+        ("Restarted(journal is over)".to_owned(), RunEvent::Restarted { is_over: true }),
+        ("Restarted(journal goes on)".to_owned(), RunEvent::Restarted { is_over: false }),
     ];
-    for nature in [Nature::Passing, Nature::Lasting, Nature::Lost] {
-        events.push((format!("Obstructed({nature:?})"), Event::Obstructed(obstruction(nature))));
+    for nature in [Transience::Passing, Transience::Lasting, Transience::Lost] {
+        events.push((format!("Obstructed({nature:?})"), RunEvent::Blocked(obstruction(nature))));
     }
     let mut nexts = vec![
-        ("go on".to_owned(), Next::GoOn(task())),
-        ("wait".to_owned(), Next::Wait(wait(), why())),
-        ("wait for a person".to_owned(), Next::WaitForPerson(why())),
-        ("pause".to_owned(), Next::Pause(why())),
-        ("hold".to_owned(), Next::Hold(why())),
+        ("go on".to_owned(), NextStep::Continue(task())),
+        ("wait".to_owned(), NextStep::Wait(wait(), why())),
+        ("wait for a person".to_owned(), NextStep::WaitForPerson(why())),
+        ("pause".to_owned(), NextStep::Pause(why())),
+        ("hold".to_owned(), NextStep::Hold(why())),
     ];
     nexts.extend(
-        ENDS.map(|end| (format!("end, {}", word(State::Over { end, at: now() })), Next::End { end, reason: why() })),
+        ENDS.map(|end| (format!("end, {}", word(RecordState::Over { end, at: now() })), NextStep::End { end, reason: why() })),
     );
     for (name, next) in nexts {
-        events.push((format!("Declined({name})"), Event::Declined(next.clone())));
-        events.push((format!("Followed({name})"), Event::Followed(next)));
+        events.push((format!("Declined({name})"), RunEvent::Declined(next.clone())));
+        events.push((format!("Followed({name})"), RunEvent::IterationSettled(next)));
     }
     events
 }
@@ -391,17 +391,17 @@ const ANSWERS: &[(&str, [&str; 12])] = &[
 ];
 
 /// Answers a request to a run: one that is completed or stuck has nothing to review.
-fn answer(run: &RunRecord, request: &Request) -> Result<Step, Refusal> {
+fn answer(run: &RunRecord, request: &RunRequest) -> Result<RunTransition, RequestRefusal> {
     let found = match run.state {
-        State::Over { end: End::Completed, .. } => Found::complete(),
-        State::Over { end: End::Stuck, .. } => Found::exhausted(),
-        State::Over { end: End::Limit, .. } => Found::at_limit(),
+        RecordState::Over { end: RunEnd::Completed, .. } => Found::complete(),
+        RecordState::Over { end: RunEnd::Stuck, .. } => Found::exhausted(),
+        RecordState::Over { end: RunEnd::Limit, .. } => Found::at_limit(),
         _ => Found::new(),
     };
-    ask(run, request.clone(), &found.situation(run))
+    handle_request(run, request.clone(), &found.situation(run))
 }
 
-fn name(refusal: &Refusal) -> String {
+fn name(refusal: &RequestRefusal) -> String {
     let text = format!("{refusal:?}");
     text.split(['(', ' ']).next().unwrap_or_default().to_owned()
 }
@@ -422,21 +422,21 @@ fn every_request_is_answered_in_every_state_as_it_is_typed_here() {
 
 #[test]
 fn a_run_that_ended_goes_on_once_what_would_end_it_again_is_put_right() {
-    let ended = run(State::Over { end: End::Limit, at: now() });
-    let resume = |more| Request::Resume { now: false, more, looked: false };
-    let ask_of = |found: &Found, request| ask(&ended, request, &found.situation(&ended)).map(|step| step.record.state);
+    let ended = run(RecordState::Over { end: RunEnd::Limit, at: now() });
+    let resume = |more| RunRequest::Resume { now: false, more, rechecked: false };
+    let ask_of = |found: &Found, request| handle_request(&ended, request, &found.situation(&ended)).map(|step| step.record.state);
     let found = Found::at_limit();
     let refused = ask_of(&found, resume(None)).expect_err("it has no iterations left");
-    assert_eq!(refused.told("r").hint.as_deref(), Some("runnerctl resume --more 20"));
-    assert_eq!(ask_of(&found, resume(Some(1))), Ok(State::Queued));
+    assert_eq!(refused.to_error_data("r").hint.as_deref(), Some("runnerctl resume --more 20"));
+    assert_eq!(ask_of(&found, resume(Some(1))), Ok(RecordState::Queued));
     let mut spent = Found::new();
     spent.policy.max_cost_micro_usd = Some(20_000_000);
     spent.state.usage.cost_micro_usd = Some(20_500_000);
     let refused = ask_of(&spent, resume(Some(1))).expect_err("iterations are not what it lacks");
-    assert_eq!(refused.told("r").hint.as_deref(), Some("runnerctl config set max_cost_usd 41 && runnerctl resume"));
+    assert_eq!(refused.to_error_data("r").hint.as_deref(), Some("runnerctl config set max_cost_usd 41 && runnerctl resume"));
     spent.policy.max_cost_micro_usd = Some(41_000_000);
-    for request in [resume(None), Request::Step, Request::Start(order())] {
-        assert!(request.reads_commit(ended.state));
+    for request in [resume(None), RunRequest::Step, RunRequest::Start(order())] {
+        assert!(request.needs_commit(ended.state));
         assert!(ask_of(&spent, request).is_ok());
     }
 }
@@ -454,39 +454,39 @@ fn the_reason_of_an_end_follows_what_is_changed_since() {
 
 #[test]
 fn a_word_without_a_signature_is_refused_where_it_must_have_one() {
-    let waiting = run(State::WaitsForPerson);
+    let waiting = run(RecordState::WaitsForPerson);
     let mut found = Found::new();
     found.policy.review_signed = true;
     let say = |signature: Option<&str>| {
         let signature = signature.map(|text| text.parse().expect("a signature"));
-        ask(&waiting, Request::Review { decision: Decision::Approve, signature }, &found.situation(&waiting))
+        handle_request(&waiting, RunRequest::Review { decision: Decision::Approve, signature }, &found.situation(&waiting))
     };
-    let on = Pending { node: "b".to_owned(), iter: 3 };
-    assert_eq!(say(None).err(), Some(Refusal::Unsigned(on.clone())));
+    let on = PendingNode { node: "b".to_owned(), iter: 3 };
+    assert_eq!(say(None).err(), Some(RequestRefusal::Unsigned(on.clone())));
     let word = say(Some("U1NIU0lHAAAAAQ==")).expect("it is signed").record.uncommitted.word.expect("it is kept");
-    let unsigned = PersonDecision { signature: None, ..word.clone() };
-    let next = |word| runner_core::run::next(&Standing { word: Some(word), ..found.standing() }, None, None);
-    assert!(matches!(next(&word), Next::GoOn(task) if task.signature == word.signature));
+    let unsigned = ReviewDecision { signature: None, ..word.clone() };
+    let next = |word| runner_core::run::decide_next(&RunInputs { review_decision: Some(word), ..found.standing() }, None, None);
+    assert!(matches!(next(&word), NextStep::Continue(task) if task.signature == word.signature));
     // It was said before the configuration asked for one.
-    assert!(matches!(next(&unsigned), Next::WaitForPerson(_)));
+    assert!(matches!(next(&unsigned), NextStep::WaitForPerson(_)));
 }
 
 #[test]
 fn a_cancelled_run_is_started_though_it_ends_at_once_and_then_says_how_it_goes_on() {
-    let cancelled = run(State::Over { end: End::Cancelled, at: now() });
+    let cancelled = run(RecordState::Over { end: RunEnd::Cancelled, at: now() });
     for found in [Found::at_limit(), Found::exhausted()] {
-        let started = ask(&cancelled, Request::Start(order()), &found.situation(&cancelled)).expect("it is begun");
-        assert_eq!(started.record.state, State::Queued);
+        let started = handle_request(&cancelled, RunRequest::Start(order()), &found.situation(&cancelled)).expect("it is begun");
+        assert_eq!(started.record.state, RecordState::Queued);
     }
 }
 
 #[test]
 fn a_completed_run_whose_tree_was_opened_again_by_hand_goes_on_with_start() {
-    let completed = run(State::Over { end: End::Completed, at: now() });
+    let completed = run(RecordState::Over { end: RunEnd::Completed, at: now() });
     let found = Found::new();
-    let started = ask(&completed, Request::Start(order()), &found.situation(&completed)).expect("there is work");
-    assert_eq!(started.record.state, State::Queued);
-    assert_eq!(may_begin_again(&Found::complete().standing()), Err(Refusal::IsCompleted));
+    let started = handle_request(&completed, RunRequest::Start(order()), &found.situation(&completed)).expect("there is work");
+    assert_eq!(started.record.state, RecordState::Queued);
+    assert_eq!(check_restart(&Found::complete().standing()), Err(RequestRefusal::IsCompleted));
 }
 
 /// What leads from one state to another, of all that can happen; everything else is a bug, or changes no state.
@@ -520,14 +520,14 @@ fn what_happens_leads_where_it_is_typed_here_and_is_a_bug_where_nothing_is_being
     let mut found = BTreeSet::new();
     for (state, (label, event)) in states().iter().flat_map(|state| events().into_iter().map(move |it| (*state, it))) {
         let step = decide(&run(state), event.clone(), now());
-        let has_turn = state == State::Running || matches!(event, Event::Turn { .. } | Event::Restarted { .. });
+        let has_turn = state == RecordState::Running || matches!(event, RunEvent::Turn { .. } | RunEvent::Restarted { .. });
         assert!(step.is_err() || has_turn, "{label} of a run that is {}", word(state));
         let Ok(step) = step else { continue };
         if step.record.state != state {
             found.insert((word(state), label, word(step.record.state)));
         }
     }
-    let ends = ENDS.map(|end| word(State::Over { end, at: now() }));
+    let ends = ENDS.map(|end| word(RecordState::Over { end, at: now() }));
     let ends = ends.iter().flat_map(|end| ["Declined", "Followed"].map(|event| (format!("{event}(end, {end})"), end)));
     let typed = EDGES.iter().map(|(from, event, to)| (from.to_string(), event.to_string(), to.to_string()));
     let typed = typed.chain(ends.map(|(event, end)| ("running".to_owned(), event, end.clone())));
@@ -536,38 +536,38 @@ fn what_happens_leads_where_it_is_typed_here_and_is_a_bug_where_nothing_is_being
 
 #[test]
 fn a_run_that_is_over_has_its_turn_only_if_a_step_can_lead_on() {
-    for end in [End::Completed, End::Cancelled] {
-        let over = run(State::Over { end, at: now() });
+    for end in [RunEnd::Completed, RunEnd::Cancelled] {
+        let over = run(RecordState::Over { end, at: now() });
         for step in [false, true] {
-            assert!(decide(&over, Event::Turn { step }, now()).is_err(), "{end:?}");
+            assert!(decide(&over, RunEvent::Turn { step }, now()).is_err(), "{end:?}");
         }
     }
-    for state in [State::Paused, State::Held, State::WaitsForPerson] {
-        assert!(decide(&run(state), Event::Turn { step: false }, now()).is_err(), "{state:?}");
+    for state in [RecordState::Paused, RecordState::Held, RecordState::WaitsForPerson] {
+        assert!(decide(&run(state), RunEvent::Turn { step: false }, now()).is_err(), "{state:?}");
     }
 }
 
 #[test]
 fn what_was_asked_takes_effect_between_two_iterations_and_goes_before_a_wait() {
-    let asked = |asked| RunRecord { asked: Some(asked), ..run(State::Running) };
+    let asked = |asked| RunRecord { asked: Some(asked), ..run(RecordState::Running) };
     let after = |run: &RunRecord, event| decide(run, event, now()).expect("it is being driven").record;
-    let wait = || Event::Declined(Next::Wait(wait(), why()));
-    let waits = [wait(), Event::Followed(Next::Wait(self::wait(), why())), Event::Declined(Next::WaitForPerson(why()))];
-    for event in [Event::Between, Event::Followed(Next::WaitForPerson(why()))].into_iter().chain(waits) {
-        assert_eq!(after(&asked(Asked::Pause), event.clone()).state, State::Paused);
-        assert_eq!(after(&asked(Asked::Cancel), event).state, State::Over { end: End::Cancelled, at: now() });
+    let wait = || RunEvent::Declined(NextStep::Wait(wait(), why()));
+    let waits = [wait(), RunEvent::IterationSettled(NextStep::Wait(self::wait(), why())), RunEvent::Declined(NextStep::WaitForPerson(why()))];
+    for event in [RunEvent::BetweenIterations, RunEvent::IterationSettled(NextStep::WaitForPerson(why()))].into_iter().chain(waits) {
+        assert_eq!(after(&asked(StopRequest::Pause), event.clone()).state, RecordState::Paused);
+        assert_eq!(after(&asked(StopRequest::Cancel), event).state, RecordState::Over { end: RunEnd::Cancelled, at: now() });
     }
-    assert_eq!(after(&asked(Asked::Step), Event::Between).state, State::Running);
-    assert_eq!(after(&asked(Asked::Step), wait()).state, State::WaitsForService(self::wait()));
+    assert_eq!(after(&asked(StopRequest::Step), RunEvent::BetweenIterations).state, RecordState::Running);
+    assert_eq!(after(&asked(StopRequest::Step), wait()).state, RecordState::WaitsForService(self::wait()));
 }
 
 #[test]
 fn a_cancelled_run_ends_whatever_is_in_its_way_and_says_what_it_has_left() {
-    let cancelled = RunRecord { asked: Some(Asked::Cancel), ..run(State::Running) };
-    for nature in [Nature::Passing, Nature::Lasting, Nature::Lost] {
-        let step = decide(&cancelled, Event::Obstructed(obstruction(nature)), now()).expect("it is being driven");
-        assert_eq!(step.record.state, State::Over { end: End::Cancelled, at: now() }, "{nature:?}");
-        assert_eq!(step.effects, [Effect::RemoveJournal], "{nature:?}");
+    let cancelled = RunRecord { asked: Some(StopRequest::Cancel), ..run(RecordState::Running) };
+    for nature in [Transience::Passing, Transience::Lasting, Transience::Lost] {
+        let step = decide(&cancelled, RunEvent::Blocked(obstruction(nature)), now()).expect("it is being driven");
+        assert_eq!(step.record.state, RecordState::Over { end: RunEnd::Cancelled, at: now() }, "{nature:?}");
+        assert_eq!(step.effects, [RunAction::RemoveJournal], "{nature:?}");
         let why = step.record.reason.expect("it says why");
         for part in [&obstruction(nature).what, &cancelled.path.to_string()] {
             assert!(why.message.contains(part), "{}", why.message);
@@ -576,18 +576,18 @@ fn a_cancelled_run_ends_whatever_is_in_its_way_and_says_what_it_has_left() {
         assert!(command.contains(&obstruction(nature).remedy), "{command}");
         assert!(command.ends_with("runnerctl start --id r"), "{command}");
     }
-    let held = decide(&cancelled, Event::Hold(why()), now()).expect("it is being driven").record;
-    assert_eq!(held.state, State::Over { end: End::Cancelled, at: now() });
+    let held = decide(&cancelled, RunEvent::Hold(why()), now()).expect("it is being driven").record;
+    assert_eq!(held.state, RecordState::Over { end: RunEnd::Cancelled, at: now() });
 }
 
 #[test]
 fn a_restart_changes_no_record_and_keeps_the_journal_of_what_was_not_followed() {
     for state in states() {
         for is_over in [false, true] {
-            let step = decide(&run(state), Event::Restarted { is_over }, now()).expect("it may happen at any time");
+            let step = decide(&run(state), RunEvent::Restarted { is_over }, now()).expect("it may happen at any time");
             assert_eq!(step.record, run(state));
-            let is_followed = state.is_over() || is_over && state != State::Running;
-            let expect = if is_followed { Effect::RemoveJournal } else { Effect::KeepJournal };
+            let is_followed = state.is_over() || is_over && state != RecordState::Running;
+            let expect = if is_followed { RunAction::RemoveJournal } else { RunAction::ReplayJournal };
             assert_eq!(step.effects, [expect], "{state:?}, {is_over}");
         }
     }
@@ -597,14 +597,14 @@ fn a_restart_changes_no_record_and_keeps_the_journal_of_what_was_not_followed() 
 fn an_iteration_that_the_daemon_died_in_comes_to_its_end_before_its_run_does() {
     let found = Found::new();
     let unfinished = |run: &RunRecord, request| {
-        let situation = Situation { work: Work::Unfinished, driven: Some("r"), ..found.situation(run) };
-        ask(run, request, &situation).expect("it is not over").record
+        let situation = RequestContext { work: RunActivity::Unfinished, driven_run: Some("r"), ..found.situation(run) };
+        handle_request(run, request, &situation).expect("it is not over").record
     };
-    for state in [State::Running, State::Held, State::Paused] {
-        let cancelled = unfinished(&run(state), Request::Cancel);
-        assert_eq!((cancelled.state, cancelled.asked), (State::Running, Some(Asked::Cancel)));
-        let paused = unfinished(&run(state), Request::Pause { now: false });
-        assert_eq!(paused.state, if state == State::Running { State::Running } else { State::Paused });
+    for state in [RecordState::Running, RecordState::Held, RecordState::Paused] {
+        let cancelled = unfinished(&run(state), RunRequest::Cancel);
+        assert_eq!((cancelled.state, cancelled.asked), (RecordState::Running, Some(StopRequest::Cancel)));
+        let paused = unfinished(&run(state), RunRequest::Pause { now: false });
+        assert_eq!(paused.state, if state == RecordState::Running { RecordState::Running } else { RecordState::Paused });
     }
 }
 
@@ -612,17 +612,17 @@ fn an_iteration_that_the_daemon_died_in_comes_to_its_end_before_its_run_does() {
 fn nothing_is_done_with_a_repository_that_is_held_but_to_stop_its_runs() {
     let (found, held) = (Found::new(), why());
     for (label, request) in requests() {
-        let run = run(State::Queued);
-        let situation = Situation { held: Some(&held), ..found.situation(&run) };
-        let answer = ask(&run, request.clone(), &situation);
+        let run = run(RecordState::Queued);
+        let situation = RequestContext { hold_reason: Some(&held), ..found.situation(&run) };
+        let answer = handle_request(&run, request.clone(), &situation);
         match request {
-            Request::Pause { .. } | Request::Cancel => assert!(answer.is_ok(), "{label}"),
-            Request::Resume { now, more, .. } => {
-                assert_eq!(answer.expect("it is looked at again").effects, [Effect::LookAgain]);
-                let again = ask(&run, Request::Resume { now, more, looked: true }, &situation);
-                assert_eq!(again, Err(Refusal::RepositoryHeld(why())));
+            RunRequest::Pause { .. } | RunRequest::Cancel => assert!(answer.is_ok(), "{label}"),
+            RunRequest::Resume { now, more, .. } => {
+                assert_eq!(answer.expect("it is looked at again").effects, [RunAction::RecheckRepository]);
+                let again = handle_request(&run, RunRequest::Resume { now, more, rechecked: true }, &situation);
+                assert_eq!(again, Err(RequestRefusal::RepositoryHeld(why())));
             }
-            _ => assert_eq!(answer, Err(Refusal::RepositoryHeld(why())), "{label}"),
+            _ => assert_eq!(answer, Err(RequestRefusal::RepositoryHeld(why())), "{label}"),
         }
     }
 }
@@ -630,94 +630,94 @@ fn nothing_is_done_with_a_repository_that_is_held_but_to_stop_its_runs() {
 #[test]
 fn what_a_request_does_beside_the_record() {
     let effects = |state, request| answer(&run(state), &request).expect("it is not refused").effects;
-    let resume = Request::Resume { now: false, more: None, looked: false };
-    let failed = State::Over { end: End::Failed, at: now() };
-    assert_eq!(effects(State::Running, Request::Pause { now: false }), []);
+    let resume = RunRequest::Resume { now: false, more: None, rechecked: false };
+    let failed = RecordState::Over { end: RunEnd::Failed, at: now() };
+    assert_eq!(effects(RecordState::Running, RunRequest::Pause { now: false }), []);
     assert_eq!(
-        effects(State::Running, Request::Pause { now: true }),
-        [Effect::Stop(runner_core::verdict::StopCause::Pause)]
+        effects(RecordState::Running, RunRequest::Pause { now: true }),
+        [RunAction::Stop(runner_core::verdict::StopCause::Pause)]
     );
-    assert_eq!(effects(State::Running, Request::Cancel), [Effect::Stop(runner_core::verdict::StopCause::Cancel)]);
-    assert_eq!(effects(State::Queued, Request::Cancel), [Effect::AnswerSteps]);
-    assert_eq!(effects(State::Held, resume.clone()), [Effect::Tell]);
-    assert_eq!(effects(failed, resume), [Effect::Tell, Effect::GoLast]);
-    assert_eq!(effects(failed, Request::Step), [Effect::AwaitStep]);
-    assert_eq!(effects(failed, Request::Start(order())), [Effect::Tell, Effect::GoLast]);
+    assert_eq!(effects(RecordState::Running, RunRequest::Cancel), [RunAction::Stop(runner_core::verdict::StopCause::Cancel)]);
+    assert_eq!(effects(RecordState::Queued, RunRequest::Cancel), [RunAction::AnswerSteps]);
+    assert_eq!(effects(RecordState::Held, resume.clone()), [RunAction::NotifyState]);
+    assert_eq!(effects(failed, resume), [RunAction::NotifyState, RunAction::MoveToBack]);
+    assert_eq!(effects(failed, RunRequest::Step), [RunAction::AwaitStep]);
+    assert_eq!(effects(failed, RunRequest::Start(order())), [RunAction::NotifyState, RunAction::MoveToBack]);
 }
 
 #[test]
 fn a_cancelled_session_is_not_paused_by_a_pause_that_comes_later() {
-    let asked = RunRecord { asked: Some(Asked::Cancel), ..run(State::Running) };
-    assert_eq!(answer(&asked, &Request::Pause { now: false }).expect("it runs").record.asked, Some(Asked::Cancel));
+    let asked = RunRecord { asked: Some(StopRequest::Cancel), ..run(RecordState::Running) };
+    assert_eq!(answer(&asked, &RunRequest::Pause { now: false }).expect("it runs").record.asked, Some(StopRequest::Cancel));
 }
 
 #[test]
 fn a_run_that_ended_is_resumed_with_its_counters_reset_and_one_that_rests_is_not() {
     let resumed = |state| answer(&run(state), &requests()[6].1).expect("it goes on").record.resume;
     let granted = |reset| Some(ResumeOrder { more: 5, reset, from: None, then: 0 });
-    assert_eq!(resumed(State::Over { end: End::Limit, at: now() }), granted(true));
-    assert_eq!(resumed(State::Paused), granted(false));
-    let started = answer(&run(State::Over { end: End::Failed, at: now() }), &requests()[0].1).expect("it begins anew");
+    assert_eq!(resumed(RecordState::Over { end: RunEnd::Limit, at: now() }), granted(true));
+    assert_eq!(resumed(RecordState::Paused), granted(false));
+    let started = answer(&run(RecordState::Over { end: RunEnd::Failed, at: now() }), &requests()[0].1).expect("it begins anew");
     assert_eq!(started.record.resume, Some(ResumeOrder { more: 0, reset: true, from: None, then: 0 }));
-    let fork = Start { beginning: Beginning { fork: true, ..order().beginning }, ..order() };
-    assert_eq!(answer(&run(State::Queued), &Request::Start(fork)), Err(Refusal::IsThere));
+    let fork = StartRequest { start_spec: StartSpec { fork: true, ..order().start_spec }, ..order() };
+    assert_eq!(answer(&run(RecordState::Queued), &RunRequest::Start(fork)), Err(RequestRefusal::RunExists));
 }
 
 #[test]
 fn a_person_who_had_paused_the_run_finds_it_paused_after_their_word() {
     let asked = |state| {
-        answer(&run(state), &Request::Review { decision: Decision::Approve, signature: None })
+        answer(&run(state), &RunRequest::Review { decision: Decision::Approve, signature: None })
             .expect("a node waits")
             .record
             .asked
     };
-    assert_eq!((asked(State::Paused), asked(State::WaitsForPerson)), (Some(Asked::Step), None));
+    assert_eq!((asked(RecordState::Paused), asked(RecordState::WaitsForPerson)), (Some(StopRequest::Step), None));
 }
 
 #[test]
 fn the_turn_is_whose_run_was_running_then_of_who_asked_for_a_step_then_of_the_first() {
     let named = |id: &str, state| RunRecord { id: id.to_owned(), ..run(state) };
-    let nobody = Wanted { steps: &[], unfinished: None };
+    let nobody = QueueInput { steps: &[], unfinished: None };
     let (over, later) = (wait().until, wait().until + SignedDuration::from_secs(1));
     let steps = ["b".to_owned()];
     let runs = |first, second| [named("a", first), named("b", second)];
     let table = [
-        (runs(State::Queued, State::Running), nobody, Turn::Run("b".to_owned())),
-        (runs(State::Queued, State::Paused), Wanted { steps: &steps, ..nobody }, Turn::Step("b".to_owned())),
+        (runs(RecordState::Queued, RecordState::Running), nobody, QueueTurn::Run("b".to_owned())),
+        (runs(RecordState::Queued, RecordState::Paused), QueueInput { steps: &steps, ..nobody }, QueueTurn::Step("b".to_owned())),
         (
-            runs(State::Queued, State::Paused),
-            Wanted { steps: &steps, unfinished: Some("a") },
-            Turn::Run("a".to_owned()),
+            runs(RecordState::Queued, RecordState::Paused),
+            QueueInput { steps: &steps, unfinished: Some("a") },
+            QueueTurn::Run("a".to_owned()),
         ),
-        (runs(State::Paused, State::Queued), nobody, Turn::Rest(None)),
-        (runs(State::WaitsForPerson, State::Queued), nobody, Turn::Rest(None)),
-        (runs(State::Held, State::Queued), nobody, Turn::Rest(None)),
-        (runs(State::Over { end: End::Stuck, at: now() }, State::Queued), nobody, Turn::Run("b".to_owned())),
+        (runs(RecordState::Paused, RecordState::Queued), nobody, QueueTurn::Idle(None)),
+        (runs(RecordState::WaitsForPerson, RecordState::Queued), nobody, QueueTurn::Idle(None)),
+        (runs(RecordState::Held, RecordState::Queued), nobody, QueueTurn::Idle(None)),
+        (runs(RecordState::Over { end: RunEnd::Stuck, at: now() }, RecordState::Queued), nobody, QueueTurn::Run("b".to_owned())),
     ];
     for (runs, wanted, expect) in table {
-        assert_eq!(turn(&runs, wanted, now()), expect, "{runs:?}");
+        assert_eq!(choose_turn(&runs, wanted, now()), expect, "{runs:?}");
     }
-    let waiting = runs(State::WaitsForService(wait()), State::Queued);
-    assert_eq!(turn(&waiting, nobody, now()), Turn::Rest(Some(wait())));
-    assert_eq!(turn(&waiting, nobody, over), Turn::Run("a".to_owned()));
-    let ended = |at| State::Over { end: End::Stuck, at };
-    assert_eq!(current(&runs(ended(later), ended(over))).map(|run| run.id.as_str()), Some("a"));
+    let waiting = runs(RecordState::WaitsForService(wait()), RecordState::Queued);
+    assert_eq!(choose_turn(&waiting, nobody, now()), QueueTurn::Idle(Some(wait())));
+    assert_eq!(choose_turn(&waiting, nobody, over), QueueTurn::Run("a".to_owned()));
+    let ended = |at| RecordState::Over { end: RunEnd::Stuck, at };
+    assert_eq!(current_run(&runs(ended(later), ended(over))).map(|run| run.id.as_str()), Some("a"));
 }
 
 #[test]
 fn the_machine_is_kept_awake_for_what_goes_on_by_itself_within_twelve_hours() {
-    let waits = |hours| State::WaitsForService(Wait { since: now(), until: now() + SignedDuration::from_hours(hours) });
+    let waits = |hours| RecordState::WaitsForService(WaitPeriod { since: now(), until: now() + SignedDuration::from_hours(hours) });
     assert!(waits(12).is_active(now()) && !waits(13).is_active(now()));
     for state in states().into_iter().filter(|state| state.wait().is_none()) {
-        assert_eq!(state.is_active(now()), state == State::Running, "{state:?}");
+        assert_eq!(state.is_active(now()), state == RecordState::Running, "{state:?}");
     }
 }
 
 /// All records that requests and events lead to, and what led from each to the next.
-fn walk() -> Vec<(RunRecord, String, Step)> {
+fn walk() -> Vec<(RunRecord, String, RunTransition)> {
     let (requests, events) = (requests(), events());
     let mut seen = BTreeSet::new();
-    let mut open = vec![begin("r", order(), now()).record];
+    let mut open = vec![create_run("r", order(), now()).record];
     let mut edges = Vec::new();
     while let Some(run) = open.pop() {
         if !seen.insert(format!("{run:?}")) {
@@ -746,18 +746,18 @@ fn wherever_a_run_comes_to_it_says_why_it_stands_and_can_be_stored() {
     assert_eq!(states.len(), 12, "{states:?}");
     for (from, label, step) in edges {
         let run = step.record;
-        let stands = !matches!(run.state, State::Queued | State::Running);
+        let stands = !matches!(run.state, RecordState::Queued | RecordState::Running);
         assert_eq!(run.reason.is_some(), stands, "{label}: {from:?} -> {run:?}");
-        let is_done_with = matches!(run.state, State::Queued | State::Paused | State::Over { .. });
-        assert!(!is_done_with || !matches!(run.asked, Some(Asked::Pause | Asked::Cancel)), "{label}: {run:?}");
-        assert!(!stands || run.asked != Some(Asked::Cancel), "a cancel waits for a person: {label}: {run:?}");
+        let is_done_with = matches!(run.state, RecordState::Queued | RecordState::Paused | RecordState::Over { .. });
+        assert!(!is_done_with || !matches!(run.asked, Some(StopRequest::Pause | StopRequest::Cancel)), "{label}: {run:?}");
+        assert!(!stands || run.asked != Some(StopRequest::Cancel), "a cancel waits for a person: {label}: {run:?}");
         let stored = serde_json::to_string(&run).expect("it is data");
         assert_eq!(serde_json::from_str::<RunRecord>(&stored).expect("it is read again"), run);
-        if matches!(from.state, State::Over { end: End::Completed | End::Cancelled, .. }) && run.state != from.state {
+        if matches!(from.state, RecordState::Over { end: RunEnd::Completed | RunEnd::Cancelled, .. }) && run.state != from.state {
             assert_eq!(label, "start", "{from:?} -> {run:?}");
         }
         if run.state.is_over() && !from.state.is_over() {
-            assert!(from.state == State::Running || label == "cancel", "{label}: {from:?}");
+            assert!(from.state == RecordState::Running || label == "cancel", "{label}: {from:?}");
         }
     }
 }
@@ -769,7 +769,7 @@ fn every_record_that_is_reached_goes_on_again() {
     for (from, _, step) in &edges {
         before.entry(format!("{:?}", step.record)).or_default().push(format!("{from:?}"));
     }
-    let running = edges.iter().map(|(_, _, step)| &step.record).filter(|run| run.state == State::Running);
+    let running = edges.iter().map(|(_, _, step)| &step.record).filter(|run| run.state == RecordState::Running);
     let mut open: Vec<String> = running.map(|run| format!("{run:?}")).collect();
     let mut goes_on = BTreeSet::new();
     while let Some(record) = open.pop() {
@@ -778,7 +778,7 @@ fn every_record_that_is_reached_goes_on_again() {
         }
     }
     // Whoever wants more than a completed run has reached begins another.
-    let ended = |step: &Step| matches!(step.record.state, State::Over { end: End::Completed, .. });
+    let ended = |step: &RunTransition| matches!(step.record.state, RecordState::Over { end: RunEnd::Completed, .. });
     for (_, label, step) in edges.into_iter().filter(|(_, _, step)| !ended(step)) {
         assert!(goes_on.contains(&format!("{:?}", step.record)), "{label} leads to what nothing leads from: {step:?}");
     }
@@ -820,13 +820,13 @@ pub(crate) fn requests_table() -> String {
     text
 }
 
-fn granted(state: State, step: &Step) -> String {
+fn granted(state: RecordState, step: &RunTransition) -> String {
     let mut words = vec![if step.record.state == state { "as it is".to_owned() } else { word(step.record.state) }];
     words.extend(step.record.asked.map(|asked| format!("asked to {}", format!("{asked:?}").to_lowercase())));
     words.extend(step.effects.iter().filter_map(|effect| match effect {
-        Effect::GoLast => Some("behind the others".to_owned()),
-        Effect::Stop(_) => Some("the session ends".to_owned()),
-        Effect::AwaitStep => Some("one iteration".to_owned()),
+        RunAction::MoveToBack => Some("behind the others".to_owned()),
+        RunAction::Stop(_) => Some("the session ends".to_owned()),
+        RunAction::AwaitStep => Some("one iteration".to_owned()),
         _ => None,
     }));
     words.join(", ")
@@ -836,7 +836,7 @@ fn granted(state: State, step: &Step) -> String {
 pub(crate) fn refusals_table() -> String {
     let mut told = BTreeMap::new();
     let runs = states().into_iter().map(run);
-    let mut add = |refusal: Refusal| {
+    let mut add = |refusal: RequestRefusal| {
         told.insert(
             name(&refusal),
             (refusal.message("ID"), refusal.ways("ID").map_or_else(|| "–".to_owned(), |ways| ways.text().to_owned())),
@@ -848,21 +848,21 @@ pub(crate) fn refusals_table() -> String {
         }
     }
     let found = Found::new();
-    let running = run(State::Running);
-    let obstructed = Situation { obstacle: Some(&found.obstacle), ..found.situation(&running) };
-    ask(&running, requests()[4].1.clone(), &obstructed).err().into_iter().for_each(&mut add);
-    let fork = Start { beginning: Beginning { fork: true, ..order().beginning }, ..order() };
-    answer(&running, &Request::Start(fork)).err().into_iter().for_each(&mut add);
+    let running = run(RecordState::Running);
+    let obstructed = RequestContext { blocker: Some(&found.obstacle), ..found.situation(&running) };
+    handle_request(&running, requests()[4].1.clone(), &obstructed).err().into_iter().for_each(&mut add);
+    let fork = StartRequest { start_spec: StartSpec { fork: true, ..order().start_spec }, ..order() };
+    answer(&running, &RunRequest::Start(fork)).err().into_iter().for_each(&mut add);
     let empty = Decision::Reject { reasons: String::new() };
-    answer(&run(State::WaitsForPerson), &Request::Review { decision: empty, signature: None })
+    answer(&run(RecordState::WaitsForPerson), &RunRequest::Review { decision: empty, signature: None })
         .err()
         .into_iter()
         .for_each(&mut add);
-    let waiting = run(State::WaitsForPerson);
+    let waiting = run(RecordState::WaitsForPerson);
     let mut signed = Found::new();
     signed.policy.review_signed = true;
-    let unsigned = Request::Review { decision: Decision::Approve, signature: None };
-    ask(&waiting, unsigned, &signed.situation(&waiting)).err().into_iter().for_each(&mut add);
+    let unsigned = RunRequest::Review { decision: Decision::Approve, signature: None };
+    handle_request(&waiting, unsigned, &signed.situation(&waiting)).err().into_iter().for_each(&mut add);
     let mut text = String::from("| refusal | says | and names |\n|---|---|---|\n");
     for (name, (message, command)) in told {
         writeln!(text, "| *{name}* | {message} | {command} |").expect("writes");

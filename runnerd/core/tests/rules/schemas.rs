@@ -20,7 +20,7 @@ fn checked_in(path: &str) -> String {
 }
 
 fn schema_of(name: &str) -> Value {
-    let files = schema::files();
+    let files = schema::schema_files();
     let (_, text) = files.iter().find(|(file, _)| *file == name).expect("a schema");
     serde_json::from_str(text).expect("JSON")
 }
@@ -32,7 +32,7 @@ fn accepts(name: &str, value: &impl Serialize) -> bool {
 
 #[test]
 fn the_schemas_that_are_checked_in_are_the_generated_ones() {
-    for (name, text) in schema::files() {
+    for (name, text) in schema::schema_files() {
         assert!(checked_in(&format!("schemas/{name}")) == text, "schemas/{name} is stale; {COMMAND} rewrites it");
     }
 }
@@ -46,7 +46,7 @@ fn no_other_schema_is_checked_in() {
     // Schemas of the harness and of the web view are generated there, and compared there.
     let found: BTreeSet<String> =
         names.filter(|name| !name.starts_with("eval-") && !name.starts_with("web.")).collect();
-    assert_eq!(found, schema::files().into_iter().map(|(name, _)| name.to_owned()).collect());
+    assert_eq!(found, schema::schema_files().into_iter().map(|(name, _)| name.to_owned()).collect());
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn what_the_runner_writes_is_valid_by_its_schema() {
     });
     assert!(serde_json::from_value::<protocol::event::Event>(event.clone()).is_ok());
     assert!(accepts("event.v1.schema.json", &event));
-    let runner_core::verdict::SessionHow::Answered(split) = decomposed(2).how else { panic!("an answer") };
+    let runner_core::verdict::SessionEndKind::Answered(split) = decomposed(2).how else { panic!("an answer") };
     assert!(accepts("agent-output.v1.schema.json", &split));
 }
 

@@ -5,13 +5,13 @@ use protocol::state::{Attempt, Deaths, Feedback, NodeFeedback, RunState, Stall, 
 use protocol::tree::TaskTree;
 use protocol::words::{Containment, GuardOutcome, IterationStatus, Mode, PhaseName, VerdictName};
 use runner_core::approval::Decision;
-use runner_core::iteration::{By, GuardEnd, Outcome};
+use runner_core::iteration::{WorkSource, GuardEnd, IterationOutcome};
 use runner_core::json;
-use runner_core::transition::{After, Before, Facts, apply};
+use runner_core::transition::{StateAfter, StateBefore, TransitionFacts, apply_outcome};
 use runner_core::tree::{canonical, find};
-use runner_core::usage::Spent;
+use runner_core::usage::ResourceUsage;
 use runner_core::validate::load;
-use runner_core::verdict::{FaultKind, Rule, SessionHow, StopCause, TreeFinding, Verdict};
+use runner_core::verdict::{FaultKind, SessionRule, SessionEndKind, StopCause, TreeFinding, Verdict};
 
 use crate::fixture::{
     answer, broken, decomposed, fault, finding_of, green, inner, leaf, node, outcome, passed, sample, session,
@@ -60,44 +60,44 @@ pub(crate) fn agents_tree() -> TaskTree {
     tree
 }
 
-pub(crate) fn facts() -> Facts {
-    Facts {
+pub(crate) fn facts() -> TransitionFacts {
+    TransitionFacts {
         agents_tree: Some(agents_tree()),
         notes: vec!["n1".to_owned(), "n2".to_owned()],
         held_back: vec!["key.pem".to_owned()],
         dirty_submodules: vec!["parts/module".to_owned()],
         guard_definition: [("justfile".to_owned(), "2".repeat(40))].into(),
         elapsed_ms: 11,
-        tried: Spent::default(),
+        retry_usage: ResourceUsage::default(),
     }
 }
 
-pub(crate) fn applied_with(outcome: &Outcome, facts: &Facts, progress: &str) -> After {
+pub(crate) fn applied_with(outcome: &IterationOutcome, facts: &TransitionFacts, progress: &str) -> StateAfter {
     let (tree, run_state, feedback) = before();
-    let before = Before { tree: &tree, run_state: &run_state, feedback: &feedback, progress };
-    let after = apply(&before, outcome, facts);
-    assert_eq!(apply(&before, outcome, facts), after, "done again it yields the same");
+    let before = StateBefore { tree: &tree, run_state: &run_state, feedback: &feedback, progress };
+    let after = apply_outcome(&before, outcome, facts);
+    assert_eq!(apply_outcome(&before, outcome, facts), after, "done again it yields the same");
     assert_eq!(load(canonical(&after.tree).as_bytes()).as_ref(), Ok(&after.tree), "the tree is strictly valid");
     after
 }
 
-pub(crate) fn applied(outcome: &Outcome) -> After {
+pub(crate) fn applied(outcome: &IterationOutcome) -> StateAfter {
     applied_with(outcome, &facts(), "")
 }
 
-pub(crate) fn after(verdict: Verdict) -> After {
+pub(crate) fn after(verdict: Verdict) -> StateAfter {
     applied(&outcome(verdict))
 }
 
 /// An outcome whose session answered with `summary`.
-pub(crate) fn summarised(verdict: Verdict, summary: &str) -> Outcome {
+pub(crate) fn summarised(verdict: Verdict, summary: &str) -> IterationOutcome {
     let mut outcome = outcome(verdict);
     let answer = AgentAnswer { summary: summary.to_owned(), ..answer(AnswerStatus::Retry) };
-    *session_of(&mut outcome) = session(SessionHow::Answered(answer));
+    *session_of(&mut outcome) = session(SessionEndKind::Answered(answer));
     outcome
 }
 
-pub(crate) fn with_tree(verdict: Verdict, tree: TreeFinding) -> Outcome {
+pub(crate) fn with_tree(verdict: Verdict, tree: TreeFinding) -> IterationOutcome {
     let mut outcome = outcome(verdict);
     finding_of(&mut outcome).tree = tree;
     outcome
@@ -121,7 +121,7 @@ fn every_verdict_takes_the_tree_of_its_row() {
 #[test]
 fn a_tree_that_is_not_legal_is_never_taken() {
     let invalid = TreeFinding::Invalid { faults: Vec::new(), text: "{".to_owned(), blob: None };
-    for verdict in verdicts().into_iter().filter(|verdict| runner_core::verdict::row(verdict.name()).attempts == 0) {
+    for verdict in verdicts().into_iter().filter(|verdict| runner_core::verdict::verdict_row(verdict.name()).attempts == 0) {
         let after = applied(&with_tree(verdict.clone(), invalid.clone()));
         let mut expect = before().0;
         node(&mut expect, "b").passes = verdict == Verdict::Accepted;
@@ -136,9 +136,9 @@ fn a_tree_that_is_not_legal_is_never_taken() {
 #[test]
 fn a_tree_is_refused_where_the_agents_was_not_taken() {
     assert!(!after(Verdict::Retry).tree_refused);
-    assert!(after(broken(Rule::PassedNode)).tree_refused);
-    let same = Facts { agents_tree: Some(before().0), ..facts() };
-    let idle = with_tree(broken(Rule::RootNeedsChange), TreeFinding::UNTOUCHED);
+    assert!(after(broken(SessionRule::PassedNode)).tree_refused);
+    let same = TransitionFacts { agents_tree: Some(before().0), ..facts() };
+    let idle = with_tree(broken(SessionRule::RootNeedsChange), TreeFinding::UNTOUCHED);
     assert!(!applied_with(&idle, &same, "").tree_refused);
     assert!(applied(&idle).tree_refused);
 }
@@ -147,8 +147,8 @@ fn a_tree_is_refused_where_the_agents_was_not_taken() {
 fn the_last_leaf_that_passes_lets_its_parents_pass() {
     let last = tree(inner("root", 0, vec![passed("a", 1), inner("d", 2, vec![leaf("b", 1)])]));
     let (_, run_state, feedback) = before();
-    let before = Before { tree: &last, run_state: &run_state, feedback: &feedback, progress: "" };
-    let tree = apply(&before, &outcome(Verdict::Accepted), &Facts::default()).tree;
+    let before = StateBefore { tree: &last, run_state: &run_state, feedback: &feedback, progress: "" };
+    let tree = apply_outcome(&before, &outcome(Verdict::Accepted), &TransitionFacts::default()).tree;
     assert!(["root", "d", "b"].iter().all(|id| find(&tree, id).is_some_and(|node| node.passes)));
     assert_eq!(load(canonical(&tree).as_bytes()), Ok(tree));
 }
@@ -157,7 +157,7 @@ fn the_last_leaf_that_passes_lets_its_parents_pass() {
 fn attempts_never_pass_what_is_allowed() {
     let mut full = agents_tree();
     node(&mut full, "b").attempts = 3;
-    let facts = Facts { agents_tree: Some(full), ..facts() };
+    let facts = TransitionFacts { agents_tree: Some(full), ..facts() };
     let tree = applied_with(&outcome(Verdict::Retry), &facts, "").tree;
     assert_eq!(find(&tree, "b").map(|node| node.attempts), Some(3));
 }
@@ -220,7 +220,7 @@ fn every_field_of_the_run_state_follows_a_death() {
 #[test]
 fn status_and_guard_are_those_of_the_row() {
     for verdict in verdicts() {
-        let row = runner_core::verdict::row(verdict.name());
+        let row = runner_core::verdict::verdict_row(verdict.name());
         let state = after(verdict).run_state;
         assert_eq!(
             (state.last_status, state.last_guard),
@@ -231,7 +231,7 @@ fn status_and_guard_are_those_of_the_row() {
 
 #[test]
 fn a_fault_counts_an_answer_resets_and_all_else_leaves_it() {
-    let faults = |outcome: &Outcome| applied(outcome).run_state.consecutive_faults;
+    let faults = |outcome: &IterationOutcome| applied(outcome).run_state.consecutive_faults;
     for verdict in verdicts() {
         let expect = match verdict.name() {
             VerdictName::Fault => 3,
@@ -242,8 +242,8 @@ fn a_fault_counts_an_answer_resets_and_all_else_leaves_it() {
         };
         assert_eq!(faults(&outcome(verdict.clone())), expect, "{verdict:?}");
     }
-    let mut exceeded = outcome(broken(Rule::Context));
-    *session_of(&mut exceeded) = session(SessionHow::ContextExceeded { what: "too long".to_owned() });
+    let mut exceeded = outcome(broken(SessionRule::Context));
+    *session_of(&mut exceeded) = session(SessionEndKind::ContextExceeded { what: "too long".to_owned() });
     assert_eq!(faults(&exceeded), 2, "an exceeded context is no answer");
     let reviewer = Verdict::Fault { kind: FaultKind::Reviewer, what: "no answer".to_owned() };
     assert_eq!(faults(&summarised(reviewer, "x")), 3);
@@ -254,15 +254,15 @@ fn a_fault_counts_an_answer_resets_and_all_else_leaves_it() {
 fn the_same_status_and_summary_in_a_row_are_counted() {
     let (tree, mut state, feedback) = before();
     let mut count = |verdict: Verdict, summary: &str| {
-        let before = Before { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
-        state = apply(&before, &summarised(verdict, summary), &facts()).run_state;
+        let before = StateBefore { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+        state = apply_outcome(&before, &summarised(verdict, summary), &facts()).run_state;
         state.stall.count
     };
     assert_eq!(count(Verdict::Retry, "Still red"), 1);
     assert_eq!(count(Verdict::Retry, "  still\n RED "), 2);
     assert_eq!(count(fault(), "still red"), 1, "another status");
     assert_eq!(count(Verdict::Retry, "still red"), 1);
-    assert_eq!(count(broken(Rule::PassedNode), "still red"), 2, "a broken rule is a retry too");
+    assert_eq!(count(broken(SessionRule::PassedNode), "still red"), 2, "a broken rule is a retry too");
     assert_eq!(count(Verdict::Retry, "green"), 1);
     assert_eq!(count(Verdict::RedGuard, "green"), 1);
     assert_eq!(count(Verdict::Rejected { reasons: "no".to_owned() }, "green"), 2, "both are done");
@@ -323,8 +323,8 @@ fn narrowing_is_noted_once() {
 
 #[test]
 fn repair_begins_with_an_invalid_tree_and_ends_with_a_legal_answer_of_its_node() {
-    let repair = |outcome: &Outcome| applied(outcome).run_state.repair;
-    assert_eq!(repair(&outcome(broken(Rule::ValidTree))).as_deref(), Some("b"));
+    let repair = |outcome: &IterationOutcome| applied(outcome).run_state.repair;
+    assert_eq!(repair(&outcome(broken(SessionRule::ValidTree))).as_deref(), Some("b"));
     for verdict in
         [Verdict::Accepted, Verdict::RedGuard, Verdict::Retry, Verdict::Narrowed, Verdict::Decomposed, Verdict::Pending]
     {
@@ -334,19 +334,19 @@ fn repair_begins_with_an_invalid_tree_and_ends_with_a_legal_answer_of_its_node()
         assert_eq!(repair(&other).as_deref(), Some("b"), "another node's answer");
     }
     for verdict in
-        [broken(Rule::PassedNode), broken(Rule::Context), fault(), Verdict::Interrupted { by: StopCause::Pause }]
+        [broken(SessionRule::PassedNode), broken(SessionRule::Context), fault(), Verdict::Interrupted { by: StopCause::Pause }]
     {
         assert_eq!(repair(&outcome(verdict.clone())).as_deref(), Some("b"), "{verdict:?}");
     }
-    let mut first = outcome(broken(Rule::ValidTree));
+    let mut first = outcome(broken(SessionRule::ValidTree));
     first.work.task.node = "c1".to_owned();
     assert_eq!(repair(&first).as_deref(), Some("c1"));
 }
 
 #[test]
 fn notes_are_used_by_a_session_that_answers() {
-    let used = |outcome: &Outcome| applied(outcome).run_state.notes_used.len();
-    for verdict in [Verdict::Accepted, Verdict::Retry, broken(Rule::PassedNode)] {
+    let used = |outcome: &IterationOutcome| applied(outcome).run_state.notes_used.len();
+    for verdict in [Verdict::Accepted, Verdict::Retry, broken(SessionRule::PassedNode)] {
         assert_eq!(used(&outcome(verdict)), 2);
     }
     for verdict in
@@ -383,12 +383,12 @@ fn usage_adds_what_is_known_and_stays_unknown_where_nothing_is() {
 
 #[test]
 fn tries_that_left_no_commit_are_part_of_the_iteration_after_them() {
-    let tried = Spent {
+    let tried = ResourceUsage {
         usage: UsageTotal { sessions: 3, output_tokens: Some(8), cost_unknown: 2, ..UsageTotal::default() },
         elapsed_ms: 1_000,
     };
-    let with = |tried: Spent| applied_with(&outcome(Verdict::Retry), &Facts { tried, ..facts() }, "").run_state;
-    let (without, with) = (with(Spent::default()), with(tried));
+    let with = |tried: ResourceUsage| applied_with(&outcome(Verdict::Retry), &TransitionFacts { retry_usage: tried, ..facts() }, "").run_state;
+    let (without, with) = (with(ResourceUsage::default()), with(tried));
     assert_eq!(with.elapsed_ms, without.elapsed_ms + 1_000);
     assert_eq!((with.usage.sessions, with.usage.output_tokens), (10, Some(8)));
     assert_eq!((with.usage.tokens_unknown, with.usage.cost_unknown), (1, 3));
@@ -397,10 +397,10 @@ fn tries_that_left_no_commit_are_part_of_the_iteration_after_them() {
 #[test]
 fn a_persons_review_is_no_session() {
     let mut review = outcome(Verdict::Accepted);
-    review.work.by = By::Person(Decision::Approve);
+    review.work.by = WorkSource::Person(Decision::Approve);
     assert_eq!(applied(&review).run_state.usage.sessions, 6);
     review.guard = None;
-    assert_eq!((review.containment(), review.mode(), review.spent_ms()), (Containment::Pidns, Mode::Decompose, 0));
+    assert_eq!((review.containment(), review.mode(), review.elapsed_ms()), (Containment::Pidns, Mode::Decompose, 0));
     assert!(review.leaves_commit());
     review.verdict = Verdict::Interrupted { by: StopCause::Cancel };
     assert!(!review.leaves_commit(), "a word that did not come to count is as if it had not been given");
@@ -421,8 +421,8 @@ fn the_same_outcome_yields_the_same_bytes() {
             let after = after(verdict.clone());
             [
                 canonical(&after.tree),
-                json::canonical(&after.run_state),
-                json::canonical(&after.feedback),
+                json::to_canonical_json(&after.run_state),
+                json::to_canonical_json(&after.feedback),
                 after.progress,
             ]
         };
@@ -436,21 +436,21 @@ fn an_answer_that_brings_children_opens_them() {
     *session_of(&mut split) = decomposed(2);
     let mut left = before().0;
     node(&mut left, "b").children = vec![leaf("b.1", 1), leaf("b.2", 2)];
-    let after = applied_with(&split, &Facts { agents_tree: Some(left), ..facts() }, "");
+    let after = applied_with(&split, &TransitionFacts { agents_tree: Some(left), ..facts() }, "");
     assert_eq!(find(&after.tree, "b").map(|node| (node.children.len(), node.attempts)), Some((2, 1)));
     assert!(
-        matches!(runner_core::select::select(&after.tree), runner_core::select::Selection::Open(leaf) if leaf.id == "b.1")
+        matches!(runner_core::select::select(&after.tree), runner_core::select::LeafSelection::Open(leaf) if leaf.id == "b.1")
     );
 }
 
 #[test]
 fn a_persons_word_is_no_answer_of_a_session() {
     let (tree, state, feedback) = before();
-    let before = Before { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
+    let before = StateBefore { tree: &tree, run_state: &state, feedback: &feedback, progress: "" };
     for decision in [Decision::Approve, Decision::Reject { reasons: "no test".to_owned() }] {
         let mut outcome = outcome(decision.verdict());
-        outcome.work.by = By::Person(decision.clone());
-        let after = apply(&before, &outcome, &Facts::default());
+        outcome.work.by = WorkSource::Person(decision.clone());
+        let after = apply_outcome(&before, &outcome, &TransitionFacts::default());
         let state = &after.run_state;
         assert_eq!(state.last_summary, Some(decision.summary()));
         assert_eq!((state.usage.sessions, state.consecutive_faults), (6, 2), "no session, and none that answered");

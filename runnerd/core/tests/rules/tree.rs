@@ -1,9 +1,9 @@
 //! Reading a task tree: what is valid, what is refused and which path is named, and at which size.
 
 use protocol::tree::{Node, TaskTree};
-use runner_core::select::{Selection, select};
-use runner_core::tree::{canonical, fresh, insert_children, path};
-use runner_core::validate::{TreeFault, check, load, load_agents};
+use runner_core::select::{LeafSelection, select};
+use runner_core::tree::{canonical, new_tree, insert_children, path_to};
+use runner_core::validate::{TreeFault, check_tree, load, load_agent_tree};
 use serde_json::{Value, json};
 
 use crate::fixture::{child, inner, leaf, node, passed, sample, tree};
@@ -46,14 +46,14 @@ fn wide(nodes: i64) -> TaskTree {
 #[test]
 fn a_valid_tree_is_read_as_it_was_written() {
     assert_eq!(load(&text(&sample())), Ok(sample()));
-    assert_eq!(load(&text(&fresh(3))), Ok(fresh(3)));
+    assert_eq!(load(&text(&new_tree(3))), Ok(new_tree(3)));
 }
 
 #[test]
 fn twenty_thousand_nodes_are_allowed_and_no_more() {
     assert_eq!(load(&text(&wide(20_000))).map(|tree| tree.root.leaves()), Ok((0, 19_999)));
     check_fault(&text(&wide(20_001)), "", "more than 20000 nodes");
-    let faults = check(&wide(20_001)).expect_err("too many");
+    let faults = check_tree(&wide(20_001)).expect_err("too many");
     assert_eq!(faults[0].to_string(), "it has 20001 nodes, more than 20000");
 }
 
@@ -63,9 +63,9 @@ fn sixty_four_levels_are_allowed_and_the_next_one_is_named() {
     for depth in [65, 66, 100] {
         let place = format!("root{} (id n65)", ".children[0]".repeat(64));
         check_fault(&text(&chain(depth)), &place, "deeper than 64 levels");
-        assert_eq!(load_agents(&text(&chain(depth))).expect_err("too deep")[0].path, place);
+        assert_eq!(load_agent_tree(&text(&chain(depth))).expect_err("too deep")[0].path, place);
     }
-    assert!(check(&chain(65)).expect_err("too deep")[0].to_string().contains("(id n65): it is 65 levels deep"));
+    assert!(check_tree(&chain(65)).expect_err("too deep")[0].to_string().contains("(id n65): it is 65 levels deep"));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn an_unknown_field_is_refused_at_any_depth_and_the_path_is_named() {
     check_fault(&with("/root/extra", json!(1)), "root (id root)", "'extra' was unexpected");
     let place = "root.children[2].children[1] (id c2)";
     check_fault(&with("/root/children/2/children/1/extra", json!({})), place, "'extra' was unexpected");
-    assert!(load_agents(&with("/root/children/2/children/1/status", json!("done"))).is_err());
+    assert!(load_agent_tree(&with("/root/children/2/children/1/status", json!("done"))).is_err());
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_missing_field_is_refused_and_the_path_is_named() {
 
 #[test]
 fn a_key_that_stands_twice_is_refused() {
-    let twice = canonical(&fresh(3)).replacen("\"order\": 0", "\"order\": 0, \"order\": 1", 1);
+    let twice = canonical(&new_tree(3)).replacen("\"order\": 0", "\"order\": 0, \"order\": 1", 1);
     check_fault(twice.as_bytes(), "", "the key `order` stands twice in one object at line 5");
 }
 
@@ -146,7 +146,7 @@ fn what_is_not_json_is_refused() {
         [bom, not_utf8, numbers("NaN"), numbers("1e400"), numbers("01"), comment, cut, surrogate, twice, Vec::new()]
     {
         check_fault(&text, "", "it is not JSON");
-        assert!(load_agents(&text).is_err());
+        assert!(load_agent_tree(&text).is_err());
     }
 }
 
@@ -167,7 +167,7 @@ fn a_number_that_does_not_fit_is_named() {
     let order = "/root/children/1/order";
     for number in ["9223372036854775808", "-9223372036854775809", "1.0", "1e3", "0.5", "\"1\"", "null", "true"] {
         let value: Value = serde_json::from_str(number).expect("a number");
-        for faults in [load(&with(order, value.clone())), load_agents(&with(order, value))] {
+        for faults in [load(&with(order, value.clone())), load_agent_tree(&with(order, value))] {
             let fault = faults.expect_err(number).remove(0);
             assert_eq!(fault.path, "root.children[1].order (id b)", "{fault}");
         }
@@ -253,7 +253,7 @@ fn a_fault_stays_short_whatever_was_written() {
 #[test]
 fn faults_are_counted_up_to_a_limit() {
     let mut bad = wide(1_000);
-    runner_core::tree::for_each_mut(&mut bad, |node| node.id = "same id".to_owned());
+    runner_core::tree::for_each_node_mut(&mut bad, |node| node.id = "same id".to_owned());
     let faults = load(&text(&bad)).expect_err("refused");
     assert!((1..=40).contains(&faults.len()), "{}", faults.len());
 }
@@ -313,7 +313,7 @@ fn what_the_runner_owns_cannot_make_an_agents_tree_invalid() {
         ("max_attempts", json!(0)),
         ("max_attempts", json!({"a": []})),
     ] {
-        let tree = load_agents(&with(&format!("/root/children/1/{field}"), value)).expect("legal");
+        let tree = load_agent_tree(&with(&format!("/root/children/1/{field}"), value)).expect("legal");
         let node = runner_core::tree::find(&tree, "b").expect("b");
         assert_eq!((node.passes, node.attempts, node.max_attempts), (false, 0, 1));
     }
@@ -333,9 +333,9 @@ fn the_canonical_form_is_two_spaces_sorted_siblings_and_a_newline() {
 #[test]
 fn the_leftmost_open_leaf_is_selected() {
     let selected = |tree: &TaskTree| match select(tree) {
-        Selection::Open(leaf) => leaf.id.clone(),
-        Selection::Exhausted(leaf) => format!("{} is exhausted", leaf.id),
-        Selection::Complete => "complete".to_owned(),
+        LeafSelection::Open(leaf) => leaf.id.clone(),
+        LeafSelection::Exhausted(leaf) => format!("{} is exhausted", leaf.id),
+        LeafSelection::Complete => "complete".to_owned(),
     };
     assert_eq!(selected(&sample()), "b");
     let ties = tree(inner("root", 0, vec![leaf("b", 1), leaf("a", 1), leaf("Z", 1), leaf("a.1", 1)]));
@@ -346,7 +346,7 @@ fn the_leftmost_open_leaf_is_selected() {
     node(&mut stuck, "b").attempts = 3;
     assert_eq!(selected(&stuck), "b is exhausted");
     assert_eq!(selected(&tree(inner("root", 0, vec![passed("a", 1)]))), "complete");
-    assert_eq!(selected(&fresh(1)), "root");
+    assert_eq!(selected(&new_tree(1)), "root");
 }
 
 #[test]
@@ -364,9 +364,9 @@ fn passes_is_derived_bottom_up_in_both_directions() {
 
 #[test]
 fn a_path_leads_from_the_root_to_the_node() {
-    assert_eq!(path(&sample(), "c2"), ["root", "c", "c2"]);
-    assert_eq!(path(&sample(), "root"), ["root"]);
-    assert!(path(&sample(), "none").is_empty());
+    assert_eq!(path_to(&sample(), "c2"), ["root", "c", "c2"]);
+    assert_eq!(path_to(&sample(), "root"), ["root"]);
+    assert!(path_to(&sample(), "none").is_empty());
 }
 
 #[test]
@@ -380,5 +380,5 @@ fn brought_children_get_the_next_free_ids_in_their_order() {
         .collect();
     let expect = |id: &str, order, title: &str| (id.to_owned(), order, title.to_owned(), false, 0, 5);
     assert_eq!(made, [expect("b.1", 1, "one"), expect("b.3", 2, "two"), expect("b.4", 3, "three")]);
-    assert_eq!(check(&tree), Ok(()));
+    assert_eq!(check_tree(&tree), Ok(()));
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use runner_core::definition::Definition;
-use runner_core::watched::{Asked, Files, Set, Watched, watched};
+use runner_core::definition::GuardDefinition;
+use runner_core::watched::{WatchQuery, CommitFiles, WatchConfig, WatchedFiles, find_watched};
 
 /// The files of a commit: a file's form is its content.
 #[derive(Clone, Default)]
@@ -22,18 +22,18 @@ impl Tree {
     }
 }
 
-impl Files for Tree {
+impl CommitFiles for Tree {
     type Error = Infallible;
 
-    fn form(&mut self, path: &str) -> Result<Option<String>, Infallible> {
+    fn form_at(&mut self, path: &str) -> Result<Option<String>, Infallible> {
         Ok(self.0.get(path).cloned())
     }
 
-    fn all(&mut self) -> Result<Definition, Infallible> {
+    fn all_forms(&mut self) -> Result<GuardDefinition, Infallible> {
         Ok(self.0.clone())
     }
 
-    fn content(&mut self, form: &str) -> Result<Vec<u8>, Infallible> {
+    fn read_content(&mut self, form: &str) -> Result<Vec<u8>, Infallible> {
         Ok(form.rsplit("120000:").next().unwrap_or(form).into())
     }
 }
@@ -71,25 +71,25 @@ pub(crate) fn words(text: &str) -> Vec<String> {
 }
 
 /// What a run watches that begins with these files.
-pub(crate) fn begun(command: &[String], configured: &[String], tree: &Tree) -> Watched {
-    let kept = Definition::new();
+pub(crate) fn begun(command: &[String], configured: &[String], tree: &Tree) -> WatchedFiles {
+    let kept = GuardDefinition::new();
     let configured = Some(configured).filter(|globs| !globs.is_empty());
-    let now = Set { command, configured, kept: &kept };
-    let asked = Asked { now, before: None, changed: &BTreeSet::new(), matches };
-    let Ok(watched) = watched(&asked, &mut tree.clone());
+    let now = WatchConfig { command, configured, accepted: &kept };
+    let asked = WatchQuery { now, before: None, changed: &BTreeSet::new(), matches };
+    let Ok(watched) = find_watched(&asked, &mut tree.clone());
     watched
 }
 
 /// What is watched after people have changed these paths, where the configuration is as it was.
-fn later(command: &[String], kept: &Definition, (tree, changed): (&Tree, &[&str])) -> Watched {
-    let set = Set { command, configured: None, kept };
+fn later(command: &[String], kept: &GuardDefinition, (tree, changed): (&Tree, &[&str])) -> WatchedFiles {
+    let set = WatchConfig { command, configured: None, accepted: kept };
     let changed = changed.iter().map(|path| (*path).to_owned()).collect();
-    let asked = Asked { now: set, before: Some(set), changed: &changed, matches };
-    let Ok(watched) = watched(&asked, &mut tree.clone());
+    let asked = WatchQuery { now: set, before: Some(set), changed: &changed, matches };
+    let Ok(watched) = find_watched(&asked, &mut tree.clone());
     watched
 }
 
-pub(crate) fn paths(watched: &Watched) -> Vec<&str> {
+pub(crate) fn paths(watched: &WatchedFiles) -> Vec<&str> {
     watched.accepted.keys().map(String::as_str).collect()
 }
 
@@ -229,7 +229,7 @@ fn manifests_that_differ_in_dependencies_alone_are_as_accepted() {
     for (now, settled) in [(new, old), ("[lib]\ntest = false\n", "[lib]\ntest = false\n")] {
         let tree = Tree::of(&[("Cargo.toml", now)]);
         let watched = later(&command, &kept, (&tree, &[]));
-        let settled = Definition::from([("Cargo.toml".to_owned(), settled.to_owned())]);
-        assert_eq!(watched.checks.settle(&watched.accepted, tree.0, matches), settled);
+        let settled = GuardDefinition::from([("Cargo.toml".to_owned(), settled.to_owned())]);
+        assert_eq!(watched.checks.normalize_forms(&watched.accepted, tree.0, matches), settled);
     }
 }

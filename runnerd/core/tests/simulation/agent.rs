@@ -3,8 +3,8 @@
 use jiff::SignedDuration;
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{Node, TaskTree};
-use runner_core::iteration::GuardHow;
-use runner_core::verdict::{FaultKind, SessionHow, Task};
+use runner_core::iteration::GuardEndKind;
+use runner_core::verdict::{FaultKind, SessionEndKind, SessionTask};
 use runner_core::{layout, tree};
 
 use super::daemon::Course;
@@ -21,7 +21,7 @@ const SUMMARIES: [&str; 3] = ["Ported the ledger", "Not yet: the tests  fail", "
 
 impl Course {
     /// Lets an agent have a session; the work tree is left as it leaves it.
-    pub(crate) fn act(&mut self, loaded: &Loaded, task: &Task) -> SessionHow {
+    pub(crate) fn act(&mut self, loaded: &Loaded, task: &SessionTask) -> SessionEndKind {
         if !self.random.one_in(4) {
             self.edit_code();
         }
@@ -33,7 +33,7 @@ impl Course {
             self.scribble(&path);
         }
         let mut how = self.how(loaded, task);
-        if let SessionHow::Answered(answer) = &mut how {
+        if let SessionEndKind::Answered(answer) = &mut how {
             self.plan(answer, task);
         } else if self.random.one_in(3) {
             self.edit_tree(|random, tree| sibling(random.below(90), tree));
@@ -98,23 +98,23 @@ impl Course {
     }
 
     /// How the session ends.
-    fn how(&mut self, loaded: &Loaded, task: &Task) -> SessionHow {
+    fn how(&mut self, loaded: &Loaded, task: &SessionTask) -> SessionEndKind {
         let until =
             self.random.one_in(2).then(|| self.now + SignedDuration::from_mins(self.random.below(300).cast_signed()));
         let what = || "it said no".to_owned();
         let kinds =
             [FaultKind::Exit, FaultKind::Crash, FaultKind::Silence, FaultKind::NoAnswer, FaultKind::InvalidAnswer];
         match self.random.below(40) {
-            0 | 1 => SessionHow::Unavailable { why: "overloaded".to_owned(), until },
-            2 => SessionHow::TimedOut,
-            3 if self.random.one_in(2) => SessionHow::Misconfigured { what: "the key is refused; log in".to_owned() },
-            4 => SessionHow::ContextExceeded { what: "the prompt is too long".to_owned() },
-            5..=7 => SessionHow::Faulty { kind: *self.random.pick(&kinds), what: what() },
-            _ => SessionHow::Answered(self.answer(loaded, task)),
+            0 | 1 => SessionEndKind::Unavailable { why: "overloaded".to_owned(), until },
+            2 => SessionEndKind::TimedOut,
+            3 if self.random.one_in(2) => SessionEndKind::Misconfigured { what: "the key is refused; log in".to_owned() },
+            4 => SessionEndKind::ContextExceeded { what: "the prompt is too long".to_owned() },
+            5..=7 => SessionEndKind::Faulty { kind: *self.random.pick(&kinds), what: what() },
+            _ => SessionEndKind::Answered(self.answer(loaded, task)),
         }
     }
 
-    fn answer(&mut self, loaded: &Loaded, task: &Task) -> AgentAnswer {
+    fn answer(&mut self, loaded: &Loaded, task: &SessionTask) -> AgentAnswer {
         let may_divide = tree::index(&loaded.tree).len() < MANY_NODES;
         let is_root = task.path.len() == 1;
         let status = match self.random.below(if is_root { 5 } else { 9 }) {
@@ -132,7 +132,7 @@ impl Course {
     }
 
     /// Changes the tree as the answer says, or brings the children in it; sometimes both, or neither.
-    fn plan(&mut self, answer: &mut AgentAnswer, task: &Task) {
+    fn plan(&mut self, answer: &mut AgentAnswer, task: &SessionTask) {
         let node = task.node.clone();
         let children: Vec<_> = (0..=self.random.below(3)).map(child).collect();
         let is_odd = self.random.one_in(self.habits.mischief.saturating_mul(4));
@@ -160,7 +160,7 @@ impl Course {
 
     /// Reads the tree of the work tree; an agent that cannot begins a new one.
     fn tree(&self) -> TaskTree {
-        serde_json::from_str(&self.repository.text(layout::TREE)).unwrap_or_else(|_| tree::fresh(3))
+        serde_json::from_str(&self.repository.text(layout::TREE)).unwrap_or_else(|_| tree::new_tree(3))
     }
 
     fn edit_tree(&mut self, edit: impl FnOnce(&mut super::random::Random, &mut TaskTree)) {
@@ -176,7 +176,7 @@ impl Course {
     }
 
     /// Does one of the things that an agent may not.
-    fn mischief(&mut self, task: &Task) {
+    fn mischief(&mut self, task: &SessionTask) {
         let node = task.node.clone();
         match self.random.below(16) {
             0 => self.repository.write(layout::TREE, b"{\"version\": 1, \"root\": "),
@@ -186,7 +186,7 @@ impl Course {
             4 => self.edit_tree(|_, tree| moved(tree)),
             5 => self.edit_tree(|random, tree| reword(random.below(99), &node, tree)),
             6 => self.edit_tree(|_, tree| {
-                tree::for_each_mut(tree, |node| (node.passes, node.attempts) = (node.children.is_empty(), 0));
+                tree::for_each_node_mut(tree, |node| (node.passes, node.attempts) = (node.children.is_empty(), 0));
             }),
             7 => self.scribble(layout::RUN_STATE),
             8 => self.scribble_on(&[layout::CONFIG, layout::GOAL, layout::PROGRESS, layout::NOTES]),
@@ -216,7 +216,7 @@ impl Course {
     }
 
     /// Runs a guard, which is no better than the agent.
-    pub(crate) fn run_guard(&mut self) -> GuardHow {
+    pub(crate) fn run_guard(&mut self) -> GuardEndKind {
         if self.random.one_in(6) {
             self.scribble("target.lock");
         }
@@ -234,12 +234,12 @@ impl Course {
             }
         }
         match self.random.below(30) {
-            0 => GuardHow::TimedOut,
-            1 => GuardHow::Lost,
-            2 => GuardHow::Signaled(9),
-            3 if self.random.one_in(3) => GuardHow::Missing { what: "just is not installed".to_owned() },
-            4..=12 => GuardHow::Exited(1 + i32::from(self.random.one_in(2))),
-            _ => GuardHow::Exited(0),
+            0 => GuardEndKind::TimedOut,
+            1 => GuardEndKind::Lost,
+            2 => GuardEndKind::Signaled(9),
+            3 if self.random.one_in(3) => GuardEndKind::Missing { what: "just is not installed".to_owned() },
+            4..=12 => GuardEndKind::Exited(1 + i32::from(self.random.one_in(2))),
+            _ => GuardEndKind::Exited(0),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use runner_core::approval::Decision;
 use runner_core::digest::Digest;
-use runner_core::iteration::Outcome;
+use runner_core::iteration::IterationOutcome;
 use runner_core::message::{ReviewRun, RunnerCommit};
-use runner_core::run::{Refusal, Request};
-use runner_core::verdict::Task;
+use runner_core::run::{RequestRefusal, RunRequest};
+use runner_core::verdict::SessionTask;
 
 use super::daemon::{Course, Halt, Lived};
 use super::loaded::Loaded;
@@ -23,16 +23,16 @@ impl Course {
         let decision = if self.random.one_in(3) { Decision::Reject { reasons: reasons() } } else { Decision::Approve };
         let needs_signature = self.tip().is_ok_and(|tip| tip.settings.policy.review_signed);
         let signature = "U1NIU0lHAAAAAQ==".parse().ok().filter(|_| needs_signature);
-        match self.ask(Request::Review { decision, signature })? {
+        match self.ask(RunRequest::Review { decision, signature })? {
             Ok(_) => Ok(()),
             // What waited may wait no longer, where a person has changed the configuration or the tree.
-            Err(Refusal::NothingToReview(_)) => self.go_on(None, false),
+            Err(RequestRefusal::NothingToReview(_)) => self.go_on(None, false),
             Err(refusal) => Err(Halt::Broken(format!("P13: a word is refused: {refusal:?}"))),
         }
     }
 
     /// Whether files outside of `.runner/` are others than those that the guard has passed in the last iteration.
-    pub(crate) fn has_changed_since(&self, task: &Task, from: &Loaded) -> bool {
+    pub(crate) fn has_changed_since(&self, task: &SessionTask, from: &Loaded) -> bool {
         let is_last = |message: &str| matches!(RunnerCommit::parse(message), Ok(RunnerCommit::Iteration(receipt)) if receipt.iter + 1 == task.iter);
         let guarded = self.repository.ancestors(&from.commit).find(|commit| is_last(&commit.message));
         guarded.is_none_or(|guarded| differing(&guarded.files, &from.files).any(|path| !path.starts_with(".runner/")))
@@ -40,7 +40,7 @@ impl Course {
 }
 
 /// Returns what a receipt says of a review: a person's word, or that of a reviewer who decided.
-pub(crate) fn review_run(outcome: &Outcome) -> Option<ReviewRun> {
+pub(crate) fn review_run(outcome: &IterationOutcome) -> Option<ReviewRun> {
     if let Some(decision) = outcome.work.decision() {
         return Some(ReviewRun { accepted: *decision == Decision::Approve, prompt: None, output: None });
     }

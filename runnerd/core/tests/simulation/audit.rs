@@ -1,7 +1,7 @@
 //! What follows every course: the audit of its branch, which must find nothing.
 
 use protocol::verify::{AuditReport, Severity};
-use runner_core::audit::{End, Plan, WatchAt, audit};
+use runner_core::audit::{BranchEnd, AuditPlan, WatchPoint, audit_commits};
 use runner_core::message::RunnerCommit;
 
 use super::daemon::Course;
@@ -60,23 +60,23 @@ impl Course {
     /// Returns what an audit finds in a chain of commits.
     pub(crate) fn report(&self, chain: &[Commit]) -> AuditReport {
         let (heads, mut links) = links(chain, &self.repository.blobs);
-        let plan = Plan::new(self.run, heads, End::Root);
-        let first = chain.len() - plan.heads().len();
+        let plan = AuditPlan::new(self.run, heads, BranchEnd::Root);
+        let first = chain.len() - plan.commits().len();
         for (at, link) in links[first..].iter_mut().enumerate() {
             let here = first + at;
             let loaded = |at: usize| Loaded::of(&chain[at]).ok();
-            match plan.watch_at(at) {
+            match plan.watch_point(at) {
                 None => {}
-                Some(WatchAt::From) => {
+                Some(WatchPoint::From) => {
                     link.watched = loaded(here - 1).and_then(|from| watched_at(&from, chain[..here].iter().rev()));
                 }
-                Some(WatchAt::Start) => {
-                    link.begun = loaded(here).map(|it| watched_from_start(&it.files, &it.definition));
+                Some(WatchPoint::Start) => {
+                    link.start_watched = loaded(here).map(|it| watched_from_start(&it.files, &it.definition));
                 }
             }
         }
         let before = first.checked_sub(1).map(|at| all_files(&chain[at])).unwrap_or_default();
-        audit(plan, READERS, &before, &links[first..])
+        audit_commits(plan, READERS, &before, &links[first..])
     }
 }
 

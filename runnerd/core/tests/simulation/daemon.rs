@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use protocol::view::StopReason;
-use runner_core::change::Change;
-use runner_core::definition::Departure;
-use runner_core::examine::Examined;
-use runner_core::iteration::{Event, Over, Phase, decide};
+use runner_core::change::ChangeRequest;
+use runner_core::definition::DefinitionDiff;
+use runner_core::examine::TreeExamination;
+use runner_core::iteration::{IterationEvent, IterationEnd, Phase, decide};
 use runner_core::policy::Policy;
 use runner_core::run::{
-    self, Effect, End, Next, Preparation, Refusal, Request, RunRecord, Settled, Situation, State, Step, Turn, Wanted,
-    Work,
+    self, RunAction, RunEnd, NextStep, RunPreparation, RequestRefusal, RunRequest, RunRecord, SettledIteration, RequestContext, RecordState, RunTransition, QueueTurn, QueueInput,
+    RunActivity,
 };
-use runner_core::usage::Spent;
-use runner_core::verdict::{StopCause, Task, Verdict};
+use runner_core::usage::ResourceUsage;
+use runner_core::verdict::{StopCause, SessionTask, Verdict};
 
 use super::definition::Moved;
 use super::drive::Drove;
@@ -61,7 +61,7 @@ pub(crate) fn promise(holds: bool, broken: impl FnOnce() -> String) -> Lived<()>
 pub(crate) struct Journal {
     pub(crate) mark: u32,
     pub(crate) policy: Policy,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<IterationEvent>,
 }
 
 /// The task tree as a session has left it: none where there is none.
@@ -74,12 +74,12 @@ pub(crate) struct Live {
     /// The task tree as the session has left it.
     pub(crate) tree: Option<Left>,
     /// What the rules say of it.
-    pub(crate) examined: Option<Examined>,
+    pub(crate) examined: Option<TreeExamination>,
     pub(crate) found: BTreeMap<&'static str, Found>,
     /// Tip and work tree as the guard has found them, the first time that it was run.
     pub(crate) before_guard: Option<(String, Files)>,
     /// How the guard's definition differed from the accepted one.
-    pub(crate) departure: Departure,
+    pub(crate) departure: DefinitionDiff,
     /// What stands aside while a guard runs with the accepted definition.
     pub(crate) moved: Option<Moved>,
     /// Tip and work tree as the reviewer has found them.
@@ -101,7 +101,7 @@ pub(crate) struct Course {
     pub(crate) repository: Repository,
     pub(crate) record: RunRecord,
     /// What people have asked of its files, and the tip at which each was begun.
-    pub(crate) changes: Vec<(Change, Option<String>)>,
+    pub(crate) changes: Vec<(ChangeRequest, Option<String>)>,
     pub(crate) journal: Option<Journal>,
     pub(crate) live: Live,
     pub(crate) now: Timestamp,
@@ -147,7 +147,7 @@ pub(crate) struct Course {
 /// Why Open found nothing to begin.
 #[derive(Debug)]
 pub(crate) enum Declined {
-    Next(Next),
+    Next(NextStep),
     Hold(StopReason),
 }
 
@@ -186,16 +186,16 @@ impl Course {
         if is_enough {
             self.habits.calm();
         }
-        let is_completed = matches!(self.record.state, State::Over { end: End::Completed, .. });
+        let is_completed = matches!(self.record.state, RecordState::Over { end: RunEnd::Completed, .. });
         if is_completed || is_enough && self.journal.is_none() {
             return Ok(self.make_amends());
         }
         self.seen.insert(self.record.state.status().to_string());
-        let wanted = Wanted { steps: &self.steps, unfinished: self.journal.as_ref().map(|_| self.run) };
-        match run::turn(std::slice::from_ref(&self.record), wanted, self.now) {
-            Turn::Run(_) => self.drive_run(false)?,
-            Turn::Step(_) => self.drive_run(true)?,
-            Turn::Rest(_) => self.at_rest()?,
+        let wanted = QueueInput { steps: &self.steps, unfinished: self.journal.as_ref().map(|_| self.run) };
+        match run::choose_turn(std::slice::from_ref(&self.record), wanted, self.now) {
+            QueueTurn::Run(_) => self.drive_run(false)?,
+            QueueTurn::Step(_) => self.drive_run(true)?,
+            QueueTurn::Idle(_) => self.at_rest()?,
         }
         Ok(false)
     }
@@ -210,34 +210,34 @@ impl Course {
             journal.events.pop();
         }
         let is_over = matches!(replay(journal), Ok(Phase::Over { .. }));
-        let step = run::decide(&self.record, run::Event::Restarted { is_over }, self.now);
-        if step.is_ok_and(|step| step.effects.contains(&Effect::RemoveJournal)) {
+        let step = run::decide(&self.record, run::RunEvent::Restarted { is_over }, self.now);
+        if step.is_ok_and(|step| step.effects.contains(&RunAction::RemoveJournal)) {
             self.journal = None;
         }
     }
 
     /// Lets something happen to the run; what is to be done beside the record comes back.
-    pub(crate) fn happens(&mut self, event: run::Event) -> Lived<Vec<Effect>> {
+    pub(crate) fn happens(&mut self, event: run::RunEvent) -> Lived<Vec<RunAction>> {
         let step = run::decide(&self.record, event, self.now).map_err(|illegal| Halt::Broken(illegal.to_string()))?;
         self.come_to(step)
     }
 
     /// Asks something of the run; what is to be done comes back, or the refusal.
-    pub(crate) fn ask(&mut self, request: Request) -> Lived<Result<Vec<Effect>, Refusal>> {
-        let tip = self.tip().ok().filter(|_| request.reads_commit(self.record.state));
-        let situation = Situation {
-            held: None,
+    pub(crate) fn ask(&mut self, request: RunRequest) -> Lived<Result<Vec<RunAction>, RequestRefusal>> {
+        let tip = self.tip().ok().filter(|_| request.needs_commit(self.record.state));
+        let situation = RequestContext {
+            hold_reason: None,
             work: match (self.is_driving, &self.journal) {
-                (true, _) => Work::Live,
-                (false, Some(_)) => Work::Unfinished,
-                (false, None) => Work::Nothing,
+                (true, _) => RunActivity::Active,
+                (false, Some(_)) => RunActivity::Unfinished,
+                (false, None) => RunActivity::Nothing,
             },
-            driven: (self.is_driving || self.journal.is_some()).then_some(self.run),
-            obstacle: None,
-            standing: tip.as_ref().map(|tip| tip.standing(&self.record.uncommitted, self.now)),
+            driven_run: (self.is_driving || self.journal.is_some()).then_some(self.run),
+            blocker: None,
+            inputs: tip.as_ref().map(|tip| tip.standing(&self.record.uncommitted, self.now)),
             now: self.now,
         };
-        match run::ask(&self.record, request, &situation) {
+        match run::handle_request(&self.record, request, &situation) {
             Ok(step) => Ok(Ok(self.come_to(step)?)),
             Err(refusal) => {
                 let message = refusal.message(self.run);
@@ -248,13 +248,13 @@ impl Course {
     }
 
     /// Writes down where the run stands; whoever stands still says why, and what goes on.
-    fn come_to(&mut self, step: Step) -> Lived<Vec<Effect>> {
+    fn come_to(&mut self, step: RunTransition) -> Lived<Vec<RunAction>> {
         let run = step.record;
-        let stands = !matches!(run.state, State::Queued | State::Running);
+        let stands = !matches!(run.state, RecordState::Queued | RecordState::Running);
         if stands && run.state != self.record.state {
             let why = || Halt::Broken(format!("P13: it stops without a reason: {:?}", run.state));
             let reason = run.reason.clone().ok_or_else(why)?;
-            let is_completed = matches!(run.state, State::Over { end: End::Completed, .. });
+            let is_completed = matches!(run.state, RecordState::Over { end: RunEnd::Completed, .. });
             let has_command = reason.command.as_deref().is_some_and(|command| command.contains("runnerctl"));
             promise(!reason.message.is_empty() && (has_command || is_completed), || {
                 format!("P13: it stops without saying why or what goes on: {reason:?}")
@@ -282,7 +282,7 @@ impl Course {
     }
 
     fn drive_run(&mut self, step: bool) -> Lived<()> {
-        self.happens(run::Event::Turn { step })?;
+        self.happens(run::RunEvent::Turn { step })?;
         self.steps.clear();
         self.may_die()?;
         self.is_driving = true;
@@ -316,17 +316,17 @@ impl Course {
                 return Ok(false);
             }
             match self.record.preparation() {
-                Some(Preparation::Begin(_)) => {
+                Some(RunPreparation::Begin(_)) => {
                     self.start()?;
-                    self.happens(run::Event::Begun)?;
+                    self.happens(run::RunEvent::Started)?;
                 }
-                Some(Preparation::TakeUp) => {
+                Some(RunPreparation::AnchorResume) => {
                     let from = self.repository.tip.clone();
-                    self.happens(run::Event::TakenUp { from })?;
+                    self.happens(run::RunEvent::ResumeAnchored { from })?;
                 }
-                Some(Preparation::Resume(order)) => {
+                Some(RunPreparation::Resume(order)) => {
                     self.resume(&order)?;
-                    self.happens(run::Event::Resumed)?;
+                    self.happens(run::RunEvent::Resumed)?;
                 }
                 None if needs_baseline => {
                     needs_baseline = false;
@@ -345,13 +345,13 @@ impl Course {
     }
 
     fn stopped_before_work(&mut self) -> Lived<bool> {
-        self.happens(run::Event::Between)?;
+        self.happens(run::RunEvent::BetweenIterations)?;
         Ok(self.is_stopped())
     }
 
     /// Whether the run goes on no more; a stop that was asked for is done with.
     fn is_stopped(&mut self) -> bool {
-        let is_stopped = self.record.state != State::Running;
+        let is_stopped = self.record.state != RecordState::Running;
         if is_stopped {
             self.stop = None;
         }
@@ -360,7 +360,7 @@ impl Course {
 
     /// Holds the run until somebody looks.
     pub(crate) fn hold(&mut self, reason: StopReason) -> Lived<()> {
-        self.happens(run::Event::Hold(reason)).map(drop)
+        self.happens(run::RunEvent::Hold(reason)).map(drop)
     }
 
     fn iterate(&mut self) -> Lived<Then> {
@@ -368,23 +368,23 @@ impl Course {
             None => Phase::Open,
             Some(journal) => {
                 let phase = replay(journal).map_err(Halt::Broken)?;
-                if self.mistake == Some(Mistake::ForgetRestart) { phase } else { self.take(phase, Event::Restarted)? }
+                if self.mistake == Some(Mistake::ForgetRestart) { phase } else { self.take(phase, IterationEvent::Restarted)? }
             }
         };
         match self.drive(phase)? {
             Drove::Left => Ok(Then::Rest),
             Drove::Obstructed(obstruction) => {
-                let effects = self.happens(run::Event::Obstructed(obstruction))?;
+                let effects = self.happens(run::RunEvent::Blocked(obstruction))?;
                 // There is no repository any more.
-                self.is_lost = effects.contains(&Effect::RemoveJournal);
+                self.is_lost = effects.contains(&RunAction::RemoveJournal);
                 Ok(Then::Rest)
             }
-            Drove::Over(Over::Untouched) => {
+            Drove::Over(IterationEnd::Untouched) => {
                 let then = self.untouched()?;
                 self.journal = None;
                 Ok(then)
             }
-            Drove::Over(Over::Settled { verdict, commit }) => {
+            Drove::Over(IterationEnd::Settled { verdict, commit }) => {
                 let then = self.followed(&verdict, commit.as_deref())?;
                 self.may_die()?;
                 (self.live, self.journal) = (Live::default(), None);
@@ -395,9 +395,9 @@ impl Course {
 
     fn untouched(&mut self) -> Lived<Then> {
         let event = match self.declined.take() {
-            Some(Declined::Next(next)) => return self.follow(next, run::Event::Declined),
-            Some(Declined::Hold(reason)) => run::Event::Hold(reason),
-            None => run::Event::Between,
+            Some(Declined::Next(next)) => return self.follow(next, run::RunEvent::Declined),
+            Some(Declined::Hold(reason)) => run::RunEvent::Hold(reason),
+            None => run::RunEvent::BetweenIterations,
         };
         self.happens(event)?;
         self.is_stopped();
@@ -424,23 +424,23 @@ impl Course {
             self.see(&task, verdict);
         }
         let mark = journal.mark.to_string();
-        let settled = Settled {
+        let settled = SettledIteration {
             mark: &mark,
             task: &task,
             verdict,
-            is_reviewed: journal.events.iter().any(|event| matches!(event, Event::ReviewEnded(_))),
-            spent: &spent,
+            is_reviewed: journal.events.iter().any(|event| matches!(event, IterationEvent::ReviewEnded(_))),
+            usage: &spent,
             is_committed: commit.is_some(),
         };
-        if let Some(after) = self.record.uncommitted.after(settled, self.now) {
-            self.happens(run::Event::Learned(after))?;
+        if let Some(after) = self.record.uncommitted.after_iteration(settled, self.now) {
+            self.happens(run::RunEvent::ScratchChanged(after))?;
         }
         self.may_die()?;
-        let next = run::next(&tip.standing(&self.record.uncommitted, self.now), Some(verdict), self.record.asked);
-        self.follow(next, run::Event::Followed)
+        let next = run::decide_next(&tip.standing(&self.record.uncommitted, self.now), Some(verdict), self.record.asked);
+        self.follow(next, run::RunEvent::IterationSettled)
     }
 
-    fn see(&mut self, task: &Task, verdict: &Verdict) {
+    fn see(&mut self, task: &SessionTask, verdict: &Verdict) {
         self.seen.extend([verdict.name().to_string(), format!("role {}", task.role)]);
         if let Verdict::Broken(breach) = verdict {
             self.seen.insert(breach.rule.as_str().to_owned());
@@ -448,15 +448,15 @@ impl Course {
     }
 
     /// Writes down what a run does next.
-    fn follow(&mut self, next: Next, event: impl FnOnce(Next) -> run::Event) -> Lived<Then> {
-        let goes_on = matches!(next, Next::GoOn(_));
-        if let Next::Wait(wait, reason) = &next {
+    fn follow(&mut self, next: NextStep, event: impl FnOnce(NextStep) -> run::RunEvent) -> Lived<Then> {
+        let goes_on = matches!(next, NextStep::Continue(_));
+        if let NextStep::Wait(wait, reason) = &next {
             promise(!wait.is_over(self.now), || format!("P13: it waits for what is over: {reason:?}"))?;
         }
         self.happens(event(next))?;
         self.is_stopped();
-        if let (State::Over { end, .. }, Some(reason)) = (self.record.state, &self.record.reason) {
-            let is_said = self.said.as_ref() == Some(&reason.message) && end != End::Cancelled;
+        if let (RecordState::Over { end, .. }, Some(reason)) = (self.record.state, &self.record.reason) {
+            let is_said = self.said.as_ref() == Some(&reason.message) && end != RunEnd::Cancelled;
             promise(!is_said, || format!("P13: it was resumed as it said, and says the same again: {reason:?}"))?;
             self.said = Some(reason.message.clone());
         }
@@ -473,22 +473,22 @@ pub(crate) fn replay(journal: &Journal) -> Result<Phase, String> {
 
 /// What memory has is what the journal leads to.
 fn check_memory(journal: &Journal) -> Lived<()> {
-    let is_over = matches!(replay(journal), Ok(Phase::Over { end: Over::Settled { .. } }));
+    let is_over = matches!(replay(journal), Ok(Phase::Over { end: IterationEnd::Settled { .. } }));
     promise(is_over, || format!("the journal does not lead to where the iteration is: {:?}", journal.events))
 }
 
 /// Returns what was asked of the session, and what it has spent.
-fn facts(events: &[Event]) -> Lived<(Task, Spent)> {
-    let task = events.iter().find_map(|event| if let Event::Opened(task) = event { Some(task.clone()) } else { None });
+fn facts(events: &[IterationEvent]) -> Lived<(SessionTask, ResourceUsage)> {
+    let task = events.iter().find_map(|event| if let IterationEvent::Opened(task) = event { Some(task.clone()) } else { None });
     let task = task.ok_or_else(|| Halt::Broken("settled what was never opened".to_owned()))?;
-    let spent = events.iter().fold(Spent::default(), |spent, event| {
+    let spent = events.iter().fold(ResourceUsage::default(), |spent, event| {
         let more = match event {
-            Event::SessionEnded(end) => Spent { usage: (&end.usage).into(), elapsed_ms: end.elapsed_ms },
-            Event::GuardEnded(end) => Spent { elapsed_ms: end.elapsed_ms, ..Spent::default() },
-            Event::ReviewEnded(end) => Spent { usage: end.usage.clone(), elapsed_ms: end.elapsed_ms },
-            _ => Spent::default(),
+            IterationEvent::SessionEnded(end) => ResourceUsage { usage: (&end.usage).into(), elapsed_ms: end.elapsed_ms },
+            IterationEvent::GuardEnded(end) => ResourceUsage { elapsed_ms: end.elapsed_ms, ..ResourceUsage::default() },
+            IterationEvent::ReviewEnded(end) => ResourceUsage { usage: end.usage.clone(), elapsed_ms: end.elapsed_ms },
+            _ => ResourceUsage::default(),
         };
-        spent.and(&more)
+        spent.plus(&more)
     });
     Ok((task, spent))
 }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use runner_core::definition::{Definition, Departure, Guarded};
-use runner_core::policy::OnChange;
-use runner_core::watched::{self, Asked, Set, Watched, watched};
+use runner_core::definition::{GuardDefinition, DefinitionDiff, DefinitionState};
+use runner_core::policy::ChangePolicy;
+use runner_core::watched::{self, WatchQuery, WatchConfig, WatchedFiles, find_watched};
 
 use super::daemon::{Course, Lived};
 use super::loaded::{Loaded, guard_command, is_definition};
@@ -22,38 +22,38 @@ pub(crate) const JUSTFILE: &str = "justfile";
 pub(crate) type Moved = BTreeMap<String, Option<Blob>>;
 
 /// Returns the definition among some files.
-pub(crate) fn among(files: &Files, names: &[String]) -> Definition {
+pub(crate) fn among(files: &Files, names: &[String]) -> GuardDefinition {
     let is_part = |(path, _): &(&String, &Blob)| is_definition(names, path);
     files.iter().filter(is_part).map(|(path, blob)| (path.clone(), blob.id.to_string())).collect()
 }
 
 /// Returns what is watched at a commit, the first of these, by what was set there and at the runner's last commit.
-pub(crate) fn watched_at<'c>(from: &Loaded, ancestors: impl Iterator<Item = &'c Commit> + Clone) -> Option<Watched> {
+pub(crate) fn watched_at<'c>(from: &Loaded, ancestors: impl Iterator<Item = &'c Commit> + Clone) -> Option<WatchedFiles> {
     let last = ancestors.clone().find(|commit| is_last_word(commit));
     let before = last.filter(|last| last.id != from.commit).map(Loaded::of).transpose().ok()?;
     let changed = before.as_ref().map(|before| differing(&before.files, &from.files).map(str::to_owned).collect());
-    let asked = Asked {
+    let asked = WatchQuery {
         now: set(from),
         before: Some(set(before.as_ref().unwrap_or(from))),
         changed: &changed.unwrap_or_default(),
         matches: is_definition,
     };
-    let Ok(watched) = watched(&asked, &mut At { files: &from.files, ancestors: &ancestors.collect::<Vec<_>>() });
+    let Ok(watched) = find_watched(&asked, &mut At { files: &from.files, ancestors: &ancestors.collect::<Vec<_>>() });
     Some(watched)
 }
 
 /// Returns what a run watches that begins with these files, where this names the definition.
-pub(crate) fn watched_from_start(files: &Files, definition: &[String]) -> Watched {
-    let kept = Definition::new();
-    let now = Set { command: &guard_command(), configured: Some(definition), kept: &kept };
-    let asked = Asked { now, before: None, changed: &BTreeSet::new(), matches: is_definition };
-    let Ok(watched) = watched(&asked, &mut At { files, ancestors: &[] });
+pub(crate) fn watched_from_start(files: &Files, definition: &[String]) -> WatchedFiles {
+    let kept = GuardDefinition::new();
+    let now = WatchConfig { command: &guard_command(), configured: Some(definition), accepted: &kept };
+    let asked = WatchQuery { now, before: None, changed: &BTreeSet::new(), matches: is_definition };
+    let Ok(watched) = find_watched(&asked, &mut At { files, ancestors: &[] });
     watched
 }
 
-fn set(loaded: &Loaded) -> Set<'_> {
+fn set(loaded: &Loaded) -> WatchConfig<'_> {
     let Loaded { settings, definition, run_state, .. } = loaded;
-    Set { command: &settings.guard_command, configured: Some(definition), kept: &run_state.guard_definition }
+    WatchConfig { command: &settings.guard_command, configured: Some(definition), accepted: &run_state.guard_definition }
 }
 
 /// The files of a commit, and those before it, of which some were accepted.
@@ -62,18 +62,18 @@ struct At<'a> {
     ancestors: &'a [&'a Commit],
 }
 
-impl watched::Files for At<'_> {
+impl watched::CommitFiles for At<'_> {
     type Error = Infallible;
 
-    fn form(&mut self, path: &str) -> Result<Option<String>, Infallible> {
+    fn form_at(&mut self, path: &str) -> Result<Option<String>, Infallible> {
         Ok(self.files.get(path).map(|blob| blob.id.to_string()))
     }
 
-    fn all(&mut self) -> Result<Definition, Infallible> {
+    fn all_forms(&mut self) -> Result<GuardDefinition, Infallible> {
         Ok(self.files.iter().map(|(path, blob)| (path.clone(), blob.id.to_string())).collect())
     }
 
-    fn content(&mut self, form: &str) -> Result<Vec<u8>, Infallible> {
+    fn read_content(&mut self, form: &str) -> Result<Vec<u8>, Infallible> {
         let files = std::iter::once(self.files).chain(self.ancestors.iter().map(|commit| &*commit.files));
         let found = files.flat_map(Files::values).find(|blob| &*blob.id == form);
         Ok(found.map(|blob| blob.bytes.to_vec()).unwrap_or_default())
@@ -82,32 +82,32 @@ impl watched::Files for At<'_> {
 
 impl Course {
     /// Returns what is watched at a commit; none where it cannot be read.
-    fn watched(&self, at: &Loaded) -> Option<Watched> {
+    fn watched(&self, at: &Loaded) -> Option<WatchedFiles> {
         let ancestors: Vec<&Commit> = self.repository.ancestors(&at.commit).collect();
         watched_at(at, ancestors.iter().copied())
     }
 
     /// Returns the definition at a commit, and what a person has accepted as the commit tells it.
-    pub(crate) fn guarded(&self, at: &Loaded) -> Guarded {
-        let Watched { globs, accepted, is_absence_accepted, checks, .. } = self.watched(at).unwrap_or_default();
-        let committed = checks.settle(&accepted, among(&at.files, &globs), is_definition);
-        Guarded { accepted, committed, is_absence_accepted }
+    pub(crate) fn guarded(&self, at: &Loaded) -> DefinitionState {
+        let WatchedFiles { globs, accepted, is_absence_accepted, checks, .. } = self.watched(at).unwrap_or_default();
+        let committed = checks.normalize_forms(&accepted, among(&at.files, &globs), is_definition);
+        DefinitionState { accepted, committed, is_absence_accepted }
     }
 
     /// Compares the work tree with what was accepted.
-    pub(crate) fn departure(&self, from: &Loaded) -> Departure {
+    pub(crate) fn departure(&self, from: &Loaded) -> DefinitionDiff {
         let globs = self.watched(from).unwrap_or_default().globs;
         let standing = among(&self.repository.work, &globs);
-        self.guarded(from).departure(&standing)
+        self.guarded(from).diff_from_accepted(&standing)
     }
 
     /// Makes the definition what the guard is to run with.
     pub(crate) fn lay_out(&mut self, from: &Loaded, with_accepted: bool) -> Lived<()> {
         self.swap_back();
         let found = self.departure(from);
-        self.live.departure = self.live.departure.and(&found);
+        self.live.departure = self.live.departure.merged_with(&found);
         self.may_die()?;
-        if found.answer(from.settings.policy.on_change) == OnChange::Revert {
+        if found.effective_policy(from.settings.policy.on_change) == ChangePolicy::Revert {
             for (path, blob) in self.accepted_files(from, &found) {
                 self.stand_aside(&path);
                 self.may_die()?;
@@ -152,7 +152,7 @@ impl Course {
     }
 
     /// Returns what was accepted at the paths that depart.
-    fn accepted_files(&self, from: &Loaded, departure: &Departure) -> Moved {
+    fn accepted_files(&self, from: &Loaded, departure: &DefinitionDiff) -> Moved {
         let accepted = self.guarded(from).accepted;
         let blob = |path: &String| {
             let id = accepted.get(path)?;

@@ -3,10 +3,10 @@
 //! How effects, stops and refusals of the disk interleave in time is shown by the real loop in `worker/tests`.
 
 use jiff::SignedDuration;
-use runner_core::iteration::{Effect, Event, Over, Phase, decide};
-use runner_core::obstacle::{self, Answer, Nature, Obstruction};
+use runner_core::iteration::{IterationEffect, IterationEvent, IterationEnd, Phase, decide};
+use runner_core::obstacle::{self, RetryDecision, Transience, Blocker};
 use runner_core::policy::Policy;
-use runner_core::run::Request;
+use runner_core::run::RunRequest;
 use runner_core::verdict::StopCause;
 
 use super::daemon::{Course, Halt, Journal, Lived, promise};
@@ -18,9 +18,9 @@ const MAX_EVENTS: usize = 60;
 /// How driving ended.
 #[derive(Debug)]
 pub(crate) enum Drove {
-    Over(Over),
+    Over(IterationEnd),
     Left,
-    Obstructed(Obstruction),
+    Obstructed(Blocker),
 }
 
 impl Course {
@@ -35,16 +35,16 @@ impl Course {
                 return Ok(Drove::Left);
             }
             if let Some(cause) = self.stop.take_if(|_| begins(phase.effect())) {
-                phase = self.take(phase, Event::Stop(cause))?;
+                phase = self.take(phase, IterationEvent::Stop(cause))?;
                 continue;
             }
             if let Some(obstruction) = self.obstructed() {
                 tries += 1;
-                let same = decide(&self.policy(), phase.clone(), Event::Obstructed(obstruction.clone()));
+                let same = decide(&self.policy(), phase.clone(), IterationEvent::Obstructed(obstruction.clone()));
                 promise(same.as_ref() == Ok(&phase), || format!("an obstacle leads from {phase:?} to {same:?}"))?;
-                match obstacle::answer(obstruction.nature, tries) {
-                    Answer::TryAgain { secs } => self.pass(SignedDuration::from_secs(secs.cast_signed())),
-                    Answer::Hold => return Ok(Drove::Obstructed(obstruction)),
+                match obstacle::decide_retry(obstruction.nature, tries) {
+                    RetryDecision::Retry { secs } => self.pass(SignedDuration::from_secs(secs.cast_signed())),
+                    RetryDecision::Hold => return Ok(Drove::Obstructed(obstruction)),
                 }
                 continue;
             }
@@ -61,14 +61,14 @@ impl Course {
         let effect = begun.effect();
         let (mut phase, mut is_cut) = (begun.clone(), false);
         if let Some(cause) = self.comes_meanwhile()? {
-            phase = self.take(phase, Event::Stop(cause))?;
+            phase = self.take(phase, IterationEvent::Stop(cause))?;
             is_cut = phase.effect() != effect || self.is_leaving;
             if matches!(phase, Phase::Over { .. }) {
                 return Ok(Some(phase));
             }
         }
         let event = self.perform(begun, is_cut)?;
-        let is_redone = phase.effect() == effect && matches!(effect, Some(Effect::RunGuard | Effect::RunReview));
+        let is_redone = phase.effect() == effect && matches!(effect, Some(IterationEffect::RunGuard | IterationEffect::RunReview));
         if is_redone && is_cut {
             return Ok(None);
         }
@@ -76,14 +76,14 @@ impl Course {
     }
 
     /// Keeps an event and acts upon it; the daemon may die before it is kept, and after.
-    pub(crate) fn take(&mut self, phase: Phase, event: Event) -> Lived<Phase> {
+    pub(crate) fn take(&mut self, phase: Phase, event: IterationEvent) -> Lived<Phase> {
         self.may_die()?;
         self.kept(event.clone())?;
         self.may_die()?;
         self.decided(phase, event)
     }
 
-    fn kept(&mut self, event: Event) -> Lived<()> {
+    fn kept(&mut self, event: IterationEvent) -> Lived<()> {
         let policy = self.policy();
         let marks = &mut self.marks;
         let journal = self.journal.get_or_insert_with(|| {
@@ -95,7 +95,7 @@ impl Course {
         promise(journal.events.len() <= MAX_EVENTS, || format!("it does not end: {:?}", journal.events))
     }
 
-    fn decided(&mut self, phase: Phase, event: Event) -> Lived<Phase> {
+    fn decided(&mut self, phase: Phase, event: IterationEvent) -> Lived<Phase> {
         let next = decide(&self.policy(), phase, event).map_err(|illegal| Halt::Broken(illegal.to_string()))?;
         Ok(Mistake::change_phase(self.mistake, next))
     }
@@ -109,13 +109,13 @@ impl Course {
         }
     }
 
-    fn obstructed(&mut self) -> Option<Obstruction> {
+    fn obstructed(&mut self) -> Option<Blocker> {
         if !self.random.one_in(self.habits.obstacles) {
             return None;
         }
         let nature =
-            *self.random.pick(&[Nature::Passing, Nature::Passing, Nature::Passing, Nature::Lasting, Nature::Lost]);
-        Some(Obstruction { what: "the disk is full".to_owned(), remedy: "make room".to_owned(), nature })
+            *self.random.pick(&[Transience::Passing, Transience::Passing, Transience::Passing, Transience::Lasting, Transience::Lost]);
+        Some(Blocker { what: "the disk is full".to_owned(), remedy: "make room".to_owned(), nature })
     }
 
     /// Somebody may want the iteration to end now, or the daemon to leave.
@@ -125,8 +125,8 @@ impl Course {
         }
         let cause = *self.random.pick(&[StopCause::Pause, StopCause::Cancel, StopCause::Shutdown]);
         match cause {
-            StopCause::Pause => self.want(Request::Pause { now: true })?,
-            StopCause::Cancel => self.want(Request::Cancel)?,
+            StopCause::Pause => self.want(RunRequest::Pause { now: true })?,
+            StopCause::Cancel => self.want(RunRequest::Cancel)?,
             StopCause::Shutdown | StopCause::Death | StopCause::Elsewhere => self.is_leaving = true,
         }
         Ok(Some(cause))
@@ -139,6 +139,6 @@ impl Course {
 }
 
 /// Whether an effect begins something that is better begun by the next life.
-fn begins(effect: Option<Effect>) -> bool {
-    matches!(effect, Some(Effect::Open | Effect::Brief | Effect::RunSession | Effect::RunGuard | Effect::RunReview))
+fn begins(effect: Option<IterationEffect>) -> bool {
+    matches!(effect, Some(IterationEffect::Open | IterationEffect::Brief | IterationEffect::RunSession | IterationEffect::RunGuard | IterationEffect::RunReview))
 }

@@ -10,14 +10,14 @@ use protocol::answer::{AgentAnswer, SessionUsage};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use protocol::words::Containment;
-use runner_core::definition::notice;
+use runner_core::definition::session_notice;
 use runner_core::digest::Digest;
-use runner_core::examine::{self, Examined};
-use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Phase, ReviewEnd, ReviewHow, Worked};
-use runner_core::policy::{OnChange, RolesMode};
-use runner_core::prompt::{self, Memory, Prompt, PromptInput, Review};
-use runner_core::run::{self, Next};
-use runner_core::verdict::{Finding, SessionEnd, SessionHow, Task, TreeFinding};
+use runner_core::examine::{self, TreeExamination};
+use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, Phase, ReviewEnd, ReviewEndKind, WorkResult};
+use runner_core::policy::{ChangePolicy, RolesMode};
+use runner_core::prompt::{self, MemoryFiles, Prompt, PromptInput, ReviewMaterial};
+use runner_core::run::{self, NextStep};
+use runner_core::verdict::{SessionFinding, SessionEnd, SessionEndKind, SessionTask, TreeFinding};
 use runner_core::{layout, notes, person};
 
 use super::daemon::{Course, Declined, Halt, Lived, promise};
@@ -30,53 +30,53 @@ use super::witness::Witness;
 
 impl Course {
     /// Performs the effect of a phase; `is_cut` where somebody wants it to end.
-    pub(crate) fn perform(&mut self, phase: &Phase, is_cut: bool) -> Lived<Event> {
+    pub(crate) fn perform(&mut self, phase: &Phase, is_cut: bool) -> Lived<IterationEvent> {
         self.pass(SignedDuration::from_millis(40));
         match (phase.effect(), phase) {
-            (Some(Effect::Open), _) => Ok(self.open()),
-            (Some(Effect::Brief), Phase::Brief { task }) => self.brief(task),
-            (Some(Effect::RunSession), Phase::Work { task, .. }) => self.session(task, is_cut),
-            (Some(Effect::EndSession), Phase::Work { task, .. }) => {
-                Ok(Event::SessionEnded(ended(SessionHow::Cut, task)))
+            (Some(IterationEffect::Open), _) => Ok(self.open()),
+            (Some(IterationEffect::Brief), Phase::Brief { task }) => self.brief(task),
+            (Some(IterationEffect::RunSession), Phase::Work { task, .. }) => self.session(task, is_cut),
+            (Some(IterationEffect::EndSession), Phase::Work { task, .. }) => {
+                Ok(IterationEvent::SessionEnded(ended(SessionEndKind::Cut, task)))
             }
-            (Some(Effect::Inspect), Phase::Inspect { task, session, .. }) => self.inspect(task, session),
-            (Some(effect @ (Effect::RunGuard | Effect::RunAccepted)), Phase::Guard { work, .. }) => {
-                self.guard(work, (is_cut, effect == Effect::RunAccepted))
+            (Some(IterationEffect::Inspect), Phase::Inspect { task, session, .. }) => self.inspect(task, session),
+            (Some(effect @ (IterationEffect::RunGuard | IterationEffect::RunAccepted)), Phase::Guard { work, .. }) => {
+                self.guard(work, (is_cut, effect == IterationEffect::RunAccepted))
             }
-            (Some(Effect::EndGuard), Phase::Guard { work, .. }) => {
+            (Some(IterationEffect::EndGuard), Phase::Guard { work, .. }) => {
                 self.swap_back();
                 let wrote = self.written();
-                self.look_after(work, GuardEnd { wrote, ..GuardEnd::new(GuardHow::Cut) })
+                self.look_after(work, GuardEnd { wrote, ..GuardEnd::new(GuardEndKind::Cut) })
             }
-            (Some(Effect::RunReview), Phase::Review { work, .. }) => self.review(work, is_cut),
-            (Some(Effect::EndReview), Phase::Review { work, .. }) => {
-                self.look_after_review(work, ReviewEnd::new(ReviewHow::Cut))
+            (Some(IterationEffect::RunReview), Phase::Review { work, .. }) => self.review(work, is_cut),
+            (Some(IterationEffect::EndReview), Phase::Review { work, .. }) => {
+                self.look_after_review(work, ReviewEnd::new(ReviewEndKind::Cut))
             }
-            (Some(Effect::Settle), Phase::Settle { outcome }) => {
+            (Some(IterationEffect::Settle), Phase::Settle { outcome }) => {
                 let commit = self.settle(outcome)?;
-                Ok(Event::Settled { commit })
+                Ok(IterationEvent::Settled { commit })
             }
             (effect, phase) => Err(Halt::Broken(format!("{effect:?} in {phase:?}"))),
         }
     }
 
-    fn open(&mut self) -> Event {
+    fn open(&mut self) -> IterationEvent {
         match self.find() {
             Ok((loaded, task)) => {
                 let earlier = std::mem::take(&mut self.witness).of_same(self.journal.is_some());
                 self.witness = Witness::of(&loaded, &task, (earlier, self.claim.clone(), self.accepted.clone()));
                 self.loaded = Some(loaded);
-                Event::Opened(task)
+                IterationEvent::Opened(task)
             }
             Err(declined) => {
                 self.declined = Some(*declined);
-                Event::Declined
+                IterationEvent::Declined
             }
         }
     }
 
     /// Looks whether an iteration can begin, and on what.
-    fn find(&self) -> Result<(Arc<Loaded>, Task), Box<Declined>> {
+    fn find(&self) -> Result<(Arc<Loaded>, SessionTask), Box<Declined>> {
         let loaded = self.tip().map_err(hold)?;
         for id in [&loaded.goal.id, &loaded.run_state.run_id] {
             if id.as_deref() != Some(self.run) {
@@ -84,8 +84,8 @@ impl Course {
             }
         }
         self.breach(&loaded).map_or(Ok(()), |breach| Err(hold(breach)))?;
-        let next = run::next(&loaded.standing(&self.record.uncommitted, self.now), None, None);
-        let Next::GoOn(task) = next else { return Err(Box::new(Declined::Next(next))) };
+        let next = run::decide_next(&loaded.standing(&self.record.uncommitted, self.now), None, None);
+        let NextStep::Continue(task) = next else { return Err(Box::new(Declined::Next(next))) };
         let changes = self.repository.changes();
         if !changes.is_empty() {
             return Err(hold(format!("the work tree has changes that are not committed: {changes:?}")));
@@ -93,7 +93,7 @@ impl Course {
         let recheck = task.decision.is_some()
             && self.mistake != Some(Mistake::ApproveChanged)
             && self.has_changed_since(&task, &loaded);
-        let task = Task { from: loaded.commit.clone(), recheck, ..task };
+        let task = SessionTask { from: loaded.commit.clone(), recheck, ..task };
         Ok((loaded, task))
     }
 
@@ -105,11 +105,11 @@ impl Course {
         }
         let last = self.repository.ancestors(&loaded.commit).find(|commit| is_runners(commit))?;
         let before = Loaded::of(last).ok()?;
-        person::check(&before.tree, &loaded.tree).err().map(|overreach| overreach.to_string())
+        person::check_edit(&before.tree, &loaded.tree).err().map(|overreach| overreach.to_string())
     }
 
     /// Returns the state at From, read again if a previous life had opened the iteration.
-    pub(crate) fn loaded(&mut self, task: &Task) -> Lived<Arc<Loaded>> {
+    pub(crate) fn loaded(&mut self, task: &SessionTask) -> Lived<Arc<Loaded>> {
         if let Some(loaded) = &self.loaded {
             return Ok(Arc::clone(loaded));
         }
@@ -119,38 +119,38 @@ impl Course {
         Ok(loaded)
     }
 
-    fn brief(&mut self, task: &Task) -> Lived<Event> {
+    fn brief(&mut self, task: &SessionTask) -> Lived<IterationEvent> {
         let loaded = self.loaded(task)?;
         self.live = super::daemon::Live::default();
         self.may_die()?;
-        let Some((sent, _)) = self.prompt(&loaded, task) else { return Ok(Event::Briefed) };
+        let Some((sent, _)) = self.prompt(&loaded, task) else { return Ok(IterationEvent::Briefed) };
         // A session of a life that died before it was begun was told the same.
         let told = self.witness.prompt.replace(sent.clone()).unwrap_or_else(|| sent.clone());
         promise(told == sent, || "P1: the same commit made two prompts".to_owned())?;
-        Ok(Event::Briefed)
+        Ok(IterationEvent::Briefed)
     }
 
     /// Returns the digest of the prompt of a task, and the notes in it; none where a person's word stands for a session.
     /// Most courses build none, for speed.
-    pub(crate) fn prompt(&self, loaded: &Loaded, task: &Task) -> Option<(Digest, Vec<String>)> {
+    pub(crate) fn prompt(&self, loaded: &Loaded, task: &SessionTask) -> Option<(Digest, Vec<String>)> {
         if task.decision.is_some() {
             return None;
         }
         if !self.habits.has_prompts {
-            let unused = notes::unused(&loaded.text(layout::NOTES), &loaded.run_state.notes_used);
-            return Some((Digest::of(task.from.as_bytes()), unused.into_iter().map(|note| note.id).collect()));
+            let unused = notes::unused_notes(&loaded.text(layout::NOTES), &loaded.run_state.notes_used);
+            return Some((Digest::compute(task.from.as_bytes()), unused.into_iter().map(|note| note.id).collect()));
         }
         let built = self.build(loaded, task, None);
-        Some((Digest::of(built.text.as_bytes()), built.notes))
+        Some((Digest::compute(built.text.as_bytes()), built.notes))
     }
 
     /// Builds a prompt from From.
-    pub(crate) fn build(&self, loaded: &Loaded, task: &Task, review: Option<Review<'_>>) -> Prompt {
-        let unused = notes::unused(&loaded.text(layout::NOTES), &loaded.run_state.notes_used);
+    pub(crate) fn build(&self, loaded: &Loaded, task: &SessionTask, review: Option<ReviewMaterial<'_>>) -> Prompt {
+        let unused = notes::unused_notes(&loaded.text(layout::NOTES), &loaded.run_state.notes_used);
         let files: &Files =
             if self.mistake == Some(Mistake::BriefFromWorkTree) { &self.repository.work } else { &loaded.files };
         let text = |path: &str| files.get(path).map(|blob| String::from_utf8_lossy(&blob.bytes).into_owned());
-        prompt::build(&PromptInput {
+        prompt::build_prompt(&PromptInput {
             tree: &loaded.tree,
             node: &task.node,
             role: task.role,
@@ -160,10 +160,10 @@ impl Course {
             run_state: &loaded.run_state,
             feedback: &loaded.feedback,
             notes: &unused,
-            guard_notice: notice(loaded.settings.policy.on_change, &self.guarded(loaded)).as_deref(),
+            guard_notice: session_notice(loaded.settings.policy.on_change, &self.guarded(loaded)).as_deref(),
             guard_command: &loaded.settings.guard_command,
             progress: &text(layout::PROGRESS).unwrap_or_default(),
-            memory: Memory {
+            memory: MemoryFiles {
                 guardrails: &text(layout::GUARDRAILS).unwrap_or_default(),
                 assumptions: &text(layout::ASSUMPTIONS).unwrap_or_default(),
                 questions: &text(layout::QUESTIONS).unwrap_or_default(),
@@ -175,17 +175,17 @@ impl Course {
         })
     }
 
-    fn session(&mut self, task: &Task, is_cut: bool) -> Lived<Event> {
+    fn session(&mut self, task: &SessionTask, is_cut: bool) -> Lived<IterationEvent> {
         let loaded = self.loaded(task)?;
         self.witness.sessions += 1;
         let how = self.act(&loaded, task);
         self.witness.saw(&self.repository);
-        let how = if is_cut && !self.random.one_in(4) { SessionHow::Cut } else { how };
+        let how = if is_cut && !self.random.one_in(4) { SessionEndKind::Cut } else { how };
         let end = self.bill(ended(how, task));
         self.pass(SignedDuration::from_millis(end.elapsed_ms.cast_signed()));
         self.may_die()?;
         self.witness.heard(&end.how);
-        Ok(Event::SessionEnded(end))
+        Ok(IterationEvent::SessionEnded(end))
     }
 
     fn bill(&mut self, end: SessionEnd) -> SessionEnd {
@@ -199,13 +199,13 @@ impl Course {
             },
             elapsed_ms: self.random.below(600_000),
             // Who has answered has left an answer; who has not may have left something.
-            output_digest: (self.random.one_in(2) || matches!(end.how, SessionHow::Answered(_)))
-                .then(|| Digest::of(b"an answer").to_string()),
+            output_digest: (self.random.one_in(2) || matches!(end.how, SessionEndKind::Answered(_)))
+                .then(|| Digest::compute(b"an answer").to_string()),
             ..end
         }
     }
 
-    fn inspect(&mut self, task: &Task, session: &SessionEnd) -> Lived<Event> {
+    fn inspect(&mut self, task: &SessionTask, session: &SessionEnd) -> Lived<IterationEvent> {
         let loaded = self.loaded(task)?;
         self.agents_tree();
         self.may_die()?;
@@ -221,14 +221,14 @@ impl Course {
         let is_code = |path: &String| !path.starts_with(".runner/");
         let since_base =
             self.repository.changes().iter().any(is_code) || self.committed_since(&base).iter().any(is_code);
-        Ok(Event::Inspected(Finding {
+        Ok(IterationEvent::Inspected(SessionFinding {
             changed: self.repository.tip != loaded.commit || !changed.is_empty() || !reverted.is_empty() || is_put_back,
             changed_code: changed.iter().any(is_code),
             changed_since_base: since_base,
             history,
             elsewhere,
             reverted,
-            ..Finding::new(tree)
+            ..SessionFinding::new(tree)
         }))
     }
 
@@ -244,16 +244,16 @@ impl Course {
     }
 
     /// Returns the tree of a session that can be taken; where a person has decided, nobody's is.
-    pub(crate) fn legal_tree(&mut self, loaded: &Loaded, work: &Worked) -> Option<TaskTree> {
+    pub(crate) fn legal_tree(&mut self, loaded: &Loaded, work: &WorkResult) -> Option<TaskTree> {
         work.session()?;
         self.examined(loaded, &work.task, work.answer()).tree
     }
 
     /// Judges the tree that the session has left: once, since that is much of what a course does.
-    pub(crate) fn examined(&mut self, loaded: &Loaded, task: &Task, answer: Option<&AgentAnswer>) -> Examined {
+    pub(crate) fn examined(&mut self, loaded: &Loaded, task: &SessionTask, answer: Option<&AgentAnswer>) -> TreeExamination {
         let text = self.agents_tree();
         let examine = || {
-            examine::examine(&examine::LeftBySession {
+            examine::examine_tree(&examine::SessionTree {
                 from: &loaded.tree,
                 node: &task.node,
                 text: text.as_deref(),
@@ -264,7 +264,7 @@ impl Course {
         self.live.examined.get_or_insert_with(examine).clone()
     }
 
-    fn guard(&mut self, work: &Worked, (is_cut, with_accepted): (bool, bool)) -> Lived<Event> {
+    fn guard(&mut self, work: &WorkResult, (is_cut, with_accepted): (bool, bool)) -> Lived<IterationEvent> {
         let loaded = self.loaded(&work.task)?;
         self.lay_out(&loaded, with_accepted)?;
         self.witness.guards_with(&self.repository.work);
@@ -275,15 +275,15 @@ impl Course {
         self.swap_back();
         self.witness.saw(&self.repository);
         self.may_die()?;
-        let how = if is_cut { GuardHow::Cut } else { how };
-        self.witness.guard = if let GuardHow::Exited(code) = how { Some(code) } else { None };
+        let how = if is_cut { GuardEndKind::Cut } else { how };
+        self.witness.guard = if let GuardEndKind::Exited(code) = how { Some(code) } else { None };
         let wrote = self.written();
         let output = self.random.pick(&OUTPUTS).to_string();
-        let is_silent = matches!(how, GuardHow::Cut | GuardHow::Lost | GuardHow::Missing { .. });
+        let is_silent = matches!(how, GuardEndKind::Cut | GuardEndKind::Lost | GuardEndKind::Missing { .. });
         let end = GuardEnd {
             wrote,
             output: if is_silent { String::new() } else { output.clone() },
-            digest: (!is_silent).then(|| Digest::of(output.as_bytes()).to_string()),
+            digest: (!is_silent).then(|| Digest::compute(output.as_bytes()).to_string()),
             elapsed_ms: self.random.below(60_000),
             containment: Some(Containment::Walk),
             ..GuardEnd::new(how)
@@ -307,7 +307,7 @@ impl Course {
     }
 
     /// Looks at what a guard has done, and puts back what it may not have.
-    fn look_after(&mut self, work: &Worked, end: GuardEnd) -> Lived<Event> {
+    fn look_after(&mut self, work: &WorkResult, end: GuardEnd) -> Lived<IterationEvent> {
         let loaded = self.loaded(&work.task)?;
         let legal = self.legal_tree(&loaded, work);
         let text = Self::standing_tree(&loaded, legal.as_ref());
@@ -315,10 +315,10 @@ impl Course {
         let Found { history, elsewhere, mut reverted, .. } = self.undo(&loaded, after)?;
         self.witness.nothing_is_lost(&self.repository, &[layout::TREE]).map_err(Halt::Broken)?;
         let departure = self.live.departure.clone();
-        if departure.answer(loaded.settings.policy.on_change) == OnChange::Revert {
+        if departure.effective_policy(loaded.settings.policy.on_change) == ChangePolicy::Revert {
             reverted.extend_from_slice(&departure.paths);
         }
-        Ok(Event::GuardEnded(GuardEnd { history, elsewhere, reverted, departure, ..end }))
+        Ok(IterationEvent::GuardEnded(GuardEnd { history, elsewhere, reverted, departure, ..end }))
     }
 }
 
@@ -335,7 +335,7 @@ fn hold(message: String) -> Box<Declined> {
 }
 
 /// Returns a session that ended so.
-fn ended(how: SessionHow, task: &Task) -> SessionEnd {
+fn ended(how: SessionEndKind, task: &SessionTask) -> SessionEnd {
     let agent = format!("{} 1.2.3", task.kind.as_deref().unwrap_or("command"));
     SessionEnd { agent, ..SessionEnd::new(how) }
 }

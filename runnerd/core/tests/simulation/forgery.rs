@@ -7,7 +7,7 @@ use protocol::tree::TaskTree;
 use protocol::words::{Mode, Role, VerdictName};
 use runner_core::digest::Digest;
 use runner_core::message::{NameList, ProcessEnd, Receipt, ReviewRun, RunnerCommit, VerdictLine};
-use runner_core::verdict::row;
+use runner_core::verdict::verdict_row;
 use runner_core::{json, layout, tree};
 
 use super::random::Random;
@@ -47,8 +47,8 @@ pub(crate) const WAYS: [(&str, Way); 46] = [
             let other =
                 if receipt.verdict.name == VerdictName::Retry { VerdictName::RedGuard } else { VerdictName::Retry };
             receipt.verdict = VerdictLine::new(other, None);
-            receipt.status = row(other).status;
-            receipt.guard = row(other).guard.unwrap_or(receipt.guard);
+            receipt.status = verdict_row(other).status;
+            receipt.guard = verdict_row(other).guard.unwrap_or(receipt.guard);
             true
         })
     }),
@@ -79,7 +79,7 @@ pub(crate) const WAYS: [(&str, Way); 46] = [
     ("another prompt", |forgery| {
         let has_prompts = forgery.has_prompts;
         forgery.receipts(|receipt| {
-            receipt.prompt = Some(Digest::of(b"another"));
+            receipt.prompt = Some(Digest::compute(b"another"));
             has_prompts
         })
     }),
@@ -136,7 +136,7 @@ pub(crate) const WAYS: [(&str, Way); 46] = [
         forgery.file(layout::RUN_STATE, |text| {
             let Ok(mut state) = serde_json::from_str::<RunState>(text) else { return text.to_owned() };
             state.guard_definition.insert("justfile".to_owned(), "0".repeat(40));
-            json::canonical(&state)
+            json::to_canonical_json(&state)
         })
     }),
     ("a review that a person has not made", |forgery| {
@@ -165,7 +165,7 @@ pub(crate) const WAYS: [(&str, Way); 46] = [
         forgery.receipts_that(
             |receipt| has_prompts && receipt.review.as_ref().is_some_and(|review| review.prompt.is_some()),
             |receipt| {
-                let prompt = Some(Digest::of(b"another"));
+                let prompt = Some(Digest::compute(b"another"));
                 receipt.review = receipt.review.take().map(|said| ReviewRun { prompt, ..said });
             },
         )
@@ -199,7 +199,7 @@ pub(crate) const WAYS: [(&str, Way); 46] = [
     ("a person's word that an agent has answered", |forgery| {
         forgery.receipts_that(
             |receipt| receipt.role == Role::Human,
-            |receipt| receipt.output = Some(Digest::of(b"an answer")),
+            |receipt| receipt.output = Some(Digest::compute(b"an answer")),
         )
     }),
     ("a changed guard behind a count", |forgery| {
@@ -254,7 +254,7 @@ impl Forgery {
             };
             ids.insert(std::mem::replace(&mut commit.id, id.clone()), id.clone());
             if let Some(tree) = tree_of(commit) {
-                trees.insert(id.clone(), Digest::of(tree::canonical(&tree).as_bytes()));
+                trees.insert(id.clone(), Digest::compute(tree::canonical(&tree).as_bytes()));
             }
             commit.parent = parent.replace(id);
         }
@@ -361,7 +361,7 @@ impl Forgery {
         let Some((at, node)) = self.node(|node| !node.passes && node.id != "root") else { return false };
         for commit in &mut self.chain[at..] {
             let Some(mut tree) = tree_of(commit) else { return false };
-            tree::for_each_mut(&mut tree, |parent| parent.children.retain(|child| child.id != node));
+            tree::for_each_node_mut(&mut tree, |parent| parent.children.retain(|child| child.id != node));
             tree::derive_passes(&mut tree);
             write(commit, layout::TREE, &tree::canonical(&tree));
         }
@@ -452,7 +452,7 @@ impl Forgery {
                 2 => state.allowance += 5,
                 _ => state.narrowed.push("ghost".to_owned()),
             }
-            json::canonical(&state)
+            json::to_canonical_json(&state)
         })
     }
 }

@@ -51,7 +51,7 @@ impl Course {
         let base = self.repository.tip.clone();
         let (run_id, at) = (Some(self.run.to_owned()), Some(base.clone()));
         let state = RunState { run_id, base: at, ..from.run_state.clone() };
-        self.repository.write(layout::RUN_STATE, json::canonical(&state).as_bytes());
+        self.repository.write(layout::RUN_STATE, json::to_canonical_json(&state).as_bytes());
         self.may_die()?;
         self.repository.write(layout::GOAL, goal_text(self.run, &from.goal.body).as_bytes());
         self.may_die()?;

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use protocol::path::WirePath;
 use protocol::tree::{ChildSpec, Node};
-use runner_core::policy::{Kinds, OnChange, OnTimeout, Policy, ReviewBy, RolesMode};
-use runner_core::run::{self, Beginning, RunRecord, Start};
+use runner_core::policy::{AgentKinds, ChangePolicy, TimeoutPolicy, Policy, ReviewPolicy, RolesMode};
+use runner_core::run::{self, StartSpec, RunRecord, StartRequest};
 use runner_core::{layout, tree};
 
 use super::daemon::{Course, Live};
@@ -70,20 +70,20 @@ fn policy(random: &mut Random) -> Policy {
         max_attempts_default: *random.pick(&[1, 2, 3, 3, 5]),
         max_consecutive_faults: *random.pick(&[1, 3, 5]),
         stall_after: *random.pick(&[3, 5]),
-        on_timeout: *random.pick(&[OnTimeout::Stop, OnTimeout::Retry]),
+        on_timeout: *random.pick(&[TimeoutPolicy::Stop, TimeoutPolicy::Retry]),
         roles: *random.pick(&[RolesMode::Auto, RolesMode::Auto, RolesMode::Strict]),
         review: *random.pick(&REVIEWS),
         max_cost_micro_usd: *random.pick(&[None, None, Some(9_000)]),
         max_tokens: *random.pick(&[None, None, Some(20_000)]),
         max_run_ms: *random.pick(&[None, None, Some(9_000_000)]),
-        on_change: *random.pick(&[OnChange::Both, OnChange::Both, OnChange::Report, OnChange::Revert]),
-        kinds: Kinds { plan: work.clone(), work, review: Vec::new() },
+        on_change: *random.pick(&[ChangePolicy::Both, ChangePolicy::Both, ChangePolicy::Report, ChangePolicy::Revert]),
+        kinds: AgentKinds { plan: work.clone(), work, review: Vec::new() },
         ..Policy::default()
     }
 }
 
 /// Who reviews.
-const REVIEWS: [ReviewBy; 4] = [ReviewBy::Off, ReviewBy::Off, ReviewBy::Human, ReviewBy::Agent];
+const REVIEWS: [ReviewPolicy; 4] = [ReviewPolicy::Off, ReviewPolicy::Off, ReviewPolicy::Human, ReviewPolicy::Agent];
 
 impl Course {
     /// Sets up a course from its seed.
@@ -127,10 +127,10 @@ impl Course {
 
     /// A run that is to begin.
     pub(crate) fn queued(run: &str) -> RunRecord {
-        let beginning = Beginning { base: None, goal: None, keep_tree: false, fork: false };
+        let beginning = StartSpec { base: None, goal: None, keep_tree: false, fork: false };
         let path = WirePath("/work".into());
-        let start = Start { path, goal: None, beginning, queue_only: false, is_begun: false };
-        run::begin(run, start, Timestamp::UNIX_EPOCH).record
+        let start = StartRequest { path, goal: None, start_spec: beginning, queue_only: false, is_begun: false };
+        run::create_run(run, start, Timestamp::UNIX_EPOCH).record
     }
 }
 
@@ -149,7 +149,7 @@ fn base(habits: &Habits, random: &mut Random) -> Files {
     }
     if random.one_in(2) {
         let max_attempts = habits.config.policy.max_attempts_default;
-        let mut prepared = tree::fresh(max_attempts);
+        let mut prepared = tree::new_tree(max_attempts);
         let children: Vec<ChildSpec> = (0..=random.below(4)).map(child).collect();
         tree::insert_children(&mut prepared, "root", &children, max_attempts);
         if random.one_in(3)

@@ -5,10 +5,10 @@ use protocol::words::{Mode, Role, VerdictName};
 use runner_core::digest::Digest;
 use runner_core::driver::Driver;
 use runner_core::message::{
-    GuardRun, Milestone, NameList, ProcessEnd, Receipt, RunnerCommit, UsageLine, compose_human,
+    GuardRun, MarkerCommit, NameList, ProcessEnd, Receipt, RunnerCommit, UsageLine, compose_human,
 };
 use runner_core::policy::RolesMode;
-use runner_core::verdict::Rule;
+use runner_core::verdict::SessionRule;
 use runner_core::{json, layout};
 
 use super::forgery::{Forgery, Way, read, text, write};
@@ -58,7 +58,7 @@ pub(crate) const WAYS: [(&str, Way); 33] = [
     ("memory of a session that was put back", |forgery| {
         forgery.remember(|receipt| {
             let detail = receipt.verdict.detail.as_deref().unwrap_or_default();
-            receipt.verdict.name == VerdictName::Broken && detail.starts_with(Rule::History.as_str())
+            receipt.verdict.name == VerdictName::Broken && detail.starts_with(SessionRule::History.as_str())
         })
     }),
     ("memory that came with a person's word", |forgery| {
@@ -113,7 +113,7 @@ impl Forgery {
         for commit in &mut self.chain[at..] {
             let Some(mut state) = state(commit) else { return false };
             change(&mut state);
-            write(commit, layout::RUN_STATE, &json::canonical(&state));
+            write(commit, layout::RUN_STATE, &json::to_canonical_json(&state));
         }
         true
     }
@@ -127,11 +127,11 @@ impl Forgery {
     }
 
     /// Has a guard run where none does.
-    fn milestones(&mut self, of: fn(&mut RunnerCommit) -> Option<&mut Milestone>) -> bool {
+    fn milestones(&mut self, of: fn(&mut RunnerCommit) -> Option<&mut MarkerCommit>) -> bool {
         let Some(at) = self.other(|commit| of(&mut commit.clone()).is_some()) else { return false };
         let Ok(mut commit) = RunnerCommit::parse(&self.chain[at].message) else { return false };
         let Some(milestone) = of(&mut commit) else { return false };
-        milestone.guard_run = Some(GuardRun { end: ProcessEnd::Exit(0), output: Digest::of(b"it ran") });
+        milestone.guard_run = Some(GuardRun { end: ProcessEnd::Exit(0), output: Digest::compute(b"it ran") });
         self.chain[at].message = commit.compose();
         true
     }
@@ -161,8 +161,8 @@ impl Forgery {
                 return false;
             };
             (state.elapsed_ms, feedback.baseline) = (state.elapsed_ms.saturating_sub(spent), None);
-            write(later, layout::RUN_STATE, &json::canonical(&state));
-            write(later, layout::FEEDBACK, &json::canonical(&feedback));
+            write(later, layout::RUN_STATE, &json::to_canonical_json(&state));
+            write(later, layout::FEEDBACK, &json::to_canonical_json(&feedback));
         }
         if is_dropped {
             self.chain.remove(at);
@@ -182,7 +182,7 @@ impl Forgery {
         for commit in &mut self.chain[at..] {
             let Some(mut state) = state(commit) else { return false };
             state.usage.sessions = state.usage.sessions.saturating_sub(usage.sessions);
-            write(commit, layout::RUN_STATE, &json::canonical(&state));
+            write(commit, layout::RUN_STATE, &json::to_canonical_json(&state));
         }
         let none = protocol::state::UsageTotal { sessions: 0, ..usage };
         let told = Receipt { usage: Some(UsageLine(none)), ..receipt };
@@ -205,7 +205,7 @@ impl Forgery {
         let honest = text(&self.chain[at], layout::RUN_STATE);
         for commit in &mut self.chain[at..] {
             if text(commit, layout::RUN_STATE) == honest {
-                write(commit, layout::RUN_STATE, &json::canonical(&told));
+                write(commit, layout::RUN_STATE, &json::to_canonical_json(&told));
             }
         }
         let told = Receipt { mode: Mode::Execute, reverted: NameList::new(["brought.rs"]), ..receipt };
@@ -229,7 +229,7 @@ impl Forgery {
     /// Has a driver claim the run, and add to a file.
     fn drive(&mut self, path: &str) -> bool {
         let claim = |receipt: Receipt| {
-            let milestone = Milestone {
+            let milestone = MarkerCommit {
                 run: receipt.run,
                 summary: String::new(),
                 version: receipt.version,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
-use runner_core::audit::{FileFault, Goal, Readers, Settings};
+use runner_core::audit::{FileFault, GoalFile, FileReaders, AuditSettings};
 use runner_core::policy::Policy;
-use runner_core::run::{Standing, Uncommitted};
+use runner_core::run::{RunInputs, RunScratch};
 use runner_core::{json, layout, validate};
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub(crate) struct Config {
 impl Config {
     /// Returns the file.
     pub(crate) fn text(&self) -> String {
-        json::canonical(self)
+        json::to_canonical_json(self)
     }
 
     /// Reads the file.
@@ -36,18 +36,18 @@ impl Config {
 }
 
 /// How an audit reads configuration and goal.
-pub(crate) const READERS: Readers = Readers {
+pub(crate) const READERS: FileReaders = FileReaders {
     config: |text| settings(text).map_err(FileFault::Form),
     goal: |text| goal(text).map_err(FileFault::Form),
-    renamed: |text, id| Some(goal_text(id, &goal(text).ok()?.body)),
-    is_definition,
+    rename_goal: |text, id| Some(goal_text(id, &goal(text).ok()?.body)),
+    is_definition_path: is_definition,
 };
 
 /// Reads a configuration as an audit does.
-pub(crate) fn settings(text: &[u8]) -> Result<Settings, String> {
+pub(crate) fn settings(text: &[u8]) -> Result<AuditSettings, String> {
     let Config { policy, baseline, definition: _ } = Config::read(text)?;
     let criteria = "It has tests.".to_owned();
-    Ok(Settings { policy, guard_command: guard_command(), criteria, baseline, prompt_bytes: 40_960 })
+    Ok(AuditSettings { policy, guard_command: guard_command(), criteria, baseline, prompt_bytes: 40_960 })
 }
 
 /// Returns the command of every guard.
@@ -61,11 +61,11 @@ pub(crate) fn is_definition(names: &[String], path: &str) -> bool {
     names.iter().any(|name| is_named(name.strip_prefix('/').unwrap_or(name)))
 }
 
-fn goal(text: &[u8]) -> Result<Goal, String> {
+fn goal(text: &[u8]) -> Result<GoalFile, String> {
     let text = str::from_utf8(text).map_err(|error| error.to_string())?;
     let (id, body) = text.split_once('\n').ok_or("one line")?;
     let id = id.strip_prefix("id: ").ok_or("no id")?;
-    Ok(Goal { id: (id != "null").then(|| id.to_owned()), body: body.to_owned() })
+    Ok(GoalFile { id: (id != "null").then(|| id.to_owned()), body: body.to_owned() })
 }
 
 /// Returns the text of `GOAL.md`.
@@ -87,11 +87,11 @@ pub(crate) struct Loaded {
     /// The feedback.
     pub(crate) feedback: Feedback,
     /// The configuration.
-    pub(crate) settings: Settings,
+    pub(crate) settings: AuditSettings,
     /// What names the guard's definition there.
     pub(crate) definition: Vec<String>,
     /// The goal.
-    pub(crate) goal: Goal,
+    pub(crate) goal: GoalFile,
 }
 
 impl Loaded {
@@ -118,15 +118,15 @@ impl Loaded {
     }
 
     /// Returns what `run::next` decides from.
-    pub(crate) fn standing<'a>(&'a self, uncommitted: &'a Uncommitted, now: jiff::Timestamp) -> Standing<'a> {
-        Standing {
+    pub(crate) fn standing<'a>(&'a self, uncommitted: &'a RunScratch, now: jiff::Timestamp) -> RunInputs<'a> {
+        RunInputs {
             policy: &self.settings.policy,
             tree: &self.tree,
             run_state: &self.run_state,
             feedback: &self.feedback,
-            word: uncommitted.word.as_ref(),
+            review_decision: uncommitted.word.as_ref(),
             outages: &uncommitted.outages,
-            tried: &uncommitted.tried,
+            retry_usage: &uncommitted.tried,
             now,
         }
     }

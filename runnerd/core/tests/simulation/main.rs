@@ -30,7 +30,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use protocol::words::{Role, RunStatus, VerdictName};
-use runner_core::verdict::Rule;
+use runner_core::verdict::SessionRule;
 
 use daemon::Course;
 use forgery::Forgery;
@@ -99,7 +99,7 @@ fn keep_every_promise(seeds: Range<u64>) {
 /// All that must come about in so many runs: a simulation that does not get there shows nothing of it.
 fn everything() -> impl Iterator<Item = String> {
     let verdicts = VerdictName::ALL.iter().map(ToString::to_string);
-    let rules = Rule::ALL.into_iter().map(|rule| rule.as_str().to_owned());
+    let rules = SessionRule::ALL.into_iter().map(|rule| rule.as_str().to_owned());
     let asked = [Role::Worker, Role::Planner, Role::Repair, Role::Human].map(|role| format!("role {role}"));
     let states = RunStatus::ALL.iter().filter(|state| **state != RunStatus::Completed).map(ToString::to_string);
     verdicts.chain(rules).chain(asked).chain(states).chain([daemon::FORKED.to_owned()])

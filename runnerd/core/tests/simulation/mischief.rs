@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use runner_core::layout::{self, Ownership, class};
+use runner_core::layout::{self, PathOwnership, path_ownership};
 use runner_core::tree;
 
 use super::daemon::{Course, Lived};
@@ -120,11 +120,11 @@ impl Course {
     /// Whether a path that differs may differ as it does.
     fn is_right(&self, path: &str, from: &Files) -> bool {
         let there = self.repository.work.get(path);
-        match (class(path.strip_prefix(".runner/").unwrap_or(path)), from.get(path), there) {
-            (Ownership::Agent | Ownership::Ignored, _, _) => true,
-            (Ownership::AppendOnly, Some(old), Some(now)) => now.bytes.starts_with(&old.bytes),
-            (Ownership::AppendOnly, None, Some(_)) => true,
-            (Ownership::AppendOnly, _, None) | (Ownership::Runner, _, _) => false,
+        match (path_ownership(path.strip_prefix(".runner/").unwrap_or(path)), from.get(path), there) {
+            (PathOwnership::Agent | PathOwnership::Ignored, _, _) => true,
+            (PathOwnership::AppendOnly, Some(old), Some(now)) => now.bytes.starts_with(&old.bytes),
+            (PathOwnership::AppendOnly, None, Some(_)) => true,
+            (PathOwnership::AppendOnly, _, None) | (PathOwnership::Runner, _, _) => false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Mistakes that a runner could have, made on purpose: each must be caught, or the simulation would not see a real one.
 
-use runner_core::iteration::{Outcome, Phase};
-use runner_core::transition::After;
+use runner_core::iteration::{IterationOutcome, Phase};
+use runner_core::transition::StateAfter;
 use runner_core::tree;
 use runner_core::verdict::Verdict;
 
@@ -89,7 +89,7 @@ impl Mistake {
     }
 
     /// Changes what `transition::apply` has made.
-    pub(crate) fn change_after(mistake: Option<Self>, mut after: After, outcome: &Outcome) -> After {
+    pub(crate) fn change_after(mistake: Option<Self>, mut after: StateAfter, outcome: &IterationOutcome) -> StateAfter {
         let node = &outcome.work.task.node;
         let is_fault = matches!(outcome.verdict, Verdict::Fault { .. });
         match mistake {
@@ -104,7 +104,7 @@ impl Mistake {
                 }
             }
             Some(Self::LosePlan) => {
-                tree::for_each_mut(&mut after.tree, |parent| {
+                tree::for_each_node_mut(&mut after.tree, |parent| {
                     let last = parent.children.last();
                     if last.is_some_and(|last| last.id != *node && !last.passes) && parent.children.len() > 1 {
                         parent.children.pop();

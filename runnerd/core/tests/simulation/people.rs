@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
-use runner_core::change::{self, Addition, Change};
+use runner_core::change::{self, NodeAddition, ChangeRequest};
 use runner_core::driver::Driver;
 use runner_core::iteration::Phase;
-use runner_core::message::{Milestone, RunnerCommit};
-use runner_core::policy::{OnChange, ReviewBy};
-use runner_core::run::{Beginning, Effect, Refusal, Request, Start, State};
+use runner_core::message::{MarkerCommit, RunnerCommit};
+use runner_core::policy::{ChangePolicy, ReviewPolicy};
+use runner_core::run::{StartSpec, RunAction, RequestRefusal, RunRequest, StartRequest, RecordState};
 use runner_core::{layout, notes, questions, tree};
 
 use super::daemon::{Course, Halt, Lived, promise, replay};
@@ -25,11 +25,11 @@ impl Course {
             return Ok(());
         }
         match self.random.below(12) {
-            0 => self.want(Request::Pause { now: false }),
-            1 => self.want(Request::Pause { now: true }),
-            2 => self.want(Request::Cancel),
+            0 => self.want(RunRequest::Pause { now: false }),
+            1 => self.want(RunRequest::Pause { now: true }),
+            2 => self.want(RunRequest::Cancel),
             3 => {
-                let refused = self.ask(Request::Step)?.is_err();
+                let refused = self.ask(RunRequest::Step)?.is_err();
                 promise(refused, || "P13: a step of a run is taken that is being driven".to_owned())
             }
             _ => {
@@ -40,9 +40,9 @@ impl Course {
     }
 
     /// Asks for what is never refused of a run that is at work; what ends the session is remembered.
-    pub(crate) fn want(&mut self, request: Request) -> Lived<()> {
+    pub(crate) fn want(&mut self, request: RunRequest) -> Lived<()> {
         let effects = self.ask(request)?.map_err(|refusal| Halt::Broken(format!("P13: refused: {refusal:?}")))?;
-        let stop = effects.iter().find_map(|effect| if let Effect::Stop(cause) = effect { Some(*cause) } else { None });
+        let stop = effects.iter().find_map(|effect| if let RunAction::Stop(cause) = effect { Some(*cause) } else { None });
         self.stop = stop.or(self.stop);
         Ok(())
     }
@@ -54,15 +54,15 @@ impl Course {
         let Some(leaf) = self.random.place(leaves.len()).map(|at| leaves[at].clone()) else { return };
         let number = self.random.below(100);
         let change = match self.random.below(8) {
-            0 => Change::Note { id: notes::next_id(&loaded.text(layout::NOTES)), text: format!("Mind part {number}.") },
-            1 => match questions::list(&loaded.text(layout::QUESTIONS)).pop() {
-                Some(question) => Change::Answer { question: question.id, text: format!("Yes, {number}.") },
+            0 => ChangeRequest::Note { id: notes::next_id(&loaded.text(layout::NOTES)), text: format!("Mind part {number}.") },
+            1 => match questions::parse_questions(&loaded.text(layout::QUESTIONS)).pop() {
+                Some(question) => ChangeRequest::Answer { question: question.id, text: format!("Yes, {number}.") },
                 None => return,
             },
-            2 => Change::Retry { node: leaf },
-            3 => Change::Add(addition(&leaf, number)),
-            4 | 5 => match change::to_accept(&self.guarded(&loaded), [].iter()) {
-                Ok(files) if !files.is_empty() => Change::Accept { files },
+            2 => ChangeRequest::Retry { node: leaf },
+            3 => ChangeRequest::Add(addition(&leaf, number)),
+            4 | 5 => match change::select_files_to_accept(&self.guarded(&loaded), [].iter()) {
+                Ok(files) if !files.is_empty() => ChangeRequest::Accept { files },
                 _ => return,
             },
             6 => self.setting(&loaded),
@@ -71,17 +71,17 @@ impl Course {
                 if let Some(node) = tree::find_mut(&mut edited, &leaf) {
                     node.goal = format!("Part {number}, says a person.");
                 }
-                Change::Edit { base: tree::canonical(&loaded.tree), edited: tree::canonical(&edited) }
+                ChangeRequest::Edit { base: tree::canonical(&loaded.tree), edited: tree::canonical(&edited) }
             }
         };
         self.changes.push((change, None));
     }
 
     /// Sets a key of the configuration.
-    fn setting(&mut self, loaded: &Loaded) -> Change {
+    fn setting(&mut self, loaded: &Loaded) -> ChangeRequest {
         let base = loaded.text(layout::CONFIG);
         let mut config = Config::read(base.as_bytes()).unwrap_or_else(|_| self.habits.config.clone());
-        let reviews = [ReviewBy::Off, ReviewBy::Human, ReviewBy::Agent];
+        let reviews = [ReviewPolicy::Off, ReviewPolicy::Human, ReviewPolicy::Agent];
         let policy = &mut config.policy;
         let key = match self.random.below(3) {
             0 => {
@@ -89,7 +89,7 @@ impl Course {
                 "review.by"
             }
             1 => {
-                policy.on_change = *self.random.pick(&[OnChange::Both, OnChange::Report, OnChange::Revert]);
+                policy.on_change = *self.random.pick(&[ChangePolicy::Both, ChangePolicy::Report, ChangePolicy::Revert]);
                 "guard.on_change"
             }
             _ => {
@@ -97,7 +97,7 @@ impl Course {
                 "stall_after"
             }
         };
-        Change::Config { key: key.to_owned(), value: None, base, text: config.text() }
+        ChangeRequest::Config { key: key.to_owned(), value: None, base, text: config.text() }
     }
 
     /// Commits what a person has changed: a justfile among that is accepted.
@@ -155,7 +155,7 @@ impl Course {
             2 => self.change_config(|config| config.policy.stall_after = 4),
             3 => self.change_config(|config| config.policy.max_attempts_default = 4),
             4 => self.write_tree(&loaded.tree, |tree| {
-                tree::for_each_mut(tree, |node| {
+                tree::for_each_node_mut(tree, |node| {
                     if !node.passes {
                         node.max_attempts += 1;
                     }
@@ -180,7 +180,7 @@ impl Course {
             return;
         }
         let driver = Some(Driver::new("slurm", ("7", 1), "n2", "0a1b"));
-        let said = Milestone { from: None, driver, ..self.milestone(String::new()) };
+        let said = MarkerCommit { from: None, driver, ..self.milestone(String::new()) };
         let said = if self.random.one_in(2) { RunnerCommit::Claim(said) } else { RunnerCommit::Release(said) };
         self.repository.commit_all(&said.compose());
     }
@@ -199,7 +199,7 @@ impl Course {
             1 => self.repository.write(layout::TREE, b"not a tree\n"),
             2 => self.repository.write(layout::GOAL, goal_text("run-2", "Another.\n").as_bytes()),
             _ => self.write_tree(&loaded.tree, |tree| {
-                tree::for_each_mut(tree, |node| if node.passes { node.title.push('?') } else { node.attempts = 0 });
+                tree::for_each_node_mut(tree, |node| if node.passes { node.title.push('?') } else { node.attempts = 0 });
             }),
         }
     }
@@ -254,39 +254,39 @@ impl Course {
     pub(crate) fn at_rest(&mut self) -> Lived<()> {
         if self.random.one_in(24) {
             // Before or after that, somebody asks for something else; what ends the run is begun again.
-            let request = [Request::Cancel, Request::Pause { now: false }, Request::Step];
+            let request = [RunRequest::Cancel, RunRequest::Pause { now: false }, RunRequest::Step];
             let request = self.random.pick(&request).clone();
             return self.ask_at_rest(request);
         }
         match self.record.state {
-            State::WaitsForService(wait) if self.random.one_in(4) => {
-                self.pass(SignedDuration::from_secs(wait.nap(self.now).as_secs().min(2)));
+            RecordState::WaitsForService(wait) if self.random.one_in(4) => {
+                self.pass(SignedDuration::from_secs(wait.timer_sleep(self.now).as_secs().min(2)));
                 self.go_on(None, true)
             }
-            State::WaitsForService(wait) => {
+            RecordState::WaitsForService(wait) => {
                 self.now = self.now.max(wait.until);
                 Ok(())
             }
-            State::WaitsForPerson => self.say(),
-            State::Held => {
+            RecordState::WaitsForPerson => self.say(),
+            RecordState::Held => {
                 self.make_amends();
                 self.correct();
                 self.go_on(None, false)
             }
-            State::Paused if self.random.one_in(8) => self.ask_at_rest(Request::Step),
-            State::Paused => self.go_on(None, false),
-            State::Over { .. } => {
+            RecordState::Paused if self.random.one_in(8) => self.ask_at_rest(RunRequest::Step),
+            RecordState::Paused => self.go_on(None, false),
+            RecordState::Over { .. } => {
                 let reason = self.record.reason.clone();
                 self.follow_advice(reason.ok_or_else(|| Halt::Broken("P13: it ended without a reason".to_owned()))?)
             }
-            State::Queued | State::Running => {
+            RecordState::Queued | RecordState::Running => {
                 Err(Halt::Broken(format!("P13: it is {}, and nothing goes on with it", self.record.state.status())))
             }
         }
     }
 
-    fn ask_at_rest(&mut self, request: Request) -> Lived<()> {
-        if self.ask(request)?.is_ok_and(|effects| effects.contains(&Effect::AwaitStep)) {
+    fn ask_at_rest(&mut self, request: RunRequest) -> Lived<()> {
+        if self.ask(request)?.is_ok_and(|effects| effects.contains(&RunAction::AwaitStep)) {
             self.steps.push(self.run.to_owned());
             // Who steps has not done what the end of the run has said.
             self.said = None;
@@ -296,16 +296,16 @@ impl Course {
 
     /// Resumes the run; what makes it stuck may be that somebody has to put something right first.
     pub(crate) fn go_on(&mut self, more: Option<u32>, now: bool) -> Lived<()> {
-        let mut answer = self.ask(Request::Resume { now, more, looked: false })?;
-        if answer == Err(Refusal::IsCancelled) {
-            let beginning = Beginning { base: None, goal: None, keep_tree: true, fork: false };
+        let mut answer = self.ask(RunRequest::Resume { now, more, rechecked: false })?;
+        if answer == Err(RequestRefusal::IsCancelled) {
+            let beginning = StartSpec { base: None, goal: None, keep_tree: true, fork: false };
             let path = self.record.path.clone();
             answer =
-                self.ask(Request::Start(Start { path, goal: None, beginning, queue_only: false, is_begun: true }))?;
+                self.ask(RunRequest::Start(StartRequest { path, goal: None, start_spec: beginning, queue_only: false, is_begun: true }))?;
         }
         match answer {
             Ok(_) => Ok(()),
-            Err(Refusal::StillStuck(why) | Refusal::StillAtLimit(why)) => {
+            Err(RequestRefusal::StillStuck(why) | RequestRefusal::StillAtLimit(why)) => {
                 self.make_amends();
                 self.advised = Some(why);
                 Ok(())
@@ -321,7 +321,7 @@ impl Course {
         let command = reason.command.unwrap_or_default();
         if let Some(rest) = command.strip_prefix("runnerctl retry ") {
             let node = rest.split(',').next().unwrap_or_default().to_owned();
-            let change = if self.random.one_in(3) { Change::Add(addition(&node, 1)) } else { Change::Retry { node } };
+            let change = if self.random.one_in(3) { ChangeRequest::Add(addition(&node, 1)) } else { ChangeRequest::Retry { node } };
             self.changes.push((change, None));
         } else if command.starts_with("runnerctl config set max_") {
             self.make_amends();
@@ -337,8 +337,8 @@ impl Course {
     }
 }
 
-fn addition(parent: &str, number: u64) -> Addition {
-    Addition {
+fn addition(parent: &str, number: u64) -> NodeAddition {
+    NodeAddition {
         parent: parent.to_owned(),
         title: format!("Part {number}"),
         goal: format!("Part {number} of it is there."),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 
-use runner_core::audit::{Head, Link, PathChange, Stored, is_read};
+use runner_core::audit::{CommitHeader, CommitDiff, PathChange, PathEntry, is_content_read};
 
 /// Files that stay out of commits.
 const HELD_BACK: &str = "keys/";
@@ -177,23 +177,23 @@ pub(crate) fn differing<'a>(a: &'a Files, b: &'a Files) -> impl Iterator<Item = 
 }
 
 /// Returns what an audit reads of a chain of commits: the heads, and what each has changed.
-pub(crate) fn links(chain: &[Commit], raw: &BTreeMap<String, Blob>) -> (Vec<Head>, Vec<Link>) {
+pub(crate) fn links(chain: &[Commit], raw: &BTreeMap<String, Blob>) -> (Vec<CommitHeader>, Vec<CommitDiff>) {
     let none = Files::new();
-    let head = |commit: &Commit| Head {
+    let head = |commit: &Commit| CommitHeader {
         id: commit.id.clone(),
         parents: commit.parent.iter().cloned().collect(),
-        header: header(commit),
+        headers: header(commit),
         message: commit.message.clone().into_bytes(),
         recoded: None,
     };
     let before = std::iter::once(&none).chain(chain.iter().map(|commit| &*commit.files));
-    let links = before.zip(chain).map(|(before, commit)| Link {
+    let links = before.zip(chain).map(|(before, commit)| CommitDiff {
         changes: changes(before, &commit.files),
         raw: raw_id(&commit.message).and_then(|id| raw.get(id)).map(|blob| blob.bytes.clone()),
         diff: reviewed_from(&commit.message)
             .and_then(|from| chain.iter().find(|before| before.id == from))
             .map(|from| patch(&from.files, &commit.files).into_bytes()),
-        ..Link::default()
+        ..CommitDiff::default()
     });
     (chain.iter().map(head).collect(), links.collect())
 }
@@ -234,8 +234,8 @@ fn raw_id(message: &str) -> Option<&str> {
 fn changes(before: &Files, after: &Files) -> Vec<PathChange> {
     let stored = |path: &str, files: &Files| {
         let blob = files.get(path)?;
-        let content = is_read(path.as_bytes()).then(|| Arc::clone(&blob.bytes));
-        Some(Stored { mode: 0o100_644, id: blob.id.to_string(), content })
+        let content = is_content_read(path.as_bytes()).then(|| Arc::clone(&blob.bytes));
+        Some(PathEntry { mode: 0o100_644, id: blob.id.to_string(), content })
     };
     let change =
         |path: &str| PathChange { path: path.as_bytes().to_vec(), old: stored(path, before), new: stored(path, after) };

@@ -3,10 +3,10 @@
 use jiff::SignedDuration;
 use protocol::words::Role;
 use runner_core::digest::Digest;
-use runner_core::iteration::{Event, ReviewEnd, ReviewHow, Worked};
+use runner_core::iteration::{IterationEvent, ReviewEnd, ReviewEndKind, WorkResult};
 use runner_core::layout;
-use runner_core::prompt::Review;
-use runner_core::verdict::Task;
+use runner_core::prompt::ReviewMaterial;
+use runner_core::verdict::SessionTask;
 
 use super::daemon::{Course, Lived};
 use super::loaded::Loaded;
@@ -16,7 +16,7 @@ use super::repository::{differing, patch};
 
 impl Course {
     /// Asks a reviewer, and undoes what it has done.
-    pub(crate) fn review(&mut self, work: &Worked, is_cut: bool) -> Lived<Event> {
+    pub(crate) fn review(&mut self, work: &WorkResult, is_cut: bool) -> Lived<IterationEvent> {
         if self.live.scenery.is_some() {
             self.put_back_scenery(work)?;
         }
@@ -27,13 +27,13 @@ impl Course {
         let how = self.opinion();
         self.witness.saw(&self.repository);
         self.may_die()?;
-        let how = if is_cut { ReviewHow::Cut } else { how };
-        self.witness.has_rejected = !matches!(how, ReviewHow::Accepted { .. });
+        let how = if is_cut { ReviewEndKind::Cut } else { how };
+        self.witness.has_rejected = !matches!(how, ReviewEndKind::Accepted { .. });
         self.pass(SignedDuration::from_secs(30));
         let end = ReviewEnd {
             agent: format!("{} 1.2.3", work.task.reviewer.as_deref().unwrap_or("command")),
             prompt: Some(prompt.to_string()),
-            output: Some(Digest::of(b"a reviewer's answer").to_string()),
+            output: Some(Digest::compute(b"a reviewer's answer").to_string()),
             tries: 1,
             usage: work.session().map(|session| (&session.usage).into()).unwrap_or_default(),
             elapsed_ms: self.random.below(60_000),
@@ -43,20 +43,20 @@ impl Course {
     }
 
     /// Returns the digest of the reviewer's prompt, where the course builds prompts.
-    fn review_prompt(&self, loaded: &Loaded, task: &Task) -> Digest {
+    fn review_prompt(&self, loaded: &Loaded, task: &SessionTask) -> Digest {
         if !self.habits.has_prompts {
-            return Digest::of(b"a reviewer's prompt");
+            return Digest::compute(b"a reviewer's prompt");
         }
         let diff = match self.mistake {
             Some(Mistake::ReviewOfNothing) => String::new(),
             _ => patch(&loaded.files, &self.repository.work),
         };
-        let task = Task { role: Role::Reviewer, ..task.clone() };
-        let review = Review { from: &task.from, criteria: &loaded.settings.criteria, diff: &diff };
-        Digest::of(self.build(loaded, &task, Some(review)).text.as_bytes())
+        let task = SessionTask { role: Role::Reviewer, ..task.clone() };
+        let review = ReviewMaterial { from: &task.from, criteria: &loaded.settings.criteria, diff: &diff };
+        Digest::compute(self.build(loaded, &task, Some(review)).text.as_bytes())
     }
 
-    fn opinion(&mut self) -> ReviewHow {
+    fn opinion(&mut self) -> ReviewEndKind {
         if self.random.one_in(self.habits.mischief) {
             match self.random.below(4) {
                 0 => self.rewrite_history(),
@@ -66,21 +66,21 @@ impl Course {
             }
         }
         match self.random.below(12) {
-            0..=2 => ReviewHow::Rejected { reasons: "it has no test\nnor a comment".to_owned() },
-            3 => ReviewHow::TimedOut,
-            4 | 5 => ReviewHow::Failed { what: "it gave no valid answer".to_owned() },
-            6 => ReviewHow::Unavailable { why: "overloaded".to_owned(), until: None },
-            _ => ReviewHow::Accepted { reasons: "it is as it should be".to_owned() },
+            0..=2 => ReviewEndKind::Rejected { reasons: "it has no test\nnor a comment".to_owned() },
+            3 => ReviewEndKind::TimedOut,
+            4 | 5 => ReviewEndKind::Failed { what: "it gave no valid answer".to_owned() },
+            6 => ReviewEndKind::Unavailable { why: "overloaded".to_owned(), until: None },
+            _ => ReviewEndKind::Accepted { reasons: "it is as it should be".to_owned() },
         }
     }
 
     /// Undoes what a reviewer has done.
-    pub(crate) fn look_after_review(&mut self, work: &Worked, end: ReviewEnd) -> Lived<Event> {
+    pub(crate) fn look_after_review(&mut self, work: &WorkResult, end: ReviewEnd) -> Lived<IterationEvent> {
         let Found { reverted, wrote, .. } = self.put_back_scenery(work)?;
-        Ok(Event::ReviewEnded(ReviewEnd { reverted, wrote, ..end }))
+        Ok(IterationEvent::ReviewEnded(ReviewEnd { reverted, wrote, ..end }))
     }
 
-    fn put_back_scenery(&mut self, work: &Worked) -> Lived<Found> {
+    fn put_back_scenery(&mut self, work: &WorkResult) -> Lived<Found> {
         let Some((tip, files)) = self.live.scenery.clone() else { return Ok(Found::default()) };
         let loaded = self.loaded(&work.task)?;
         let legal = self.legal_tree(&loaded, work);

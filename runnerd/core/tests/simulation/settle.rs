@@ -3,17 +3,17 @@
 //! Done again after a death each of them writes the same, and a commit that was made is recognised.
 
 use protocol::state::{Baseline, Feedback, RunState};
-use runner_core::change::{Change, Documents};
+use runner_core::change::{ChangeRequest, RunDocuments};
 use runner_core::digest::Digest;
-use runner_core::iteration::{GuardEnd, GuardHow, Outcome};
+use runner_core::iteration::{GuardEnd, GuardEndKind, IterationOutcome};
 use runner_core::message::{
-    AgentStamp, Attempts, GuardRun, Milestone, NameList, ProcessEnd, Receipt, RunnerCommit, RunnerVersion, UsageLine,
-    VerdictLine, compose_human, headline,
+    AgentStamp, AttemptCount, GuardRun, MarkerCommit, NameList, ProcessEnd, Receipt, RunnerCommit, RunnerVersion, UsageLine,
+    VerdictLine, compose_human, compose_headline,
 };
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
 use runner_core::run::ResumeOrder;
-use runner_core::transition::{self, After, Before, Facts, PROGRESS_HEADING};
-use runner_core::verdict::{SessionEnd, row};
+use runner_core::transition::{self, StateAfter, StateBefore, TransitionFacts, PROGRESS_HEADING};
+use runner_core::verdict::{SessionEnd, verdict_row};
 use runner_core::{json, layout, run, schema, tree, validate};
 
 use super::approval::review_run;
@@ -25,28 +25,28 @@ use super::mistake::Mistake;
 
 impl Course {
     /// Writes what the outcome leads to and commits it; returns the commit, or none where nothing changed.
-    pub(crate) fn settle(&mut self, outcome: &Outcome) -> Lived<Option<String>> {
+    pub(crate) fn settle(&mut self, outcome: &IterationOutcome) -> Lived<Option<String>> {
         let task = &outcome.work.task;
         let loaded = self.loaded(task)?;
         let upon = self.live.upon.get_or_insert_with(|| self.repository.tip.clone()).clone();
         self.may_die()?;
         let (prompt, notes) = self.prompt(&loaded, task).unzip();
-        let facts = Facts {
+        let facts = TransitionFacts {
             agents_tree: self.legal_tree(&loaded, &outcome.work),
             notes: notes.unwrap_or_default(),
             held_back: self.repository.held_back(),
             dirty_submodules: Vec::new(),
             guard_definition: self.guarded(&loaded).accepted,
-            elapsed_ms: outcome.spent_ms(),
-            tried: self.record.uncommitted.tried.clone(),
+            elapsed_ms: outcome.elapsed_ms(),
+            retry_usage: self.record.uncommitted.tried.clone(),
         };
-        let before = Before {
+        let before = StateBefore {
             tree: &loaded.tree,
             run_state: &loaded.run_state,
             feedback: &loaded.feedback,
             progress: &loaded.text(layout::PROGRESS),
         };
-        let after = Mistake::change_after(self.mistake, transition::apply(&before, outcome, &facts), outcome);
+        let after = Mistake::change_after(self.mistake, transition::apply_outcome(&before, outcome, &facts), outcome);
         let is_it = |commit: &RunnerCommit| matches!(commit, RunnerCommit::Iteration(receipt) if receipt.iter == task.iter && receipt.from == task.from);
         if self.mistake != Some(Mistake::ForgetCommit)
             && let Some(made) = self.was_made(&upon, is_it)
@@ -72,16 +72,16 @@ impl Course {
         made.map(|commit| commit.id.clone())
     }
 
-    fn write(&mut self, after: &After) -> Lived<()> {
+    fn write(&mut self, after: &StateAfter) -> Lived<()> {
         let mut files = vec![
             (layout::TREE, tree::canonical(&after.tree).into_bytes()),
-            (layout::RUN_STATE, json::canonical(&after.run_state).into_bytes()),
-            (layout::FEEDBACK, json::canonical(&after.feedback).into_bytes()),
+            (layout::RUN_STATE, json::to_canonical_json(&after.run_state).into_bytes()),
+            (layout::FEEDBACK, json::to_canonical_json(&after.feedback).into_bytes()),
             (layout::PROGRESS, after.progress.clone().into_bytes()),
         ];
         if let Some(line) = &after.guardrail {
             let there = self.repository.text(layout::GUARDRAILS);
-            files.extend(line.added_to(there.as_bytes()).map(|text| (layout::GUARDRAILS, text)));
+            files.extend(line.append_to(there.as_bytes()).map(|text| (layout::GUARDRAILS, text)));
         }
         for (path, text) in files {
             self.repository.write(path, &text);
@@ -106,8 +106,8 @@ impl Course {
     fn receipt(
         &self,
         (loaded, prompt): (&Loaded, Option<Digest>),
-        outcome: &Outcome,
-        (after, raw): (&After, Option<String>),
+        outcome: &IterationOutcome,
+        (after, raw): (&StateAfter, Option<String>),
     ) -> Receipt {
         let (task, session, guard) = (&outcome.work.task, outcome.work.session(), outcome.guard.as_ref());
         let node = tree::find(&after.tree, &task.node);
@@ -122,16 +122,16 @@ impl Course {
             run: task.run.clone(),
             iter: task.iter,
             node: task.node.clone(),
-            status: row(outcome.verdict.name()).status,
+            status: verdict_row(outcome.verdict.name()).status,
             guard: outcome.guard_outcome(),
-            headline: headline(title, outcome.verdict.name()),
+            headline: compose_headline(title, outcome.verdict.name()),
             summary: after.run_state.last_summary.clone().unwrap_or_default(),
             version: self.version(),
             from: task.from.clone(),
             verdict: VerdictLine::new(outcome.verdict.name(), outcome.verdict.detail().as_deref()),
             role: task.role,
             mode: outcome.mode(),
-            attempts: Attempts {
+            attempts: AttemptCount {
                 charged: node.map_or(task.attempts, |node| node.attempts),
                 allowed: node.map_or(task.max_attempts, |node| node.max_attempts),
             },
@@ -150,7 +150,7 @@ impl Course {
             guard_wrote: NameList::new(wrote),
             held_back: NameList::new(&after.run_state.held_back),
             dirty_submodules: NameList::new(&after.run_state.dirty_submodules),
-            tree_from: Digest::of(tree::canonical(&loaded.tree).as_bytes()),
+            tree_from: Digest::compute(tree::canonical(&loaded.tree).as_bytes()),
             raw,
         }
     }
@@ -161,8 +161,8 @@ impl Course {
             return NameList::default();
         }
         let now = self.departure(from);
-        let paths = guard.map_or(now.clone(), |guard| guard.departure.and(&now)).paths;
-        NameList::whole(paths)
+        let paths = guard.map_or(now.clone(), |guard| guard.departure.merged_with(&now)).paths;
+        NameList::complete(paths)
     }
 
     /// A course that builds no prompts says that it has other templates, which no audit can build them from.
@@ -192,7 +192,7 @@ impl Course {
             Err(_) => self.habits.config.clone(),
         };
         let prepared = validate::load(self.repository.text(layout::TREE).as_bytes());
-        let tree = prepared.unwrap_or_else(|_| tree::fresh(config.policy.max_attempts_default));
+        let tree = prepared.unwrap_or_else(|_| tree::new_tree(config.policy.max_attempts_default));
         let state = RunState {
             run_id: Some(self.run.to_owned()),
             base: Some(base.clone()),
@@ -202,11 +202,11 @@ impl Course {
         let files = [
             (layout::CONFIG, config.text()),
             (layout::TREE, tree::canonical(&tree)),
-            (layout::RUN_STATE, json::canonical(&state)),
-            (layout::FEEDBACK, json::canonical(&Feedback::default())),
+            (layout::RUN_STATE, json::to_canonical_json(&state)),
+            (layout::FEEDBACK, json::to_canonical_json(&Feedback::default())),
             (layout::PROGRESS, PROGRESS_HEADING.to_owned()),
-            (layout::SCHEMA, schema::tree_text()),
-            (layout::ANSWER_SCHEMA, schema::answer_text()),
+            (layout::SCHEMA, schema::tree_schema_text()),
+            (layout::ANSWER_SCHEMA, schema::answer_schema_text()),
             (layout::GOAL, goal_text(self.run, "Port the ledger.\n")),
         ];
         for (path, text) in files {
@@ -217,8 +217,8 @@ impl Course {
         Ok(())
     }
 
-    pub(crate) fn milestone(&self, from: String) -> Milestone {
-        Milestone {
+    pub(crate) fn milestone(&self, from: String) -> MarkerCommit {
+        MarkerCommit {
             run: self.run.to_owned(),
             summary: String::new(),
             version: self.version(),
@@ -243,23 +243,23 @@ impl Course {
         self.live.found.clear();
         let how = self.run_guard();
         self.may_die()?;
-        if let GuardHow::Missing { what } = how {
+        if let GuardEndKind::Missing { what } = how {
             self.hold(protocol::view::StopReason::new(what, "runnerctl resume"))?;
             return Ok(false);
         }
-        let end = GuardEnd { digest: Some(Digest::of(b"it ran").to_string()), ..GuardEnd::new(how) };
+        let end = GuardEnd { digest: Some(Digest::compute(b"it ran").to_string()), ..GuardEnd::new(how) };
         let reverted = self.undo(&loaded, after)?.reverted;
         self.live.found.clear();
-        let output = (end.how != GuardHow::Exited(0)).then(|| "FAILED: 3 of 12\n".to_owned());
+        let output = (end.how != GuardEndKind::Exited(0)).then(|| "FAILED: 3 of 12\n".to_owned());
         let baseline = Baseline { guard: end.outcome(), output };
         let guard_definition = self.guarded(&loaded).accepted;
         let elapsed_ms = loaded.run_state.elapsed_ms + 40;
         let state = RunState { elapsed_ms, guard_definition, ..loaded.run_state.clone() };
         let feedback = Feedback { baseline: Some(baseline), ..loaded.feedback.clone() };
-        self.repository.write(layout::RUN_STATE, json::canonical(&state).as_bytes());
+        self.repository.write(layout::RUN_STATE, json::to_canonical_json(&state).as_bytes());
         self.may_die()?;
-        self.repository.write(layout::FEEDBACK, json::canonical(&feedback).as_bytes());
-        let milestone = Milestone {
+        self.repository.write(layout::FEEDBACK, json::to_canonical_json(&feedback).as_bytes());
+        let milestone = MarkerCommit {
             guard_run: guard_run(&end),
             reverted: NameList::new(&reverted),
             ..self.milestone(loaded.commit.clone())
@@ -280,12 +280,12 @@ impl Course {
             return Ok(());
         }
         let standing = loaded.standing(&self.record.uncommitted, self.now);
-        let state = run::on_resume(&standing, order.reset, order.more);
+        let state = run::state_on_resume(&standing, order.reset, order.more);
         if state == loaded.run_state {
             return Ok(());
         }
         let state = RunState { guard_definition: self.guarded(&loaded).accepted, ..state };
-        let text = json::canonical(&state);
+        let text = json::to_canonical_json(&state);
         let is_own = |path: &String| path == layout::RUN_STATE && self.repository.text(path) == text;
         if self.repository.changes().iter().any(|path| !is_own(path)) {
             // What people have not committed is none of the runner's, and is refused when the iteration is opened.
@@ -312,14 +312,14 @@ impl Course {
         Ok(())
     }
 
-    fn commit_change(&mut self, change: &Change, from: &str) -> Lived<()> {
-        let documents = |loaded: &Loaded| Documents {
+    fn commit_change(&mut self, change: &ChangeRequest, from: &str) -> Lived<()> {
+        let documents = |loaded: &Loaded| RunDocuments {
             tree: loaded.tree.clone(),
             notes: loaded.text(layout::NOTES),
             questions: loaded.text(layout::QUESTIONS),
             config: loaded.text(layout::CONFIG),
             run_state: loaded.run_state.clone(),
-            guarded: self.guarded(loaded),
+            definition_state: self.guarded(loaded),
             max_attempts: loaded.settings.policy.max_attempts_default,
         };
         if self.repository.tip != from {
@@ -335,11 +335,11 @@ impl Course {
             (layout::NOTES, before.notes, after.notes),
             (layout::QUESTIONS, before.questions, after.questions),
             (layout::CONFIG, before.config, after.config),
-            (layout::RUN_STATE, json::canonical(&before.run_state), json::canonical(&after.run_state)),
+            (layout::RUN_STATE, json::to_canonical_json(&before.run_state), json::to_canonical_json(&after.run_state)),
         ];
         let files: Vec<(&str, &str)> =
             texts.iter().filter(|(_, old, new)| old != new).map(|(path, _, text)| (*path, text.as_str())).collect();
-        if let Change::Accept { files } = change {
+        if let ChangeRequest::Accept { files } = change {
             self.accepts(files);
         }
         self.repository.graft(&files, &compose_human(self.run, change.command(), &changed.summary));
@@ -353,9 +353,9 @@ impl Course {
 /// Returns how a guard ended, for a receipt; none where it did not end by itself.
 fn guard_run(guard: &GuardEnd) -> Option<GuardRun> {
     let end = match guard.how {
-        GuardHow::Exited(code) => ProcessEnd::Exit(code),
-        GuardHow::Signaled(signal) => ProcessEnd::Signal(signal),
-        GuardHow::TimedOut | GuardHow::Missing { .. } | GuardHow::Cut | GuardHow::Lost => return None,
+        GuardEndKind::Exited(code) => ProcessEnd::Exit(code),
+        GuardEndKind::Signaled(signal) => ProcessEnd::Signal(signal),
+        GuardEndKind::TimedOut | GuardEndKind::Missing { .. } | GuardEndKind::Cut | GuardEndKind::Lost => return None,
     };
     Some(GuardRun { end, output: guard.digest.as_ref()?.parse().ok()? })
 }

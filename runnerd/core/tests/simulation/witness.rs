@@ -11,8 +11,8 @@ use protocol::words::VerdictName;
 use runner_core::approval::Decision;
 use runner_core::digest::Digest;
 use runner_core::message::RunnerCommit;
-use runner_core::policy::{OnChange, ReviewBy};
-use runner_core::verdict::{SessionHow, Task, Verdict};
+use runner_core::policy::{ChangePolicy, ReviewPolicy};
+use runner_core::verdict::{SessionEndKind, SessionTask, Verdict};
 use runner_core::{layout, tree};
 
 use super::definition::JUSTFILE;
@@ -36,7 +36,7 @@ pub(crate) struct Witness {
     iter: u32,
     node: String,
     before: Option<TaskTree>,
-    review: Option<ReviewBy>,
+    review: Option<ReviewPolicy>,
     /// The justfile that has to be there when a guard proves anything.
     accepted: Option<String>,
     /// The one that the last guard has found.
@@ -67,10 +67,10 @@ pub(crate) struct Witness {
 
 impl Witness {
     /// Begins with what an iteration was opened for.
-    pub(crate) fn of(loaded: &Loaded, task: &Task, (sessions, claim, accepted): Known) -> Self {
+    pub(crate) fn of(loaded: &Loaded, task: &SessionTask, (sessions, claim, accepted): Known) -> Self {
         let is_code = |claim: &Claim| differing(&claim.files, &loaded.files).any(|path| !path.starts_with(".runner/"));
         Self {
-            accepted: accepted.filter(|_| loaded.settings.policy.on_change != OnChange::Report),
+            accepted: accepted.filter(|_| loaded.settings.policy.on_change != ChangePolicy::Report),
             word: task.decision.clone(),
             has_changed: claim.as_ref().is_some_and(is_code),
             claim,
@@ -107,9 +107,9 @@ impl Witness {
     }
 
     /// Hears how a session ended.
-    pub(crate) fn heard(&mut self, how: &SessionHow) {
-        self.said = if let SessionHow::Answered(answer) = how { Some(answer.status) } else { None };
-        self.is_too_large = matches!(how, SessionHow::ContextExceeded { .. });
+    pub(crate) fn heard(&mut self, how: &SessionEndKind) {
+        self.said = if let SessionEndKind::Answered(answer) = how { Some(answer.status) } else { None };
+        self.is_too_large = matches!(how, SessionEndKind::ContextExceeded { .. });
     }
 
     /// Checks what an iteration has led to; an error names the promise.
@@ -179,7 +179,7 @@ impl Witness {
             let ids: Vec<String> = node.children.iter().map(|child| child.id.clone()).collect();
             (node.order, node.title.clone(), node.goal.clone(), node.acceptance.clone(), node.attempts, ids)
         };
-        let parent = |placed: &tree::Placed<'_>| placed.parent.map(|node| node.id.clone());
+        let parent = |placed: &tree::PlacedNode<'_>| placed.parent.map(|node| node.id.clone());
         for (id, was) in old.iter().filter(|(_, was)| was.node.passes) {
             let stays = new.get(id).is_some_and(|now| own(now.node) == own(was.node) && parent(now) == parent(was));
             if !stays || !new[id].node.passes {
@@ -192,9 +192,9 @@ impl Witness {
     /// Whether the session, the guard and the reviewer have made the node pass.
     fn earned(&self) -> bool {
         let is_accepted = match self.review {
-            Some(ReviewBy::Off) => true,
-            Some(ReviewBy::Agent) => !self.has_rejected,
-            Some(ReviewBy::Human) | None => false,
+            Some(ReviewPolicy::Off) => true,
+            Some(ReviewPolicy::Agent) => !self.has_rejected,
+            Some(ReviewPolicy::Human) | None => false,
         };
         self.said == Some(AnswerStatus::Done) && self.was_green() && is_accepted
     }

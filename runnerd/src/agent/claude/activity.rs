@@ -2,64 +2,64 @@
 
 use jiff::Timestamp;
 use protocol::event::{Activity, ActivityKind};
-use runner_core::feedback::clip;
+use runner_core::feedback::clip_output;
 use serde_json::Value;
 
 /// Most bytes of a step.
 const MAX_TEXT: usize = 4 << 10;
 
 /// By which of its inputs a tool's use is told, the most telling first.
-const TELLING: [&str; 9] =
+const KEY_INPUTS: [&str; 9] =
     ["command", "file_path", "notebook_path", "pattern", "url", "query", "description", "prompt", "path"];
 
 /// Returns the step that a line shows.
-pub(super) fn of(line: &Value) -> Option<Activity> {
+pub(super) fn parse_activity(line: &Value) -> Option<Activity> {
     match line["type"].as_str()? {
-        "assistant" => contents(line).find_map(said),
-        "user" => contents(line).find_map(tool_result),
-        "system" => notice(line),
-        "rate_limit_event" => limit(&line["rate_limit_info"]),
-        "result" => end(line),
+        "assistant" => content_parts(line).find_map(message_step),
+        "user" => content_parts(line).find_map(tool_result_step),
+        "system" => notice_step(line),
+        "rate_limit_event" => limit_step(&line["rate_limit_info"]),
+        "result" => end_step(line),
         _ => None,
     }
 }
 
-fn contents(line: &Value) -> impl Iterator<Item = &Value> {
+fn content_parts(line: &Value) -> impl Iterator<Item = &Value> {
     line["message"]["content"].as_array().into_iter().flatten()
 }
 
-fn step(what: ActivityKind, text: &str) -> Option<Activity> {
+fn make_step(what: ActivityKind, text: &str) -> Option<Activity> {
     let text = text.trim();
-    (!text.is_empty()).then(|| Activity { what, text: clip(text, MAX_TEXT) })
+    (!text.is_empty()).then(|| Activity { what, text: clip_output(text, MAX_TEXT) })
 }
 
-fn said(content: &Value) -> Option<Activity> {
+fn message_step(content: &Value) -> Option<Activity> {
     match content["type"].as_str()? {
-        "text" => step(ActivityKind::Message, content["text"].as_str()?),
-        "thinking" => step(ActivityKind::Reasoning, content["thinking"].as_str()?),
-        "tool_use" => tool(content["name"].as_str()?, &content["input"]),
+        "text" => make_step(ActivityKind::Message, content["text"].as_str()?),
+        "thinking" => make_step(ActivityKind::Reasoning, content["thinking"].as_str()?),
+        "tool_use" => tool_step(content["name"].as_str()?, &content["input"]),
         _ => None,
     }
 }
 
 /// The answer is shown when it counts, not as a tool.
-fn tool(name: &str, input: &Value) -> Option<Activity> {
-    let telling = TELLING.iter().find_map(|field| input[field].as_str()).unwrap_or_default();
+fn tool_step(name: &str, input: &Value) -> Option<Activity> {
+    let key_input = KEY_INPUTS.iter().find_map(|field| input[field].as_str()).unwrap_or_default();
     match name {
         "StructuredOutput" => None,
-        "Bash" => step(ActivityKind::Tool, telling),
-        "Edit" | "Write" | "NotebookEdit" => step(ActivityKind::FileChange, telling),
-        _ => step(ActivityKind::Tool, &format!("{name} {telling}")),
+        "Bash" => make_step(ActivityKind::Tool, key_input),
+        "Edit" | "Write" | "NotebookEdit" => make_step(ActivityKind::FileChange, key_input),
+        _ => make_step(ActivityKind::Tool, &format!("{name} {key_input}")),
     }
 }
 
-fn tool_result(content: &Value) -> Option<Activity> {
+fn tool_result_step(content: &Value) -> Option<Activity> {
     let content = (content["type"] == "tool_result").then_some(&content["content"])?;
     let text = content.as_str().or_else(|| content.as_array()?.iter().find_map(|part| part["text"].as_str()));
-    step(ActivityKind::ToolResult, text?)
+    make_step(ActivityKind::ToolResult, text?)
 }
 
-fn notice(line: &Value) -> Option<Activity> {
+fn notice_step(line: &Value) -> Option<Activity> {
     let text = |field: &str| line[field].as_str().unwrap_or("unknown");
     let notice = match line["subtype"].as_str()? {
         "init" => format!("claude {} with {}", text("claude_code_version"), text("model")),
@@ -74,24 +74,24 @@ fn notice(line: &Value) -> Option<Activity> {
         "informational" => text("content").to_owned(),
         _ => return None,
     };
-    step(ActivityKind::Notice, &notice)
+    make_step(ActivityKind::Notice, &notice)
 }
 
-fn limit(info: &Value) -> Option<Activity> {
+fn limit_step(info: &Value) -> Option<Activity> {
     let status = info["status"].as_str().filter(|status| *status != "allowed")?;
     let until = resets_at(info).map(|until| format!(" until {until}")).unwrap_or_default();
     let kind = info["rateLimitType"].as_str().unwrap_or("usage");
-    step(ActivityKind::Notice, &format!("{kind} limit: {status}{until}"))
+    make_step(ActivityKind::Notice, &format!("{kind} limit: {status}{until}"))
 }
 
-fn end(line: &Value) -> Option<Activity> {
+fn end_step(line: &Value) -> Option<Activity> {
     if line["is_error"] == true {
-        return step(ActivityKind::Notice, line["result"].as_str().or_else(|| line["errors"][0].as_str())?);
+        return make_step(ActivityKind::Notice, line["result"].as_str().or_else(|| line["errors"][0].as_str())?);
     }
     let denied: Vec<&str> =
         line["permission_denials"].as_array()?.iter().filter_map(|denial| denial["tool_name"].as_str()).collect();
     let text = if denied.is_empty() { String::new() } else { format!("denied: {}", denied.join(", ")) };
-    step(ActivityKind::Notice, &text)
+    make_step(ActivityKind::Notice, &text)
 }
 
 /// Returns when a limit ends, as the service has said it.

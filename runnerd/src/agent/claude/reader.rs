@@ -7,20 +7,20 @@ use protocol::event::Activity;
 use serde_json::Value;
 
 use super::activity;
-use super::usage::Meter;
-use crate::agent::backend::{Heard, Reader, Rest};
-use crate::agent::evidence::Evidence;
+use super::usage::UsageMeter;
+use crate::agent::backend::{SessionOutput, OutputReader, SessionRest};
+use crate::agent::evidence::EndEvidence;
 
 /// Longest id of a session that is taken for one.
 const MAX_ID: usize = 128;
 
 /// Fields of a line that say why it ended, the most telling first.
-const STRUCTURAL: [&str; 5] = ["api_error_status", "error", "api_error", "terminal_reason", "subtype"];
+const STRUCTURED_FIELDS: [&str; 5] = ["api_error_status", "error", "api_error", "terminal_reason", "subtype"];
 
 /// What was heard of a session.
 #[derive(Debug, Default)]
 pub(super) struct ClaudeReader {
-    meter: Meter,
+    meter: UsageMeter,
     session_id: Option<String>,
     answer: Option<Value>,
     /// The last line of all, without the answer; a background command may bring a second one.
@@ -30,18 +30,18 @@ pub(super) struct ClaudeReader {
     resets_at: Option<Timestamp>,
 }
 
-impl Reader for ClaudeReader {
-    fn line(&mut self, line: &[u8]) -> Option<Activity> {
+impl OutputReader for ClaudeReader {
+    fn read_line(&mut self, line: &[u8]) -> Option<Activity> {
         let line: Value = serde_json::from_slice(line).ok()?;
         if let Some(id) = line["session_id"].as_str().filter(|id| id.len() <= MAX_ID) {
             self.session_id = Some(id.to_owned());
         }
-        let activity = activity::of(&line);
+        let activity = activity::parse_activity(&line);
         match line["type"].as_str()? {
-            "assistant" => self.message(line),
-            "system" if line["subtype"] == "api_retry" => self.fault = Some(retry(&line)),
-            "rate_limit_event" => self.limit(&line["rate_limit_info"]),
-            "result" => self.result(line),
+            "assistant" => self.record_message(line),
+            "system" if line["subtype"] == "api_retry" => self.fault = Some(retry_fault(&line)),
+            "rate_limit_event" => self.record_limit(&line["rate_limit_info"]),
+            "result" => self.record_result(line),
             _ => {}
         }
         activity
@@ -51,9 +51,9 @@ impl Reader for ClaudeReader {
         self.answer.is_some()
     }
 
-    fn finish(self: Box<Self>, rest: &Rest<'_>) -> Heard {
-        Heard {
-            evidence: self.evidence(rest),
+    fn finish_output(self: Box<Self>, rest: &SessionRest<'_>) -> SessionOutput {
+        SessionOutput {
+            evidence: self.collect_evidence(rest),
             answer: self.answer.map(|answer| answer.to_string().into_bytes()),
             session_id: self.session_id,
             model: None,
@@ -63,19 +63,19 @@ impl Reader for ClaudeReader {
 }
 
 impl ClaudeReader {
-    fn message(&mut self, line: Value) {
-        self.meter.message(&line["message"]);
+    fn record_message(&mut self, line: Value) {
+        self.meter.count_message(&line["message"]);
         self.fault = line["error"].is_string().then_some(line);
     }
 
     /// The state of a limit; a session may be let in again after it was refused.
-    fn limit(&mut self, info: &Value) {
+    fn record_limit(&mut self, info: &Value) {
         let is_refused = info["status"] == "rejected";
         self.resets_at = is_refused.then(|| activity::resets_at(info)).flatten();
     }
 
-    fn result(&mut self, mut line: Value) {
-        self.meter.result(&line);
+    fn record_result(&mut self, mut line: Value) {
+        self.meter.count_result(&line);
         let answer = line.get_mut("structured_output").map(Value::take);
         if let Some(answer) = answer.filter(|answer| !answer.is_null() && !is_error(&line)) {
             self.answer = Some(answer);
@@ -85,20 +85,20 @@ impl ClaudeReader {
 
     /// What the program says of its service and of itself stands apart from what the model says: a model that talks of
     /// limits has not met one.
-    fn evidence(&self, rest: &Rest<'_>) -> Evidence {
-        let mut evidence = Evidence { resets_at: self.resets_at, ..Evidence::default() };
+    fn collect_evidence(&self, rest: &SessionRest<'_>) -> EndEvidence {
+        let mut evidence = EndEvidence { resets_at: self.resets_at, ..EndEvidence::default() };
         let (result, fault) = (self.result.as_ref(), self.fault.as_ref());
-        for field in STRUCTURAL {
-            let value = [result, fault].into_iter().flatten().find_map(|line| word(&line[field]));
+        for field in STRUCTURED_FIELDS {
+            let value = [result, fault].into_iter().flatten().find_map(|line| scalar_text(&line[field]));
             evidence.add(field, value.unwrap_or_default());
         }
         let text = |line: &Value, field: &str| line[field].as_str().unwrap_or_default().to_owned();
-        let errors = result.map(|line| texts(&line["errors"])).unwrap_or_default();
+        let errors = result.map(|line| join_texts(&line["errors"])).unwrap_or_default();
         match result {
             Some(line) if is_error(line) && line["result"].is_string() => evidence.add("message", text(line, "result")),
             Some(line) if is_error(line) => evidence.add("message", errors.as_str()),
             Some(line) => evidence.add("said", text(line, "result")),
-            None => evidence.add("message", fault.map(message).unwrap_or_default()),
+            None => evidence.add("message", fault.map(message_text).unwrap_or_default()),
         }
         evidence.add("errors", errors);
         evidence.add("stderr", String::from_utf8_lossy(rest.errors));
@@ -107,7 +107,7 @@ impl ClaudeReader {
 }
 
 /// A line of a retry by the names of the fields of a fault.
-fn retry(line: &Value) -> Value {
+fn retry_fault(line: &Value) -> Value {
     serde_json::json!({ "api_error_status": line["error_status"], "error": line["error"] })
 }
 
@@ -116,16 +116,16 @@ fn is_error(result: &Value) -> bool {
 }
 
 /// A word or a number; anything else is no signal.
-fn word(value: &Value) -> Option<String> {
+fn scalar_text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned).or_else(|| value.as_u64().map(|number| number.to_string()))
 }
 
-fn texts(values: &Value) -> String {
+fn join_texts(values: &Value) -> String {
     let texts = values.as_array().into_iter().flatten().filter_map(Value::as_str);
     texts.collect::<Vec<_>>().join("\n")
 }
 
-fn message(line: &Value) -> String {
+fn message_text(line: &Value) -> String {
     let contents = line["message"]["content"].as_array();
     let text = contents.into_iter().flatten().find_map(|content| content["text"].as_str());
     text.unwrap_or_default().to_owned()

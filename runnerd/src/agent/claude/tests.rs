@@ -7,8 +7,8 @@ use protocol::answer::SessionUsage;
 use protocol::event::{Activity, ActivityKind};
 use serde_json::{Value, json};
 
-use super::super::backend::{Heard, Rest};
-use super::super::stream::Lines;
+use super::super::backend::{SessionOutput, SessionRest};
+use super::super::stream::LineSplitter;
 use super::*;
 use crate::config;
 
@@ -19,59 +19,59 @@ macro_rules! sample {
 }
 
 /// A session, heard.
-struct Played {
+struct ClaudePlayback {
     steps: Vec<Activity>,
     has_answered: bool,
-    heard: Heard,
+    output: SessionOutput,
 }
 
 /// Lets the output come in pieces that end at the given places.
-fn play_in_pieces(stdout: &[u8], cuts: &[usize]) -> Played {
-    let (mut reader, mut lines, mut steps) = (Box::new(ClaudeReader::default()), Lines::default(), Vec::new());
+fn play_pieces(stdout: &[u8], cuts: &[usize]) -> ClaudePlayback {
+    let (mut reader, mut lines, mut steps) = (Box::new(ClaudeReader::default()), LineSplitter::default(), Vec::new());
     let mut cuts = cuts.to_vec();
     cuts.extend([0, stdout.len()]);
     cuts.sort_unstable();
     for cut in cuts.windows(2) {
-        lines.push(&stdout[cut[0]..cut[1]], |line| steps.extend(reader.line(line)));
+        lines.push(&stdout[cut[0]..cut[1]], |line| steps.extend(reader.read_line(line)));
     }
-    lines.finish(|line| steps.extend(reader.line(line)));
-    Played { steps, has_answered: reader.has_answered(), heard: reader.finish(&Rest { errors: b"" }) }
+    lines.finish(|line| steps.extend(reader.read_line(line)));
+    ClaudePlayback { steps, has_answered: reader.has_answered(), output: reader.finish_output(&SessionRest { errors: b"" }) }
 }
 
-fn play(stdout: &str) -> Played {
-    play_in_pieces(stdout.as_bytes(), &[])
+fn play_text(stdout: &str) -> ClaudePlayback {
+    play_pieces(stdout.as_bytes(), &[])
 }
 
-fn play_lines(lines: &[Value]) -> Played {
+fn play_lines(lines: &[Value]) -> ClaudePlayback {
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    play(&lines.join("\n"))
+    play_text(&lines.join("\n"))
 }
 
-fn signal<'a>(played: &'a Played, field: &str) -> Option<&'a str> {
-    let signals = &played.heard.evidence.signals;
+fn find_signal<'a>(played: &'a ClaudePlayback, field: &str) -> Option<&'a str> {
+    let signals = &played.output.evidence.signals;
     signals.iter().find(|signal| signal.field == field).map(|signal| signal.value.as_str())
 }
 
-fn shown(played: &Played) -> Vec<(ActivityKind, &str)> {
+fn shown_steps(played: &ClaudePlayback) -> Vec<(ActivityKind, &str)> {
     played.steps.iter().map(|step| (step.what, step.text.as_str())).collect()
 }
 
-fn usage(input: u64, cached: u64, output: Option<u64>, cost: Option<u64>) -> SessionUsage {
+fn token_usage(input: u64, cached: u64, output: Option<u64>, cost: Option<u64>) -> SessionUsage {
     SessionUsage { input_tokens: Some(input), cached_tokens: Some(cached), output_tokens: output, cost_micro_usd: cost }
 }
 
 #[test]
 fn answer_usage_and_steps_of_a_session_are_heard() {
-    let played = play(sample!("success"));
+    let played = play_text(sample!("success"));
     assert_eq!(
-        played.heard.answer.as_deref(),
+        played.output.answer.as_deref(),
         Some(&br#"{"children":null,"status":"done","summary":"All done."}"#[..])
     );
     assert!(played.has_answered);
-    assert_eq!(played.heard.usage, usage(1600, 400, Some(100), Some(6_420)));
-    assert_eq!(played.heard.session_id.as_deref(), Some("0af185f4-eaf6-4074-bb7f-c821b2af4ddc"));
+    assert_eq!(played.output.usage, token_usage(1600, 400, Some(100), Some(6_420)));
+    assert_eq!(played.output.session_id.as_deref(), Some("0af185f4-eaf6-4074-bb7f-c821b2af4ddc"));
     assert_eq!(
-        shown(&played),
+        shown_steps(&played),
         [
             (ActivityKind::Notice, "claude 2.1.330 with claude-sonnet-4-5"),
             (ActivityKind::Tool, "echo hi > work; echo seen"),
@@ -83,38 +83,38 @@ fn answer_usage_and_steps_of_a_session_are_heard() {
 
 #[test]
 fn retry_that_helped_is_shown_and_no_evidence() {
-    let played = play(sample!("server-error-then-success"));
+    let played = play_text(sample!("server-error-then-success"));
     assert!(played.has_answered);
-    assert!(shown(&played).contains(&(ActivityKind::Notice, "asked again, 1 of 2: 500")), "{:?}", shown(&played));
-    assert_eq!((signal(&played, "api_error_status"), signal(&played, "error")), (None, None));
+    assert!(shown_steps(&played).contains(&(ActivityKind::Notice, "asked again, 1 of 2: 500")), "{:?}", shown_steps(&played));
+    assert_eq!((find_signal(&played, "api_error_status"), find_signal(&played, "error")), (None, None));
 }
 
 #[test]
 fn exit_without_structured_output_is_no_answer() {
-    let played = play(sample!("empty-answer"));
-    assert!(!played.has_answered && played.heard.answer.is_none());
-    assert_eq!(signal(&played, "subtype"), Some("success"));
-    assert_eq!(played.heard.usage.output_tokens, Some(150));
+    let played = play_text(sample!("empty-answer"));
+    assert!(!played.has_answered && played.output.answer.is_none());
+    assert_eq!(find_signal(&played, "subtype"), Some("success"));
+    assert_eq!(played.output.usage.output_tokens, Some(150));
 }
 
 #[test]
 fn usage_limit_brings_its_fields_and_when_it_ends() {
     for sample in [sample!("usage-limit-subscription"), sample!("usage-limit-after-work")] {
-        let played = play(sample);
-        assert_eq!(played.heard.answer, None);
-        assert_eq!(signal(&played, "api_error_status"), Some("429"));
-        assert_eq!(signal(&played, "error"), Some("rate_limit"));
-        assert_eq!(signal(&played, "api_error"), Some("usage_limit_reached"));
-        assert!(signal(&played, "message").is_some_and(|text| text.contains("hit your 5-hour limit")));
-        assert!(played.heard.evidence.resets_at.is_some());
+        let played = play_text(sample);
+        assert_eq!(played.output.answer, None);
+        assert_eq!(find_signal(&played, "api_error_status"), Some("429"));
+        assert_eq!(find_signal(&played, "error"), Some("rate_limit"));
+        assert_eq!(find_signal(&played, "api_error"), Some("usage_limit_reached"));
+        assert!(find_signal(&played, "message").is_some_and(|text| text.contains("hit your 5-hour limit")));
+        assert!(played.output.evidence.resets_at.is_some());
     }
 }
 
 #[test]
 fn limit_that_lets_in_again_has_no_end() {
     let event = |status: &str| json!({"type": "rate_limit_event", "rate_limit_info": {"status": status, "resetsAt": 1_795_340_176, "rateLimitType": "five_hour"}});
-    assert!(play_lines(&[event("rejected")]).heard.evidence.resets_at.is_some());
-    assert_eq!(play_lines(&[event("rejected"), event("allowed")]).heard.evidence.resets_at, None);
+    assert!(play_lines(&[event("rejected")]).output.evidence.resets_at.is_some());
+    assert_eq!(play_lines(&[event("rejected"), event("allowed")]).output.evidence.resets_at, None);
     let steps = play_lines(&[event("allowed"), event("rejected")]).steps;
     assert_eq!(steps.len(), 1);
     assert_eq!(steps[0].text, "five_hour limit: rejected until 2026-11-22T09:36:16Z");
@@ -122,43 +122,43 @@ fn limit_that_lets_in_again_has_no_end() {
 
 #[test]
 fn service_that_cannot_be_reached_is_told_by_fields() {
-    let played = play(sample!("network-refused"));
-    assert_eq!(signal(&played, "api_error"), Some("connection_failed"));
-    assert_eq!(signal(&played, "terminal_reason"), Some("api_error"));
-    assert!(signal(&played, "message").is_some_and(|text| text.contains("ECONNREFUSED")));
+    let played = play_text(sample!("network-refused"));
+    assert_eq!(find_signal(&played, "api_error"), Some("connection_failed"));
+    assert_eq!(find_signal(&played, "terminal_reason"), Some("api_error"));
+    assert!(find_signal(&played, "message").is_some_and(|text| text.contains("ECONNREFUSED")));
 }
 
 #[test]
 fn fault_of_the_service_stands_though_the_session_was_killed() {
     let whole = sample!("rate-limit");
     let until_retry: String = whole.lines().take(3).flat_map(|line| [line, "\n"]).collect();
-    let played = play(&until_retry);
-    assert_eq!((signal(&played, "api_error_status"), signal(&played, "error")), (Some("429"), Some("rate_limit")));
+    let played = play_text(&until_retry);
+    assert_eq!((find_signal(&played, "api_error_status"), find_signal(&played, "error")), (Some("429"), Some("rate_limit")));
     let until_result: String = whole.lines().take(4).flat_map(|line| [line, "\n"]).collect();
-    let played = play(&until_result);
-    assert!(signal(&played, "message").is_some_and(|text| text.contains("Request rejected (429)")));
+    let played = play_text(&until_result);
+    assert!(find_signal(&played, "message").is_some_and(|text| text.contains("Request rejected (429)")));
 }
 
 #[test]
 fn limit_of_turns_is_told_by_its_subtype_and_errors() {
-    let played = play(sample!("max-turns"));
-    assert_eq!(signal(&played, "subtype"), Some("error_max_turns"));
-    assert_eq!(signal(&played, "message"), signal(&played, "errors"));
-    assert!(signal(&played, "errors").is_some());
+    let played = play_text(sample!("max-turns"));
+    assert_eq!(find_signal(&played, "subtype"), Some("error_max_turns"));
+    assert_eq!(find_signal(&played, "message"), find_signal(&played, "errors"));
+    assert!(find_signal(&played, "errors").is_some());
 }
 
 #[test]
 fn session_that_was_asked_to_end_says_what_it_consumed() {
-    let played = play(sample!("killed-sigint"));
+    let played = play_text(sample!("killed-sigint"));
     assert!(!played.has_answered);
-    assert_eq!(played.heard.usage, usage(800, 200, Some(50), Some(3_210)));
+    assert_eq!(played.output.usage, token_usage(800, 200, Some(50), Some(3_210)));
 }
 
 #[test]
 fn killed_session_has_input_and_neither_output_nor_cost() {
-    let played = play(sample!("killed-sigkill"));
-    assert_eq!(played.heard.usage, usage(800, 200, None, None));
-    assert_eq!(play("").heard.usage, SessionUsage::default());
+    let played = play_text(sample!("killed-sigkill"));
+    assert_eq!(played.output.usage, token_usage(800, 200, None, None));
+    assert_eq!(play_text("").output.usage, SessionUsage::default());
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn message_in_several_lines_counts_once() {
         "usage": {"input_tokens": 10, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 2, "output_tokens": 1}}})
     };
     let played = play_lines(&[part("a", "one"), part("a", "two"), part("b", "three")]);
-    assert_eq!(played.heard.usage, usage(30, 4, None, None));
+    assert_eq!(played.output.usage, token_usage(30, 4, None, None));
     assert_eq!(played.steps.len(), 3);
 }
 
@@ -177,9 +177,9 @@ fn second_result_without_an_answer_leaves_the_first_one() {
     let second = json!({"type": "result", "subtype": "success", "is_error": false, "result": "The job has ended.", "result_index": 1,
         "total_cost_usd": 0.01, "modelUsage": {"m": {"inputTokens": 2000, "outputTokens": 120, "cacheReadInputTokens": 400,
         "cacheCreationInputTokens": 7, "costUSD": 0.01, "costBasis": "list"}}});
-    let played = play(&format!("{}{second}\n", sample!("success")));
-    assert!(played.heard.answer.is_some_and(|answer| answer.starts_with(br#"{"children":null"#)));
-    assert_eq!(played.heard.usage, usage(2007, 400, Some(120), Some(10_000)));
+    let played = play_text(&format!("{}{second}\n", sample!("success")));
+    assert!(played.output.answer.is_some_and(|answer| answer.starts_with(br#"{"children":null"#)));
+    assert_eq!(played.output.usage, token_usage(2007, 400, Some(120), Some(10_000)));
 }
 
 #[test]
@@ -197,25 +197,25 @@ fn price_that_is_guessed_is_no_cost() {
         json!({"type": "result", "subtype": "success", "total_cost_usd": 0.5,
         "modelUsage": {"m": {"inputTokens": 1, "outputTokens": 2, "costUSD": 0.5, "costBasis": basis}}})
     };
-    assert_eq!(play_lines(&[line(json!("list"))]).heard.usage.cost_micro_usd, Some(500_000));
-    assert_eq!(play_lines(&[line(Value::Null)]).heard.usage.cost_micro_usd, Some(500_000));
-    assert_eq!(play_lines(&[line(json!("unknown"))]).heard.usage, usage(1, 0, Some(2), None));
+    assert_eq!(play_lines(&[line(json!("list"))]).output.usage.cost_micro_usd, Some(500_000));
+    assert_eq!(play_lines(&[line(Value::Null)]).output.usage.cost_micro_usd, Some(500_000));
+    assert_eq!(play_lines(&[line(json!("unknown"))]).output.usage, token_usage(1, 0, Some(2), None));
 }
 
 #[test]
 fn words_of_the_model_are_no_signal_of_its_service() {
     let played = play_lines(&[json!({"type": "result", "subtype": "success", "is_error": false,
         "result": "You've hit your limit · resets 9:29pm (UTC)"})]);
-    assert_eq!(signal(&played, "message"), None);
-    assert!(signal(&played, "said").is_some());
+    assert_eq!(find_signal(&played, "message"), None);
+    assert!(find_signal(&played, "said").is_some());
 }
 
 #[test]
 fn denials_are_shown() {
     let line = json!({"type": "result", "subtype": "success", "permission_denials": [{"tool_name": "Bash"}, {"tool_name": "Write"}]});
-    assert_eq!(shown(&play_lines(&[line])), [(ActivityKind::Notice, "denied: Bash, Write")]);
+    assert_eq!(shown_steps(&play_lines(&[line])), [(ActivityKind::Notice, "denied: Bash, Write")]);
     let line = json!({"type": "system", "subtype": "permission_denied", "tool_name": "Write", "message": "not here"});
-    assert_eq!(shown(&play_lines(&[line])), [(ActivityKind::Notice, "Write was denied: not here")]);
+    assert_eq!(shown_steps(&play_lines(&[line])), [(ActivityKind::Notice, "Write was denied: not here")]);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn use_of_a_tool_is_told_by_its_telling_input() {
         tool("Odd", json!(7)),
     ]);
     assert_eq!(
-        shown(&played),
+        shown_steps(&played),
         [(ActivityKind::FileChange, "src/a.rs"), (ActivityKind::Tool, "Grep fn main"), (ActivityKind::Tool, "Odd")]
     );
 }
@@ -237,7 +237,7 @@ fn use_of_a_tool_is_told_by_its_telling_input() {
 fn line_of_megabytes_is_read_and_shown_in_part() {
     let text = "x".repeat(3 << 20);
     let line = json!({"type": "user", "message": {"content": [{"type": "tool_result", "content": [{"type": "text", "text": text}]}]}});
-    let played = play(&format!("{line}\n{}", sample!("success")));
+    let played = play_text(&format!("{line}\n{}", sample!("success")));
     assert!(played.has_answered);
     assert!((4_000..=4_096).contains(&played.steps[0].text.len()), "{}", played.steps[0].text.len());
 }
@@ -259,10 +259,10 @@ fn hostile_lines_are_passed_over() {
         Value::Null,
     ];
     let lines = wrong.map(|line| line.to_string()).join("\n");
-    let played = play(&format!("{deep}\n{lines}\nnot JSON\n\n"));
+    let played = play_text(&format!("{deep}\n{lines}\nnot JSON\n\n"));
     assert!(!played.has_answered);
-    assert_eq!(played.heard.usage.cost_micro_usd, None);
-    assert_eq!(played.heard.evidence.resets_at, None);
+    assert_eq!(played.output.usage.cost_micro_usd, None);
+    assert_eq!(played.output.evidence.resets_at, None);
 }
 
 proptest! {
@@ -270,35 +270,35 @@ proptest! {
     fn session_is_the_same_however_its_bytes_come(cuts: Vec<prop::sample::Index>) {
         let stdout = sample!("usage-limit-after-work").as_bytes();
         let cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stdout.len() + 1)).collect();
-        let (pieces, whole) = (play_in_pieces(stdout, &cuts), play_in_pieces(stdout, &[]));
+        let (pieces, whole) = (play_pieces(stdout, &cuts), play_pieces(stdout, &[]));
         prop_assert_eq!(pieces.steps, whole.steps);
-        prop_assert_eq!(pieces.heard.usage, whole.heard.usage);
-        prop_assert_eq!(pieces.heard.evidence, whole.heard.evidence);
+        prop_assert_eq!(pieces.output.usage, whole.output.usage);
+        prop_assert_eq!(pieces.output.evidence, whole.output.evidence);
     }
 
     #[test]
     fn session_cut_anywhere_answers_only_once_its_last_line_is_whole(cut: prop::sample::Index) {
         let stdout = sample!("success").trim_end();
         let cut = cut.index(stdout.len());
-        let played = play_in_pieces(&stdout.as_bytes()[..cut], &[]);
+        let played = play_pieces(&stdout.as_bytes()[..cut], &[]);
         prop_assert!(!played.has_answered);
-        prop_assert!(played.heard.usage.output_tokens.is_none());
+        prop_assert!(played.output.usage.output_tokens.is_none());
     }
 
     #[test]
     fn any_bytes_are_heard(bytes: Vec<u8>) {
-        prop_assert!(!play_in_pieces(&bytes, &[]).has_answered);
+        prop_assert!(!play_pieces(&bytes, &[]).has_answered);
     }
 }
 
 /// Returns the arguments and the variables for a configuration.
-fn launch(section: &str, env: &[(&str, &str)]) -> (Vec<String>, Vec<(String, String)>) {
+fn launch_claude(section: &str, env: &[(&str, &str)]) -> (Vec<String>, Vec<(String, String)>) {
     let text = format!("[executor]\nkind = \"claude\"\n{section}");
     let config = config::parse(&text, Path::new("config.toml")).unwrap();
     let env: Vec<(OsString, OsString)> = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let here = Path::new("/repo");
-    let order = Order {
-        form: Form::Answer,
+    let order = LaunchRequest {
+        form: AnswerForm::Answer,
         executor: &config.executor.work,
         folder: here,
         git_folder: here,
@@ -306,21 +306,21 @@ fn launch(section: &str, env: &[(&str, &str)]) -> (Vec<String>, Vec<(String, Str
         record: here,
         output: here,
     };
-    let launch = Claude.launch(&order);
+    let launch = ClaudeBackend.plan_launch(&order);
     let text = |word: OsString| word.into_string().unwrap();
     let env = launch.env.into_iter().map(|(name, value)| (text(name), text(value)));
     (launch.argv.into_iter().map(text).collect(), env.collect())
 }
 
 /// Returns what stands behind an argument.
-fn behind<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
+fn value_after<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
     argv.iter().position(|word| word == name).map(|at| argv[at + 1].as_str())
 }
 
 #[test]
 fn command_line_is_pinned() {
-    let (argv, env) = launch("", &[]);
-    let schema = behind(&argv, "--json-schema").unwrap();
+    let (argv, env) = launch_claude("", &[]);
+    let schema = value_after(&argv, "--json-schema").unwrap();
     let line: Vec<&str> = argv.iter().map(|word| if word == schema { "SCHEMA" } else { word }).collect();
     insta::assert_snapshot!(line.join(" "), @"claude -p --output-format stream-json --verbose --no-session-persistence --setting-sources  --strict-mcp-config --disable-slash-commands --json-schema SCHEMA --permission-mode bypassPermissions --tools Read,Glob,Grep,Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch");
     let env: Vec<String> =
@@ -340,8 +340,8 @@ fn command_line_is_pinned() {
 
 #[test]
 fn schema_is_one_that_the_program_takes() {
-    let (argv, _) = launch("", &[]);
-    let schema: Value = serde_json::from_str(behind(&argv, "--json-schema").unwrap()).unwrap();
+    let (argv, _) = launch_claude("", &[]);
+    let schema: Value = serde_json::from_str(value_after(&argv, "--json-schema").unwrap()).unwrap();
     assert_eq!(schema.get("$schema"), None);
     assert_eq!(schema["required"], json!(["status", "summary"]));
     assert_eq!(schema["additionalProperties"], false);
@@ -349,19 +349,19 @@ fn schema_is_one_that_the_program_takes() {
 
 #[test]
 fn sandbox_is_kept_by_the_tools_that_are_there_or_by_the_program() {
-    let (argv, env) = launch("sandbox = \"read-only\"\n", &[]);
-    assert_eq!(behind(&argv, "--tools"), Some("Read,Glob,Grep,WebFetch,WebSearch"));
+    let (argv, env) = launch_claude("sandbox = \"read-only\"\n", &[]);
+    assert_eq!(value_after(&argv, "--tools"), Some("Read,Glob,Grep,WebFetch,WebSearch"));
     assert_eq!(env.iter().any(|(name, _)| name == ROOT_VARIABLE), geteuid().is_root());
-    let (argv, _) = launch("sandbox = \"read-only\"\nnetwork = false\n", &[]);
-    assert_eq!((behind(&argv, "--tools"), behind(&argv, "--settings")), (Some(READING), None));
-    let (argv, env) = launch("network = false\n", &[]);
-    assert_eq!(behind(&argv, "--permission-mode"), Some("acceptEdits"));
-    assert_eq!(behind(&argv, "--tools"), Some(WRITING));
-    let settings: Value = serde_json::from_str(behind(&argv, "--settings").unwrap()).unwrap();
+    let (argv, _) = launch_claude("sandbox = \"read-only\"\nnetwork = false\n", &[]);
+    assert_eq!((value_after(&argv, "--tools"), value_after(&argv, "--settings")), (Some(READ_TOOLS), None));
+    let (argv, env) = launch_claude("network = false\n", &[]);
+    assert_eq!(value_after(&argv, "--permission-mode"), Some("acceptEdits"));
+    assert_eq!(value_after(&argv, "--tools"), Some(WRITE_TOOLS));
+    let settings: Value = serde_json::from_str(value_after(&argv, "--settings").unwrap()).unwrap();
     assert_eq!(settings["sandbox"]["failIfUnavailable"], true);
     assert!(!env.iter().any(|(name, _)| name == ROOT_VARIABLE));
-    let (argv, _) = launch("sandbox = \"danger-full-access\"\nnetwork = false\n", &[]);
-    assert_eq!(behind(&argv, "--permission-mode"), Some("bypassPermissions"));
+    let (argv, _) = launch_claude("sandbox = \"danger-full-access\"\nnetwork = false\n", &[]);
+    assert_eq!(value_after(&argv, "--permission-mode"), Some("bypassPermissions"));
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn sandbox_whose_tools_are_missing_is_refused_where_it_is_needed() {
     let check = |section: &str| {
         let text = format!("[executor]\nkind = \"claude\"\n{section}");
         let config = config::parse(&text, Path::new("config.toml")).unwrap();
-        Claude.preflight(&config.executor.work, &env)
+        ClaudeBackend.preflight(&config.executor.work, &env)
     };
     let unfit = check("network = false\n").unwrap_err();
     assert!(unfit.what.contains("there is no bwrap") && unfit.fix.contains("network = true"), "{unfit}");
@@ -389,16 +389,16 @@ fn sandbox_whose_tools_are_missing_is_refused_where_it_is_needed() {
 
 #[test]
 fn what_the_configuration_adds_comes_last() {
-    let (argv, _) = launch("model = \"opus\"\nextra_args = [\"--setting-sources\", \"user\"]\n", &[]);
-    assert_eq!(behind(&argv, "--model"), Some("opus"));
+    let (argv, _) = launch_claude("model = \"opus\"\nextra_args = [\"--setting-sources\", \"user\"]\n", &[]);
+    assert_eq!(value_after(&argv, "--model"), Some("opus"));
     assert_eq!(argv[argv.len() - 2..], ["--setting-sources", "user"]);
-    let (argv, _) = launch("extra_args = [\"--tools\", \"default\"]\n", &[]);
-    assert_eq!(behind(&argv, "--tools"), Some("default"));
+    let (argv, _) = launch_claude("extra_args = [\"--tools\", \"default\"]\n", &[]);
+    assert_eq!(value_after(&argv, "--tools"), Some("default"));
 }
 
 #[test]
 fn patience_that_the_caller_passes_on_is_kept() {
-    let (_, env) = launch("", &[("CLAUDE_CODE_MAX_RETRIES", "0")]);
+    let (_, env) = launch_claude("", &[("CLAUDE_CODE_MAX_RETRIES", "0")]);
     assert!(!env.iter().any(|(name, _)| name == "CLAUDE_CODE_MAX_RETRIES"));
     assert!(env.iter().any(|(name, _)| name == "API_TIMEOUT_MS"));
 }

@@ -14,29 +14,29 @@ const MAX_ID: usize = 128;
 
 /// What is counted.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(super) struct UsageMeter {
     /// Input of each message, not cached and cached: a message of several parts comes as several lines that say the same.
     messages: BTreeMap<String, (u64, u64)>,
     total: Option<SessionUsage>,
 }
 
-impl Meter {
+impl UsageMeter {
     /// Takes a line of the model's.
-    pub(super) fn message(&mut self, message: &Value) {
+    pub(super) fn count_message(&mut self, message: &Value) {
         let (Some(id), usage) = (message["id"].as_str(), &message["usage"]) else { return };
         let Some(input) = usage["input_tokens"].as_u64() else { return };
         if id.len() <= MAX_ID && self.messages.len() < MAX_MESSAGES {
-            let written = number(usage, "cache_creation_input_tokens");
-            let of = (input.saturating_add(written), number(usage, "cache_read_input_tokens"));
-            self.messages.insert(id.to_owned(), of);
+            let cache_writes = read_number(usage, "cache_creation_input_tokens");
+            let counts = (input.saturating_add(cache_writes), read_number(usage, "cache_read_input_tokens"));
+            self.messages.insert(id.to_owned(), counts);
         }
     }
 
     /// Takes a last line; where there are several, each counts what was before it as well.
-    pub(super) fn result(&mut self, line: &Value) {
+    pub(super) fn count_result(&mut self, line: &Value) {
         let models = line["modelUsage"].as_object().into_iter().flatten().map(|(_, model)| model);
-        let of_models = models.clone().fold(None, |sum, model| Some(plus(sum.unwrap_or_default(), model)));
-        let usage = of_models.unwrap_or_else(|| of_usage(&line["usage"]));
+        let model_usage = models.clone().fold(None, |sum, model| Some(add_model_usage(sum.unwrap_or_default(), model)));
+        let usage = model_usage.unwrap_or_else(|| parse_usage(&line["usage"]));
         // It guesses a price for models that it does not know.
         let is_guess = models.clone().any(|model| model["costBasis"] == "unknown");
         let cost = line["total_cost_usd"].as_f64().filter(|_| !is_guess).and_then(MicroUsd::from_dollars);
@@ -61,27 +61,27 @@ impl Meter {
 
 /// All models that a session has asked, small ones for small things included. What is written to a cache is input that
 /// was not read from one, and is paid for.
-fn plus(sum: SessionUsage, model: &Value) -> SessionUsage {
+fn add_model_usage(sum: SessionUsage, model: &Value) -> SessionUsage {
     let add = |sum: Option<u64>, more: u64| Some(sum.unwrap_or(0).saturating_add(more));
-    let input = number(model, "inputTokens").saturating_add(number(model, "cacheCreationInputTokens"));
+    let input = read_number(model, "inputTokens").saturating_add(read_number(model, "cacheCreationInputTokens"));
     SessionUsage {
         input_tokens: add(sum.input_tokens, input),
-        cached_tokens: add(sum.cached_tokens, number(model, "cacheReadInputTokens")),
-        output_tokens: add(sum.output_tokens, number(model, "outputTokens")),
+        cached_tokens: add(sum.cached_tokens, read_number(model, "cacheReadInputTokens")),
+        output_tokens: add(sum.output_tokens, read_number(model, "outputTokens")),
         cost_micro_usd: None,
     }
 }
 
-fn of_usage(usage: &Value) -> SessionUsage {
+fn parse_usage(usage: &Value) -> SessionUsage {
     let input = usage["input_tokens"].as_u64();
     SessionUsage {
-        input_tokens: input.map(|input| input.saturating_add(number(usage, "cache_creation_input_tokens"))),
+        input_tokens: input.map(|input| input.saturating_add(read_number(usage, "cache_creation_input_tokens"))),
         cached_tokens: usage["cache_read_input_tokens"].as_u64(),
         output_tokens: usage["output_tokens"].as_u64(),
         cost_micro_usd: None,
     }
 }
 
-fn number(of: &Value, field: &str) -> u64 {
-    of[field].as_u64().unwrap_or(0)
+fn read_number(object: &Value, field: &str) -> u64 {
+    object[field].as_u64().unwrap_or(0)
 }

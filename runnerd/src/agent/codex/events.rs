@@ -8,32 +8,32 @@ use serde::Deserialize;
 
 /// A line.
 #[derive(Debug, Deserialize)]
-pub(super) struct Event {
+pub(super) struct CodexEvent {
     /// Which event.
     #[serde(rename = "type")]
     pub(super) kind: String,
     /// With `thread.started`: the session.
     pub(super) thread_id: Option<String>,
     /// With `item.*`: a step of the work.
-    pub(super) item: Option<Item>,
+    pub(super) item: Option<CodexItem>,
     /// With `turn.completed`: what the whole session consumed.
-    pub(super) usage: Option<Tokens>,
+    pub(super) usage: Option<CodexTokens>,
     /// With `turn.failed`: why.
-    pub(super) error: Option<Failure>,
+    pub(super) error: Option<CodexFailure>,
     /// With `error`: what happened; the session may go on.
     pub(super) message: Option<String>,
 }
 
-impl Event {
+impl CodexEvent {
     /// Reads a line.
-    pub(super) fn of(line: &[u8]) -> Option<Self> {
+    pub(super) fn parse_line(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }
 }
 
 /// A step of the work.
 #[derive(Debug, Deserialize)]
-pub(super) struct Item {
+pub(super) struct CodexItem {
     /// Of which kind.
     #[serde(rename = "type")]
     pub(super) kind: String,
@@ -50,7 +50,7 @@ pub(super) struct Item {
     /// `in_progress`, `completed` or `failed`.
     pub(super) status: Option<String>,
     /// Files that are changed.
-    pub(super) changes: Option<Vec<Change>>,
+    pub(super) changes: Option<Vec<CodexChange>>,
     /// Whose tool is used.
     pub(super) server: Option<String>,
     /// Which tool is used.
@@ -61,21 +61,21 @@ pub(super) struct Item {
 
 /// A file that is changed.
 #[derive(Debug, Deserialize)]
-pub(super) struct Change {
+pub(super) struct CodexChange {
     /// Which one.
     pub(super) path: String,
 }
 
 /// Why a turn failed.
 #[derive(Debug, Deserialize)]
-pub(super) struct Failure {
+pub(super) struct CodexFailure {
     /// For people.
     pub(super) message: String,
 }
 
 /// Tokens, as the program counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub(super) struct Tokens {
+pub(super) struct CodexTokens {
     /// Of the input, those that were cached included.
     #[serde(rename = "input_tokens")]
     input: u64,
@@ -87,8 +87,8 @@ pub(super) struct Tokens {
     output: u64,
 }
 
-impl From<Tokens> for SessionUsage {
-    fn from(tokens: Tokens) -> Self {
+impl From<CodexTokens> for SessionUsage {
+    fn from(tokens: CodexTokens) -> Self {
         Self {
             input_tokens: Some(tokens.input.saturating_sub(tokens.cached)),
             cached_tokens: Some(tokens.cached),

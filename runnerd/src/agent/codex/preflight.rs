@@ -4,23 +4,23 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::super::unfit::Unfit;
+use super::super::unfit::AgentUnavailable;
 use crate::config::{Executor, Sandbox};
 
 /// Variables of which each is a login.
-const LOGINS: [&str; 2] = ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"];
+const LOGIN_VARIABLES: [&str; 2] = ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"];
 /// What an argument says that chooses another service, or another place for the login.
-const OTHER_LOGIN: [&str; 5] = ["model_provider", "cli_auth_credentials_store", "--oss", "--profile", "-p"];
+const OTHER_LOGIN_ARGS: [&str; 5] = ["model_provider", "cli_auth_credentials_store", "--oss", "--profile", "-p"];
 /// Where a machine's administrator may choose another service.
-const MANAGED: &str = "/etc/codex";
+const MANAGED_CONFIG: &str = "/etc/codex";
 
 /// Checks the folder of the program, and its login.
-pub(super) fn check(executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), Unfit> {
-    let Some(home) = super::home(env) else { return Ok(()) };
+pub(super) fn check_setup(executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), AgentUnavailable> {
+    let Some(home) = super::codex_home(env) else { return Ok(()) };
     if executor.sandbox != Sandbox::DangerFullAccess {
-        check_place(&home, &temporary(env))?;
+        check_home(&home, &temp_dir(env))?;
     }
-    check_key(executor, env)?;
+    check_provider_key(executor, env)?;
     if is_logged_in(executor, env, &home) {
         return Ok(());
     }
@@ -28,31 +28,31 @@ pub(super) fn check(executor: &Executor, env: &[(OsString, OsString)]) -> Result
         "codex has no login: {} cannot be read, and CODEX_API_KEY is not set",
         home.join("auth.json").display()
     );
-    Err(Unfit::new(what, "codex login; or export CODEX_API_KEY; or name a model_provider in executor.extra_args"))
+    Err(AgentUnavailable::new(what, "codex login; or export CODEX_API_KEY; or name a model_provider in executor.extra_args"))
 }
 
 /// `codex` puts no programs of its own under the temporary folder, and its sandbox needs them.
-fn check_place(home: &Path, temporary: &Path) -> Result<(), Unfit> {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if !real(home).starts_with(real(temporary)) {
+fn check_home(home: &Path, temporary: &Path) -> Result<(), AgentUnavailable> {
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if !canonical(home).starts_with(canonical(temporary)) {
         return Ok(());
     }
     let (home, temporary) = (home.display(), temporary.display());
     let what = format!(
         "the folder of codex, {home}, is below the temporary folder {temporary}, where none of its commands works"
     );
-    Err(Unfit::new(what, "export CODEX_HOME=$HOME/.codex; or set TMPDIR to another folder"))
+    Err(AgentUnavailable::new(what, "export CODEX_HOME=$HOME/.codex; or set TMPDIR to another folder"))
 }
 
 /// A provider in the arguments may name the variable of its key, which must be passed on.
-fn check_key(executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), Unfit> {
+fn check_provider_key(executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), AgentUnavailable> {
     let key = executor.extra_args.iter().find_map(|argument| {
         let (_, value) = argument.split_once("env_key")?;
         let quoted = value.trim_start().strip_prefix('=')?.trim_start().strip_prefix('"')?;
         quoted.split_once('"').map(|(name, _)| name)
     });
     match key {
-        Some(key) if value(env, key).is_none() => Err(Unfit::new(
+        Some(key) if env_value(env, key).is_none() => Err(AgentUnavailable::new(
             format!("codex is to find the key of its service in {key}, which it is not given"),
             format!("export {key}, and in .runner/state/config.toml under [env]: agent = [\"{key}\"]"),
         )),
@@ -62,22 +62,22 @@ fn check_key(executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), Un
 
 /// Returns whether there is a login, or another service; nothing where the home is not known.
 pub(super) fn has_login(executor: &Executor, env: &[(OsString, OsString)]) -> Option<bool> {
-    super::home(env).map(|home| is_logged_in(executor, env, &home))
+    super::codex_home(env).map(|home| is_logged_in(executor, env, &home))
 }
 
 fn is_logged_in(executor: &Executor, env: &[(OsString, OsString)], home: &Path) -> bool {
-    let is_other = |argument: &String| OTHER_LOGIN.iter().any(|word| argument.starts_with(word));
-    LOGINS.iter().any(|name| value(env, name).is_some())
+    let is_other = |argument: &String| OTHER_LOGIN_ARGS.iter().any(|word| argument.starts_with(word));
+    LOGIN_VARIABLES.iter().any(|name| env_value(env, name).is_some())
         || executor.extra_args.iter().any(is_other)
         || File::open(home.join("auth.json")).is_ok()
-        || Path::new(MANAGED).exists()
+        || Path::new(MANAGED_CONFIG).exists()
 }
 
-fn temporary(env: &[(OsString, OsString)]) -> PathBuf {
-    value(env, "TMPDIR").map_or_else(|| "/tmp".into(), PathBuf::from)
+fn temp_dir(env: &[(OsString, OsString)]) -> PathBuf {
+    env_value(env, "TMPDIR").map_or_else(|| "/tmp".into(), PathBuf::from)
 }
 
-fn value<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
+fn env_value<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
     let given = env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_os_str());
     given.filter(|value| !value.is_empty())
 }
@@ -92,12 +92,12 @@ mod tests {
     use crate::config;
 
     /// A home with a folder for temporary files in it.
-    struct Home {
+    struct CodexTestHome {
         home: TempDir,
         temporary: PathBuf,
     }
 
-    impl Home {
+    impl CodexTestHome {
         fn new() -> Self {
             let home = tempfile::tempdir().unwrap();
             let temporary = home.path().join("tmp");
@@ -111,18 +111,18 @@ mod tests {
             fs::write(folder.join("auth.json"), "{}").unwrap();
         }
 
-        fn check(&self, settings: &str, more: &[(&str, &str)]) -> Result<(), Unfit> {
+        fn check(&self, settings: &str, more: &[(&str, &str)]) -> Result<(), AgentUnavailable> {
             let text = format!("[executor]\nkind = \"codex\"\n{settings}\n");
             let config = config::parse(&text, Path::new("config.toml")).unwrap();
             let own = [("HOME", self.home.path().to_str().unwrap()), ("TMPDIR", self.temporary.to_str().unwrap())];
             let env: Vec<_> = own.iter().chain(more).map(|(name, value)| (name.into(), value.into())).collect();
-            check(&config.executor.work, &env)
+            check_setup(&config.executor.work, &env)
         }
     }
 
     #[test]
     fn a_login_is_a_file_a_key_or_another_service() {
-        let place = Home::new();
+        let place = CodexTestHome::new();
         let unfit = place.check("", &[]).unwrap_err();
         assert!(unfit.what.contains("auth.json") && unfit.fix.starts_with("codex login"), "{unfit}");
         assert_eq!(place.check("", &[("CODEX_API_KEY", "dummy")]), Ok(()));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn folder_below_the_temporary_one_is_refused_with_a_sandbox() {
-        let place = Home::new();
+        let place = CodexTestHome::new();
         place.log_in();
         let below = place.temporary.join("codex");
         let env = [("CODEX_HOME", below.to_str().unwrap()), ("CODEX_API_KEY", "dummy")];
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn key_that_a_provider_names_must_be_given() {
-        let place = Home::new();
+        let place = CodexTestHome::new();
         let provider = r#"extra_args = ["-c", "model_provider=\"x\"", "-c", "model_providers.x={name=\"x\",env_key = \"X_KEY\"}"]"#;
         let unfit = place.check(provider, &[]).unwrap_err();
         assert!(unfit.fix.contains("agent = [\"X_KEY\"]"), "{unfit}");

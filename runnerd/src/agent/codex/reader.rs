@@ -7,136 +7,136 @@ use protocol::answer::SessionUsage;
 use protocol::event::{Activity, ActivityKind};
 use runner_core::answer::MAX_OUTPUT_BYTES;
 
-use super::super::backend::{Heard, Reader, Rest};
-use super::super::evidence::Evidence;
+use super::super::backend::{SessionOutput, OutputReader, SessionRest};
+use super::super::evidence::EndEvidence;
 use super::super::regular;
-use super::events::{Event, Item, Tokens};
-use super::rollout::{self, Rollout};
+use super::events::{CodexEvent, CodexItem, CodexTokens};
+use super::rollout::{self, CodexRollout};
 
 /// Longest text of a step, in bytes; whoever shows it takes less.
 const MAX_TEXT: usize = 64 << 10;
 /// What `codex` warns of, each time, because this program asks for it.
-const ASKED_FOR: &str = "--dangerously-bypass-hook-trust";
+const EXPECTED_WARNING: &str = "--dangerously-bypass-hook-trust";
 /// How `codex` calls the end of a session whose context is full.
 const CONTEXT_FULL: &str = "context_window_exceeded";
 
 /// Where a session leaves what it does not print.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct CodexPaths {
     /// Its own folder.
     pub(super) home: Option<PathBuf>,
     /// What its answer had to look like.
     pub(super) schema: PathBuf,
     /// Its last message.
-    pub(super) last: PathBuf,
+    pub(super) last_message: PathBuf,
     /// There if it was to be compacted.
-    pub(super) mark: PathBuf,
+    pub(super) full_marker: PathBuf,
 }
 
 /// Follows a session.
 #[derive(Debug)]
 pub(super) struct CodexReader {
-    places: Places,
+    paths: CodexPaths,
     session: Option<String>,
     last_message: Option<String>,
-    end: Option<End>,
+    end: Option<TurnEnd>,
     /// An error that is final if nothing comes after it; why it asks its service again, while it waits to do so.
     error: Option<String>,
-    commands: Commands,
+    commands: CommandCounts,
 }
 
 /// How the session's one turn ended.
 #[derive(Debug)]
-enum End {
-    Completed(Option<Tokens>),
+enum TurnEnd {
+    Completed(Option<CodexTokens>),
     Failed(String),
 }
 
 /// How many of its commands worked.
 #[derive(Debug, Default)]
-struct Commands {
-    worked: u32,
+struct CommandCounts {
+    succeeded: u32,
     failed: u32,
 }
 
 impl CodexReader {
-    pub(super) fn new(places: Places) -> Self {
-        Self { places, session: None, last_message: None, end: None, error: None, commands: Commands::default() }
+    pub(super) fn new(paths: CodexPaths) -> Self {
+        Self { paths, session: None, last_message: None, end: None, error: None, commands: CommandCounts::default() }
     }
 
-    fn completed(&mut self, usage: Option<Tokens>) -> Option<Activity> {
-        self.end = Some(End::Completed(usage));
-        let Commands { worked, failed } = self.commands;
+    fn complete_turn(&mut self, usage: Option<CodexTokens>) -> Option<Activity> {
+        self.end = Some(TurnEnd::Completed(usage));
+        let CommandCounts { succeeded: worked, failed } = self.commands;
         let text = format!("none of its {failed} commands worked: its sandbox may not work here");
-        (worked == 0 && failed > 1).then(|| notice(text))
+        (worked == 0 && failed > 1).then(|| notice_step(text))
     }
 
-    fn began(item: Item) -> Option<Activity> {
+    fn start_item(item: CodexItem) -> Option<Activity> {
         let text = match item.kind.as_str() {
             "command_execution" => item.command?,
             "mcp_tool_call" => format!("{} {}", item.server.unwrap_or_default(), item.tool?),
             _ => return None,
         };
-        Some(step(ActivityKind::Tool, text))
+        Some(bounded_step(ActivityKind::Tool, text))
     }
 
-    fn done(&mut self, item: Item) -> Option<Activity> {
+    fn complete_item(&mut self, item: CodexItem) -> Option<Activity> {
         let is_failed = item.status.as_deref() == Some("failed");
         match item.kind.as_str() {
             "agent_message" => {
                 let text = item.text?;
                 self.last_message = Some(text.clone());
-                Some(step(ActivityKind::Message, text))
+                Some(bounded_step(ActivityKind::Message, text))
             }
-            "reasoning" => Some(step(ActivityKind::Reasoning, item.text?)),
+            "reasoning" => Some(bounded_step(ActivityKind::Reasoning, item.text?)),
             "command_execution" => {
-                let count = if is_failed { &mut self.commands.failed } else { &mut self.commands.worked };
+                let count = if is_failed { &mut self.commands.failed } else { &mut self.commands.succeeded };
                 *count += 1;
                 let code = item.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
                 let output = item.aggregated_output.unwrap_or_default();
                 let text = format!("{code}: {}\n{}", item.command?, output.trim_end());
-                Some(step(ActivityKind::ToolResult, text.trim_end().to_owned()))
+                Some(bounded_step(ActivityKind::ToolResult, text.trim_end().to_owned()))
             }
             "mcp_tool_call" => {
                 let how = if is_failed { "failed" } else { "completed" };
-                Some(step(ActivityKind::ToolResult, format!("{how}: {}", item.tool?)))
+                Some(bounded_step(ActivityKind::ToolResult, format!("{how}: {}", item.tool?)))
             }
-            "web_search" => Some(step(ActivityKind::Tool, format!("web search: {}", item.query?))),
+            "web_search" => Some(bounded_step(ActivityKind::Tool, format!("web search: {}", item.query?))),
             "file_change" => {
                 let paths: Vec<String> = item.changes?.into_iter().map(|change| change.path).collect();
-                Some(step(ActivityKind::FileChange, paths.join(", ")))
+                Some(bounded_step(ActivityKind::FileChange, paths.join(", ")))
             }
-            "error" => item.message.filter(|message| !message.contains(ASKED_FOR)).map(notice),
+            "error" => item.message.filter(|message| !message.contains(EXPECTED_WARNING)).map(notice_step),
             _ => None,
         }
     }
 
     /// Returns the last message as the program has written it down, else as it has printed it.
-    fn answer(&mut self) -> Option<Vec<u8>> {
-        if matches!(self.end, Some(End::Failed(_))) {
+    fn take_answer(&mut self) -> Option<Vec<u8>> {
+        if matches!(self.end, Some(TurnEnd::Failed(_))) {
             return None;
         }
-        let written = regular::read(&self.places.last, MAX_OUTPUT_BYTES as u64 + 1).ok().flatten();
+        let written = regular::read_regular(&self.paths.last_message, MAX_OUTPUT_BYTES as u64 + 1).ok().flatten();
         let printed = self.last_message.take().map(String::into_bytes);
         written.filter(|bytes| !bytes.is_empty()).or(printed)
     }
 
     /// Collects what the end can be classed by; nothing after a turn that was completed but what is on standard error.
-    fn evidence(&mut self, rollout: &Rollout, rest: &Rest<'_>) -> Evidence {
-        let mut evidence = Evidence::default();
+    fn collect_evidence(&mut self, rollout: &CodexRollout, rest: &SessionRest<'_>) -> EndEvidence {
+        let mut evidence = EndEvidence::default();
         let failed = match self.end.take() {
-            Some(End::Completed(_)) => None,
-            Some(End::Failed(message)) => Some(message),
+            Some(TurnEnd::Completed(_)) => None,
+            Some(TurnEnd::Failed(message)) => Some(message),
             None => Some(self.error.take().unwrap_or_default()),
         };
         if let Some(message) = failed {
             evidence.resets_at = rollout.resets_at;
-            if self.places.mark.exists() {
+            if self.paths.full_marker.exists() {
                 evidence.add("error_info", CONTEXT_FULL);
                 evidence.add("message", "the context of the model is full, and a session is not compacted");
             }
             if let Some(cause) = &rollout.cause {
-                evidence.add("error_info", cause.info());
+                evidence.add("error_info", cause.info_word());
                 evidence.add("http_status", cause.http_status().map_or_else(String::new, |code| code.to_string()));
             }
             let written = rollout.cause.as_ref().map(|cause| cause.message.clone()).unwrap_or_default();
@@ -147,36 +147,36 @@ impl CodexReader {
     }
 
     /// Removes the session's own files: what counts of them stands elsewhere in the record, without secrets.
-    fn clear(&self) {
-        for path in [&self.places.schema, &self.places.last, &self.places.mark] {
+    fn remove_files(&self) {
+        for path in [&self.paths.schema, &self.paths.last_message, &self.paths.full_marker] {
             let _ = fs::remove_file(path);
         }
     }
 }
 
-impl Reader for CodexReader {
-    fn line(&mut self, line: &[u8]) -> Option<Activity> {
-        let event = Event::of(line)?;
+impl OutputReader for CodexReader {
+    fn read_line(&mut self, line: &[u8]) -> Option<Activity> {
+        let event = CodexEvent::parse_line(line)?;
         match event.kind.as_str() {
             "thread.started" => self.session = event.thread_id,
             "item.started" => {
                 self.error = None;
-                return Self::began(event.item?);
+                return Self::start_item(event.item?);
             }
             "item.completed" => {
                 self.error = None;
-                return self.done(event.item?);
+                return self.complete_item(event.item?);
             }
-            "turn.completed" => return self.completed(event.usage),
+            "turn.completed" => return self.complete_turn(event.usage),
             "turn.failed" => {
                 let message = event.error?.message;
-                self.end = Some(End::Failed(message.clone()));
-                return Some(notice(message));
+                self.end = Some(TurnEnd::Failed(message.clone()));
+                return Some(notice_step(message));
             }
             "error" => {
                 let message = event.message?;
-                self.error = Some(cause(&message).to_owned());
-                return Some(notice(message));
+                self.error = Some(retry_cause(&message).to_owned());
+                return Some(notice_step(message));
             }
             _ => {}
         }
@@ -184,42 +184,42 @@ impl Reader for CodexReader {
     }
 
     fn has_answered(&self) -> bool {
-        matches!(self.end, Some(End::Completed(_)))
+        matches!(self.end, Some(TurnEnd::Completed(_)))
     }
 
-    fn finish(mut self: Box<Self>, rest: &Rest<'_>) -> Heard {
+    fn finish_output(mut self: Box<Self>, rest: &SessionRest<'_>) -> SessionOutput {
         let session = self.session.take();
-        let home = self.places.home.as_deref();
-        let rollout = home.zip(session.as_deref()).and_then(|(home, session)| rollout::take(home, session));
+        let home = self.paths.home.as_deref();
+        let rollout = home.zip(session.as_deref()).and_then(|(home, session)| rollout::take_rollout(home, session));
         let rollout = rollout.unwrap_or_default();
         let printed = match &self.end {
-            Some(End::Completed(usage)) => usage.map(SessionUsage::from),
-            Some(End::Failed(_)) | None => None,
+            Some(TurnEnd::Completed(usage)) => usage.map(SessionUsage::from),
+            Some(TurnEnd::Failed(_)) | None => None,
         };
-        let heard = Heard {
-            answer: self.answer(),
+        let output = SessionOutput {
+            answer: self.take_answer(),
             usage: printed.or(rollout.usage).unwrap_or_default(),
             session_id: session,
             model: rollout.model.clone(),
-            evidence: self.evidence(&rollout, rest),
+            evidence: self.collect_evidence(&rollout, rest),
         };
-        self.clear();
-        heard
+        self.remove_files();
+        output
     }
 }
 
 /// Returns why the session asks again, of `Reconnecting... 1/5 (why)`; of any other message the whole.
-fn cause(message: &str) -> &str {
+fn retry_cause(message: &str) -> &str {
     let why = message.strip_prefix("Reconnecting").and_then(|rest| rest.split_once('(')?.1.strip_suffix(')'));
     why.unwrap_or(message)
 }
 
-fn notice(text: String) -> Activity {
-    step(ActivityKind::Notice, text)
+fn notice_step(text: String) -> Activity {
+    bounded_step(ActivityKind::Notice, text)
 }
 
 /// A long text is cut between its words, so that no half of a secret is shown that could not be found any more.
-fn step(what: ActivityKind, mut text: String) -> Activity {
+fn bounded_step(what: ActivityKind, mut text: String) -> Activity {
     if text.len() > MAX_TEXT {
         let head = &text[..text.floor_char_boundary(MAX_TEXT)];
         text.truncate(head.rfind(char::is_whitespace).unwrap_or(0));

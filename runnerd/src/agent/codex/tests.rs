@@ -11,13 +11,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::super::answer_file::{self, AnswerFile};
-use super::super::backend::{Heard, Rest};
-use super::super::stream::Lines;
+use super::super::backend::{SessionOutput, SessionRest};
+use super::super::stream::LineSplitter;
 use super::*;
 use crate::config;
 
 /// A recorded session: what it printed, and what stood in its files.
-struct Sample {
+struct CodexSample {
     stdout: &'static str,
     stderr: &'static str,
     rollout: &'static str,
@@ -27,7 +27,7 @@ struct Sample {
 
 macro_rules! sample {
     ($name:literal) => {
-        Sample {
+        CodexSample {
             stdout: include_str!(concat!("../samples/codex/", $name, ".stdout")),
             rollout: include_str!(concat!("../samples/codex/", $name, ".rollout")),
             stderr: "",
@@ -37,59 +37,59 @@ macro_rules! sample {
     };
 }
 
-fn success() -> Sample {
-    Sample { last: include_str!("../samples/codex/success.last"), ..sample!("success") }
+fn success_sample() -> CodexSample {
+    CodexSample { last: include_str!("../samples/codex/success.last"), ..sample!("success") }
 }
 
 /// A session, heard.
-struct Played {
+struct CodexPlayback {
     steps: Vec<Activity>,
     has_answered: bool,
-    heard: Heard,
+    output: SessionOutput,
     left: Vec<String>,
     folder: TempDir,
 }
 
 /// Puts the files where they would be, and lets the output come in pieces that end at the given places.
-fn play(sample: &Sample, cuts: &[usize]) -> Played {
+fn play_sample(sample: &CodexSample, cuts: &[usize]) -> CodexPlayback {
     let folder = tempfile::tempdir().unwrap();
     let (home, at) = (folder.path().join("home"), |name: &str| folder.path().join(name));
-    let places = Places { home: Some(home.clone()), schema: at("schema"), last: at("last"), mark: at("mark") };
-    fs::write(&places.last, sample.last).unwrap();
+    let places = CodexPaths { home: Some(home.clone()), schema: at("schema"), last_message: at("last"), full_marker: at("mark") };
+    fs::write(&places.last_message, sample.last).unwrap();
     if sample.is_marked {
-        fs::write(&places.mark, "").unwrap();
+        fs::write(&places.full_marker, "").unwrap();
     }
     let session = sample.stdout.split('"').nth(7).unwrap();
     let day = home.join("sessions/2026/11/22");
     fs::create_dir_all(&day).unwrap();
     fs::write(day.join(format!("rollout-2026-11-22T04-36-16-{session}.jsonl")), sample.rollout).unwrap();
     let mut reader = Box::new(CodexReader::new(places));
-    let (mut lines, mut steps) = (Lines::default(), Vec::new());
+    let (mut lines, mut steps) = (LineSplitter::default(), Vec::new());
     let mut cuts = [&[0], cuts, &[sample.stdout.len()]].concat();
     cuts.sort_unstable();
     for cut in cuts.windows(2) {
-        lines.push(&sample.stdout.as_bytes()[cut[0]..cut[1]], |line| steps.extend(reader.line(line)));
+        lines.push(&sample.stdout.as_bytes()[cut[0]..cut[1]], |line| steps.extend(reader.read_line(line)));
     }
-    lines.finish(|line| steps.extend(reader.line(line)));
+    lines.finish(|line| steps.extend(reader.read_line(line)));
     let has_answered = reader.has_answered();
-    let heard = reader.finish(&Rest { errors: sample.stderr.as_bytes() });
+    let output = reader.finish_output(&SessionRest { errors: sample.stderr.as_bytes() });
     let names = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     let left = names(&day).chain(names(folder.path())).map(|name| name.into_string().unwrap()).collect();
-    Played { steps, has_answered, heard, left, folder }
+    CodexPlayback { steps, has_answered, output, left, folder }
 }
 
-fn signals(heard: &Heard) -> Vec<(&'static str, &str)> {
-    heard.evidence.signals.iter().map(|signal| (signal.field, signal.value.as_str())).collect()
+fn signal_pairs(output: &SessionOutput) -> Vec<(&'static str, &str)> {
+    output.evidence.signals.iter().map(|signal| (signal.field, signal.value.as_str())).collect()
 }
 
-fn answer(heard: &Heard) -> Option<AgentAnswer> {
-    match answer_file::of(heard.answer.as_deref()?, &Secrets::default()) {
+fn parse_answer(output: &SessionOutput) -> Option<AgentAnswer> {
+    match answer_file::parse_answer(output.answer.as_deref()?, &Secrets::default()) {
         AnswerFile::Given { content, .. } => content.ok(),
         AnswerFile::Absent | AnswerFile::Invalid { .. } => None,
     }
 }
 
-fn usage(input: u64, cached: u64, output: u64) -> SessionUsage {
+fn token_usage(input: u64, cached: u64, output: u64) -> SessionUsage {
     SessionUsage {
         input_tokens: Some(input),
         cached_tokens: Some(cached),
@@ -100,12 +100,12 @@ fn usage(input: u64, cached: u64, output: u64) -> SessionUsage {
 
 #[test]
 fn session_that_answers_is_followed_step_by_step() {
-    let played = play(&success(), &[]);
+    let played = play_sample(&success_sample(), &[]);
     assert!(played.has_answered);
-    assert_eq!(answer(&played.heard).unwrap().summary, "All done.");
-    assert_eq!(played.heard.usage, usage(1_600, 400, 100));
-    assert_eq!(played.heard.session_id.as_deref(), Some("01a2018a-64ce-7382-9db5-d4d138fff34e"));
-    assert_eq!(signals(&played.heard), []);
+    assert_eq!(parse_answer(&played.output).unwrap().summary, "All done.");
+    assert_eq!(played.output.usage, token_usage(1_600, 400, 100));
+    assert_eq!(played.output.session_id.as_deref(), Some("01a2018a-64ce-7382-9db5-d4d138fff34e"));
+    assert_eq!(signal_pairs(&played.output), []);
     let steps: Vec<String> = played.steps.iter().map(|step| format!("{:?}: {}", step.what, step.text)).collect();
     insta::assert_snapshot!(steps.join("\n"), @r#"
     Notice: Model metadata for `gpt-5.2-codex` not found. Defaulting to fallback metadata; this can degrade performance and cause issues.
@@ -118,28 +118,28 @@ fn session_that_answers_is_followed_step_by_step() {
 
 #[test]
 fn neither_rollout_nor_files_of_the_session_are_left() {
-    assert_eq!(play(&success(), &[]).left, ["home"]);
+    assert_eq!(play_sample(&success_sample(), &[]).left, ["home"]);
 }
 
 #[test]
 fn answer_is_the_last_message_where_it_was_not_written_down() {
-    let played = play(&sample!("success"), &[]);
-    assert_eq!(answer(&played.heard).unwrap().summary, "All done.");
+    let played = play_sample(&sample!("success"), &[]);
+    assert_eq!(parse_answer(&played.output).unwrap().summary, "All done.");
 }
 
 #[test]
 fn empty_answer_is_none() {
-    let sample = Sample { stderr: include_str!("../samples/codex/empty-answer.stderr"), ..sample!("empty-answer") };
-    let played = play(&sample, &[]);
-    assert_eq!(played.heard.answer, None);
-    assert_eq!(signals(&played.heard), [("stderr", sample.stderr)]);
+    let sample = CodexSample { stderr: include_str!("../samples/codex/empty-answer.stderr"), ..sample!("empty-answer") };
+    let played = play_sample(&sample, &[]);
+    assert_eq!(played.output.answer, None);
+    assert_eq!(signal_pairs(&played.output), [("stderr", sample.stderr)]);
 }
 
 #[test]
 fn error_that_the_session_got_over_is_no_cause_of_its_end() {
-    let played = play(&sample!("dropped-then-success"), &[]);
+    let played = play_sample(&sample!("dropped-then-success"), &[]);
     assert!(played.has_answered);
-    assert_eq!(signals(&played.heard), []);
+    assert_eq!(signal_pairs(&played.output), []);
     assert!(played.steps.iter().any(|step| step.what == ActivityKind::Notice && step.text.contains("Reconnecting")));
 }
 
@@ -147,48 +147,48 @@ fn error_that_the_session_got_over_is_no_cause_of_its_end() {
 fn session_that_waited_for_its_service_ended_for_what_it_waited_for() {
     let waiting = "{\"type\":\"turn.started\"}\n{\"type\":\"error\",\"message\":\"Reconnecting... 1/2 (exceeded retry limit, \
                    last status: 429 Too Many Requests)\"}\n";
-    let session = |stdout| Sample { stdout, stderr: "", rollout: "", last: "", is_marked: false };
-    let heard = play(&session(waiting), &[]).heard;
-    assert_eq!(heard.evidence.message(), Some("exceeded retry limit, last status: 429 Too Many Requests"));
+    let session = |stdout| CodexSample { stdout, stderr: "", rollout: "", last: "", is_marked: false };
+    let heard = play_sample(&session(waiting), &[]).output;
+    assert_eq!(heard.evidence.first_message(), Some("exceeded retry limit, last status: 429 Too Many Requests"));
     let step = "{\"type\":\"item.completed\",\"item\":{\"type\":\"reasoning\",\"text\":\"On.\"}}\n";
     let went_on: &'static str = format!("{waiting}{step}").leak();
-    assert_eq!(play(&session(went_on), &[]).heard.evidence.message(), None);
+    assert_eq!(play_sample(&session(went_on), &[]).output.evidence.first_message(), None);
 }
 
 #[test]
 fn usage_limit_is_told_by_its_name_and_its_end() {
-    let played = play(&sample!("usage-limit-after-work"), &[]);
+    let played = play_sample(&sample!("usage-limit-after-work"), &[]);
     assert!(!played.has_answered);
-    assert_eq!(signals(&played.heard)[0], ("error_info", "usage_limit_exceeded"));
-    assert!(played.heard.evidence.message().unwrap().contains("hit your usage limit"));
-    assert_eq!(played.heard.evidence.resets_at.map(jiff::Timestamp::as_second), Some(1_795_340_176));
-    assert_eq!(played.heard.usage, usage(800, 200, 50));
+    assert_eq!(signal_pairs(&played.output)[0], ("error_info", "usage_limit_exceeded"));
+    assert!(played.output.evidence.first_message().unwrap().contains("hit your usage limit"));
+    assert_eq!(played.output.evidence.resets_at.map(jiff::Timestamp::as_second), Some(1_795_340_176));
+    assert_eq!(played.output.usage, token_usage(800, 200, 50));
 }
 
 #[test]
 fn refused_key_is_told_by_the_status_of_the_reply() {
-    let played = play(&sample!("auth-wrong-key"), &[]);
-    assert_eq!(signals(&played.heard)[..2], [("error_info", "http_connection_failed"), ("http_status", "401")]);
-    assert_eq!(played.heard.usage, SessionUsage::default());
-    assert_eq!(played.heard.evidence.resets_at, None);
+    let played = play_sample(&sample!("auth-wrong-key"), &[]);
+    assert_eq!(signal_pairs(&played.output)[..2], [("error_info", "http_connection_failed"), ("http_status", "401")]);
+    assert_eq!(played.output.usage, SessionUsage::default());
+    assert_eq!(played.output.evidence.resets_at, None);
 }
 
 #[test]
 fn full_context_is_told_by_the_mark_of_the_hook() {
-    let played = play(&Sample { is_marked: true, ..sample!("compaction-forbidden-by-hook") }, &[]);
-    assert_eq!(signals(&played.heard)[0], ("error_info", "context_window_exceeded"));
-    assert_eq!(played.heard.answer, None);
-    assert_eq!(played.heard.usage, usage(900_000, 0, 50));
+    let played = play_sample(&CodexSample { is_marked: true, ..sample!("compaction-forbidden-by-hook") }, &[]);
+    assert_eq!(signal_pairs(&played.output)[0], ("error_info", "context_window_exceeded"));
+    assert_eq!(played.output.answer, None);
+    assert_eq!(played.output.usage, token_usage(900_000, 0, 50));
     assert_eq!(played.left, ["home"]);
 }
 
 #[test]
 fn usage_is_known_after_a_kill() {
     for sample in [sample!("killed-sigkill"), sample!("killed-sigint")] {
-        let played = play(&sample, &[]);
-        assert_eq!(played.heard.usage, usage(800, 200, 50));
-        assert_eq!(played.heard.answer, None);
-        assert_eq!(signals(&played.heard), []);
+        let played = play_sample(&sample, &[]);
+        assert_eq!(played.output.usage, token_usage(800, 200, 50));
+        assert_eq!(played.output.answer, None);
+        assert_eq!(signal_pairs(&played.output), []);
     }
 }
 
@@ -196,13 +196,13 @@ fn usage_is_known_after_a_kill() {
 fn session_in_which_no_command_worked_is_worth_a_notice() {
     let failed = r#"{"type":"item.completed","item":{"type":"command_execution","command":"ls","aggregated_output":"bwrap: execvp","exit_code":1,"status":"failed"}}"#;
     let completed = r#"{"type":"turn.completed","usage":null}"#;
-    let reader = || CodexReader::new(Places { home: None, schema: "".into(), last: "".into(), mark: "".into() });
+    let reader = || CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() });
     let notice = |failures: usize| {
         let mut reader = reader();
         for _ in 0..failures {
-            reader.line(failed.as_bytes());
+            reader.read_line(failed.as_bytes());
         }
-        reader.line(completed.as_bytes()).map(|step| step.text)
+        reader.read_line(completed.as_bytes()).map(|step| step.text)
     };
     assert_eq!(notice(1), None, "a command may fail");
     assert!(notice(2).unwrap().contains("none of its 2 commands worked"));
@@ -210,21 +210,21 @@ fn session_in_which_no_command_worked_is_worth_a_notice() {
 
 #[test]
 fn long_output_of_a_command_is_not_kept() {
-    let mut reader = CodexReader::new(Places { home: None, schema: "".into(), last: "".into(), mark: "".into() });
+    let mut reader = CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() });
     let output = "x".repeat(2 << 20);
     let line = format!(
         r#"{{"type":"item.completed","item":{{"type":"command_execution","command":"cat","aggregated_output":"{output}","exit_code":0,"status":"completed"}}}}"#
     );
-    assert_eq!(reader.line(line.as_bytes()).unwrap().text, "exit code 0: cat");
+    assert_eq!(reader.read_line(line.as_bytes()).unwrap().text, "exit code 0: cat");
     let message = format!(r#"{{"type":"item.completed","item":{{"type":"reasoning","text":"two {output}"}}}}"#);
-    assert_eq!(reader.line(message.as_bytes()).unwrap().text, "two");
+    assert_eq!(reader.read_line(message.as_bytes()).unwrap().text, "two");
 }
 
 #[test]
 fn lines_that_nobody_knows_are_passed_over() {
-    let mut reader = CodexReader::new(Places { home: None, schema: "".into(), last: "".into(), mark: "".into() });
+    let mut reader = CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() });
     for line in ["", "{", "[]", "null", r#"{"type":"item.completed"}"#, r#"{"type":"turn.failed","error":7}"#] {
-        assert_eq!(reader.line(line.as_bytes()), None, "{line}");
+        assert_eq!(reader.read_line(line.as_bytes()), None, "{line}");
     }
     assert!(!reader.has_answered());
 }
@@ -234,12 +234,12 @@ fn rollout_that_is_no_regular_file_stays_unread() {
     let folder = tempfile::tempdir().unwrap();
     let day = folder.path().join("sessions/2026/11/22");
     fs::create_dir_all(&day).unwrap();
-    fs::write(folder.path().join("secret"), success().rollout).unwrap();
+    fs::write(folder.path().join("secret"), success_sample().rollout).unwrap();
     let link = day.join("rollout-x-aa.jsonl");
     std::os::unix::fs::symlink(folder.path().join("secret"), &link).unwrap();
     nix::unistd::mkfifo(&day.join("rollout-x-bb.jsonl"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     for session in ["aa", "bb", "", "../../../../secret", "*"] {
-        assert_eq!(rollout::take(folder.path(), session), None, "{session}");
+        assert_eq!(rollout::take_rollout(folder.path(), session), None, "{session}");
     }
     assert!(link.symlink_metadata().is_ok());
 }
@@ -249,9 +249,9 @@ fn end_of_a_large_rollout_is_enough() {
     let sample = sample!("usage-limit-after-work");
     let filler = format!("{{\"payload\":{{\"type\":\"message\",\"text\":\"{}\"}}}}\n", "x".repeat(1 << 20)).repeat(9);
     let text: &'static str = Box::leak((filler + sample.rollout).into_boxed_str());
-    let played = play(&Sample { rollout: text, ..sample }, &[]);
-    assert_eq!(signals(&played.heard)[0].1, "usage_limit_exceeded");
-    assert_eq!(played.heard.usage, usage(800, 200, 50));
+    let played = play_sample(&CodexSample { rollout: text, ..sample }, &[]);
+    assert_eq!(signal_pairs(&played.output)[0].1, "usage_limit_exceeded");
+    assert_eq!(played.output.usage, token_usage(800, 200, 50));
     drop(played.folder);
 }
 
@@ -260,40 +260,40 @@ proptest! {
 
     #[test]
     fn session_is_the_same_however_its_output_comes(cuts: Vec<prop::sample::Index>) {
-        let sample = success();
+        let sample = success_sample();
         let cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(sample.stdout.len())).collect();
-        let (whole, cut) = (play(&sample, &[]), play(&sample, &cuts));
+        let (whole, cut) = (play_sample(&sample, &[]), play_sample(&sample, &cuts));
         prop_assert_eq!(whole.steps, cut.steps);
-        prop_assert_eq!(whole.heard.answer, cut.heard.answer);
-        prop_assert_eq!(whole.heard.usage, cut.heard.usage);
+        prop_assert_eq!(whole.output.answer, cut.output.answer);
+        prop_assert_eq!(whole.output.usage, cut.output.usage);
     }
 }
 
 #[test]
 fn session_is_the_same_whole_and_byte_by_byte() {
-    let sample = success();
-    let whole = play(&sample, &[]);
-    let bytes = play(&sample, &(0..sample.stdout.len()).collect::<Vec<_>>());
-    assert_eq!((whole.steps, whole.heard.usage), (bytes.steps, bytes.heard.usage));
+    let sample = success_sample();
+    let whole = play_sample(&sample, &[]);
+    let bytes = play_sample(&sample, &(0..sample.stdout.len()).collect::<Vec<_>>());
+    assert_eq!((whole.steps, whole.output.usage), (bytes.steps, bytes.output.usage));
 }
 
 #[test]
 fn session_cut_off_anywhere_has_no_answer() {
-    let whole = success().stdout;
+    let whole = success_sample().stdout;
     let end = whole.rfind("{\"type\":\"turn.completed\"").unwrap();
     for length in 60..end {
-        let sample = Sample { stdout: &whole[..length], last: "", ..success() };
-        let mut reader = CodexReader::new(Places { home: None, schema: "".into(), last: "".into(), mark: "".into() });
-        sample.stdout.lines().for_each(|line| drop(reader.line(line.as_bytes())));
+        let sample = CodexSample { stdout: &whole[..length], last: "", ..success_sample() };
+        let mut reader = CodexReader::new(CodexPaths { home: None, schema: "".into(), last_message: "".into(), full_marker: "".into() });
+        sample.stdout.lines().for_each(|line| drop(reader.read_line(line.as_bytes())));
         assert!(!reader.has_answered(), "{length}");
     }
 }
 
-fn arguments(settings: &str) -> Vec<String> {
+fn codex_arguments(settings: &str) -> Vec<String> {
     let text = format!("[executor]\nkind = \"codex\"\n{settings}\n");
     let config = config::parse(&text, Path::new("config.toml")).unwrap();
-    let order = Order {
-        form: Form::Answer,
+    let order = LaunchRequest {
+        form: AnswerForm::Answer,
         executor: &config.executor.work,
         folder: Path::new("/repo"),
         git_folder: Path::new("/repo/.git"),
@@ -301,38 +301,38 @@ fn arguments(settings: &str) -> Vec<String> {
         record: Path::new("/record"),
         output: Path::new("/record/output.json"),
     };
-    Codex.launch(&order).argv.into_iter().map(|word| word.into_string().unwrap()).collect()
+    CodexBackend.plan_launch(&order).argv.into_iter().map(|word| word.into_string().unwrap()).collect()
 }
 
 /// Returns what an option is given, each time that it is given.
-fn given<'a>(argv: &'a [String], option: &str) -> Vec<&'a str> {
+fn option_values<'a>(argv: &'a [String], option: &str) -> Vec<&'a str> {
     argv.windows(2).filter(|pair| pair[0] == option).map(|pair| pair[1].as_str()).collect()
 }
 
 #[test]
 fn sandbox_lets_the_agent_commit_and_nothing_else_beside_the_work_tree() {
-    let argv = arguments("");
-    assert_eq!((given(&argv, "-s"), given(&argv, "--add-dir")), (vec!["workspace-write"], vec!["/repo/.git"]));
-    assert!(given(&argv, "-c").contains(&"sandbox_workspace_write.network_access=true"));
-    let argv = arguments("network = false");
-    assert!(given(&argv, "-c").contains(&"sandbox_workspace_write.network_access=false"));
-    let argv = arguments("sandbox = \"read-only\"");
-    assert_eq!((given(&argv, "-s"), given(&argv, "--add-dir")), (vec!["read-only"], vec![]));
-    let argv = arguments("sandbox = \"danger-full-access\"");
-    assert!(given(&argv, "-s").is_empty() && argv.contains(&"--dangerously-bypass-approvals-and-sandbox".to_owned()));
+    let argv = codex_arguments("");
+    assert_eq!((option_values(&argv, "-s"), option_values(&argv, "--add-dir")), (vec!["workspace-write"], vec!["/repo/.git"]));
+    assert!(option_values(&argv, "-c").contains(&"sandbox_workspace_write.network_access=true"));
+    let argv = codex_arguments("network = false");
+    assert!(option_values(&argv, "-c").contains(&"sandbox_workspace_write.network_access=false"));
+    let argv = codex_arguments("sandbox = \"read-only\"");
+    assert_eq!((option_values(&argv, "-s"), option_values(&argv, "--add-dir")), (vec!["read-only"], vec![]));
+    let argv = codex_arguments("sandbox = \"danger-full-access\"");
+    assert!(option_values(&argv, "-s").is_empty() && argv.contains(&"--dangerously-bypass-approvals-and-sandbox".to_owned()));
 }
 
 #[test]
 fn arguments_of_the_user_come_last_so_that_they_win() {
-    let argv = arguments("model = \"gpt-5\"\nextra_args = [\"-c\", \"model_provider=\\\"mine\\\"\"]");
+    let argv = codex_arguments("model = \"gpt-5\"\nextra_args = [\"-c\", \"model_provider=\\\"mine\\\"\"]");
     assert_eq!(argv[argv.len() - 3..], ["-c", "model_provider=\"mine\"", "-"]);
-    assert_eq!((given(&argv, "-m"), given(&argv, "-C")), (vec!["gpt-5"], vec!["/repo"]));
-    assert!(given(&arguments(""), "-m").is_empty(), "the program chooses");
+    assert_eq!((option_values(&argv, "-m"), option_values(&argv, "-C")), (vec!["gpt-5"], vec!["/repo"]));
+    assert!(option_values(&codex_arguments(""), "-m").is_empty(), "the program chooses");
 }
 
 #[test]
 fn settings_are_toml() {
-    for setting in SETTINGS {
+    for setting in FIXED_SETTINGS {
         assert!(setting.parse::<toml::Table>().is_ok(), "{setting}");
     }
 }
@@ -341,7 +341,7 @@ fn settings_are_toml() {
 fn folder_of_the_program_is_the_one_of_its_environment() {
     let home = |pairs: &[(&str, &str)]| {
         let env: Vec<(OsString, OsString)> = pairs.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        home(&env)
+        codex_home(&env)
     };
     assert_eq!(home(&[("HOME", "/h")]), Some("/h/.codex".into()));
     assert_eq!(home(&[("HOME", "/h"), ("CODEX_HOME", "/c")]), Some("/c".into()));

@@ -6,20 +6,20 @@ use std::path::PathBuf;
 
 use protocol::answer::SessionUsage;
 use protocol::event::{Activity, ActivityKind};
-use runner_core::answer::{Form, MAX_OUTPUT_BYTES};
-use runner_core::feedback::clip;
+use runner_core::answer::{AnswerForm, MAX_OUTPUT_BYTES};
+use runner_core::feedback::clip_output;
 use serde_json::Value;
 
 use crate::agent::answer_file;
-use crate::agent::backend::{Heard, Reader, Rest};
-use crate::agent::evidence::Evidence;
+use crate::agent::backend::{SessionOutput, OutputReader, SessionRest};
+use crate::agent::evidence::EndEvidence;
 
 /// Most bytes of a step.
 const MAX_TEXT: usize = 4 << 10;
 /// Longest id of a session that is taken for one.
 const MAX_ID: usize = 128;
 /// By which of its parameters a tool's use is told, the most telling first.
-const TELLING: [&str; 8] = ["command", "file_path", "absolute_path", "pattern", "dir_path", "path", "query", "prompt"];
+const KEY_PARAMETERS: [&str; 8] = ["command", "file_path", "absolute_path", "pattern", "dir_path", "path", "query", "prompt"];
 
 /// What was heard of a session.
 #[derive(Debug)]
@@ -27,39 +27,39 @@ pub(super) struct GeminiReader {
     /// The file for the answer, which comes before what is said.
     output: PathBuf,
     /// What is asked for.
-    form: Form,
+    form: AnswerForm,
     session_id: Option<String>,
     /// What was said since a tool was last used.
-    said: String,
+    last_text: String,
     /// The last error that was not the end.
-    trouble: Option<String>,
+    last_error: Option<String>,
     result: Option<Value>,
 }
 
-impl Reader for GeminiReader {
-    fn line(&mut self, line: &[u8]) -> Option<Activity> {
+impl OutputReader for GeminiReader {
+    fn read_line(&mut self, line: &[u8]) -> Option<Activity> {
         let line: Value = serde_json::from_slice(line).ok()?;
         let text = |field: &str| line[field].as_str().unwrap_or_default();
         match line["type"].as_str()? {
             "init" => {
                 self.session_id = Some(text("session_id").to_owned()).filter(|id| (1..=MAX_ID).contains(&id.len()));
-                step(ActivityKind::Notice, &format!("gemini with {}", text("model")))
+                make_step(ActivityKind::Notice, &format!("gemini with {}", text("model")))
             }
-            "message" if line["role"] == "assistant" => self.say(text("content")),
+            "message" if line["role"] == "assistant" => self.add_text(text("content")),
             "tool_use" => {
-                self.said.clear();
-                tool(text("tool_name"), &line["parameters"])
+                self.last_text.clear();
+                tool_step(text("tool_name"), &line["parameters"])
             }
             "tool_result" => {
                 let text = line["output"].as_str().or_else(|| line["error"]["message"].as_str())?;
-                step(ActivityKind::ToolResult, text)
+                make_step(ActivityKind::ToolResult, text)
             }
             "error" => {
-                self.trouble = Some(text("message").to_owned());
-                step(ActivityKind::Notice, text("message"))
+                self.last_error = Some(text("message").to_owned());
+                make_step(ActivityKind::Notice, text("message"))
             }
             "result" => {
-                let activity = line["error"]["message"].as_str().and_then(|text| step(ActivityKind::Notice, text));
+                let activity = line["error"]["message"].as_str().and_then(|text| make_step(ActivityKind::Notice, text));
                 self.result = Some(line);
                 activity
             }
@@ -71,11 +71,11 @@ impl Reader for GeminiReader {
         self.result.as_ref().is_some_and(|result| result["status"] == "success")
     }
 
-    fn finish(self: Box<Self>, rest: &Rest<'_>) -> Heard {
-        Heard {
-            answer: self.answer(),
-            evidence: self.evidence(rest),
-            usage: self.result.as_ref().map(|result| usage(&result["stats"])).unwrap_or_default(),
+    fn finish_output(self: Box<Self>, rest: &SessionRest<'_>) -> SessionOutput {
+        SessionOutput {
+            answer: self.final_answer(),
+            evidence: self.collect_evidence(rest),
+            usage: self.result.as_ref().map(|result| parse_usage(&result["stats"])).unwrap_or_default(),
             session_id: self.session_id,
             model: None,
         }
@@ -83,57 +83,57 @@ impl Reader for GeminiReader {
 }
 
 impl GeminiReader {
-    pub(super) fn new(output: PathBuf, form: Form) -> Self {
-        Self { output, form, session_id: None, said: String::new(), trouble: None, result: None }
+    pub(super) fn new(output: PathBuf, form: AnswerForm) -> Self {
+        Self { output, form, session_id: None, last_text: String::new(), last_error: None, result: None }
     }
 
     /// Takes a piece of what is said; more than an answer may have is none.
-    fn say(&mut self, piece: &str) -> Option<Activity> {
-        if self.said.len() + piece.len() <= MAX_OUTPUT_BYTES {
-            self.said.push_str(piece);
+    fn add_text(&mut self, piece: &str) -> Option<Activity> {
+        if self.last_text.len() + piece.len() <= MAX_OUTPUT_BYTES {
+            self.last_text.push_str(piece);
         }
-        step(ActivityKind::Message, piece)
+        make_step(ActivityKind::Message, piece)
     }
 
     /// Returns what was said last, where that is one JSON object and nothing else, and no file holds an answer.
-    fn answer(&self) -> Option<Vec<u8>> {
-        let said = self.said.trim();
+    fn final_answer(&self) -> Option<Vec<u8>> {
+        let said = self.last_text.trim();
         let is_object =
             said.starts_with('{') && serde_json::from_str::<Value>(said).is_ok_and(|value| value.is_object());
-        let has_file = || answer_file::is_given(&self.output, self.form);
+        let has_file = || answer_file::holds_answer(&self.output, self.form);
         (self.has_answered() && is_object && !has_file()).then(|| said.as_bytes().to_vec())
     }
 
     /// What the program says of its service stands apart from what the model says.
-    fn evidence(&self, rest: &Rest<'_>) -> Evidence {
-        let mut evidence = Evidence::default();
+    fn collect_evidence(&self, rest: &SessionRest<'_>) -> EndEvidence {
+        let mut evidence = EndEvidence::default();
         let error = self.result.as_ref().map_or(&Value::Null, |result| &result["error"]);
         let text = |field: &str| error[field].as_str().unwrap_or_default();
         evidence.add("type", text("type"));
         evidence.add("message", text("message"));
-        evidence.add("message", self.trouble.as_deref().filter(|_| !self.has_answered()).unwrap_or_default());
-        evidence.add("said", clip(&self.said, MAX_TEXT));
+        evidence.add("message", self.last_error.as_deref().filter(|_| !self.has_answered()).unwrap_or_default());
+        evidence.add("said", clip_output(&self.last_text, MAX_TEXT));
         evidence.add("stderr", String::from_utf8_lossy(rest.errors));
         evidence
     }
 }
 
-fn step(what: ActivityKind, text: &str) -> Option<Activity> {
+fn make_step(what: ActivityKind, text: &str) -> Option<Activity> {
     let text = text.trim();
-    (!text.is_empty()).then(|| Activity { what, text: clip(text, MAX_TEXT) })
+    (!text.is_empty()).then(|| Activity { what, text: clip_output(text, MAX_TEXT) })
 }
 
-fn tool(name: &str, parameters: &Value) -> Option<Activity> {
-    let telling = TELLING.iter().find_map(|field| parameters[field].as_str()).unwrap_or_default();
+fn tool_step(name: &str, parameters: &Value) -> Option<Activity> {
+    let key_parameter = KEY_PARAMETERS.iter().find_map(|field| parameters[field].as_str()).unwrap_or_default();
     match name {
-        "run_shell_command" => step(ActivityKind::Tool, telling),
-        "write_file" | "replace" => step(ActivityKind::FileChange, telling),
-        _ => step(ActivityKind::Tool, &format!("{name} {telling}")),
+        "run_shell_command" => make_step(ActivityKind::Tool, key_parameter),
+        "write_file" | "replace" => make_step(ActivityKind::FileChange, key_parameter),
+        _ => make_step(ActivityKind::Tool, &format!("{name} {key_parameter}")),
     }
 }
 
 /// Its sum of output leaves out what the model thought, which is paid for and part of the total.
-fn usage(stats: &Value) -> SessionUsage {
+fn parse_usage(stats: &Value) -> SessionUsage {
     let number = |field: &str| stats[field].as_u64();
     let (prompt, cached) = (number("input_tokens"), number("cached"));
     let uncached = prompt.map(|prompt| prompt.saturating_sub(cached.unwrap_or(0)));

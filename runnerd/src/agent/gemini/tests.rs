@@ -8,7 +8,7 @@ use protocol::answer::SessionUsage;
 use protocol::event::{Activity, ActivityKind};
 use serde_json::{Value, json};
 
-use super::super::backend::{Heard, Rest};
+use super::super::backend::{SessionOutput, SessionRest};
 use super::*;
 use crate::config;
 
@@ -19,47 +19,47 @@ macro_rules! sample {
 }
 
 /// A session, heard.
-struct Played {
+struct GeminiPlayback {
     steps: Vec<Activity>,
     has_answered: bool,
-    heard: Heard,
+    output: SessionOutput,
 }
 
 /// Plays a session; `file` is what it has left in the file for the answer.
-fn play(stdout: &[u8], file: Option<&str>) -> Played {
+fn play_bytes(stdout: &[u8], file: Option<&str>) -> GeminiPlayback {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("output.json");
     if let Some(text) = file {
         fs::write(&output, text).unwrap();
     }
-    let mut reader = Box::new(GeminiReader::new(output, runner_core::answer::Form::Answer));
-    let steps = stdout.split(|byte| *byte == b'\n').filter_map(|line| reader.line(line)).collect();
-    Played { steps, has_answered: reader.has_answered(), heard: reader.finish(&Rest { errors: b"" }) }
+    let mut reader = Box::new(GeminiReader::new(output, runner_core::answer::AnswerForm::Answer));
+    let steps = stdout.split(|byte| *byte == b'\n').filter_map(|line| reader.read_line(line)).collect();
+    GeminiPlayback { steps, has_answered: reader.has_answered(), output: reader.finish_output(&SessionRest { errors: b"" }) }
 }
 
-fn play_lines(lines: &[Value], file: Option<&str>) -> Played {
+fn play_lines(lines: &[Value], file: Option<&str>) -> GeminiPlayback {
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    play(lines.join("\n").as_bytes(), file)
+    play_bytes(lines.join("\n").as_bytes(), file)
 }
 
-fn signal<'a>(played: &'a Played, field: &str) -> Option<&'a str> {
-    let signals = &played.heard.evidence.signals;
+fn find_signal<'a>(played: &'a GeminiPlayback, field: &str) -> Option<&'a str> {
+    let signals = &played.output.evidence.signals;
     signals.iter().find(|signal| signal.field == field).map(|signal| signal.value.as_str())
 }
 
-fn said(text: &str) -> Value {
+fn said_line(text: &str) -> Value {
     json!({"type": "message", "role": "assistant", "content": text, "delta": true})
 }
 
-fn end() -> Value {
+fn end_line() -> Value {
     json!({"type": "result", "status": "success", "stats": {}})
 }
 
 #[test]
 fn answer_usage_and_steps_of_a_session_are_heard() {
-    let played = play(sample!("success").as_bytes(), None);
+    let played = play_bytes(sample!("success").as_bytes(), None);
     assert_eq!(
-        played.heard.answer.as_deref(),
+        played.output.answer.as_deref(),
         Some(&br#"{"status":"done","summary":"All done.","children":null}"#[..])
     );
     assert!(played.has_answered);
@@ -69,8 +69,8 @@ fn answer_usage_and_steps_of_a_session_are_heard() {
         output_tokens: Some(240),
         cost_micro_usd: None,
     };
-    assert_eq!(played.heard.usage, usage);
-    assert_eq!(played.heard.session_id.as_deref(), Some("065bad11-ae65-45c8-ab2e-d845e76042f8"));
+    assert_eq!(played.output.usage, usage);
+    assert_eq!(played.output.session_id.as_deref(), Some("065bad11-ae65-45c8-ab2e-d845e76042f8"));
     let shown: Vec<_> = played.steps.iter().take(4).map(|step| (step.what, step.text.as_str())).collect();
     assert_eq!(
         shown,
@@ -86,49 +86,49 @@ fn answer_usage_and_steps_of_a_session_are_heard() {
 #[test]
 fn answer_in_the_file_comes_before_what_is_said() {
     let object = r#"{"status":"retry","summary":"Said."}"#;
-    let answer = |lines: &[Value], file: Option<&str>| play_lines(lines, file).heard.answer;
-    assert_eq!(answer(&[said(object), end()], Some(r#"{"status":"done","summary":"Written."}"#)), None);
-    assert_eq!(answer(&[said(object), end()], Some("")).as_deref(), Some(object.as_bytes()));
-    assert_eq!(answer(&[said(object), end()], None).as_deref(), Some(object.as_bytes()));
+    let answer = |lines: &[Value], file: Option<&str>| play_lines(lines, file).output.answer;
+    assert_eq!(answer(&[said_line(object), end_line()], Some(r#"{"status":"done","summary":"Written."}"#)), None);
+    assert_eq!(answer(&[said_line(object), end_line()], Some("")).as_deref(), Some(object.as_bytes()));
+    assert_eq!(answer(&[said_line(object), end_line()], None).as_deref(), Some(object.as_bytes()));
 }
 
 #[test]
 fn only_one_object_that_is_said_last_is_an_answer() {
     let object = r#"{"status":"retry","summary":"Said."}"#;
-    let answer = |lines: &[Value]| play_lines(lines, None).heard.answer;
-    assert_eq!(answer(&[said("Here it is: "), said(object), end()]), None);
-    assert_eq!(answer(&[said(object), json!({"type": "tool_use", "tool_name": "glob"}), end()]), None);
-    assert_eq!(answer(&[said(object)]), None, "a session that was killed may not have said all");
-    assert!(answer(&[said("{\"a\":"), said("1}"), end()]).is_some());
+    let answer = |lines: &[Value]| play_lines(lines, None).output.answer;
+    assert_eq!(answer(&[said_line("Here it is: "), said_line(object), end_line()]), None);
+    assert_eq!(answer(&[said_line(object), json!({"type": "tool_use", "tool_name": "glob"}), end_line()]), None);
+    assert_eq!(answer(&[said_line(object)]), None, "a session that was killed may not have said all");
+    assert!(answer(&[said_line("{\"a\":"), said_line("1}"), end_line()]).is_some());
 }
 
 #[test]
 fn refusal_of_the_service_is_evidence() {
-    let played = play(sample!("auth-wrong-key").as_bytes(), None);
+    let played = play_bytes(sample!("auth-wrong-key").as_bytes(), None);
     assert!(!played.has_answered);
-    assert!(signal(&played, "message").is_some_and(|text| text.contains("UNAUTHENTICATED")));
-    let played = play(sample!("model-unknown").as_bytes(), None);
-    assert!(signal(&played, "message").is_some_and(|text| text.contains("is not found for API version")));
+    assert!(find_signal(&played, "message").is_some_and(|text| text.contains("UNAUTHENTICATED")));
+    let played = play_bytes(sample!("model-unknown").as_bytes(), None);
+    assert!(find_signal(&played, "message").is_some_and(|text| text.contains("is not found for API version")));
 }
 
 #[test]
 fn words_of_the_model_are_no_signal_of_its_service() {
-    let played = play_lines(&[said("You have exhausted your daily quota."), end()], None);
-    assert_eq!(signal(&played, "message"), None);
-    assert!(signal(&played, "said").is_some());
+    let played = play_lines(&[said_line("You have exhausted your daily quota."), end_line()], None);
+    assert_eq!(find_signal(&played, "message"), None);
+    assert!(find_signal(&played, "said").is_some());
 }
 
 #[test]
 fn killed_session_has_no_usage() {
     let whole = sample!("success");
     let killed = &whole[..whole.rfind("{\"type\":\"result\"").unwrap()];
-    assert_eq!(play(killed.as_bytes(), None).heard.usage, SessionUsage::default());
+    assert_eq!(play_bytes(killed.as_bytes(), None).output.usage, SessionUsage::default());
 }
 
 #[test]
 fn hostile_lines_are_passed_over() {
     let deep = format!("{}{}\n", r#"{"type":"result","stats":"#.repeat(5_000), "}".repeat(5_000));
-    let long = said(&"x".repeat(3 << 20));
+    let long = said_line(&"x".repeat(3 << 20));
     let wrong = [
         json!({"type": "init", "session_id": "x".repeat(1_000)}),
         json!({"type": "message", "role": "assistant", "content": 7}),
@@ -137,9 +137,9 @@ fn hostile_lines_are_passed_over() {
         json!({"type": "result", "status": {}, "error": "e", "stats": {"input_tokens": 1, "cached": u64::MAX, "output_tokens": -1}}),
         Value::Null,
     ];
-    let played = play(format!("{deep}{long}\n{}", wrong.map(|line| line.to_string()).join("\n")).as_bytes(), None);
-    assert!(!played.has_answered && played.heard.session_id.is_none());
-    assert_eq!((played.heard.usage.input_tokens, played.heard.usage.output_tokens), (Some(0), None));
+    let played = play_bytes(format!("{deep}{long}\n{}", wrong.map(|line| line.to_string()).join("\n")).as_bytes(), None);
+    assert!(!played.has_answered && played.output.session_id.is_none());
+    assert_eq!((played.output.usage.input_tokens, played.output.usage.output_tokens), (Some(0), None));
     assert!(played.steps.iter().all(|step| step.text.len() <= 4_096));
 }
 
@@ -147,13 +147,13 @@ proptest! {
     #[test]
     fn session_cut_anywhere_answers_only_once_its_last_line_is_whole(cut: prop::sample::Index) {
         let stdout = sample!("success").trim_end().as_bytes();
-        let played = play(&stdout[..cut.index(stdout.len())], None);
-        prop_assert!(!played.has_answered && played.heard.answer.is_none());
+        let played = play_bytes(&stdout[..cut.index(stdout.len())], None);
+        prop_assert!(!played.has_answered && played.output.answer.is_none());
     }
 
     #[test]
     fn any_bytes_are_heard(bytes: Vec<u8>) {
-        prop_assert!(!play(&bytes, None).has_answered);
+        prop_assert!(!play_bytes(&bytes, None).has_answered);
     }
 }
 
@@ -162,22 +162,22 @@ fn network_that_it_cannot_keep_out_is_refused() {
     let check = |section: &str| {
         let config =
             config::parse(&format!("[executor]\nkind = \"gemini\"\n{section}"), Path::new("config.toml")).unwrap();
-        Gemini.preflight(&config.executor.work, &[])
+        GeminiBackend.preflight(&config.executor.work, &[])
     };
     assert_eq!(check(""), Ok(()));
     assert!(check("network = false\n").is_err_and(|unfit| unfit.fix.contains("network = true")));
     assert_eq!(check("network = false\nsandbox = \"danger-full-access\"\n"), Ok(()));
 }
 
-fn line_of(section: &str) -> String {
+fn command_line(section: &str) -> String {
     let text = format!("[executor]\nkind = \"gemini\"\n{section}");
     let config = config::parse(&text, Path::new("config.toml")).unwrap();
-    let words: Vec<String> = argv(&config.executor.work).into_iter().map(|word| word.into_string().unwrap()).collect();
+    let words: Vec<String> = gemini_argv(&config.executor.work).into_iter().map(|word| word.into_string().unwrap()).collect();
     words.join(" ")
 }
 
 #[test]
 fn command_line_is_pinned_and_what_the_configuration_adds_comes_last() {
-    insta::assert_snapshot!(line_of(""), @"gemini -p  -o stream-json --skip-trust --approval-mode yolo");
-    insta::assert_snapshot!(line_of("model = \"m\"\nsandbox = \"read-only\"\nextra_args = [\"-e\", \"none\"]\n"), @"gemini -p  -o stream-json --skip-trust --approval-mode plan -m m -e none");
+    insta::assert_snapshot!(command_line(""), @"gemini -p  -o stream-json --skip-trust --approval-mode yolo");
+    insta::assert_snapshot!(command_line("model = \"m\"\nsandbox = \"read-only\"\nextra_args = [\"-e\", \"none\"]\n"), @"gemini -p  -o stream-json --skip-trust --approval-mode plan -m m -e none");
 }

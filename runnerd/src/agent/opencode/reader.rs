@@ -6,18 +6,18 @@ use std::path::PathBuf;
 
 use protocol::answer::SessionUsage;
 use protocol::event::{Activity, ActivityKind};
-use runner_core::answer::Form;
+use runner_core::answer::AnswerForm;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::agent::answer_file;
-use crate::agent::backend::{Heard, Reader, Rest};
-use crate::agent::evidence::Evidence;
+use crate::agent::backend::{SessionOutput, OutputReader, SessionRest};
+use crate::agent::evidence::EndEvidence;
 
 /// Longest text of a step, in bytes; whoever shows it takes less.
 const MAX_TEXT: usize = 64 << 10;
 /// Micro-dollars in a dollar.
-const MICRO: f64 = 1_000_000.0;
+const MICROS_PER_DOLLAR: f64 = 1_000_000.0;
 
 /// What was heard of a session.
 #[derive(Debug)]
@@ -25,57 +25,57 @@ pub(super) struct OpencodeReader {
     /// The file for the answer, which comes before what is said.
     output: PathBuf,
     /// What is asked for.
-    form: Form,
+    form: AnswerForm,
     session: Option<String>,
     /// What was said last.
-    said: Option<String>,
+    last_text: Option<String>,
     usage: SessionUsage,
     cost: f64,
-    error: Option<Failure>,
-    is_over: bool,
+    error: Option<OpencodeFailure>,
+    is_finished: bool,
 }
 
 /// A line.
 #[derive(Debug, Deserialize)]
-struct Event {
+struct OpencodeEvent {
     #[serde(rename = "type")]
     kind: String,
     #[serde(rename = "sessionID")]
     session: Option<String>,
-    part: Option<Part>,
-    error: Option<Failure>,
+    part: Option<OpencodePart>,
+    error: Option<OpencodeFailure>,
 }
 
 /// What a step consists of.
 #[derive(Debug, Deserialize)]
-struct Part {
+struct OpencodePart {
     text: Option<String>,
     tool: Option<String>,
-    state: Option<Tool>,
+    state: Option<OpencodeTool>,
     reason: Option<String>,
-    tokens: Option<Tokens>,
+    tokens: Option<OpencodeTokens>,
     cost: Option<f64>,
 }
 
 /// The use of a tool, told when it is over.
 #[derive(Debug, Deserialize)]
-struct Tool {
+struct OpencodeTool {
     status: Option<String>,
     title: Option<String>,
 }
 
 /// Tokens of one reply; what was thought is not in the output.
 #[derive(Debug, Deserialize)]
-struct Tokens {
+struct OpencodeTokens {
     input: u64,
     output: u64,
     #[serde(default)]
     reasoning: u64,
-    cache: Option<Cache>,
+    cache: Option<OpencodeCache>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Cache {
+struct OpencodeCache {
     #[serde(default)]
     read: u64,
     #[serde(default)]
@@ -84,7 +84,7 @@ struct Cache {
 
 /// Why a session failed.
 #[derive(Debug, Deserialize)]
-struct Failure {
+struct OpencodeFailure {
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -92,13 +92,13 @@ struct Failure {
 }
 
 impl OpencodeReader {
-    pub(super) fn new(output: PathBuf, form: Form) -> Self {
+    pub(super) fn new(output: PathBuf, form: AnswerForm) -> Self {
         let usage = SessionUsage::default();
-        Self { output, form, session: None, said: None, usage, cost: 0.0, error: None, is_over: false }
+        Self { output, form, session: None, last_text: None, usage, cost: 0.0, error: None, is_finished: false }
     }
 
-    fn count(&mut self, part: &Part) {
-        self.is_over = part.reason.as_deref() == Some("stop");
+    fn add_usage(&mut self, part: &OpencodePart) {
+        self.is_finished = part.reason.as_deref() == Some("stop");
         self.cost += part.cost.filter(|cost| *cost > 0.0).unwrap_or_default();
         let Some(tokens) = &part.tokens else { return };
         let (read, write) = tokens.cache.as_ref().map_or((0, 0), |cache| (cache.read, cache.write));
@@ -109,16 +109,16 @@ impl OpencodeReader {
     }
 
     /// Returns what was said last, where that is one JSON object and nothing else, and no file holds an answer.
-    fn answer(&self) -> Option<Vec<u8>> {
-        let said = self.said.as_deref().map(str::trim).filter(|_| self.has_answered())?;
+    fn final_answer(&self) -> Option<Vec<u8>> {
+        let said = self.last_text.as_deref().map(str::trim).filter(|_| self.has_answered())?;
         let is_object = serde_json::from_str::<Value>(said).is_ok_and(|value| value.is_object());
-        let has_file = || answer_file::is_given(&self.output, self.form);
+        let has_file = || answer_file::holds_answer(&self.output, self.form);
         (is_object && !has_file()).then(|| said.as_bytes().to_vec())
     }
 
-    fn evidence(&self, rest: &Rest<'_>) -> Evidence {
-        let mut evidence = Evidence::default();
-        if let Some(Failure { name, data }) = &self.error {
+    fn collect_evidence(&self, rest: &SessionRest<'_>) -> EndEvidence {
+        let mut evidence = EndEvidence::default();
+        if let Some(OpencodeFailure { name, data }) = &self.error {
             evidence.add("error_name", name.as_str());
             evidence.add("http_status", data["statusCode"].as_u64().map_or_else(String::new, |code| code.to_string()));
             evidence.add("message", data["message"].as_str().unwrap_or(name));
@@ -128,30 +128,30 @@ impl OpencodeReader {
     }
 }
 
-impl Reader for OpencodeReader {
-    fn line(&mut self, line: &[u8]) -> Option<Activity> {
-        let Event { kind, session, part, error } = serde_json::from_slice(line).ok()?;
+impl OutputReader for OpencodeReader {
+    fn read_line(&mut self, line: &[u8]) -> Option<Activity> {
+        let OpencodeEvent { kind, session, part, error } = serde_json::from_slice(line).ok()?;
         self.session = session.or(self.session.take());
         match kind.as_str() {
-            "step_start" => self.is_over = false,
-            "step_finish" => self.count(&part?),
+            "step_start" => self.is_finished = false,
+            "step_finish" => self.add_usage(&part?),
             "text" => {
                 let text = part?.text?;
-                self.said = Some(text.clone());
-                return step(ActivityKind::Message, text);
+                self.last_text = Some(text.clone());
+                return bounded_step(ActivityKind::Message, text);
             }
-            "reasoning" => return step(ActivityKind::Reasoning, part?.text?),
+            "reasoning" => return bounded_step(ActivityKind::Reasoning, part?.text?),
             "tool_use" => {
-                let Part { tool, state, .. } = part?;
-                let Tool { status, title } = state?;
+                let OpencodePart { tool, state, .. } = part?;
+                let OpencodeTool { status, title } = state?;
                 let (status, title) = (status.unwrap_or_default(), title.unwrap_or_default());
-                return step(ActivityKind::ToolResult, format!("{status}: {} {title}", tool?));
+                return bounded_step(ActivityKind::ToolResult, format!("{status}: {} {title}", tool?));
             }
             "error" => {
                 let failure = error?;
                 let text = failure.data["message"].as_str().unwrap_or(&failure.name).to_owned();
                 self.error = Some(failure);
-                return step(ActivityKind::Notice, text);
+                return bounded_step(ActivityKind::Notice, text);
             }
             _ => {}
         }
@@ -159,17 +159,17 @@ impl Reader for OpencodeReader {
     }
 
     fn has_answered(&self) -> bool {
-        self.is_over && self.error.is_none()
+        self.is_finished && self.error.is_none()
     }
 
-    fn finish(mut self: Box<Self>, rest: &Rest<'_>) -> Heard {
+    fn finish_output(mut self: Box<Self>, rest: &SessionRest<'_>) -> SessionOutput {
         // A cost of nothing is one that it does not know.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sums of what is above nothing")]
-        let cost = (self.cost > 0.0).then(|| (self.cost * MICRO).round() as u64);
-        Heard {
-            answer: self.answer(),
+        let cost = (self.cost > 0.0).then(|| (self.cost * MICROS_PER_DOLLAR).round() as u64);
+        SessionOutput {
+            answer: self.final_answer(),
             usage: SessionUsage { cost_micro_usd: cost, ..self.usage },
-            evidence: self.evidence(rest),
+            evidence: self.collect_evidence(rest),
             session_id: self.session.take(),
             model: None,
         }
@@ -177,7 +177,7 @@ impl Reader for OpencodeReader {
 }
 
 /// A long text is cut between its words, so that no half of a secret is shown that could not be found any more.
-fn step(what: ActivityKind, mut text: String) -> Option<Activity> {
+fn bounded_step(what: ActivityKind, mut text: String) -> Option<Activity> {
     if text.len() > MAX_TEXT {
         let head = &text[..text.floor_char_boundary(MAX_TEXT)];
         text.truncate(head.rfind(char::is_whitespace).unwrap_or(0));

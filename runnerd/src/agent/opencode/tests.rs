@@ -4,23 +4,23 @@ use std::path::Path;
 
 use protocol::answer::SessionUsage;
 
-use super::super::backend::{Heard, Rest};
+use super::super::backend::{SessionOutput, SessionRest};
 use super::*;
 use crate::config;
 
 const SUCCESS: &str = include_str!("../samples/opencode/success.stdout");
 
-fn heard(stdout: &str, output: &Path) -> (Vec<String>, bool, Heard) {
-    let mut reader = Box::new(OpencodeReader::new(output.to_owned(), runner_core::answer::Form::Answer));
-    let steps = stdout.lines().filter_map(|line| reader.line(line.as_bytes()));
+fn play_text(stdout: &str, output: &Path) -> (Vec<String>, bool, SessionOutput) {
+    let mut reader = Box::new(OpencodeReader::new(output.to_owned(), runner_core::answer::AnswerForm::Answer));
+    let steps = stdout.lines().filter_map(|line| reader.read_line(line.as_bytes()));
     let steps = steps.map(|step| format!("{:?}: {}", step.what, step.text.trim())).collect();
     let has_answered = reader.has_answered();
-    (steps, has_answered, reader.finish(&Rest { errors: b"" }))
+    (steps, has_answered, reader.finish_output(&SessionRest { errors: b"" }))
 }
 
 #[test]
 fn session_is_followed_to_its_last_message() {
-    let (steps, has_answered, heard) = heard(SUCCESS, Path::new("/absent"));
+    let (steps, has_answered, heard) = play_text(SUCCESS, Path::new("/absent"));
     assert!(has_answered);
     insta::assert_snapshot!(steps.join("\n"), @r#"
     ToolResult: completed: bash echo hi > work; echo seen
@@ -39,13 +39,13 @@ fn file_comes_before_the_last_message() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("output.json");
     std::fs::write(&file, r#"{"status":"retry","summary":"In the file."}"#).unwrap();
-    assert_eq!(heard(SUCCESS, &file).2.answer, None);
+    assert_eq!(play_text(SUCCESS, &file).2.answer, None);
 }
 
 #[test]
 fn session_that_is_cut_off_has_no_answer_and_its_usage() {
     let end = SUCCESS.rfind("{\"type\":\"step_finish\"").unwrap();
-    let (_, has_answered, heard) = heard(&SUCCESS[..end], Path::new("/absent"));
+    let (_, has_answered, heard) = play_text(&SUCCESS[..end], Path::new("/absent"));
     assert!(!has_answered && heard.answer.is_none());
     assert_eq!(heard.usage.output_tokens, Some(50));
 }
@@ -53,7 +53,7 @@ fn session_that_is_cut_off_has_no_answer_and_its_usage() {
 #[test]
 fn failure_is_told_by_its_name_and_status() {
     let line = r#"{"type":"error","sessionID":"ses_1","error":{"name":"APIError","data":{"statusCode":429,"message":"Too many."}}}"#;
-    let (steps, has_answered, heard) = heard(line, Path::new("/absent"));
+    let (steps, has_answered, heard) = play_text(line, Path::new("/absent"));
     assert_eq!((steps, has_answered), (vec!["Notice: Too many.".to_owned()], false));
     let signals: Vec<_> = heard.evidence.signals.iter().map(|signal| (signal.field, signal.value.as_str())).collect();
     assert_eq!(signals, [("error_name", "APIError"), ("http_status", "429"), ("message", "Too many.")]);
@@ -64,7 +64,7 @@ fn failure_is_told_by_its_name_and_status() {
 fn tools_are_allowed_by_the_sandbox_that_is_asked_for() {
     let of = |text: &str| {
         let text = format!("[executor]\nkind = \"opencode\"\n{text}\n");
-        settings(&config::parse(&text, Path::new("config.toml")).unwrap().executor.work)["permission"].clone()
+        session_settings(&config::parse(&text, Path::new("config.toml")).unwrap().executor.work)["permission"].clone()
     };
     assert_eq!((&of("")["bash"], &of("")["webfetch"]), (&json!("allow"), &json!("allow")));
     let reading = of("sandbox = \"read-only\"\nnetwork = false");
@@ -76,7 +76,7 @@ fn network_that_it_cannot_keep_out_is_refused() {
     let check = |section: &str| {
         let text = format!("[executor]\nkind = \"opencode\"\n{section}");
         let config = config::parse(&text, Path::new("config.toml")).unwrap();
-        Opencode.preflight(&config.executor.work, &[])
+        OpencodeBackend.preflight(&config.executor.work, &[])
     };
     assert_eq!(check(""), Ok(()));
     assert!(check("network = false\n").is_err_and(|unfit| unfit.fix.contains("network = true")));

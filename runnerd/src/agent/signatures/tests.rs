@@ -11,8 +11,8 @@ use super::*;
 /// A failure as it was recorded, or as a service documents it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sample {
-    origin: Origin,
+struct SignatureSample {
+    origin: SampleOrigin,
     /// Which program was recorded.
     program: Option<String>,
     /// When it was shown.
@@ -27,7 +27,7 @@ struct Sample {
 
 #[derive(Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
-enum Origin {
+enum SampleOrigin {
     Recorded,
     Documented,
 }
@@ -39,48 +39,48 @@ struct SampleSignal {
     value: String,
 }
 
-fn folder() -> PathBuf {
+fn samples_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/agent/samples")
 }
 
-fn place(line: &Signature) -> PathBuf {
+fn sample_path(line: &FailureSignature) -> PathBuf {
     let backend = line.backend.map_or("any", ExecutorKind::as_str);
-    folder().join(backend).join(format!("{}.toml", line.sample))
+    samples_dir().join(backend).join(format!("{}.toml", line.sample))
 }
 
-fn sample(line: &Signature) -> Sample {
-    let path = place(line);
+fn read_sample(line: &FailureSignature) -> SignatureSample {
+    let path = sample_path(line);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{line}: {}: {error}", path.display()));
     toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-impl Sample {
-    fn evidence(&self) -> Evidence {
-        let mut evidence = Evidence { resets_at: self.resets_at, ..Evidence::default() };
+impl SignatureSample {
+    fn build_evidence(&self) -> EndEvidence {
+        let mut evidence = EndEvidence { resets_at: self.resets_at, ..EndEvidence::default() };
         for signal in &self.signals {
             evidence.add(signal.field.clone().leak(), signal.value.as_str());
         }
         evidence
     }
 
-    fn classify(&self, kind: ExecutorKind) -> Option<KnownFailure> {
+    fn classify_sample(&self, kind: ExecutorKind) -> Option<KnownFailure> {
         let zone = |name: &str| TimeZone::get(name).ok();
         let local = self.zone.as_deref().map_or(TimeZone::UTC, |name| zone(name).expect("the zone is known"));
-        classify(kind, &self.evidence(), &Clock { now: self.at, local, zone: &zone })
+        classify(kind, &self.build_evidence(), &Clock { now: self.at, local, zone: &zone })
     }
 }
 
-fn is_text(field: &str) -> bool {
+fn is_text_field(field: &str) -> bool {
     ["message", "stderr"].contains(&field)
 }
 
 #[test]
 fn every_line_is_the_first_that_fits_its_sample() {
     for line in &TABLE.lines {
-        let sample = sample(line);
+        let sample = read_sample(line);
         let kinds = line.backend.map_or(vec![ExecutorKind::Opencode, ExecutorKind::Gemini], |kind| vec![kind]);
         for kind in kinds {
-            let known = sample.classify(kind).unwrap_or_else(|| panic!("nothing fits the sample of: {line}"));
+            let known = sample.classify_sample(kind).unwrap_or_else(|| panic!("nothing fits the sample of: {line}"));
             assert_eq!(known.signature, line.to_string(), "another line fits the sample `{}`", line.sample);
             assert_eq!((known.failure.class, known.failure.until), (sample.class, sample.until), "{line}");
             assert!(!known.failure.why.is_empty(), "{line}");
@@ -90,23 +90,23 @@ fn every_line_is_the_first_that_fits_its_sample() {
 
 #[test]
 fn every_sample_has_its_line_and_says_where_it_is_from() {
-    let named: BTreeSet<PathBuf> = TABLE.lines.iter().map(place).collect();
+    let named: BTreeSet<PathBuf> = TABLE.lines.iter().map(sample_path).collect();
     assert_eq!(named.len(), TABLE.lines.len(), "two lines have one sample");
-    let backends = fs::read_dir(folder()).expect("there are samples").map(|entry| entry.expect("an entry").path());
+    let backends = fs::read_dir(samples_dir()).expect("there are samples").map(|entry| entry.expect("an entry").path());
     let files = backends.flat_map(|folder| fs::read_dir(folder).expect("a folder of a backend"));
     let files = files.map(|entry| entry.expect("an entry").path());
     let found: BTreeSet<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
     assert_eq!(found, named, "samples without a line, or lines without a sample");
     for line in &TABLE.lines {
-        let sample = sample(line);
-        assert_eq!(sample.program.is_some(), sample.origin == Origin::Recorded, "{line}");
+        let sample = read_sample(line);
+        assert_eq!(sample.program.is_some(), sample.origin == SampleOrigin::Recorded, "{line}");
     }
 }
 
 #[test]
 fn no_text_stands_before_what_is_structural() {
-    let first_text = TABLE.lines.iter().position(|line| is_text(&line.field)).expect("there are texts");
-    let late = TABLE.lines[first_text..].iter().find(|line| !is_text(&line.field));
+    let first_text = TABLE.lines.iter().position(|line| is_text_field(&line.field)).expect("there are texts");
+    let late = TABLE.lines[first_text..].iter().find(|line| !is_text_field(&line.field));
     assert!(late.is_none(), "structural, and behind a text: {}", late.expect("it is late"));
 }
 
@@ -124,7 +124,7 @@ fn every_program_has_lines_and_every_class_that_a_person_mends_a_fix() {
 #[test]
 fn a_table_is_read_strictly() {
     let table =
-        |line: &str| toml::from_str::<Table>(&format!("version = 1\nfixes = {{}}\nsignatures = [{{ {line} }}]"));
+        |line: &str| toml::from_str::<SignatureTable>(&format!("version = 1\nfixes = {{}}\nsignatures = [{{ {line} }}]"));
     let rest = r#"backend = "codex", field = "message", class = "network", since = "1", sample = "x""#;
     assert!(table(&format!(r#"{rest}, contains = "a""#)).is_ok());
     for (wrong, expected) in [
@@ -139,13 +139,13 @@ fn a_table_is_read_strictly() {
         let error = table(&wrong).expect_err(&wrong).to_string();
         assert!(error.contains(expected), "{wrong}: {error}");
     }
-    let newer = toml::from_str::<Table>("version = 2\nfixes = {}\nsignatures = []").expect_err("it is newer");
+    let newer = toml::from_str::<SignatureTable>("version = 2\nfixes = {}\nsignatures = []").expect_err("it is newer");
     assert!(newer.to_string().contains("version 2"), "{newer}");
 }
 
 /// Classes a message of a program at 20:00 UTC on 22 November 2026, in Berlin.
-fn said(kind: ExecutorKind, signals: &[(&'static str, &str)]) -> Option<KnownFailure> {
-    let mut evidence = Evidence::default();
+fn classify_signals(kind: ExecutorKind, signals: &[(&'static str, &str)]) -> Option<KnownFailure> {
+    let mut evidence = EndEvidence::default();
     for (field, value) in signals {
         evidence.add(field, *value);
     }
@@ -156,12 +156,12 @@ fn said(kind: ExecutorKind, signals: &[(&'static str, &str)]) -> Option<KnownFai
 
 #[test]
 fn what_is_structural_wins_over_what_is_said() {
-    let known = said(
+    let known = classify_signals(
         ExecutorKind::Codex,
         &[("error_info", "context_window_exceeded"), ("message", "You\u{2019}ve hit your usage limit.")],
     );
     assert_eq!(known.expect("it is known").failure.class, FailureClass::ContextExceeded);
-    let known = said(ExecutorKind::Claude, &[("api_error_status", "503"), ("message", "status 401 Unauthorized")]);
+    let known = classify_signals(ExecutorKind::Claude, &[("api_error_status", "503"), ("message", "status 401 Unauthorized")]);
     assert_eq!(known.expect("it is known").failure.class, FailureClass::Overloaded);
 }
 
@@ -178,21 +178,21 @@ fn other_words_around_the_same_facts_change_nothing() {
         (ExecutorKind::Gemini, "got status: RESOURCE_EXHAUSTED. {\"error\":{\"code\":429}}", "rate_limit"),
     ];
     for (kind, message, class) in table {
-        let known = said(kind, &[("message", message)]).unwrap_or_else(|| panic!("unknown: {message}"));
+        let known = classify_signals(kind, &[("message", message)]).unwrap_or_else(|| panic!("unknown: {message}"));
         assert_eq!(known.failure.class.as_str(), class, "{message}");
     }
 }
 
 #[test]
 fn a_time_without_a_zone_is_of_the_zone_that_the_program_had() {
-    let known = said(ExecutorKind::Codex, &[("message", "You\u{2019}ve hit your usage limit. Try again at 9:16 PM.")]);
+    let known = classify_signals(ExecutorKind::Codex, &[("message", "You\u{2019}ve hit your usage limit. Try again at 9:16 PM.")]);
     let until = known.expect("it is known").failure.until;
     assert_eq!(until, Some("2026-11-22T20:16:00Z".parse().expect("a time")));
 }
 
 #[test]
 fn what_only_a_person_can_mend_has_the_fix_of_its_program_and_no_time() {
-    let known = said(ExecutorKind::Codex, &[("http_status", "401"), ("message", "no; try again at 9:16 PM")]);
+    let known = classify_signals(ExecutorKind::Codex, &[("http_status", "401"), ("message", "no; try again at 9:16 PM")]);
     let failure = known.expect("it is known").failure;
     assert_eq!((failure.class, failure.until), (FailureClass::Authentication, None));
     assert!(failure.fix.expect("there is a fix").contains("codex login"));
@@ -200,11 +200,11 @@ fn what_only_a_person_can_mend_has_the_fix_of_its_program_and_no_time() {
 
 #[test]
 fn what_nobody_knows_is_not_classed() {
-    assert_eq!(said(ExecutorKind::Codex, &[("error_info", "other"), ("message", "something is wrong")]), None);
-    assert_eq!(said(ExecutorKind::Claude, &[("api_error_status", "400"), ("message", "API Error: 400 no")]), None);
+    assert_eq!(classify_signals(ExecutorKind::Codex, &[("error_info", "other"), ("message", "something is wrong")]), None);
+    assert_eq!(classify_signals(ExecutorKind::Claude, &[("api_error_status", "400"), ("message", "API Error: 400 no")]), None);
     assert_eq!(
-        said(ExecutorKind::Claude, &[("said", "I met a usage limit in the code"), ("subtype", "success")]),
+        classify_signals(ExecutorKind::Claude, &[("said", "I met a usage limit in the code"), ("subtype", "success")]),
         None
     );
-    assert_eq!(said(ExecutorKind::Command, &[]), None);
+    assert_eq!(classify_signals(ExecutorKind::Command, &[]), None);
 }

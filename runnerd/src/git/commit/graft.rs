@@ -7,15 +7,15 @@ use gix::objs::tree::{Entry, EntryKind};
 
 use crate::git::durable;
 use crate::git::objects::checked;
-use crate::git::refs::{Before, Move};
+use crate::git::refs::{ExpectedRef, RefMove};
 use crate::git::repository::identity::Identity;
-use crate::git::repository::program::Git;
-use crate::git::worktree::hold_back::HoldBack;
+use crate::git::repository::program::GitCommand;
+use crate::git::worktree::hold_back::HoldBackRule;
 use crate::git::{CommitRequest, GitError, Id, Repository};
 
 /// Files to commit upon a branch.
 #[derive(Debug)]
-pub struct Graft<'a> {
+pub struct PathsCommit<'a> {
     /// Short name of the branch.
     pub branch: &'a str,
     /// The commit that it is expected to be at.
@@ -34,20 +34,20 @@ impl Repository {
     /// Commits the files upon the branch, durably; index and work tree stay as they are.
     ///
     /// Fails if the branch is elsewhere, and while a merge or the like is under way on it.
-    pub fn graft(&self, graft: &Graft<'_>) -> Result<Id, GitError> {
+    pub fn commit_paths(&self, graft: &PathsCommit<'_>) -> Result<Id, GitError> {
         let is_head = self.head()?.branch() == Some(graft.branch);
         if let Some(operation) = self.operation().filter(|_| is_head) {
-            return Err(GitError::OperationUnderWay { operation, path: self.work_dir().to_owned() });
+            return Err(GitError::OperationInProgress { operation, path: self.work_dir().to_owned() });
         }
         let repo = self.open()?;
-        let mut grown = Grown { repo: &repo, paths: self, written: Vec::new() };
-        let mut tree = self.tree_of(&repo, Some(graft.parent))?.id;
+        let mut builder = TreeBuilder { repo: &repo, repository: self, written: Vec::new() };
+        let mut tree = self.commit_tree(&repo, Some(graft.parent))?.id;
         for (path, content) in graft.files {
-            let blob = repo.write_blob(content).map_err(GitError::library("writing a blob", self.git_dir()))?.detach();
-            grown.written.push(blob);
-            tree = grown.put(Some(tree), &path.split('/').collect::<Vec<_>>(), blob)?;
+            let blob = repo.write_blob(content).map_err(GitError::gix("writing a blob", self.git_dir()))?.detach();
+            builder.written.push(blob);
+            tree = builder.insert_blob(Some(tree), &path.split('/').collect::<Vec<_>>(), blob)?;
         }
-        let nothing = HoldBack { names: Vec::new(), max_file_bytes: 0 };
+        let nothing = HoldBackRule { names: Vec::new(), max_file_bytes: 0 };
         let request = CommitRequest {
             message: graft.message,
             author: graft.author.clone(),
@@ -55,30 +55,30 @@ impl Repository {
             hold_back: &nothing,
             sign: graft.sign,
             allow_empty: true,
-            within: None,
-            written: &[],
-            leaves_refused: false,
+            paths: None,
+            expected_files: &[],
+            keeps_unstorable: false,
         };
         let commit = self.write_commit(&repo, &request, tree)?;
-        grown.written.push(commit.object());
-        durable::sync_objects(&self.common_dir().join("objects"), &grown.written)?;
+        builder.written.push(commit.object_id());
+        durable::sync_objects(&self.common_dir().join("objects"), &builder.written)?;
         let subject = graft.message.lines().next().unwrap_or_default();
-        self.move_ref(&Move {
+        self.move_ref(&RefMove {
             name: &if is_head { "HEAD".to_owned() } else { format!("refs/heads/{}", graft.branch) },
             to: commit,
-            before: Before::Exactly(graft.parent),
+            expected: ExpectedRef::Exactly(graft.parent),
             message: &format!("commit: {subject}"),
-            by: &graft.author,
+            identity: &graft.author,
         })?;
         Ok(commit)
     }
 
     /// Makes these files in work tree and index what HEAD has; all others stay as they are.
-    pub fn lay_out(&self, paths: &[&str]) -> Result<(), GitError> {
+    pub fn check_out_paths(&self, paths: &[&str]) -> Result<(), GitError> {
         let Some(head) = self.head()?.commit() else { return Ok(()) };
-        let mut git = Git::new(self, "update-index").arg("--add");
+        let mut git = GitCommand::new(self, "update-index").arg("--add");
         for path in paths {
-            let Some(content) = self.read(&head, path)? else { continue };
+            let Some(content) = self.read_file(&head, path)? else { continue };
             let file = self.work_dir().join(path);
             if std::fs::read(&file).ok().as_ref() != Some(&content) {
                 durable::replace_file(&file, &content, 0o644).map_err(GitError::io("writing", &file))?;
@@ -90,33 +90,33 @@ impl Repository {
 }
 
 /// Trees that grow, and what was written for them.
-struct Grown<'a> {
+struct TreeBuilder<'a> {
     repo: &'a gix::Repository,
-    paths: &'a Repository,
+    repository: &'a Repository,
     written: Vec<ObjectId>,
 }
 
-impl Grown<'_> {
+impl TreeBuilder<'_> {
     /// Returns a tree that has `blob` at the end of a path, and all else that `tree` has.
-    fn put(&mut self, tree: Option<ObjectId>, path: &[&str], blob: ObjectId) -> Result<ObjectId, GitError> {
-        let Some((name, below)) = path.split_first() else { return Ok(blob) };
-        let mut entries = tree.map_or_else(|| Ok(Vec::new()), |tree| self.entries(tree))?;
+    fn insert_blob(&mut self, tree: Option<ObjectId>, path: &[&str], blob: ObjectId) -> Result<ObjectId, GitError> {
+        let Some((name, rest)) = path.split_first() else { return Ok(blob) };
+        let mut entries = tree.map_or_else(|| Ok(Vec::new()), |tree| self.read_entries(tree))?;
         let known = entries.iter().position(|entry| entry.filename.as_bstr() == name.as_bytes());
         let known = known.map(|at| entries.remove(at)).filter(|entry| entry.mode.is_tree()).map(|entry| entry.oid);
-        let (oid, kind) = match below {
+        let (oid, kind) = match rest {
             [] => (blob, EntryKind::Blob),
-            _ => (self.put(known, below, blob)?, EntryKind::Tree),
+            _ => (self.insert_blob(known, rest, blob)?, EntryKind::Tree),
         };
         entries.push(Entry { mode: kind.into(), filename: BString::from(*name), oid });
         entries.sort();
         let stored = self.repo.write_object(&gix::objs::Tree { entries });
-        let id = stored.map_err(GitError::library("writing a tree", self.paths.git_dir()))?.detach();
+        let id = stored.map_err(GitError::gix("writing a tree", self.repository.git_dir()))?.detach();
         self.written.push(id);
         Ok(id)
     }
 
-    fn entries(&self, tree: ObjectId) -> Result<Vec<Entry>, GitError> {
-        let read = || checked::tree(self.repo, tree)?.decode().map(gix::objs::Tree::from);
-        Ok(read().map_err(GitError::library("reading a tree", self.paths.git_dir()))?.entries)
+    fn read_entries(&self, tree: ObjectId) -> Result<Vec<Entry>, GitError> {
+        let read = || checked::read_tree(self.repo, tree)?.decode().map(gix::objs::Tree::from);
+        Ok(read().map_err(GitError::gix("reading a tree", self.repository.git_dir()))?.entries)
     }
 }

@@ -9,16 +9,16 @@ use std::collections::BTreeSet;
 use gix::ObjectId;
 use gix::bstr::BString;
 
-use self::prepare::{CommitRequest, Prepared};
+use self::prepare::{CommitRequest, PreparedCommit};
 use crate::git::durable;
 use crate::git::objects::checked;
-use crate::git::path::display;
-use crate::git::refs::{Before, Move};
+use crate::git::path::display_path;
+use crate::git::refs::{ExpectedRef, RefMove};
 use crate::git::{GitError, Id, Repository};
 
 /// A commit that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Committed {
+pub struct CommitOutcome {
     /// The commit.
     pub commit: Id,
     /// Its tree.
@@ -38,13 +38,13 @@ impl Repository {
     ///
     /// Fails if HEAD is not at `request.parent`, while a merge or the like is under way, and, unless empty commits are
     /// allowed, if there is nothing to commit. No hooks are run.
-    pub fn commit_all(&self, request: &CommitRequest<'_>) -> Result<Committed, GitError> {
+    pub fn commit_all(&self, request: &CommitRequest<'_>) -> Result<CommitOutcome, GitError> {
         if let Some(operation) = self.operation() {
-            return Err(GitError::OperationUnderWay { operation, path: self.work_dir().to_owned() });
+            return Err(GitError::OperationInProgress { operation, path: self.work_dir().to_owned() });
         }
         let found = self.head()?.commit();
         if found != request.parent {
-            return Err(GitError::Moved {
+            return Err(GitError::RefMoved {
                 name: "HEAD".to_owned(),
                 path: self.work_dir().to_owned(),
                 expected: request.parent,
@@ -52,19 +52,19 @@ impl Repository {
             });
         }
         let repo = self.open()?;
-        let Prepared { mut collected, index } = self.prepare(&repo, request)?;
-        if !request.allow_empty && collected.tree == self.tree_of(&repo, request.parent)?.id {
+        let PreparedCommit { mut collected, index } = self.prepare_commit(&repo, request)?;
+        if !request.allow_empty && collected.tree == self.commit_tree(&repo, request.parent)?.id {
             index.publish()?;
             return Err(GitError::NothingToCommit { path: self.work_dir().to_owned() });
         }
-        self.check_written(&repo, request, collected.tree)?;
+        self.check_written_files(&repo, request, collected.tree)?;
         let commit = self.write_commit(&repo, request, collected.tree)?;
-        collected.written.push(commit.object());
+        collected.written.push(commit.object_id());
         durable::sync_commit(self.work_dir(), &self.common_dir().join("objects"), &collected.written)?;
         self.advance_head(request, commit)?;
         index.publish()?;
-        let names = |paths: BTreeSet<BString>| paths.iter().map(|path| display(path)).collect();
-        Ok(Committed {
+        let names = |paths: BTreeSet<BString>| paths.iter().map(|path| display_path(path)).collect();
+        Ok(CommitOutcome {
             commit,
             tree: collected.tree.into(),
             held_back: names(collected.held_back),
@@ -73,18 +73,18 @@ impl Repository {
     }
 
     /// Fails where a tree has not what was written for it.
-    fn check_written(
+    fn check_written_files(
         &self,
         repo: &gix::Repository,
         request: &CommitRequest<'_>,
         tree: ObjectId,
     ) -> Result<(), GitError> {
-        for (path, content) in request.written {
-            let found = checked::at_path(repo, tree, (*path).into());
-            let found = found.map_err(GitError::library("looking up a file of a commit", self.git_dir()))?;
-            let expected = self.hash_blob(content)?.object();
+        for (path, content) in request.expected_files {
+            let found = checked::find_at_path(repo, tree, (*path).into());
+            let found = found.map_err(GitError::gix("looking up a file of a commit", self.git_dir()))?;
+            let expected = self.hash_blob(content)?.object_id();
             if !found.is_some_and(|(mode, id)| mode.is_blob() && id == expected) {
-                return Err(GitError::Overwritten { file: (*path).to_owned(), path: self.work_dir().to_owned() });
+                return Err(GitError::FileOverwritten { file: (*path).to_owned(), path: self.work_dir().to_owned() });
             }
         }
         Ok(())
@@ -101,29 +101,29 @@ impl Repository {
             message.push('\n');
         }
         if request.sign {
-            return self.write_signed(request, tree, message);
+            return self.write_signed_commit(request, tree, message);
         }
         let signature = request.author.signature();
         let commit = gix::objs::Commit {
             tree,
-            parents: request.parent.iter().map(Id::object).collect(),
+            parents: request.parent.iter().map(Id::object_id).collect(),
             author: signature.clone(),
             committer: signature,
             encoding: None,
             message: message.into(),
             extra_headers: Vec::new(),
         };
-        repo.write_object(&commit).map(Id::from).map_err(GitError::library("writing a commit", self.git_dir()))
+        repo.write_object(&commit).map(Id::from).map_err(GitError::gix("writing a commit", self.git_dir()))
     }
 
-    fn write_signed(&self, request: &CommitRequest<'_>, tree: ObjectId, message: String) -> Result<Id, GitError> {
-        let mut git = self.signed_commit()?;
+    fn write_signed_commit(&self, request: &CommitRequest<'_>, tree: ObjectId, message: String) -> Result<Id, GitError> {
+        let mut git = self.signed_commit_command()?;
         if let Some(parent) = request.parent {
             git = git.arg("-p").arg(parent.to_string());
         }
-        let git = request.author.in_environment(git.arg(tree.to_string()));
-        let said = git.input(message.into_bytes()).line()?;
-        said.parse().map_err(|error| GitError::Broken {
+        let git = request.author.apply_to(git.arg(tree.to_string()));
+        let output = git.input(message.into_bytes()).run_line()?;
+        output.parse().map_err(|error| GitError::Corrupt {
             doing: "signing a commit",
             path: self.git_dir().to_owned(),
             source: Box::new(error),
@@ -136,12 +136,12 @@ impl Repository {
             Some(_) => format!("commit: {subject}"),
             None => format!("commit (initial): {subject}"),
         };
-        self.move_ref(&Move {
+        self.move_ref(&RefMove {
             name: "HEAD",
             to: commit,
-            before: request.parent.map_or(Before::Nothing, Before::Exactly),
+            expected: request.parent.map_or(ExpectedRef::Missing, ExpectedRef::Exactly),
             message: &message,
-            by: &request.author,
+            identity: &request.author,
         })
     }
 }

@@ -10,17 +10,17 @@ use crate::git::index::cachetree;
 use crate::git::index::{IndexLock, PendingIndex};
 use crate::git::objects::checked;
 use crate::git::objects::diff::compare_trees;
-use crate::git::path::display;
+use crate::git::path::display_path;
 use crate::git::repository::identity::Identity;
-use crate::git::worktree::change::{Change, ChangeKind};
+use crate::git::worktree::change::{WorktreeChange, ChangeKind};
 use crate::git::worktree::exclude;
-use crate::git::worktree::hold_back::{HoldBack, Verdict};
-use crate::git::worktree::known::Tracked;
+use crate::git::worktree::hold_back::{HoldBackRule, HoldBackVerdict};
+use crate::git::worktree::known::TrackedFiles;
 use crate::git::worktree::porcelain;
 use crate::git::worktree::private::PrivateIndex;
-use crate::git::worktree::refused::Refused;
-use crate::git::worktree::scan::Scan;
-use crate::git::worktree::stage::{Collected, Staged, Staging, declared_submodules};
+use crate::git::worktree::refused::UnstorableFile;
+use crate::git::worktree::scan::WorktreeScan;
+use crate::git::worktree::stage::{CollectedTree, StagedIndex, WorktreeStager, declared_submodules};
 use crate::git::{GitError, Id, Repository};
 
 /// What to commit and how.
@@ -33,92 +33,92 @@ pub struct CommitRequest<'a> {
     /// The commit that HEAD is expected to be at; none before the first.
     pub parent: Option<Id>,
     /// Which new files stay out.
-    pub hold_back: &'a HoldBack,
+    pub hold_back: &'a HoldBackRule,
     /// Whether the git program is to sign the commit as configured.
     pub sign: bool,
     /// Whether to commit even if nothing changed.
     pub allow_empty: bool,
     /// The only paths that may differ from HEAD, for who has looked and knows what was written since; none: all do.
-    pub within: Option<&'a [Vec<u8>]>,
+    pub paths: Option<&'a [Vec<u8>]>,
     /// Files that the caller has written, and what: nothing is committed that has them otherwise.
-    pub written: &'a [(&'a str, &'a [u8])],
+    pub expected_files: &'a [(&'a str, &'a [u8])],
     /// Whether files of HEAD whose change cannot be stored are left as HEAD has them; otherwise nothing is committed.
-    pub leaves_refused: bool,
+    pub keeps_unstorable: bool,
 }
 
 /// What stays out of the next commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HeldBack {
+pub struct HeldBackFiles {
     /// New files, sorted; paths of repositories end in a slash.
     pub paths: Vec<String>,
     /// Files of HEAD that were changed into what git cannot store.
-    pub refused: Vec<Refused>,
+    pub unstorable: Vec<UnstorableFile>,
 }
 
 /// The tree to commit, and the index to publish once HEAD moved.
-pub(in crate::git) struct Prepared {
-    pub(in crate::git) collected: Collected,
+pub(in crate::git) struct PreparedCommit {
+    pub(in crate::git) collected: CollectedTree,
     pub(in crate::git) index: PendingIndex,
 }
 
 /// What earlier commits left out and the next does as well.
-struct Reconsidered {
+struct HiddenPaths {
     held_back: BTreeSet<BString>,
     unstorable: BTreeSet<BString>,
     /// Whether something is hidden no longer.
-    reveals: bool,
+    has_unhidden: bool,
 }
 
 impl Repository {
     /// Hides from git the new files that a commit would leave out now, and returns what it would leave out.
     ///
     /// `changes` are what was seen last; if files come to light that were hidden then, they become what is seen now.
-    pub fn hold_back(&self, rule: &HoldBack, changes: &mut Vec<Change>) -> Result<HeldBack, GitError> {
+    pub fn apply_hold_back(&self, rule: &HoldBackRule, changes: &mut Vec<WorktreeChange>) -> Result<HeldBackFiles, GitError> {
         let repo = self.open()?;
-        let head = self.tree_of(&repo, self.head()?.commit())?;
-        let reconsidered = self.reconsider(&repo, &head, rule)?;
-        if reconsidered.reveals {
-            *changes = self.changes()?;
+        let head = self.commit_tree(&repo, self.head()?.commit())?;
+        let reconsidered = self.review_hidden(&repo, &head, rule)?;
+        if reconsidered.has_unhidden {
+            *changes = self.list_changes()?;
         }
         let mut hidden = reconsidered.held_back;
         hidden.extend(reconsidered.unstorable);
         let submodules = declared_submodules(&repo);
-        for Change { path, kind } in changes.iter() {
+        for WorktreeChange { path, kind } in changes.iter() {
             let path = BString::from(path.as_slice());
             let is_submodule = submodules.contains(path.strip_suffix(b"/").unwrap_or(&path).as_bstr());
             if is_submodule || !matches!(kind, ChangeKind::Untracked | ChangeKind::Added) {
                 continue;
             }
-            if matches!(rule.judge(self, path.as_ref()), Verdict::HeldBack | Verdict::Unstorable) {
+            if matches!(rule.judge_path(self, path.as_ref()), HoldBackVerdict::HeldBack | HoldBackVerdict::Unstorable) {
                 hidden.insert(path);
             }
         }
-        let candidates: Vec<Change> =
+        let candidates: Vec<WorktreeChange> =
             changes.iter().filter(|change| !hidden.contains(change.path.as_bstr())).cloned().collect();
-        let mut refused = Vec::new();
-        for found in self.refused_of(&repo, &candidates)? {
+        let mut unstorable = Vec::new();
+        for found in self.find_unstorable(&repo, &candidates)? {
             if has_path(&repo, &head, found.path.as_ref())? {
-                refused.push(found);
+                unstorable.push(found);
             } else {
                 hidden.insert(found.path);
             }
         }
-        exclude::write(self, &hidden)?;
-        Ok(HeldBack { paths: hidden.iter().map(|path| display(path)).collect(), refused })
+        exclude::write_excluded_paths(self, &hidden)?;
+        Ok(HeldBackFiles { paths: hidden.iter().map(|path| display_path(path)).collect(), unstorable })
     }
 
     /// Stages everything and writes the tree; hides from git what stays out.
-    pub(in crate::git) fn prepare(
+    pub(in crate::git) fn prepare_commit(
         &self,
         repo: &gix::Repository,
         request: &CommitRequest<'_>,
-    ) -> Result<Prepared, GitError> {
-        let head = self.tree_of(repo, request.parent)?;
-        let Reconsidered { held_back, unstorable, reveals } = self.reconsider(repo, &head, request.hold_back)?;
-        let within = request.within.filter(|_| !reveals);
-        let engine = self.engine(repo);
-        let by_library = || self.prepare_by_library(repo, request, within);
-        let mut prepared = engine.carry_out(by_library, || self.prepare_by_program(repo, request))?;
+    ) -> Result<PreparedCommit, GitError> {
+        let head = self.commit_tree(repo, request.parent)?;
+        let HiddenPaths { held_back, unstorable, has_unhidden: reveals } = self.review_hidden(repo, &head, request.hold_back)?;
+        let paths = request.paths.filter(|_| !reveals);
+        let engine = self.choose_engine(repo);
+        let with_gix = || self.prepare_with_gix(repo, request, paths);
+        let mut prepared = engine.run_with(with_gix, || self.prepare_with_git(repo, request))?;
         let collected = &mut prepared.collected;
         collected.held_back.extend(held_back);
         collected.unstorable.extend(unstorable);
@@ -126,25 +126,25 @@ impl Repository {
         for path in &collected.unstorable {
             if !has_path(repo, &head, path.as_ref())? {
                 hidden.insert(path.clone());
-            } else if !request.leaves_refused {
-                return Err(self.refusal_of(repo, path.as_ref())?.into_error());
+            } else if !request.keeps_unstorable {
+                return Err(self.explain_unstorable(repo, path.as_ref())?.into_error());
             }
         }
-        exclude::write(self, &hidden)?;
+        exclude::write_excluded_paths(self, &hidden)?;
         Ok(prepared)
     }
 
     /// Looks again at what earlier commits left out: what is tracked or would go in now is hidden no longer.
-    fn reconsider(
+    fn review_hidden(
         &self,
         repo: &gix::Repository,
         head: &gix::Tree<'_>,
-        rule: &HoldBack,
-    ) -> Result<Reconsidered, GitError> {
+        rule: &HoldBackRule,
+    ) -> Result<HiddenPaths, GitError> {
         let (mut held_back, mut unstorable) = (BTreeSet::new(), BTreeSet::new());
-        let hidden = exclude::read(self)?;
+        let hidden = exclude::read_excluded_paths(self)?;
         if hidden.is_empty() {
-            return Ok(Reconsidered { held_back, unstorable, reveals: false });
+            return Ok(HiddenPaths { held_back, unstorable, has_unhidden: false });
         }
         let before = hidden.len();
         let submodules = declared_submodules(repo);
@@ -153,75 +153,75 @@ impl Repository {
             if submodules.contains(name) || has_path(repo, head, name)? {
                 continue;
             }
-            match rule.judge(self, path.as_ref()) {
-                Verdict::HeldBack => drop(held_back.insert(path)),
-                Verdict::Unstorable => drop(unstorable.insert(path)),
-                Verdict::Welcome | Verdict::Absent => {}
+            match rule.judge_path(self, path.as_ref()) {
+                HoldBackVerdict::HeldBack => drop(held_back.insert(path)),
+                HoldBackVerdict::Unstorable => drop(unstorable.insert(path)),
+                HoldBackVerdict::Included | HoldBackVerdict::Missing => {}
             }
         }
-        exclude::write(self, &held_back.union(&unstorable).cloned().collect())?;
+        exclude::write_excluded_paths(self, &held_back.union(&unstorable).cloned().collect())?;
         let reveals = held_back.len() + unstorable.len() < before;
-        Ok(Reconsidered { held_back, unstorable, reveals })
+        Ok(HiddenPaths { held_back, unstorable, has_unhidden: reveals })
     }
 
-    fn prepare_by_library(
+    fn prepare_with_gix(
         &self,
         repo: &gix::Repository,
         request: &CommitRequest<'_>,
-        within: Option<&[Vec<u8>]>,
-    ) -> Result<Prepared, GitError> {
+        paths: Option<&[Vec<u8>]>,
+    ) -> Result<PreparedCommit, GitError> {
         let lock = IndexLock::acquire(repo, self)?;
-        let mut tracked = Tracked::open(repo, self, request.parent)?;
-        let within = within.filter(|within| !tracked.names.is_new && tracked.names.lie_within(within));
-        let scan = within.and_then(|within| Scan::within(self, &tracked.state, within));
-        let scan = scan.map_or_else(|| Scan::run(repo, self, &mut tracked), Ok)?;
-        let staging = Staging { repo, paths: self, rule: request.hold_back };
+        let mut tracked = TrackedFiles::load(repo, self, request.parent)?;
+        let paths = paths.filter(|within| !tracked.index_diff.is_new && tracked.index_diff.is_limited_to(within));
+        let scan = paths.and_then(|within| WorktreeScan::for_paths(self, &tracked.state, within));
+        let scan = scan.map_or_else(|| WorktreeScan::run(repo, self, &mut tracked), Ok)?;
+        let staging = WorktreeStager { repo, repository: self, rule: request.hold_back };
         let mut staged = staging.run(tracked.state, scan)?;
-        let tree = cachetree::write(repo, self, &mut staged.state, &mut staged.written)?;
-        let Staged { state, held_back, unstorable, written } = staged;
+        let tree = cachetree::write_trees(repo, self, &mut staged.state, &mut staged.written)?;
+        let StagedIndex { state, held_back, unstorable, written } = staged;
         let index = lock.write(&state)?;
-        self.memory.keep(state, tree);
-        Ok(Prepared { collected: Collected { tree, held_back, unstorable, written }, index })
+        self.cache.store_files(state, tree);
+        Ok(PreparedCommit { collected: CollectedTree { tree, held_back, unstorable, written }, index })
     }
 
-    fn prepare_by_program(&self, repo: &gix::Repository, request: &CommitRequest<'_>) -> Result<Prepared, GitError> {
+    fn prepare_with_git(&self, repo: &gix::Repository, request: &CommitRequest<'_>) -> Result<PreparedCommit, GitError> {
         let lock = IndexLock::acquire(repo, self)?;
-        let tracked = Tracked::open(repo, self, request.parent)?;
-        let private = PrivateIndex::of(repo, tracked)?;
-        let mut collected = porcelain::stage(&private, request.hold_back)?;
-        collected.written = self.objects_since(repo, request.parent, collected.tree)?;
-        let state = private.into_staged()?;
+        let tracked = TrackedFiles::load(repo, self, request.parent)?;
+        let private = PrivateIndex::create(repo, tracked)?;
+        let mut collected = porcelain::stage_all(&private, request.hold_back)?;
+        collected.written = self.find_new_blobs(repo, request.parent, collected.tree)?;
+        let state = private.into_staged_state()?;
         let index = lock.write(&state)?;
-        self.memory.keep(state, collected.tree);
-        Ok(Prepared { collected, index })
+        self.cache.store_files(state, collected.tree);
+        Ok(PreparedCommit { collected, index })
     }
 
     /// Returns the blobs of a tree that a commit does not have at their paths.
-    fn objects_since(
+    fn find_new_blobs(
         &self,
         repo: &gix::Repository,
         commit: Option<Id>,
         tree: ObjectId,
     ) -> Result<Vec<ObjectId>, GitError> {
-        let before = self.tree_of(repo, commit)?;
-        let changed = checked::tree(repo, tree).and_then(|tree| compare_trees(repo, &before, &tree));
-        let changed = changed.map_err(GitError::library("reading what git has stored", self.git_dir()))?;
+        let before = self.commit_tree(repo, commit)?;
+        let changed = checked::read_tree(repo, tree).and_then(|tree| compare_trees(repo, &before, &tree));
+        let changed = changed.map_err(GitError::gix("reading what git has stored", self.git_dir()))?;
         let new = changed.into_iter().filter_map(|difference| difference.new);
         Ok(new.filter(|(mode, _)| mode.is_blob_or_symlink()).map(|(_, id)| id).collect())
     }
 
     /// Returns the tree of a commit; the empty one before the first.
-    pub(in crate::git) fn tree_of<'r>(
+    pub(in crate::git) fn commit_tree<'r>(
         &self,
         repo: &'r gix::Repository,
         commit: Option<Id>,
     ) -> Result<gix::Tree<'r>, GitError> {
         let Some(commit) = commit else { return Ok(repo.empty_tree()) };
-        checked::tree_of(repo, commit.object()).map_err(GitError::library("reading a commit", self.git_dir()))
+        checked::read_commit_tree(repo, commit.object_id()).map_err(GitError::gix("reading a commit", self.git_dir()))
     }
 }
 
 fn has_path(repo: &gix::Repository, tree: &gix::Tree<'_>, path: &BStr) -> Result<bool, GitError> {
-    let found = checked::at_path(repo, tree.id, path);
-    Ok(found.map_err(GitError::library("looking up a file of a commit", repo.git_dir()))?.is_some())
+    let found = checked::find_at_path(repo, tree.id, path);
+    Ok(found.map_err(GitError::gix("looking up a file of a commit", repo.git_dir()))?.is_some())
 }

@@ -12,16 +12,16 @@ use gix::index::extension::Tree;
 use gix::index::{Entry, PathStorageRef, State};
 use gix::objs::tree::{self, EntryKind};
 
-use crate::git::path::{display, has_valid_name};
+use crate::git::path::{display_path, has_valid_name};
 use crate::git::{GitError, Repository};
 
 /// Returns an index of no entries, with a memory of trees in which nothing is known.
 ///
 /// The library offers no way to add the memory, but it decodes one.
-pub(in crate::git) fn empty(kind: gix::hash::Kind) -> State {
-    const NOTHING_KNOWN: &[u8] = b"\0-1 0\n";
+pub(in crate::git) fn empty_index(kind: gix::hash::Kind) -> State {
+    const INVALID_ROOT: &[u8] = b"\0-1 0\n";
     let mut bytes = b"DIRC\0\0\0\x02\0\0\0\0TREE\0\0\0\x06".to_vec();
-    bytes.extend_from_slice(NOTHING_KNOWN);
+    bytes.extend_from_slice(INVALID_ROOT);
     bytes.extend_from_slice(ObjectId::null(kind).as_bytes());
     State::from_bytes(&bytes, State::new(kind).timestamp(), kind, gix::index::decode::Options::default())
         .map(|(state, _)| state)
@@ -29,7 +29,7 @@ pub(in crate::git) fn empty(kind: gix::hash::Kind) -> State {
 }
 
 /// Forgets the trees that hold `path`.
-pub(in crate::git) fn forget(state: &mut State, path: &BStr) {
+pub(in crate::git) fn invalidate_path(state: &mut State, path: &BStr) {
     let Some(mut node) = state.tree_mut() else {
         return;
     };
@@ -46,16 +46,16 @@ pub(in crate::git) fn forget(state: &mut State, path: &BStr) {
 /// Writes the trees that are not there yet and returns the id of the root, which `state` then remembers.
 ///
 /// Adds the ids of the trees it wrote to `written`. `state` has to come from [`empty`], and to be without unmerged entries.
-pub(in crate::git) fn write(
+pub(in crate::git) fn write_trees(
     repo: &gix::Repository,
-    paths: &Repository,
+    repository: &Repository,
     state: &mut State,
     written: &mut Vec<ObjectId>,
 ) -> Result<ObjectId, GitError> {
-    let nothing = unknown(b"", repo.object_hash());
+    let nothing = invalid_node(b"", repo.object_hash());
     let old = state.tree_mut().map_or_else(|| nothing.clone(), |memory| std::mem::replace(memory, nothing.clone()));
-    let mut writer = Writer { repo, paths, backing: state.path_backing(), written };
-    let root = writer.folder(state.entries(), 0, old)?;
+    let mut writer = TreeWriter { repo, repository, backing: state.path_backing(), written };
+    let root = writer.write_dir(state.entries(), 0, old)?;
     let id = root.id;
     if let Some(memory) = state.tree_mut() {
         *memory = root;
@@ -63,16 +63,16 @@ pub(in crate::git) fn write(
     Ok(id)
 }
 
-struct Writer<'a> {
+struct TreeWriter<'a> {
     repo: &'a gix::Repository,
-    paths: &'a Repository,
+    repository: &'a Repository,
     backing: &'a PathStorageRef,
     written: &'a mut Vec<ObjectId>,
 }
 
-impl Writer<'_> {
+impl TreeWriter<'_> {
     /// Returns the tree of one folder. `entries` are all below it, `prefix` is the length of its path with the slash.
-    fn folder(&mut self, entries: &[Entry], prefix: usize, mut known: Tree) -> Result<Tree, GitError> {
+    fn write_dir(&mut self, entries: &[Entry], prefix: usize, mut known: Tree) -> Result<Tree, GitError> {
         let covered = u32::try_from(entries.len()).ok();
         if known.num_entries.is_some() && known.num_entries == covered && self.repo.has_object(known.id) {
             return Ok(known);
@@ -82,18 +82,18 @@ impl Writer<'_> {
         while let Some(first) = rest.first() {
             let path = first.path_in(self.backing);
             let Some(slash) = path[prefix..].find_byte(b'/') else {
-                complete &= self.leaf(first, path[prefix..].as_bstr(), &mut tree)?;
+                complete &= self.add_file(first, path[prefix..].as_bstr(), &mut tree)?;
                 rest = &rest[1..];
                 continue;
             };
             let (name, below) = (path[prefix..prefix + slash].as_bstr(), prefix + slash + 1);
             let inside = rest.partition_point(|entry| entry.path_in(self.backing).starts_with(&path[..below]));
-            let child = before.remove(name.as_bytes()).unwrap_or_else(|| unknown(name, self.repo.object_hash()));
-            let child = self.folder(&rest[..inside], below, child)?;
+            let child = before.remove(name.as_bytes()).unwrap_or_else(|| invalid_node(name, self.repo.object_hash()));
+            let child = self.write_dir(&rest[..inside], below, child)?;
             complete &= child.num_entries.is_some();
             if !child.id.is_null() {
                 let entry = tree::Entry { mode: EntryKind::Tree.into(), filename: name.to_owned(), oid: child.id };
-                self.push(&mut tree, entry)?;
+                self.add_entry(&mut tree, entry)?;
             }
             known.children.push(child);
             rest = &rest[inside..];
@@ -101,47 +101,47 @@ impl Writer<'_> {
         // Whoever looks for a folder by its name expects this order, which is not that of the entries.
         known.children.sort_by(|a, b| a.name.cmp(&b.name));
         known.num_entries = covered.filter(|_| complete);
-        known.id = if tree.is_empty() && prefix > 0 { ObjectId::null(known.id.kind()) } else { self.store(tree)? };
+        known.id = if tree.is_empty() && prefix > 0 { ObjectId::null(known.id.kind()) } else { self.store_tree(tree)? };
         Ok(known)
     }
 
     /// Adds one file, unless it is only announced. Tells whether it was added.
-    fn leaf(&self, entry: &Entry, name: &BStr, tree: &mut Vec<tree::Entry>) -> Result<bool, GitError> {
+    fn add_file(&self, entry: &Entry, name: &BStr, tree: &mut Vec<tree::Entry>) -> Result<bool, GitError> {
         if entry.flags.contains(Flags::INTENT_TO_ADD) {
             return Ok(false);
         }
         let mode = entry.mode.to_tree_entry_mode().filter(|_| entry.stage_raw() == 0);
-        let mode = mode.ok_or_else(|| self.refuse(entry.path_in(self.backing), "has no merged entry in the index"))?;
-        self.push(tree, tree::Entry { mode, filename: name.to_owned(), oid: entry.id })?;
+        let mode = mode.ok_or_else(|| self.tree_error(entry.path_in(self.backing), "has no merged entry in the index"))?;
+        self.add_entry(tree, tree::Entry { mode, filename: name.to_owned(), oid: entry.id })?;
         Ok(true)
     }
 
-    fn push(&self, tree: &mut Vec<tree::Entry>, entry: tree::Entry) -> Result<(), GitError> {
+    fn add_entry(&self, tree: &mut Vec<tree::Entry>, entry: tree::Entry) -> Result<(), GitError> {
         let name = entry.filename.as_bstr();
         if !has_valid_name(name, gix::index::entry::Mode::FILE) {
-            return Err(self.refuse(name, "is no name for a file"));
+            return Err(self.tree_error(name, "is no name for a file"));
         }
         tree.push(entry);
         Ok(())
     }
 
-    fn store(&mut self, entries: Vec<tree::Entry>) -> Result<ObjectId, GitError> {
+    fn store_tree(&mut self, entries: Vec<tree::Entry>) -> Result<ObjectId, GitError> {
         let stored = self.repo.write_object(&gix::objs::Tree { entries });
-        let id = stored.map_err(GitError::library("writing a tree", self.paths.git_dir()))?.detach();
+        let id = stored.map_err(GitError::gix("writing a tree", self.repository.git_dir()))?.detach();
         self.written.push(id);
         Ok(id)
     }
 
-    fn refuse(&self, path: &BStr, why: &str) -> GitError {
-        GitError::Broken {
+    fn tree_error(&self, path: &BStr, why: &str) -> GitError {
+        GitError::Corrupt {
             doing: "writing a tree",
-            path: self.paths.git_dir().to_owned(),
-            source: format!("{} {why}", display(path)).into(),
+            path: self.repository.git_dir().to_owned(),
+            source: format!("{} {why}", display_path(path)).into(),
         }
     }
 }
 
 /// A folder of which nothing is remembered.
-fn unknown(name: &[u8], kind: gix::hash::Kind) -> Tree {
+fn invalid_node(name: &[u8], kind: gix::hash::Kind) -> Tree {
     Tree { name: name.into(), id: ObjectId::null(kind), num_entries: None, children: Vec::new() }
 }

@@ -11,7 +11,7 @@ use super::cachetree;
 
 /// What git stores of one path.
 #[derive(Debug, Clone)]
-pub(in crate::git) struct Stored {
+pub(in crate::git) struct IndexEntry {
     pub(in crate::git) id: ObjectId,
     pub(in crate::git) mode: Mode,
     /// What the file looked like; size zero if it may have changed since it was read.
@@ -19,58 +19,58 @@ pub(in crate::git) struct Stored {
 }
 
 /// New entry of a path, or none if it has to go.
-pub(in crate::git) type Edits = BTreeMap<BString, Option<Stored>>;
+pub(in crate::git) type IndexEdits = BTreeMap<BString, Option<IndexEntry>>;
 
 /// Makes these the entries of their paths.
-pub(in crate::git) fn apply(state: &mut State, edits: Edits) {
-    let leaving = leaving(state, &edits);
-    for path in leaving.iter().chain(edits.keys()) {
-        cachetree::forget(state, path.as_ref());
+pub(in crate::git) fn apply_edits(state: &mut State, edits: IndexEdits) {
+    let removed = find_removed_paths(state, &edits);
+    for path in removed.iter().chain(edits.keys()) {
+        cachetree::invalidate_path(state, path.as_ref());
     }
-    if !leaving.is_empty() {
+    if !removed.is_empty() {
         state.remove_entries(|_, path, entry| {
             // An unmerged path gives up all its stages; a plain one that is only changed stays.
-            leaving.contains(path) && !(entry.stage_raw() == 0 && matches!(edits.get(path), Some(Some(_))))
+            removed.contains(path) && !(entry.stage_raw() == 0 && matches!(edits.get(path), Some(Some(_))))
         });
     }
-    let known = state.entries().len();
+    let old_len = state.entries().len();
     for (path, stored) in edits {
-        let Some(Stored { id, mode, stat }) = stored else {
+        let Some(IndexEntry { id, mode, stat }) = stored else {
             continue;
         };
-        match state.entry_index_by_path_and_stage_bounded(path.as_ref(), Stage::Unconflicted, known) {
-            Some(position) => replace(&mut state.entries_mut()[position], id, mode, stat),
+        match state.entry_index_by_path_and_stage_bounded(path.as_ref(), Stage::Unconflicted, old_len) {
+            Some(position) => update_entry(&mut state.entries_mut()[position], id, mode, stat),
             None => state.dangerously_push_entry(stat, id, Flags::empty(), mode, path.as_ref()),
         }
     }
-    if state.entries().len() > known {
+    if state.entries().len() > old_len {
         state.sort_entries();
     }
 }
 
 /// Returns the paths of which entries have to go: removed ones, unmerged ones, and those that a new path excludes, as
 /// no name can be a file and a folder.
-fn leaving(state: &State, edits: &Edits) -> BTreeSet<BString> {
-    let mut leaving = BTreeSet::new();
+fn find_removed_paths(state: &State, edits: &IndexEdits) -> BTreeSet<BString> {
+    let mut removed = BTreeSet::new();
     for (path, stored) in edits {
         let range = state.entry_range(path.as_ref());
         let unmerged = range.clone().is_some_and(|range| state.entries()[range].iter().any(|e| e.stage_raw() != 0));
         if stored.is_none() || unmerged {
-            leaving.insert(path.clone());
+            removed.insert(path.clone());
         }
         if stored.is_none() || range.is_some() {
             continue;
         }
         let above = path.find_iter(b"/").map(|slash| path[..slash].as_bstr());
-        leaving.extend(above.filter(|folder| state.entry_range(folder).is_some()).map(ToOwned::to_owned));
+        removed.extend(above.filter(|folder| state.entry_range(folder).is_some()).map(ToOwned::to_owned));
         let below = BString::from([path.as_bytes(), b"/"].concat());
         let inside = state.prefixed_entries(below.as_ref()).unwrap_or_default();
-        leaving.extend(inside.iter().map(|entry| entry.path(state).to_owned()));
+        removed.extend(inside.iter().map(|entry| entry.path(state).to_owned()));
     }
-    leaving
+    removed
 }
 
-fn replace(entry: &mut gix::index::Entry, id: ObjectId, mode: Mode, stat: Stat) {
+fn update_entry(entry: &mut gix::index::Entry, id: ObjectId, mode: Mode, stat: Stat) {
     entry.id = id;
     entry.mode = mode;
     entry.stat = stat;

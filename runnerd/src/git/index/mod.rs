@@ -13,14 +13,14 @@ use gix::index::State;
 use gix::index::write::Extensions;
 use gix::lock::acquire::Fail;
 
-use self::marks::UNREAD;
+use self::marks::UNKNOWN_STAT;
 use crate::git::objects::checked;
-use crate::git::repository::memory::Stamp;
+use crate::git::repository::memory::FileStamp;
 use crate::git::{GitError, Id, Repository};
-use crate::obstruction::Obstructs as _;
+use crate::obstruction::Retryable as _;
 
 /// How long another git that is just finishing is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The lock on the index: who holds it may replace the file.
 pub(in crate::git) struct IndexLock {
@@ -36,72 +36,72 @@ pub(in crate::git) struct PendingIndex {
 }
 
 /// Reads the index. One that cannot be decoded counts as the tree of `head`: it is a cache, and the files matter.
-pub(in crate::git) fn read(repo: &gix::Repository, paths: &Repository, head: Option<Id>) -> Result<State, GitError> {
-    let path = paths.index_path();
-    let stamp = Stamp::of(&path);
-    let skips_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false) || paths.verified.is(stamp);
+pub(in crate::git) fn read_index(repo: &gix::Repository, repository: &Repository, head: Option<Id>) -> Result<State, GitError> {
+    let path = repository.index_path();
+    let stamp = FileStamp::read(&path);
+    let skips_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false) || repository.verified_index.matches(stamp);
     // The library dies where the system refuses it a thread here.
     let options = gix::index::decode::Options { thread_limit: Some(1), ..Default::default() };
     let error = match gix::index::File::at_or_default(&path, repo.object_hash(), skips_hash, options) {
         Ok(file) => {
             if !skips_hash {
-                paths.verified.set(stamp.filter(|stamp| Stamp::of(&path) == Some(*stamp)));
+                repository.verified_index.set(stamp.filter(|stamp| FileStamp::read(&path) == Some(*stamp)));
             }
             return Ok(file.into());
         }
-        Err(error) => GitError::library("reading", &path)(error),
+        Err(error) => GitError::gix("reading", &path)(error),
     };
-    if error.passes() {
+    if error.is_transient() {
         return Err(error);
     }
     tracing::warn!(%error, "the index cannot be read and is made anew");
-    from_commit(repo, paths, head)
+    from_commit(repo, repository, head)
 }
 
-fn from_commit(repo: &gix::Repository, paths: &Repository, head: Option<Id>) -> Result<State, GitError> {
+fn from_commit(repo: &gix::Repository, repository: &Repository, head: Option<Id>) -> Result<State, GitError> {
     let Some(head) = head else { return Ok(State::new(repo.object_hash())) };
-    let read = || Ok(repo.index_from_tree(&checked::tree_of(repo, head.object())?.id)?.into());
-    read().map_err(GitError::library("reading the tree of HEAD", paths.git_dir()))
+    let read = || Ok(repo.index_from_tree(&checked::read_commit_tree(repo, head.object_id())?.id)?.into());
+    read().map_err(GitError::gix("reading the tree of HEAD", repository.git_dir()))
 }
 
 impl Repository {
     /// Has the git program read every file before it goes by the index, which otherwise stays what it is: staged work and
     /// marks may be a person's.
-    pub(in crate::git) fn distrust_index(&self) -> Result<(), GitError> {
+    pub(in crate::git) fn invalidate_index_stats(&self) -> Result<(), GitError> {
         let repo = self.open()?;
         let lock = IndexLock::acquire(&repo, self)?;
-        let mut state = read(&repo, self, self.head()?.commit())?;
+        let mut state = read_index(&repo, self, self.head()?.commit())?;
         // The library would write folders that are one entry as what the program does not read.
         if state.is_sparse() {
             return Ok(());
         }
         state.remove_tree();
-        state.entries_mut().iter_mut().for_each(|entry| entry.stat = UNREAD);
+        state.entries_mut().iter_mut().for_each(|entry| entry.stat = UNKNOWN_STAT);
         lock.write(&state)?.publish()
     }
 }
 
 impl IndexLock {
     /// Takes the lock, waiting a moment for another git.
-    pub(in crate::git) fn acquire(repo: &gix::Repository, paths: &Repository) -> Result<Self, GitError> {
-        let lock = paths.unlocked(|| {
-            let patience = Fail::AfterDurationWithBackoff(PATIENCE);
-            gix::lock::File::acquire_to_update_resource(paths.index_path(), patience, None, 0)
-                .map_err(GitError::library("locking", &paths.git_dir().join("index.lock")))
+    pub(in crate::git) fn acquire(repo: &gix::Repository, repository: &Repository) -> Result<Self, GitError> {
+        let lock = repository.with_stale_lock_retry(|| {
+            let patience = Fail::AfterDurationWithBackoff(LOCK_TIMEOUT);
+            gix::lock::File::acquire_to_update_resource(repository.index_path(), patience, None, 0)
+                .map_err(GitError::gix("locking", &repository.git_dir().join("index.lock")))
         })?;
         let skip_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false);
-        Ok(Self { lock, repository: paths.clone(), skip_hash })
+        Ok(Self { lock, repository: repository.clone(), skip_hash })
     }
 
     /// Writes `state` beside the index. Dropping the result leaves the index as it was.
     pub(in crate::git) fn write(self, state: &State) -> Result<PendingIndex, GitError> {
-        let lock = write_to((self.lock, &self.repository.index_path()), state, self.skip_hash)?;
+        let lock = write_index_to((self.lock, &self.repository.index_path()), state, self.skip_hash)?;
         Ok(PendingIndex { lock, repository: self.repository })
     }
 }
 
 /// Writes `state` into a file that has this path, and returns the file.
-pub(in crate::git) fn write_to<W: io::Write>(
+pub(in crate::git) fn write_index_to<W: io::Write>(
     (file, path): (W, &Path),
     state: &State,
     skip_hash: bool,
@@ -110,18 +110,18 @@ pub(in crate::git) fn write_to<W: io::Write>(
     let mut out = gix::hash::io::Write::new(file, state.object_hash());
     // The digest is taken of whole buffers: an entry is a dozen writes.
     let mut buffer = BufWriter::with_capacity(256 * 1024, &mut out);
-    state.write_to(&mut buffer, options).map_err(GitError::library("writing", path))?;
+    state.write_to(&mut buffer, options).map_err(GitError::gix("writing", path))?;
     buffer.flush().map_err(GitError::io("writing", path))?;
     drop(buffer);
     let gix::hash::io::Write { hash, inner: mut file } = out;
-    let digest = if skip_hash { state.object_hash().null() } else { finished(hash, path)? };
+    let digest = if skip_hash { state.object_hash().null() } else { finish_hash(hash, path)? };
     file.write_all(digest.as_bytes()).map_err(GitError::io("writing", path))?;
     Ok(file)
 }
 
 /// Returns the digest of what was written.
-fn finished(hash: gix::hash::Hasher, path: &Path) -> Result<gix::ObjectId, GitError> {
-    hash.try_finalize().map_err(GitError::library("writing", path))
+fn finish_hash(hash: gix::hash::Hasher, path: &Path) -> Result<gix::ObjectId, GitError> {
+    hash.try_finalize().map_err(GitError::gix("writing", path))
 }
 
 impl PendingIndex {
@@ -129,7 +129,7 @@ impl PendingIndex {
     pub(in crate::git) fn publish(self) -> Result<(), GitError> {
         let path = self.repository.index_path();
         self.lock.commit().map_err(|failed| GitError::io("replacing", &path)(failed.error))?;
-        self.repository.verified.set(Stamp::of(&path));
+        self.repository.verified_index.set(FileStamp::read(&path));
         Ok(())
     }
 }

@@ -7,14 +7,14 @@ use gix::bstr::{BString, ByteSlice as _};
 use gix::index::State;
 use gix::index::entry::{Flags, Mode, Stat};
 
-use super::marks::HIDDEN;
+use super::marks::HIDING_FLAGS;
 use crate::git::index;
 use crate::git::path::has_valid_name;
 use crate::git::{GitError, Id, Repository};
 
 /// What an index says otherwise than HEAD.
 #[derive(Debug, Default)]
-pub(in crate::git) struct Names {
+pub(in crate::git) struct IndexDiff {
     /// Paths that HEAD lacks.
     pub(in crate::git) added: BTreeSet<BString>,
     /// Paths of HEAD that the index does not name.
@@ -27,27 +27,27 @@ pub(in crate::git) struct Names {
     pub(in crate::git) is_new: bool,
 }
 
-impl Names {
+impl IndexDiff {
     /// Tells whether nothing that the index says otherwise than HEAD lies elsewhere than at these paths. What it does not
     /// name has to be looked for: it may be ignored.
-    pub(in crate::git) fn lie_within(&self, paths: &[Vec<u8>]) -> bool {
-        let within: HashSet<&[u8]> = paths.iter().map(Vec::as_slice).collect();
-        let is_within = |path: &BString| within.contains(path.as_slice());
+    pub(in crate::git) fn is_limited_to(&self, paths: &[Vec<u8>]) -> bool {
+        let allowed: HashSet<&[u8]> = paths.iter().map(Vec::as_slice).collect();
+        let is_within = |path: &BString| allowed.contains(path.as_slice());
         self.missing.is_empty() && self.added.iter().chain(&self.unmerged).all(is_within)
     }
 }
 
-impl Names {
+impl IndexDiff {
     /// Takes out what lies in folders of which nothing is tracked; what HEAD has there counts as removed.
-    pub(in crate::git) fn disown(&mut self, head: &State, never: &BTreeSet<BString>) {
-        let is_disowned = |path: &BString| never.iter().any(|folder| path.starts_with(folder));
+    pub(in crate::git) fn exclude_dirs(&mut self, head: &State, excluded: &BTreeSet<BString>) {
+        let is_excluded = |path: &BString| excluded.iter().any(|folder| path.starts_with(folder));
         for names in [&mut self.added, &mut self.unmerged] {
-            names.retain(|path| !is_disowned(path));
+            names.retain(|path| !is_excluded(path));
         }
         for names in [&mut self.missing, &mut self.staged] {
-            names.retain(|path| !is_disowned(path));
+            names.retain(|path| !is_excluded(path));
         }
-        for folder in never {
+        for folder in excluded {
             let entries = head.prefixed_entries(folder.as_ref()).unwrap_or_default();
             self.missing.extend(entries.iter().map(|entry| entry.path(head).to_owned()));
         }
@@ -56,10 +56,10 @@ impl Names {
 
 /// What is learned of the entries that are known, by position.
 #[derive(Default)]
-struct Learned {
+struct EntryUpdates {
     hidden: Vec<(usize, Flags)>,
     shown: Vec<usize>,
-    believed: Vec<(usize, Stat)>,
+    trusted: Vec<(usize, Stat)>,
 }
 
 /// Reads the names. Marks that hide files from git count where nothing `is_new`ly known contradicts them: they were put
@@ -67,37 +67,37 @@ struct Learned {
 ///
 /// Of a repository as a person has it, bound to no captured configuration, the index is the person's: what it says of the
 /// files is believed.
-pub(in crate::git) fn read(
+pub(in crate::git) fn read_index_diff(
     repo: &gix::Repository,
-    paths: &Repository,
+    repository: &Repository,
     (known, head): (&mut State, Option<Id>),
     is_new: bool,
-) -> Result<Names, GitError> {
-    let index = index::read(repo, paths, head)?;
-    let is_persons = paths.trusted.is_none();
-    let (names, learned) = compare(known, &index, is_persons);
+) -> Result<IndexDiff, GitError> {
+    let index = index::read_index(repo, repository, head)?;
+    let trusts_index = repository.pinned.is_none();
+    let (diff, updates) = compare_entries(known, &index, trusts_index);
     let entries = known.entries_mut();
-    for (position, marks) in learned.hidden.into_iter().filter(|_| is_new) {
-        entries[position].flags.insert(marks | Flags::EXTENDED);
+    for (position, flags) in updates.hidden.into_iter().filter(|_| is_new) {
+        entries[position].flags.insert(flags | Flags::EXTENDED);
     }
-    for position in learned.shown {
-        entries[position].flags.remove(HIDDEN);
+    for position in updates.shown {
+        entries[position].flags.remove(HIDING_FLAGS);
     }
-    for (position, stat) in learned.believed {
+    for (position, stat) in updates.trusted {
         entries[position].stat = stat;
         entries[position].flags.insert(Flags::UPTODATE);
     }
-    Ok(Names { is_new, ..names })
+    Ok(IndexDiff { is_new, ..diff })
 }
 
-fn compare(known: &State, index: &State, is_persons: bool) -> (Names, Learned) {
-    let (mut names, mut learned) = (Names::default(), Learned::default());
+fn compare_entries(known: &State, index: &State, trusts_index: bool) -> (IndexDiff, EntryUpdates) {
+    let (mut diff, mut updates) = (IndexDiff::default(), EntryUpdates::default());
     let (mut missing, mut covered, mut next) = (Vec::new(), Vec::new(), 0);
     let files = known.entries();
     for group in index.entries().chunk_by(|a, b| a.path(index) == b.path(index)) {
         let (entry, path) = (&group[0], group[0].path(index));
         if entry.mode == Mode::DIR {
-            covered.push((path, entry.flags.intersects(HIDDEN)));
+            covered.push((path, entry.flags.intersects(HIDING_FLAGS)));
             continue;
         }
         while next < files.len() && files[next].path(known) < path {
@@ -106,25 +106,25 @@ fn compare(known: &State, index: &State, is_persons: bool) -> (Names, Learned) {
         }
         let is_merged = entry.stage_raw() == 0;
         if !is_merged && has_valid_name(path, Mode::FILE) {
-            names.unmerged.insert(path.to_owned());
+            diff.unmerged.insert(path.to_owned());
         }
         let Some(file) = files.get(next).filter(|file| file.path(known) == path) else {
             if known.entry_by_path(path).is_none() && has_valid_name(path, entry.mode) {
-                names.added.insert(path.to_owned());
+                diff.added.insert(path.to_owned());
             }
             continue;
         };
         let is_same = (entry.id, entry.mode) == (file.id, file.mode) && !entry.flags.contains(Flags::INTENT_TO_ADD);
         if is_merged && !is_same {
-            names.staged.push(path.to_owned());
+            diff.staged.push(path.to_owned());
         }
-        match entry.flags & HIDDEN {
-            marks if marks.is_empty() => learned.shown.push(next),
-            marks => learned.hidden.push((next, marks)),
+        match entry.flags & HIDING_FLAGS {
+            marks if marks.is_empty() => updates.shown.push(next),
+            marks => updates.hidden.push((next, marks)),
         }
         let racy = entry.stat.is_racy(index.timestamp(), gix::index::entry::stat::Options::default());
-        if is_persons && is_merged && is_same && !racy {
-            learned.believed.push((next, entry.stat));
+        if trusts_index && is_merged && is_same && !racy {
+            updates.trusted.push((next, entry.stat));
         }
         next += 1;
     }
@@ -132,10 +132,10 @@ fn compare(known: &State, index: &State, is_persons: bool) -> (Names, Learned) {
     for position in missing {
         let path = files[position].path(known);
         match covered.iter().find(|(folder, _)| path.starts_with(folder.as_bytes())) {
-            Some((_, true)) => learned.hidden.push((position, Flags::SKIP_WORKTREE)),
+            Some((_, true)) => updates.hidden.push((position, Flags::SKIP_WORKTREE)),
             Some((_, false)) => {}
-            None => names.missing.push(path.to_owned()),
+            None => diff.missing.push(path.to_owned()),
         }
     }
-    (names, learned)
+    (diff, updates)
 }

@@ -11,39 +11,39 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 
 /// How a folder is opened.
-const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const DIR_FLAGS: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// How a file is: one that is a pipe by now is not waited for.
-const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+const FILE_FLAGS: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// A place that was reached.
 #[derive(Debug)]
-pub(super) struct Below<'p> {
+pub(super) struct GuardedPath<'p> {
     /// The folder itself, and those on the way, each with the name of what comes next.
-    way: Vec<(OwnedFd, &'p [u8])>,
+    dirs: Vec<(OwnedFd, &'p [u8])>,
 }
 
-impl<'p> Below<'p> {
+impl<'p> GuardedPath<'p> {
     /// Goes to where a path is; none where a folder on the way is not there, or is none.
-    pub(super) fn reach(root: &Path, path: &'p [u8]) -> io::Result<Option<Self>> {
-        let mut folder = openat(CWD, root, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
-        let (mut way, mut rest) = (Vec::new(), path);
+    pub(super) fn open(root: &Path, path: &'p [u8]) -> io::Result<Option<Self>> {
+        let mut folder = openat(CWD, root, DIR_FLAGS.difference(OFlags::NOFOLLOW), Mode::empty())?;
+        let (mut dirs, mut rest) = (Vec::new(), path);
         while let Some(slash) = rest.find_byte(b'/') {
             let name = &rest[..slash];
-            let next = match openat(&folder, name, FOLDER, Mode::empty()) {
+            let next = match openat(&folder, name, DIR_FLAGS, Mode::empty()) {
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
                 next => next?,
             };
-            way.push((std::mem::replace(&mut folder, next), name));
+            dirs.push((std::mem::replace(&mut folder, next), name));
             rest = &rest[slash + 1..];
         }
-        way.push((folder, rest));
-        Ok(Some(Self { way }))
+        dirs.push((folder, rest));
+        Ok(Some(Self { dirs }))
     }
 
     /// Opens the plain file there; none where something else is, or nothing.
-    pub(super) fn plain_file(&self) -> io::Result<Option<File>> {
-        let Some((folder, name)) = self.way.last() else { return Ok(None) };
-        let file = match openat(folder, *name, FILE, Mode::empty()) {
+    pub(super) fn open_file(&self) -> io::Result<Option<File>> {
+        let Some((folder, name)) = self.dirs.last() else { return Ok(None) };
+        let file = match openat(folder, *name, FILE_FLAGS, Mode::empty()) {
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::ACCESS) => return Ok(None),
             file => File::from(file?),
         };
@@ -52,8 +52,8 @@ impl<'p> Below<'p> {
 
     /// Removes what is there, a folder only where it is empty, and the folders on the way that this leaves empty. Returns
     /// whether there was something that could be removed.
-    pub(super) fn remove(&self, is_folder: bool) -> io::Result<bool> {
-        let Some(((folder, name), above)) = self.way.split_last() else { return Ok(false) };
+    pub(super) fn remove_with_parents(&self, is_folder: bool) -> io::Result<bool> {
+        let Some(((folder, name), above)) = self.dirs.split_last() else { return Ok(false) };
         let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         match unlinkat(folder, *name, flags) {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => return Ok(false),
@@ -75,8 +75,8 @@ mod tests {
 
     use super::*;
 
-    fn reach<'p>(root: &Path, path: &'p str) -> Option<Below<'p>> {
-        Below::reach(root, path.as_bytes()).expect("it can be looked at")
+    fn open_path<'p>(root: &Path, path: &'p str) -> Option<GuardedPath<'p>> {
+        GuardedPath::open(root, path.as_bytes()).expect("it can be looked at")
     }
 
     #[test]
@@ -85,10 +85,10 @@ mod tests {
         fs::create_dir_all(folder.path().join("a/b/c")).expect("folders");
         fs::write(folder.path().join("a/b/c/file"), "").expect("a file");
         fs::write(folder.path().join("a/other"), "").expect("a file");
-        assert!(reach(folder.path(), "a/b/c/file").expect("is reached").remove(false).expect("is removed"));
+        assert!(open_path(folder.path(), "a/b/c/file").expect("is reached").remove_with_parents(false).expect("is removed"));
         assert!(!folder.path().join("a/b").exists() && folder.path().join("a/other").exists());
-        assert!(!reach(folder.path(), "a/none").expect("is reached").remove(false).expect("is nothing"));
-        assert!(!reach(folder.path(), "a").expect("is reached").remove(true).expect("is not empty"));
+        assert!(!open_path(folder.path(), "a/none").expect("is reached").remove_with_parents(false).expect("is nothing"));
+        assert!(!open_path(folder.path(), "a").expect("is reached").remove_with_parents(true).expect("is not empty"));
     }
 
     #[test]
@@ -100,9 +100,9 @@ mod tests {
         fs::write(at("theirs/file"), "theirs").expect("a file");
         symlink("../theirs", at("ours/way")).expect("a link");
         symlink("../theirs/file", at("ours/end")).expect("a link");
-        assert!(reach(&at("ours"), "way/file").is_none());
-        let end = Below::reach(&at("ours"), b"end").expect("a look").expect("is reached");
-        assert!(end.plain_file().expect("a look").is_none());
-        assert!(end.remove(false).expect("the link goes") && at("theirs/file").exists());
+        assert!(open_path(&at("ours"), "way/file").is_none());
+        let end = GuardedPath::open(&at("ours"), b"end").expect("a look").expect("is reached");
+        assert!(end.open_file().expect("a look").is_none());
+        assert!(end.remove_with_parents(false).expect("the link goes") && at("theirs/file").exists());
     }
 }

@@ -1,22 +1,22 @@
 //! What one branch has and another has not, and what its messages say.
 
-use crate::git::repository::program::Git;
+use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
 impl Repository {
     /// Returns the commits on first parents of `tip` that `onto` has not, newest first.
     pub fn first_parents_not_in(&self, tip: &Id, onto: &Id) -> Result<Vec<Id>, GitError> {
-        let git = Git::new(self, "rev-list").args(["--first-parent", &tip.to_string(), &format!("^{onto}"), "--"]);
+        let git = GitCommand::new(self, "rev-list").args(["--first-parent", &tip.to_string(), &format!("^{onto}"), "--"]);
         let listed = git.run()?;
         Ok(String::from_utf8_lossy(&listed).lines().filter_map(|line| line.parse().ok()).collect())
     }
 
     /// Returns the commits of `tip` that `other` has not, with their messages, newest first, of those whose message has a
     /// line that begins with `word`.
-    pub fn told_of_beyond(&self, tip: &Id, other: Option<&Id>, word: &str) -> Result<Vec<(Id, String)>, GitError> {
+    pub fn find_commits_mentioning(&self, tip: &Id, other: Option<&Id>, word: &str) -> Result<Vec<(Id, String)>, GitError> {
         let grep = format!("^{word}");
         let format = ["--format=tformat:%H%n%B", "--encoding=UTF-8", "--no-show-signature", "--no-color", "-z"];
-        let git = Git::new(self, "log").args(format).args(["--no-patch", "--grep", &grep, &tip.to_string()]);
+        let git = GitCommand::new(self, "log").args(format).args(["--no-patch", "--grep", &grep, &tip.to_string()]);
         let git = git.args(other.map(|other| format!("^{other}"))).arg("--");
         let listed = git.run()?;
         let record = |record: &[u8]| {
@@ -29,7 +29,7 @@ impl Repository {
 
     /// Returns the newest commit that two have in common; none where they have none.
     pub fn merge_base(&self, one: &Id, other: &Id) -> Result<Option<Id>, GitError> {
-        let found = Git::new(self, "merge-base").args([one.to_string(), other.to_string()]).answer()?;
+        let found = GitCommand::new(self, "merge-base").args([one.to_string(), other.to_string()]).run_optional()?;
         Ok(found.and_then(|id| String::from_utf8_lossy(&id).trim().parse().ok()))
     }
 }

@@ -12,13 +12,13 @@ use gix::prelude::Write as _;
 use tempfile::TempDir;
 
 use crate::git::objects::CommitEntry;
-use crate::git::path::display;
-use crate::git::repository::program::Git;
+use crate::git::path::display_path;
+use crate::git::repository::program::GitCommand;
 use crate::git::{EntryKind, GitError, Id, Repository};
 use gix::bstr::ByteSlice as _;
 
 /// The settings that merges depend on; all others are git's own defaults.
-const SETTINGS: &str = "\
+const MERGE_CONFIG: &str = "\
 [merge]
 \trenames = true
 \tdirectoryRenames = conflict
@@ -31,13 +31,13 @@ const SETTINGS: &str = "\
 \talgorithm = histogram
 ";
 /// Who wrote the commits that stand for the sides of a merge: nobody keeps them.
-const NOBODY: &str = "runnerd <runnerd@localhost> 0 +0000";
+const PLACEHOLDER_IDENT: &str = "runnerd <runnerd@localhost> 0 +0000";
 const ATTRIBUTES: &[u8] = b".gitattributes";
 const SUBMODULE: &str = "160000";
 
 /// Trees to merge: what both sides began from, and the sides.
 #[derive(Debug, Clone, Copy)]
-pub struct Merge {
+pub struct TreeMerge {
     /// The tree that both began from.
     pub base: Id,
     /// The branch's.
@@ -48,7 +48,7 @@ pub struct Merge {
 
 /// What came of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Merged {
+pub enum MergeResult {
     /// This tree.
     Clean(Id),
     /// Files that each side has changed otherwise, sorted.
@@ -62,60 +62,60 @@ pub enum Merged {
 
 /// Merges trees; its folder goes with it.
 #[derive(Debug)]
-pub struct Merger<'a> {
+pub struct TreeMerger<'a> {
     repository: &'a Repository,
     folder: TempDir,
 }
 
 impl Repository {
     /// Makes a folder for merges in `within`, with the attributes of a commit.
-    pub fn merger(&self, within: &Path, attributes: &Id) -> Result<Merger<'_>, GitError> {
-        fs::create_dir_all(within).map_err(GitError::io("making", within))?;
-        let made = tempfile::Builder::new().prefix("merge-").tempdir_in(within);
-        let folder = made.map_err(GitError::io("making a folder in", within))?;
-        let merger = Merger { repository: self, folder };
-        merger.lay_out(attributes)?;
+    pub fn create_merger(&self, parent_dir: &Path, attributes: &Id) -> Result<TreeMerger<'_>, GitError> {
+        fs::create_dir_all(parent_dir).map_err(GitError::io("making", parent_dir))?;
+        let made = tempfile::Builder::new().prefix("merge-").tempdir_in(parent_dir);
+        let folder = made.map_err(GitError::io("making a folder in", parent_dir))?;
+        let merger = TreeMerger { repository: self, folder };
+        merger.create_git_dir(attributes)?;
         Ok(merger)
     }
 
     /// Returns the version of the git program.
     pub fn git_version(&self) -> Result<String, GitError> {
-        let said = Git::new(self, "version").line()?;
-        Ok(said.split(' ').nth(2).unwrap_or(&said).to_owned())
+        let output = GitCommand::new(self, "version").run_line()?;
+        Ok(output.split(' ').nth(2).unwrap_or(&output).to_owned())
     }
 }
 
-impl Merger<'_> {
+impl TreeMerger<'_> {
     /// Merges.
-    pub fn merge(&self, merge: &Merge) -> Result<Merged, GitError> {
-        let base = self.side(&merge.base, None)?;
-        let ours = self.side(&merge.ours, Some(&base))?;
-        let theirs = self.side(&merge.theirs, Some(&base))?;
-        let git = Git::new(self.repository, "merge-tree").args(["--write-tree", "-z", "--no-messages"]);
+    pub fn merge(&self, merge: &TreeMerge) -> Result<MergeResult, GitError> {
+        let base = self.write_side_commit(&merge.base, None)?;
+        let ours = self.write_side_commit(&merge.ours, Some(&base))?;
+        let theirs = self.write_side_commit(&merge.theirs, Some(&base))?;
+        let git = GitCommand::new(self.repository, "merge-tree").args(["--write-tree", "-z", "--no-messages"]);
         let git = git.args([ours.to_string(), theirs.to_string()]);
-        let outcome = self.outside(git).outcome()?;
+        let outcome = self.isolate_command(git).output()?;
         let mut records = outcome.stdout.split(|byte| *byte == 0).filter(|record| !record.is_empty());
         let tree = records.next().and_then(|record| str::from_utf8(record).ok()?.parse().ok());
         match (outcome.status.code(), tree) {
-            (Some(0), Some(tree)) => Ok(Merged::Clean(tree)),
-            (Some(1), Some(_)) => Ok(conflict(records)),
+            (Some(0), Some(tree)) => Ok(MergeResult::Clean(tree)),
+            (Some(1), Some(_)) => Ok(parse_conflict(records)),
             _ => Err(outcome.into_error("merge-tree".to_owned(), self.repository.work_dir().to_owned())),
         }
     }
 
     /// Stores a commit that stands for one side of a merge: trees alone older versions of git do not take.
-    fn side(&self, tree: &Id, parent: Option<&Id>) -> Result<Id, GitError> {
+    fn write_side_commit(&self, tree: &Id, parent: Option<&Id>) -> Result<Id, GitError> {
         let parent = parent.map(|parent| format!("parent {parent}\n")).unwrap_or_default();
-        let text = format!("tree {tree}\n{parent}author {NOBODY}\ncommitter {NOBODY}\n\nA side of a merge\n");
+        let text = format!("tree {tree}\n{parent}author {PLACEHOLDER_IDENT}\ncommitter {PLACEHOLDER_IDENT}\n\nA side of a merge\n");
         let repo = self.repository.open()?;
         let written = repo.write_buf(Kind::Commit, text.as_bytes());
-        Ok(written.map_err(GitError::library("writing a commit", self.repository.git_dir()))?.into())
+        Ok(written.map_err(GitError::gix("writing a commit", self.repository.git_dir()))?.into())
     }
 
     /// Has a command know nothing of the repository but its objects.
-    fn outside<'g>(&self, git: Git<'g>) -> Git<'g> {
-        let (git_dir, work) = (self.git_dir(), self.work());
-        git.at(&work)
+    fn isolate_command<'g>(&self, git: GitCommand<'g>) -> GitCommand<'g> {
+        let (git_dir, work) = (self.git_dir(), self.work_dir());
+        git.current_dir(&work)
             .env("GIT_DIR", &git_dir)
             .env("GIT_COMMON_DIR", &git_dir)
             .env("GIT_WORK_TREE", &work)
@@ -131,12 +131,12 @@ impl Merger<'_> {
         self.folder.path().join("git")
     }
 
-    fn work(&self) -> PathBuf {
+    fn work_dir(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    fn lay_out(&self, attributes: &Id) -> Result<(), GitError> {
-        let (git_dir, work) = (self.git_dir(), self.work());
+    fn create_git_dir(&self, attributes: &Id) -> Result<(), GitError> {
+        let (git_dir, work) = (self.git_dir(), self.work_dir());
         for folder in [git_dir.join("objects"), git_dir.join("refs"), work.clone()] {
             fs::create_dir_all(&folder).map_err(GitError::io("making", &folder))?;
         }
@@ -144,32 +144,32 @@ impl Merger<'_> {
             64 => (1, "[extensions]\n\tobjectFormat = sha256\n"),
             _ => (0, ""),
         };
-        let config = format!("[core]\n\trepositoryformatversion = {version}\n\tbare = false\n{format}{SETTINGS}");
+        let config = format!("[core]\n\trepositoryformatversion = {version}\n\tbare = false\n{format}{MERGE_CONFIG}");
         for (name, text) in [("HEAD", "ref: refs/heads/none\n"), ("config", &config)] {
             let file = git_dir.join(name);
             fs::write(&file, text).map_err(GitError::io("writing", &file))?;
         }
-        for entry in self.repository.entries(attributes, "")?.iter().filter(|entry| is_attributes(entry)) {
+        for entry in self.repository.list_entries(attributes, "")?.iter().filter(|entry| is_gitattributes(entry)) {
             let file = work.join(entry.path.to_path_lossy());
             let folder = file.parent().unwrap_or(&work);
             fs::create_dir_all(folder).map_err(GitError::io("making", folder))?;
-            fs::write(&file, self.repository.blob(&entry.id)?).map_err(GitError::io("writing", &file))?;
+            fs::write(&file, self.repository.read_blob(&entry.id)?).map_err(GitError::io("writing", &file))?;
         }
         Ok(())
     }
 }
 
-fn is_attributes(entry: &CommitEntry) -> bool {
+fn is_gitattributes(entry: &CommitEntry) -> bool {
     let name = entry.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     name == ATTRIBUTES && matches!(entry.kind, EntryKind::File | EntryKind::Executable)
 }
 
 /// Reads the files of a merge with conflicts: `<mode> <object> <stage>`, a tab, and the path.
-fn conflict<'r>(records: impl Iterator<Item = &'r [u8]>) -> Merged {
+fn parse_conflict<'r>(records: impl Iterator<Item = &'r [u8]>) -> MergeResult {
     let (mut paths, mut submodules) = (Vec::new(), Vec::new());
     for record in records {
         let Some((facts, path)) = record.split_once_str(b"\t") else { continue };
-        let path = display(path.as_bstr());
+        let path = display_path(path.as_bstr());
         if facts.starts_with(SUBMODULE.as_bytes()) && !submodules.contains(&path) {
             submodules.push(path.clone());
         }
@@ -177,5 +177,5 @@ fn conflict<'r>(records: impl Iterator<Item = &'r [u8]>) -> Merged {
             paths.push(path);
         }
     }
-    Merged::Conflict { paths, submodules }
+    MergeResult::Conflict { paths, submodules }
 }

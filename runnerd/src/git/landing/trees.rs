@@ -10,7 +10,7 @@ use crate::git::objects::checked;
 use crate::git::{GitError, Id, Repository};
 
 /// The folder that is the runner's.
-const RUNNER: &str = ".runner";
+const RUNNER_DIR: &str = ".runner";
 
 /// What stands at `.runner` in a tree: a value to be put into others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,38 +18,38 @@ pub struct RunnerFolder(Option<Entry>);
 
 impl Repository {
     /// Returns the id of a commit's tree without `.runner/`; it is not stored.
-    pub fn code_of(&self, commit: &Id) -> Result<Id, GitError> {
+    pub fn code_tree(&self, commit: &Id) -> Result<Id, GitError> {
         let repo = self.open()?;
         let read = || -> gix::Result<Id> {
-            let tree = checked::tree_of(&repo, commit.object())?;
-            let entries = parted(&tree)?.0;
+            let tree = checked::read_commit_tree(&repo, commit.object_id())?;
+            let entries = split_runner_entry(&tree)?.0;
             let mut bytes = Vec::new();
             gix::objs::Tree { entries }.write_to(&mut bytes).map_err(gix::Error::from_error)?;
             Ok(gix::objs::compute_hash(tree.id.kind(), Kind::Tree, &bytes)?.into())
         };
-        read().map_err(GitError::library("reading a commit", self.git_dir()))
+        read().map_err(GitError::gix("reading a commit", self.git_dir()))
     }
 
     /// Returns what a commit has at `.runner`.
-    pub fn runner_folder(&self, commit: &Id) -> Result<RunnerFolder, GitError> {
+    pub fn read_runner_folder(&self, commit: &Id) -> Result<RunnerFolder, GitError> {
         let repo = self.open()?;
-        let read = || Ok(RunnerFolder(parted(&checked::tree_of(&repo, commit.object())?)?.1));
-        read().map_err(GitError::library("reading a commit", self.git_dir()))
+        let read = || Ok(RunnerFolder(split_runner_entry(&checked::read_commit_tree(&repo, commit.object_id())?)?.1));
+        read().map_err(GitError::gix("reading a commit", self.git_dir()))
     }
 
     /// Stores the tree of a commit with this in the place of its `.runner`, durably.
-    pub fn tree_with(&self, commit: &Id, folder: &RunnerFolder) -> Result<Id, GitError> {
+    pub fn replace_runner_folder(&self, commit: &Id, folder: &RunnerFolder) -> Result<Id, GitError> {
         let repo = self.open()?;
         let write = || -> gix::Result<ObjectId> {
-            let (mut entries, own) = parted(&checked::tree_of(&repo, commit.object())?)?;
+            let (mut entries, own) = split_runner_entry(&checked::read_commit_tree(&repo, commit.object_id())?)?;
             if own == folder.0 {
-                return Ok(checked::tree_of(&repo, commit.object())?.id);
+                return Ok(checked::read_commit_tree(&repo, commit.object_id())?.id);
             }
             entries.extend(folder.0.clone());
             entries.sort();
             Ok(repo.write_object(gix::objs::Tree { entries })?.detach())
         };
-        let tree = write().map_err(GitError::library("writing a tree", self.git_dir()))?;
+        let tree = write().map_err(GitError::gix("writing a tree", self.git_dir()))?;
         durable::sync_objects(&self.common_dir().join("objects"), &[tree])?;
         Ok(tree.into())
     }
@@ -57,14 +57,14 @@ impl Repository {
     /// Returns the tree of a commit.
     pub fn tree_id(&self, commit: &Id) -> Result<Id, GitError> {
         let repo = self.open()?;
-        let read = || Ok(checked::tree_of(&repo, commit.object())?.id.into());
-        read().map_err(GitError::library("reading a commit", self.git_dir()))
+        let read = || Ok(checked::read_commit_tree(&repo, commit.object_id())?.id.into());
+        read().map_err(GitError::gix("reading a commit", self.git_dir()))
     }
 }
 
 /// Returns the entries of a tree but `.runner`, and that.
-fn parted(tree: &gix::Tree<'_>) -> gix::Result<(Vec<Entry>, Option<Entry>)> {
+fn split_runner_entry(tree: &gix::Tree<'_>) -> gix::Result<(Vec<Entry>, Option<Entry>)> {
     let entries = gix::objs::Tree::from(tree.decode()?).entries;
-    let (own, others): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(|entry| entry.filename == RUNNER);
+    let (own, others): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(|entry| entry.filename == RUNNER_DIR);
     Ok((others, own.into_iter().next()))
 }

@@ -6,12 +6,12 @@ use std::io::Read as _;
 
 use gix::objs::tree::EntryKind;
 
-use super::below::Below;
+use super::below::GuardedPath;
 use crate::git::objects::checked;
-use crate::git::objects::diff::{Difference, compare_trees};
-use crate::git::path::display;
-use crate::git::repository::program::Git;
-use crate::git::{GitError, HoldBack, Id, Identity, Repository, SnapshotRequest};
+use crate::git::objects::diff::{PathDiff, compare_trees};
+use crate::git::path::display_path;
+use crate::git::repository::program::GitCommand;
+use crate::git::{GitError, HoldBackRule, Id, Identity, Repository, SnapshotRequest};
 
 impl Repository {
     /// Puts back what an advance that came to no end has changed in this work tree, whose branch is at `old`.
@@ -20,49 +20,49 @@ impl Repository {
     /// changed them since, so that what is there is kept first, and a file that was added goes only where it is as it was
     /// written.
     pub fn undo_advance(&self, old: &Id, new: &Id) -> Result<(), GitError> {
-        self.keep_before_undoing(new)?;
+        self.rescue_before_undo(new)?;
         let repo = self.open()?;
         let read = || {
-            let (old, new) = (checked::tree_of(&repo, old.object())?, checked::tree_of(&repo, new.object())?);
+            let (old, new) = (checked::read_commit_tree(&repo, old.object_id())?, checked::read_commit_tree(&repo, new.object_id())?);
             compare_trees(&repo, &old, &new)
         };
-        let differing = read().map_err(GitError::library("comparing commits", self.git_dir()))?;
-        let had: BTreeSet<&[u8]> =
+        let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
+        let old_paths: BTreeSet<&[u8]> =
             differing.iter().filter(|it| it.old.is_some()).map(|it| it.path.as_slice()).collect();
-        let added: Vec<&Difference> =
-            differing.iter().filter(|it| it.old.is_none() && !had.contains(it.path.as_slice())).collect();
+        let added: Vec<&PathDiff> =
+            differing.iter().filter(|it| it.old.is_none() && !old_paths.contains(it.path.as_slice())).collect();
         // By the attributes that they were written with, which are put back too.
-        let foreign = self.foreign_among(&added)?;
-        self.unlocked(|| Git::new(self, "read-tree").args(["-m", "-i", &old.to_string()]).run().map(drop))?;
-        let changed: BTreeSet<Vec<u8>> = self.changes()?.into_iter().map(|change| change.path).collect();
+        let foreign = self.find_foreign_files(&added)?;
+        self.with_stale_lock_retry(|| GitCommand::new(self, "read-tree").args(["-m", "-i", &old.to_string()]).run().map(drop))?;
+        let changed: BTreeSet<Vec<u8>> = self.list_changes()?.into_iter().map(|change| change.path).collect();
         for difference in added {
             self.remove_added(&repo, difference, &foreign)?;
         }
-        let back: Vec<&[u8]> = had.into_iter().filter(|path| changed.contains(*path)).collect();
-        let list = back.iter().flat_map(|path| [*path, &b"\0"[..]]).collect::<Vec<_>>().concat();
+        let restored: Vec<&[u8]> = old_paths.into_iter().filter(|path| changed.contains(*path)).collect();
+        let list = restored.iter().flat_map(|path| [*path, &b"\0"[..]]).collect::<Vec<_>>().concat();
         if !list.is_empty() {
-            Git::new(self, "checkout-index").args(["--force", "-u", "-z", "--stdin"]).input(list).run()?;
+            GitCommand::new(self, "checkout-index").args(["--force", "-u", "-z", "--stdin"]).input(list).run()?;
         }
         // That some differ is no failure of a refresh.
-        Git::new(self, "update-index").args(["-q", "--refresh"]).outcome().map(drop)
+        GitCommand::new(self, "update-index").args(["-q", "--refresh"]).output().map(drop)
     }
 
     /// Keeps what is in this work tree, before what an advance has left is put back.
-    fn keep_before_undoing(&self, new: &Id) -> Result<(), GitError> {
-        let hold_back = HoldBack { names: Vec::new(), max_file_bytes: u64::MAX };
+    fn rescue_before_undo(&self, new: &Id) -> Result<(), GitError> {
+        let hold_back = HoldBackRule { names: Vec::new(), max_file_bytes: u64::MAX };
         let request = SnapshotRequest {
             name: &format!("refs/runner/rescue/land/{}", new.short(12)),
             message: "What was in the work tree when a landing that was cut off was put back",
             author: self.identity().unwrap_or_else(Identity::runner),
             hold_back: &hold_back,
-            restoring: Some(*new),
+            restore_target: Some(*new),
         };
-        self.snapshot(&request).map(drop)
+        self.create_snapshot(&request).map(drop)
     }
 
     /// Returns which of the files that an advance adds are not there as it writes them, by what git makes of what is there.
-    fn foreign_among(&self, added: &[&Difference]) -> Result<BTreeSet<Vec<u8>>, GitError> {
-        let line = |difference: &&Difference| {
+    fn find_foreign_files(&self, added: &[&PathDiff]) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        let line = |difference: &&PathDiff| {
             let (mode, blob) = difference.new?;
             Some([format!("{:o} {blob}\t", mode.value()).as_bytes(), difference.path.as_slice(), b"\0"].concat())
         };
@@ -72,10 +72,10 @@ impl Repository {
         }
         let folder = tempfile::tempdir().map_err(GitError::io("making a folder in", &std::env::temp_dir()))?;
         let index = folder.path().join("index");
-        let git = |name| Git::new(self, name).env("GIT_INDEX_FILE", &index);
+        let git = |name| GitCommand::new(self, name).env("GIT_INDEX_FILE", &index);
         git("update-index").args(["-z", "--index-info"]).input(lines).run()?;
         // That some differ is no failure of a refresh.
-        git("update-index").args(["-q", "--refresh"]).outcome()?;
+        git("update-index").args(["-q", "--refresh"]).output()?;
         let listed = git("diff-files").args(["-z", "--name-only"]).run()?;
         Ok(listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
     }
@@ -85,35 +85,35 @@ impl Repository {
     fn remove_added(
         &self,
         repo: &gix::Repository,
-        difference: &Difference,
+        difference: &PathDiff,
         foreign: &BTreeSet<Vec<u8>>,
     ) -> Result<(), GitError> {
         let Some((mode, blob)) = difference.new else { return Ok(()) };
         let path = difference.path.as_slice();
-        let file = self.file(path);
-        let Some(below) = Below::reach(self.work_dir(), path).map_err(GitError::io("looking at", &file))? else {
+        let file = self.absolute_path(path);
+        let Some(guarded_path) = GuardedPath::open(self.work_dir(), path).map_err(GitError::io("looking at", &file))? else {
             return Ok(());
         };
         let is_folder = mode.kind() == EntryKind::Commit;
-        let shown = display(path);
-        if foreign.contains(path) && (is_folder || !self.is_begun(repo, &below, blob)?) {
+        let shown = display_path(path);
+        if foreign.contains(path) && (is_folder || !self.is_partially_written(repo, &guarded_path, blob)?) {
             tracing::debug!(file = shown, "is not what a landing has written, and stays");
             return Ok(());
         }
-        if below.remove(is_folder).map_err(GitError::io("removing", &file))? {
+        if guarded_path.remove_with_parents(is_folder).map_err(GitError::io("removing", &file))? {
             tracing::debug!(file = shown, "put back");
         }
         Ok(())
     }
 
     /// Whether what is there is the beginning of a blob: what a death leaves amid writing.
-    fn is_begun(&self, repo: &gix::Repository, below: &Below<'_>, blob: gix::ObjectId) -> Result<bool, GitError> {
+    fn is_partially_written(&self, repo: &gix::Repository, guarded_path: &GuardedPath<'_>, blob: gix::ObjectId) -> Result<bool, GitError> {
         let reading = GitError::io("reading what a landing has begun in", self.work_dir());
-        let Ok(Some(file)) = below.plain_file() else { return Ok(false) };
+        let Ok(Some(file)) = guarded_path.open_file() else { return Ok(false) };
         let whole =
-            checked::blob(repo, blob).map_err(GitError::library("reading a file of a commit", self.git_dir()))?;
-        let (mut begun, most) = (Vec::new(), whole.len() as u64 + 1);
-        file.take(most).read_to_end(&mut begun).map_err(reading)?;
-        Ok(begun.len() < whole.len() && whole.starts_with(&begun))
+            checked::read_blob(repo, blob).map_err(GitError::gix("reading a file of a commit", self.git_dir()))?;
+        let (mut content, most) = (Vec::new(), whole.len() as u64 + 1);
+        file.take(most).read_to_end(&mut content).map_err(reading)?;
+        Ok(content.len() < whole.len() && whole.starts_with(&content))
     }
 }

@@ -7,20 +7,20 @@ use std::path::PathBuf;
 use gix::bstr::ByteSlice as _;
 
 use crate::git::objects::checked;
-use crate::git::objects::diff::{Difference, compare_trees};
-use crate::git::path::display;
-use crate::git::{Change, ChangeKind, GitError, Id, Repository};
+use crate::git::objects::diff::{PathDiff, compare_trees};
+use crate::git::path::display_path;
+use crate::git::{WorktreeChange, ChangeKind, GitError, Id, Repository};
 
 /// What git notes while a branch is being rebased or bisected: HEAD is detached meanwhile.
-const AT_WORK: [(&str, &str); 3] =
+const OPERATION_FILES: [(&str, &str); 3] =
     [("rebase-merge/head-name", "rebase"), ("rebase-apply/head-name", "rebase"), ("BISECT_START", "bisect")];
 
 /// Why the work tree that has a branch checked out cannot be brought along.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Occupied {
+pub enum WorktreeConflict {
     /// The branch is being rebased or bisected.
     #[error("a {operation} of {branch} is in progress in {}", path.display())]
-    AtWork {
+    OperationInProgress {
         /// `rebase` or `bisect`.
         operation: String,
         /// The branch.
@@ -30,7 +30,7 @@ pub enum Occupied {
     },
     /// Another work tree has the branch checked out, or will come back to it.
     #[error("{branch} is in use in {}", path.display())]
-    InUse {
+    BranchInUse {
         /// The branch.
         branch: String,
         /// The work tree.
@@ -40,7 +40,7 @@ pub enum Occupied {
     },
     /// The work tree that had the branch checked out has left it meanwhile.
     #[error("{} has left {branch} meanwhile: nothing was moved", path.display())]
-    Left {
+    BranchSwitched {
         /// The branch.
         branch: String,
         /// The work tree.
@@ -48,7 +48,7 @@ pub enum Occupied {
     },
     /// A file is there that git does not track, where one of the result is to be.
     #[error("{} is in the way ({})", file.display(), if *is_ignored { "ignored" } else { "untracked" })]
-    InTheWay {
+    FileInTheWay {
         /// The work tree.
         path: PathBuf,
         /// The file, relative to it.
@@ -68,9 +68,9 @@ pub enum Occupied {
 
 impl Repository {
     /// Returns all work trees of the repository that are there, this one first.
-    pub fn work_trees(&self) -> Result<Vec<Self>, GitError> {
+    pub fn list_work_trees(&self) -> Result<Vec<Self>, GitError> {
         let mut found = vec![self.clone()];
-        for (path, _) in self.work_tree_places()? {
+        for (path, _) in self.list_work_tree_dirs()? {
             // One that is gone, or was moved away, has nothing checked out.
             let Ok(other) = Self::discover_with(&path, self.sources) else { continue };
             let is_new = found.iter().all(|known| known.git_dir() != other.git_dir());
@@ -82,56 +82,56 @@ impl Repository {
     }
 
     /// Returns what a rebase or bisection of the branch `name` in this work tree is called, if there is one.
-    pub fn at_work_on(&self, name: &str) -> Option<&'static str> {
+    pub fn find_branch_operation(&self, name: &str) -> Option<&'static str> {
         let branch = format!("refs/heads/{name}");
         let names = |text: &str| [branch.as_str(), name].contains(&text.trim());
         let noted = |file: &str| fs::read_to_string(self.git_dir().join(file)).is_ok_and(|text| names(&text));
-        AT_WORK.iter().find(|(file, _)| noted(file)).map(|(_, operation)| *operation)
+        OPERATION_FILES.iter().find(|(file, _)| noted(file)).map(|(_, operation)| *operation)
     }
 
     /// Finds what keeps this work tree, which is at the commit `old`, from being brought to the commit `new`.
     ///
     /// Untracked files may be there, but nothing stands where a file of `new` is to appear.
-    pub fn occupied(&self, (branch, old, new): (&str, &Id, &Id)) -> Result<Option<Occupied>, GitError> {
+    pub fn find_work_tree_conflict(&self, (branch, old, new): (&str, &Id, &Id)) -> Result<Option<WorktreeConflict>, GitError> {
         let path = || self.work_dir().to_owned();
         if let Some(operation) = self.operation() {
             let (operation, branch) = (operation.to_string(), branch.to_owned());
-            return Ok(Some(Occupied::AtWork { operation, branch, path: path() }));
+            return Ok(Some(WorktreeConflict::OperationInProgress { operation, branch, path: path() }));
         }
-        let changes = self.changes()?;
+        let changes = self.list_changes()?;
         let tracked = changes.iter().filter(|change| change.kind != ChangeKind::Untracked);
-        let files: Vec<String> = tracked.map(Change::display_path).take(10).collect();
+        let files: Vec<String> = tracked.map(WorktreeChange::display_path).take(10).collect();
         if !files.is_empty() {
-            return Ok(Some(Occupied::Dirty { path: path(), files }));
+            return Ok(Some(WorktreeConflict::Dirty { path: path(), files }));
         }
         let untracked = |file: &[u8]| changes.iter().any(|change| is_at_or_above(&change.path, file));
-        let in_the_way = self.appearing(old, new)?.into_iter().find_map(|file| self.standing(&file, old).transpose());
+        let in_the_way = self.find_added_paths(old, new)?.into_iter().find_map(|file| self.find_file_in_the_way(&file, old).transpose());
         let Some(file) = in_the_way.transpose()? else { return Ok(None) };
-        let (is_ignored, file) = (!untracked(&file), display(file.as_bstr()).into());
-        Ok(Some(Occupied::InTheWay { path: path(), file, is_ignored }))
+        let (is_ignored, file) = (!untracked(&file), display_path(file.as_bstr()).into());
+        Ok(Some(WorktreeConflict::FileInTheWay { path: path(), file, is_ignored }))
     }
 
     /// Returns the submodules whose folders are behind once a work tree is brought from the commit `old` to `new`: git lays out
     /// none of their files.
-    pub fn submodules_moved(&self, old: &Id, new: &Id) -> Result<Vec<String>, GitError> {
+    pub fn find_moved_submodules(&self, old: &Id, new: &Id) -> Result<Vec<String>, GitError> {
         let repo = self.open()?;
         let read = || {
-            let (old, new) = (checked::tree_of(&repo, old.object())?, checked::tree_of(&repo, new.object())?);
+            let (old, new) = (checked::read_commit_tree(&repo, old.object_id())?, checked::read_commit_tree(&repo, new.object_id())?);
             compare_trees(&repo, &old, &new)
         };
-        let differing = read().map_err(GitError::library("comparing commits", self.git_dir()))?;
-        let is_submodule = |difference: &Difference| difference.new.is_some_and(|(mode, _)| mode.is_commit());
-        Ok(differing.iter().filter(|it| is_submodule(it)).map(|it| display(&it.path)).collect())
+        let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
+        let is_submodule = |difference: &PathDiff| difference.new.is_some_and(|(mode, _)| mode.is_commit());
+        Ok(differing.iter().filter(|it| is_submodule(it)).map(|it| display_path(&it.path)).collect())
     }
 
     /// Returns the paths that `new` has and `old` has not.
-    fn appearing(&self, old: &Id, new: &Id) -> Result<Vec<Vec<u8>>, GitError> {
+    fn find_added_paths(&self, old: &Id, new: &Id) -> Result<Vec<Vec<u8>>, GitError> {
         let repo = self.open()?;
         let read = || {
-            let (old, new) = (checked::tree_of(&repo, old.object())?, checked::tree_of(&repo, new.object())?);
+            let (old, new) = (checked::read_commit_tree(&repo, old.object_id())?, checked::read_commit_tree(&repo, new.object_id())?);
             compare_trees(&repo, &old, &new)
         };
-        let differing = read().map_err(GitError::library("comparing commits", self.git_dir()))?;
+        let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
         // A file that becomes a link is told as gone and new.
         let gone: Vec<_> = differing.iter().filter(|it| it.new.is_none()).map(|it| it.path.clone()).collect();
         let appearing = differing.into_iter().filter(|it| it.old.is_none() && !gone.contains(&it.path));
@@ -139,33 +139,33 @@ impl Repository {
     }
 
     /// Returns what stands at a path, in it or above it and is not of the commit `old`.
-    fn standing(&self, path: &[u8], old: &Id) -> Result<Option<Vec<u8>>, GitError> {
+    fn find_file_in_the_way(&self, path: &[u8], old: &Id) -> Result<Option<Vec<u8>>, GitError> {
         let above = path.find_iter(b"/").map(|slash| &path[..slash]);
         for folder in above {
-            match self.file(folder).symlink_metadata() {
+            match self.absolute_path(folder).symlink_metadata() {
                 Ok(found) if found.is_dir() => {}
-                Ok(_) if self.has(old, folder)? => return Ok(None),
+                Ok(_) if self.has_path(old, folder)? => return Ok(None),
                 Ok(_) => return Ok(Some(folder.to_owned())),
                 Err(_) => return Ok(None),
             }
         }
-        match self.file(path).symlink_metadata() {
-            Ok(found) if found.is_dir() => self.foreign_below(path, old),
+        match self.absolute_path(path).symlink_metadata() {
+            Ok(found) if found.is_dir() => self.find_foreign_file(path, old),
             Ok(_) => Ok(Some(path.to_owned())),
             Err(_) => Ok(None),
         }
     }
 
     /// Returns the first file in a folder that is not of the commit `old`.
-    fn foreign_below(&self, folder: &[u8], old: &Id) -> Result<Option<Vec<u8>>, GitError> {
-        let place = self.file(folder);
+    fn find_foreign_file(&self, folder: &[u8], old: &Id) -> Result<Option<Vec<u8>>, GitError> {
+        let place = self.absolute_path(folder);
         for entry in fs::read_dir(&place).map_err(GitError::io("listing", &place))? {
             let entry = entry.map_err(GitError::io("listing", &place))?;
             let path = [folder, b"/", entry.file_name().as_encoded_bytes()].concat();
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let foreign = match is_folder {
-                true => self.foreign_below(&path, old)?,
-                false if self.has(old, &path)? => None,
+                true => self.find_foreign_file(&path, old)?,
+                false if self.has_path(old, &path)? => None,
                 false => Some(path),
             };
             if foreign.is_some() {
@@ -175,10 +175,10 @@ impl Repository {
         Ok(None)
     }
 
-    fn has(&self, commit: &Id, path: &[u8]) -> Result<bool, GitError> {
+    fn has_path(&self, commit: &Id, path: &[u8]) -> Result<bool, GitError> {
         let repo = self.open()?;
-        let found = || checked::at_path(&repo, checked::tree_of(&repo, commit.object())?.id, path.as_bstr());
-        Ok(found().map_err(GitError::library("looking up a file of a commit", self.git_dir()))?.is_some())
+        let found = || checked::find_at_path(&repo, checked::read_commit_tree(&repo, commit.object_id())?.id, path.as_bstr());
+        Ok(found().map_err(GitError::gix("looking up a file of a commit", self.git_dir()))?.is_some())
     }
 }
 

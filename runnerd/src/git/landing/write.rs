@@ -7,7 +7,7 @@ use gix::prelude::Write as _;
 
 use crate::git::durable;
 use crate::git::repository::identity::Identity;
-use crate::git::repository::program::Git;
+use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
 /// A commit to be made.
@@ -29,9 +29,9 @@ pub struct NewCommit<'a> {
 
 impl Repository {
     /// Makes a commit, durably; no reference moves.
-    pub fn write(&self, commit: &NewCommit<'_>) -> Result<Id, GitError> {
+    pub fn create_commit(&self, commit: &NewCommit<'_>) -> Result<Id, GitError> {
         if commit.sign {
-            return self.write_signed_upon(commit);
+            return self.create_signed_commit(commit);
         }
         let parents = commit.parents.iter().map(ToString::to_string);
         let parents: String = parents.flat_map(|parent| ["parent ".to_owned(), parent, "\n".to_owned()]).collect();
@@ -39,15 +39,15 @@ impl Repository {
         let text = format!("tree {tree}\n{parents}author {author}\ncommitter {committer}\n\n{}", commit.message);
         let repo = self.open()?;
         let written = repo.write_buf(Kind::Commit, text.as_bytes());
-        let id = written.map_err(GitError::library("writing a commit", self.git_dir()))?;
+        let id = written.map_err(GitError::gix("writing a commit", self.git_dir()))?;
         durable::sync_objects(&self.common_dir().join("objects"), &[id])?;
         Ok(id.into())
     }
 
     /// Stores a tree like that of a commit but for some files, each as a mode and a blob, or gone, and returns a commit with
     /// it that nothing refers to. `index` is a file for the program, in a folder of the daemon's.
-    pub fn with_files(&self, commit: &Id, files: &[(String, Option<(u32, Id)>)], index: &Path) -> Result<Id, GitError> {
-        let git = |name| Git::new(self, name).env("GIT_INDEX_FILE", index);
+    pub fn create_commit_with_files(&self, commit: &Id, files: &[(String, Option<(u32, Id)>)], index: &Path) -> Result<Id, GitError> {
+        let git = |name| GitCommand::new(self, name).env("GIT_INDEX_FILE", index);
         git("read-tree").arg(commit.to_string()).run()?;
         let null = "0".repeat(commit.to_string().len());
         let line = |(path, file): &(String, Option<(u32, Id)>)| match file {
@@ -56,32 +56,32 @@ impl Repository {
         };
         let lines: String = files.iter().map(line).collect();
         git("update-index").args(["-z", "--index-info"]).input(lines.into_bytes()).run()?;
-        let tree = git("write-tree").line()?;
+        let tree = git("write-tree").run_line()?;
         let by = Identity::runner();
         let git =
-            by.in_environment(Git::new(self, "commit-tree").args([&tree, "-p", &commit.to_string(), "-m", "A check"]));
-        let said = git.line()?;
-        said.parse().map_err(|error| GitError::Broken {
+            by.apply_to(GitCommand::new(self, "commit-tree").args([&tree, "-p", &commit.to_string(), "-m", "A check"]));
+        let output = git.run_line()?;
+        output.parse().map_err(|error| GitError::Corrupt {
             doing: "making a commit for a check",
             path: self.git_dir().to_owned(),
             source: Box::new(error),
         })
     }
 
-    fn write_signed_upon(&self, commit: &NewCommit<'_>) -> Result<Id, GitError> {
-        let mut git = self.signed_commit()?;
+    fn create_signed_commit(&self, commit: &NewCommit<'_>) -> Result<Id, GitError> {
+        let mut git = self.signed_commit_command()?;
         for parent in commit.parents {
             git = git.arg("-p").arg(parent.to_string());
         }
-        let git = commit.committer.in_environment(git.arg(commit.tree.to_string()));
-        let git = match author_of(commit.author) {
+        let git = commit.committer.apply_to(git.arg(commit.tree.to_string()));
+        let git = match parse_author(commit.author) {
             Some((name, email, date)) => {
                 git.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", email).env("GIT_AUTHOR_DATE", date)
             }
             None => git,
         };
-        let said = git.input(commit.message.as_bytes().to_vec()).line()?;
-        said.parse().map_err(|error| GitError::Broken {
+        let output = git.input(commit.message.as_bytes().to_vec()).run_line()?;
+        output.parse().map_err(|error| GitError::Corrupt {
             doing: "signing a commit",
             path: self.git_dir().to_owned(),
             source: Box::new(error),
@@ -90,7 +90,7 @@ impl Repository {
 }
 
 /// Takes an author line apart.
-fn author_of(line: &str) -> Option<(&str, &str, &str)> {
+fn parse_author(line: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = line.split_once(" <")?;
     let (email, date) = rest.split_once("> ")?;
     Some((name, email, date))

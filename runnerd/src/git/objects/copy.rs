@@ -4,25 +4,25 @@
 use std::fs;
 use std::path::Path;
 
-use crate::git::repository::program::Git;
+use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
 /// Digits of an id where objects are named by SHA-256.
 const SHA256_DIGITS: usize = 64;
 /// What makes a repository one of these.
-const SHA256: &str = "\n[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n";
+const SHA256_CONFIG: &str = "\n[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n";
 
 impl Repository {
     /// Lays out the files of a commit in `folder`, which must be new or empty, as a repository whose HEAD is that commit.
     /// Filters are those of the configuration that this repository is bound to, else the user's of this moment.
     ///
     /// Submodules are left empty.
-    pub fn copy_at(&self, commit: &Id, folder: &Path) -> Result<Self, GitError> {
-        gix::init(folder).map_err(GitError::library("making a repository in", folder))?;
+    pub fn create_commit_copy(&self, commit: &Id, folder: &Path) -> Result<Self, GitError> {
+        gix::init(folder).map_err(GitError::gix("making a repository in", folder))?;
         if commit.to_string().len() == SHA256_DIGITS {
             let config = folder.join(".git/config");
             let mut text = fs::read_to_string(&config).map_err(GitError::io("reading", &config))?;
-            text.push_str(SHA256);
+            text.push_str(SHA256_CONFIG);
             fs::write(&config, text).map_err(GitError::io("writing", &config))?;
         }
         let objects = folder.join(".git/objects/info");
@@ -33,17 +33,17 @@ impl Repository {
         fs::write(&alternates, text).map_err(GitError::io("writing", &alternates))?;
         let head = folder.join(".git/HEAD");
         fs::write(&head, format!("{commit}\n")).map_err(GitError::io("writing", &head))?;
-        self.check_files(commit)?;
-        let copy = self.copy_in(folder)?;
-        Git::new(&copy, "reset").args(["--quiet", "--hard", &commit.to_string()]).run()?;
+        self.verify_files(commit)?;
+        let copy = self.open_copy(folder)?;
+        GitCommand::new(&copy, "reset").args(["--quiet", "--hard", &commit.to_string()]).run()?;
         Ok(copy)
     }
 
     /// Opens the repository in a folder with the configuration that counts here.
-    fn copy_in(&self, folder: &Path) -> Result<Self, GitError> {
-        let Some(captured) = self.captured() else { return Self::discover(folder) };
+    fn open_copy(&self, folder: &Path) -> Result<Self, GitError> {
+        let Some(captured) = self.pinned_config() else { return Self::discover(folder) };
         let settings = folder.join(".git/captured");
-        let bound = Self::discover_alone(folder)?.or_bound_to(&settings, captured.clone());
-        Ok(bound.accepting()?.map_or(bound, |own| Self::of_captured(&settings, own)))
+        let bound = Self::discover_own_config(folder)?.or_pinned_to(&settings, captured.clone());
+        Ok(bound.repinned_config()?.map_or(bound, |own| Self::from_pinned(&settings, own)))
     }
 }

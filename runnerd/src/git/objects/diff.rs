@@ -13,7 +13,7 @@ use gix::error::ResultExt as _;
 use gix::objs::TreeRefIter;
 use gix::objs::tree::EntryMode;
 
-use super::checked::{self, Checked, RECORD, ROOM};
+use super::checked::{self, CheckedObjects, ENTRY_OVERHEAD, MAX_WALK_BYTES};
 use crate::git::{GitError, Id, Repository};
 
 /// As git: text has no NUL near its beginning.
@@ -22,20 +22,20 @@ const BINARY_PROBE: usize = 8000;
 const TEXT_LIMIT: usize = 8 * 1024 * 1024;
 
 /// One side of a difference; none where the path is missing.
-pub(in crate::git) type Side = Option<(EntryMode, ObjectId)>;
+pub(in crate::git) type DiffSide = Option<(EntryMode, ObjectId)>;
 
 /// A path that differs.
-pub(in crate::git) struct Difference {
+pub(in crate::git) struct PathDiff {
     pub(in crate::git) path: BString,
-    pub(in crate::git) old: Side,
-    pub(in crate::git) new: Side,
+    pub(in crate::git) old: DiffSide,
+    pub(in crate::git) new: DiffSide,
 }
 
 impl Repository {
     /// Returns the paths of all files that differ between the trees of two commits, sorted.
     pub fn changed_paths(&self, from: &Id, to: &Id) -> Result<Vec<Vec<u8>>, GitError> {
         let repo = self.open()?;
-        let compared = compare(&repo, from, to).map_err(GitError::library("comparing commits", self.git_dir()))?;
+        let compared = compare_commits(&repo, from, to).map_err(GitError::gix("comparing commits", self.git_dir()))?;
         let mut paths: Vec<Vec<u8>> = compared.into_iter().map(|difference| difference.path.into()).collect();
         paths.dedup();
         Ok(paths)
@@ -45,34 +45,34 @@ impl Repository {
     ///
     /// Ends after `limit_bytes`; a patch of that length may have been cut anywhere.
     pub fn diff(&self, from: &Id, to: &Id, limit_bytes: usize) -> Result<Vec<u8>, GitError> {
-        self.diff_of((from, to), |_| true, limit_bytes)
+        self.diff_paths((from, to), |_| true, limit_bytes)
     }
 
     /// Returns the patch between two commits of the paths that are `wanted`, in the same form.
-    pub fn diff_of(
+    pub fn diff_paths(
         &self,
         (from, to): (&Id, &Id),
-        wanted: impl Fn(&[u8]) -> bool,
+        includes_path: impl Fn(&[u8]) -> bool,
         limit_bytes: usize,
     ) -> Result<Vec<u8>, GitError> {
         let repo = self.open()?;
         let write = || -> gix::Result<Vec<u8>> {
             let mut patch = Vec::new();
-            for difference in compare(&repo, from, to)?.into_iter().filter(|difference| wanted(&difference.path)) {
+            for difference in compare_commits(&repo, from, to)?.into_iter().filter(|difference| includes_path(&difference.path)) {
                 if patch.len() >= limit_bytes {
                     break;
                 }
-                file_patch(&repo, &difference, &mut patch)?;
+                write_file_patch(&repo, &difference, &mut patch)?;
             }
             patch.truncate(limit_bytes);
             Ok(patch)
         };
-        write().map_err(GitError::library("comparing commits", self.git_dir()))
+        write().map_err(GitError::gix("comparing commits", self.git_dir()))
     }
 }
 
-fn compare(repo: &gix::Repository, from: &Id, to: &Id) -> gix::Result<Vec<Difference>> {
-    let tree = |commit: &Id| checked::tree_of(repo, commit.object());
+fn compare_commits(repo: &gix::Repository, from: &Id, to: &Id) -> gix::Result<Vec<PathDiff>> {
+    let tree = |commit: &Id| checked::read_commit_tree(repo, commit.object_id());
     compare_trees(repo, &tree(from)?, &tree(to)?)
 }
 
@@ -81,37 +81,37 @@ pub(in crate::git) fn compare_trees(
     repo: &gix::Repository,
     old: &gix::Tree<'_>,
     new: &gix::Tree<'_>,
-) -> gix::Result<Vec<Difference>> {
-    compare_within(repo, (old, new), ROOM)
+) -> gix::Result<Vec<PathDiff>> {
+    compare_trees_limited(repo, (old, new), MAX_WALK_BYTES)
 }
 
-pub(in crate::git) fn compare_within(
+pub(in crate::git) fn compare_trees_limited(
     repo: &gix::Repository,
     (old, new): (&gix::Tree<'_>, &gix::Tree<'_>),
-    room: usize,
-) -> gix::Result<Vec<Difference>> {
-    let mut bounded = Bounded { recorder: Recorder::default(), room };
+    budget: usize,
+) -> gix::Result<Vec<PathDiff>> {
+    let mut bounded = BoundedRecorder { recorder: Recorder::default(), bytes_left: budget };
     gix::diff::tree(
         TreeRefIter::from_bytes(&old.data, repo.object_hash()),
         TreeRefIter::from_bytes(&new.data, repo.object_hash()),
         gix::diff::tree::State::default(),
-        Checked(repo),
+        CheckedObjects(repo),
         &mut bounded,
     )
     .or_error()?;
-    let mut changes: Vec<_> = bounded.recorder.records.into_iter().flat_map(sides).filter(is_file).collect();
+    let mut changes: Vec<_> = bounded.recorder.records.into_iter().flat_map(split_change).filter(is_file).collect();
     changes.sort_by(|a, b| a.path.cmp(&b.path).then(b.old.is_some().cmp(&a.old.is_some())));
     Ok(changes)
 }
 
 /// Ends a comparison that takes more than its room.
-struct Bounded {
+struct BoundedRecorder {
     recorder: Recorder,
     /// Bytes that are left.
-    room: usize,
+    bytes_left: usize,
 }
 
-impl Visit for Bounded {
+impl Visit for BoundedRecorder {
     fn pop_front_tracked_path_and_set_current(&mut self) {
         self.recorder.pop_front_tracked_path_and_set_current();
     }
@@ -130,74 +130,74 @@ impl Visit for Bounded {
 
     fn visit(&mut self, change: visit::Change) -> visit::Action {
         let action = self.recorder.visit(change);
-        let path = self.recorder.records.last().map_or(0, |record| path_of(record).len());
-        match self.room.checked_sub(path + RECORD) {
-            Some(left) => self.room = left,
+        let path = self.recorder.records.last().map_or(0, |record| change_path(record).len());
+        match self.bytes_left.checked_sub(path + ENTRY_OVERHEAD) {
+            Some(left) => self.bytes_left = left,
             None => return ControlFlow::Break(()),
         }
         action
     }
 }
 
-fn path_of(record: &Change) -> &BString {
+fn change_path(record: &Change) -> &BString {
     match record {
         Change::Addition { path, .. } | Change::Deletion { path, .. } | Change::Modification { path, .. } => path,
     }
 }
 
 /// A file that becomes a link or a submodule counts as gone and new, as in git.
-fn sides(change: Change) -> Vec<Difference> {
+fn split_change(change: Change) -> Vec<PathDiff> {
     match change {
         Change::Addition { entry_mode, oid, path, .. } => {
-            vec![Difference { path, old: None, new: Some((entry_mode, oid)) }]
+            vec![PathDiff { path, old: None, new: Some((entry_mode, oid)) }]
         }
         Change::Deletion { entry_mode, oid, path, .. } => {
-            vec![Difference { path, old: Some((entry_mode, oid)), new: None }]
+            vec![PathDiff { path, old: Some((entry_mode, oid)), new: None }]
         }
         Change::Modification { previous_entry_mode, previous_oid, entry_mode, oid, path } => {
             let (old, new) = (Some((previous_entry_mode, previous_oid)), Some((entry_mode, oid)));
             if previous_entry_mode.is_blob() == entry_mode.is_blob() {
-                vec![Difference { path, old, new }]
+                vec![PathDiff { path, old, new }]
             } else {
-                vec![Difference { path: path.clone(), old, new: None }, Difference { path, old: None, new }]
+                vec![PathDiff { path: path.clone(), old, new: None }, PathDiff { path, old: None, new }]
             }
         }
     }
 }
 
-fn is_file(Difference { old, new, .. }: &Difference) -> bool {
-    let is_tree = |side: &Side| side.is_some_and(|(mode, _)| mode.is_tree());
+fn is_file(PathDiff { old, new, .. }: &PathDiff) -> bool {
+    let is_tree = |side: &DiffSide| side.is_some_and(|(mode, _)| mode.is_tree());
     !is_tree(old) && !is_tree(new)
 }
 
-fn file_patch(repo: &gix::Repository, difference: &Difference, patch: &mut Vec<u8>) -> gix::Result<()> {
-    let &Difference { ref path, old, new } = difference;
-    let (a, b) = (quoted("a/", path), quoted("b/", path));
-    line(patch, &format!("diff --git {a} {b}"));
+fn write_file_patch(repo: &gix::Repository, difference: &PathDiff, patch: &mut Vec<u8>) -> gix::Result<()> {
+    let &PathDiff { ref path, old, new } = difference;
+    let (a, b) = (quote_path("a/", path), quote_path("b/", path));
+    push_line(patch, &format!("diff --git {a} {b}"));
     match (old, new) {
-        (None, Some((mode, _))) => line(patch, &format!("new file mode {}", octal(mode))),
-        (Some((mode, _)), None) => line(patch, &format!("deleted file mode {}", octal(mode))),
+        (None, Some((mode, _))) => push_line(patch, &format!("new file mode {}", format_mode(mode))),
+        (Some((mode, _)), None) => push_line(patch, &format!("deleted file mode {}", format_mode(mode))),
         (Some((before, _)), Some((after, _))) if before != after => {
-            line(patch, &format!("old mode {}", octal(before)));
-            line(patch, &format!("new mode {}", octal(after)));
+            push_line(patch, &format!("old mode {}", format_mode(before)));
+            push_line(patch, &format!("new mode {}", format_mode(after)));
         }
         _ => {}
     }
-    let id = |side: Side| side.map_or_else(|| ObjectId::null(repo.object_hash()), |(_, id)| id);
+    let id = |side: DiffSide| side.map_or_else(|| ObjectId::null(repo.object_hash()), |(_, id)| id);
     if id(old) == id(new) {
         return Ok(());
     }
-    line(patch, &format!("index {}..{}", id(old), id(new)));
+    push_line(patch, &format!("index {}..{}", id(old), id(new)));
     let names = (old.map_or("/dev/null".to_owned(), |_| a), new.map_or("/dev/null".to_owned(), |_| b));
-    match (text_of(repo, old)?, text_of(repo, new)?) {
-        (Some(before), Some(after)) => hunks(&before, &after, &names, patch),
-        _ => line(patch, &format!("Binary files {} and {} differ", names.0, names.1)),
+    match (read_text(repo, old)?, read_text(repo, new)?) {
+        (Some(before), Some(after)) => write_hunks(&before, &after, &names, patch),
+        _ => push_line(patch, &format!("Binary files {} and {} differ", names.0, names.1)),
     }
     Ok(())
 }
 
 /// Returns the content as text; none if it is not.
-fn text_of(repo: &gix::Repository, side: Side) -> gix::Result<Option<Vec<u8>>> {
+fn read_text(repo: &gix::Repository, side: DiffSide) -> gix::Result<Option<Vec<u8>>> {
     let Some((mode, id)) = side else {
         return Ok(Some(Vec::new()));
     };
@@ -207,34 +207,34 @@ fn text_of(repo: &gix::Repository, side: Side) -> gix::Result<Option<Vec<u8>>> {
     if repo.find_header(id)?.size() > TEXT_LIMIT as u64 {
         return Ok(None);
     }
-    let content = checked::blob(repo, id)?;
+    let content = checked::read_blob(repo, id)?;
     let probe = &content[..content.len().min(BINARY_PROBE)];
     Ok((!probe.contains(&0)).then_some(content))
 }
 
-fn hunks(before: &[u8], after: &[u8], names: &(String, String), patch: &mut Vec<u8>) {
+fn write_hunks(before: &[u8], after: &[u8], names: &(String, String), patch: &mut Vec<u8>) {
     let input = InternedInput::new(byte_lines(before), byte_lines(after));
     let mut diff = Diff::compute(Algorithm::Myers, &input);
     diff.postprocess_no_heuristic(&input);
     if diff.count_additions() + diff.count_removals() == 0 {
         return;
     }
-    line(patch, &format!("--- {}", names.0));
-    line(patch, &format!("+++ {}", names.1));
-    UnifiedDiff::new(&diff, &input, Hunks(patch), ContextSize::symmetrical(3))
+    push_line(patch, &format!("--- {}", names.0));
+    push_line(patch, &format!("+++ {}", names.1));
+    UnifiedDiff::new(&diff, &input, HunkWriter(patch), ContextSize::symmetrical(3))
         .consume()
         .expect("BUG: writing to memory cannot fail");
 }
 
-struct Hunks<'a>(&'a mut Vec<u8>);
+struct HunkWriter<'a>(&'a mut Vec<u8>);
 
-impl ConsumeHunk for Hunks<'_> {
+impl ConsumeHunk for HunkWriter<'_> {
     type Out = ();
 
     fn consume_hunk(&mut self, header: HunkHeader, lines: &[(DiffLineKind, &[u8])]) -> std::io::Result<()> {
-        let old = range(header.before_hunk_start, header.before_hunk_len);
-        let new = range(header.after_hunk_start, header.after_hunk_len);
-        line(self.0, &format!("@@ -{old} +{new} @@"));
+        let old = format_range(header.before_hunk_start, header.before_hunk_len);
+        let new = format_range(header.after_hunk_start, header.after_hunk_len);
+        push_line(self.0, &format!("@@ -{old} +{new} @@"));
         for (kind, content) in lines {
             self.0.push(match kind {
                 DiffLineKind::Context => b' ',
@@ -253,7 +253,7 @@ impl ConsumeHunk for Hunks<'_> {
 }
 
 /// git leaves out a length of one, and counts an empty side from the line before.
-fn range(start: u32, length: u32) -> String {
+fn format_range(start: u32, length: u32) -> String {
     match length {
         0 => format!("{},0", start.saturating_sub(1)),
         1 => start.to_string(),
@@ -261,17 +261,17 @@ fn range(start: u32, length: u32) -> String {
     }
 }
 
-fn line(patch: &mut Vec<u8>, text: &str) {
+fn push_line(patch: &mut Vec<u8>, text: &str) {
     patch.extend_from_slice(text.as_bytes());
     patch.push(b'\n');
 }
 
-fn octal(mode: EntryMode) -> String {
+fn format_mode(mode: EntryMode) -> String {
     format!("{:06o}", mode.value())
 }
 
 /// Writes a name as git does with `core.quotePath`: in quotes if it has other than plain ASCII characters.
-fn quoted(prefix: &str, path: &BString) -> String {
+fn quote_path(prefix: &str, path: &BString) -> String {
     let plain = |byte: &u8| (0x20..0x7f).contains(byte) && !matches!(byte, b'"' | b'\\');
     if path.iter().all(plain) {
         return format!("{prefix}{path}");

@@ -8,7 +8,7 @@ use gix::bstr::ByteSlice as _;
 use gix::revision::plumbing::merge_base;
 use gix::revwalk::Graph;
 
-use super::checked::{self, Checked};
+use super::checked::{self, CheckedObjects};
 use crate::git::repository::engine::RefStore;
 use crate::git::repository::identity::Identity;
 use crate::git::{GitError, Id, Repository};
@@ -32,13 +32,13 @@ pub struct CommitInfo {
 
 impl Repository {
     /// Resolves a revision, such as `HEAD~2`, a branch, a tag or the start of an id, to a commit; none if it names none.
-    pub fn resolve(&self, revision: &str) -> Result<Option<Id>, GitError> {
+    pub fn resolve_revision(&self, revision: &str) -> Result<Option<Id>, GitError> {
         let repo = self.open()?;
         if revision.is_empty() || revision.starts_with('-') {
             return Ok(None);
         }
         let commit = format!("{revision}^{{commit}}");
-        if self.ref_store(&repo) == RefStore::Program {
+        if self.choose_ref_store(&repo) == RefStore::GitOnly {
             return self.parse_revision(&commit);
         }
         // A revision that is malformed, ambiguous or unknown names no commit; a missing object is told apart nowhere.
@@ -57,37 +57,37 @@ impl Repository {
     }
 
     /// Fails if a commit that was there is not in the repository any more.
-    pub fn refuse_pruned(&self, commit: &Id) -> Result<(), GitError> {
-        if self.open()?.has_object(commit.object()) {
+    pub fn check_commit_exists(&self, commit: &Id) -> Result<(), GitError> {
+        if self.open()?.has_object(commit.object_id()) {
             return Ok(());
         }
-        Err(GitError::Pruned { commit: *commit, path: self.work_dir().to_owned() })
+        Err(GitError::CommitPruned { commit: *commit, path: self.work_dir().to_owned() })
     }
 
     /// Tells whether `ancestor` is `of` itself or can be reached from it.
-    pub fn is_ancestor(&self, ancestor: &Id, of: &Id) -> Result<bool, GitError> {
-        if ancestor == of {
+    pub fn is_ancestor(&self, ancestor: &Id, descendant: &Id) -> Result<bool, GitError> {
+        if ancestor == descendant {
             return Ok(true);
         }
         let repo = self.open()?;
-        let mut graph = Graph::new(Checked(&repo), None);
-        let bases = merge_base(ancestor.object(), &[of.object()], &mut graph);
-        let bases = bases.map_err(GitError::library("comparing histories", self.git_dir()))?;
-        Ok(bases.is_some_and(|bases| *bases.first() == ancestor.object()))
+        let mut graph = Graph::new(CheckedObjects(&repo), None);
+        let bases = merge_base(ancestor.object_id(), &[descendant.object_id()], &mut graph);
+        let bases = bases.map_err(GitError::gix("comparing histories", self.git_dir()))?;
+        Ok(bases.is_some_and(|bases| *bases.first() == ancestor.object_id()))
     }
 
     /// Tells whether `ancestor` is `of` itself or one of its first parents, of the parents of parents and so on.
-    pub fn is_first_ancestor(&self, ancestor: &Id, of: &Id) -> Result<bool, GitError> {
+    pub fn is_first_parent_ancestor(&self, ancestor: &Id, descendant: &Id) -> Result<bool, GitError> {
         let repo = self.open()?;
-        let mut next = Some(*of);
+        let mut next = Some(*descendant);
         while let Some(id) = next {
             if id == *ancestor {
                 return Ok(true);
             }
-            let commit = checked::commit(&repo, id.object());
-            let commit = commit.map_err(GitError::library("reading a commit", self.git_dir()))?;
+            let commit = checked::read_commit(&repo, id.object_id());
+            let commit = commit.map_err(GitError::gix("reading a commit", self.git_dir()))?;
             // A shallow clone ends where parents are named and not there.
-            next = commit.parent_ids().next().map(Id::from).filter(|parent| repo.has_object(parent.object()));
+            next = commit.parent_ids().next().map(Id::from).filter(|parent| repo.has_object(parent.object_id()));
         }
         Ok(false)
     }
@@ -97,15 +97,15 @@ impl Repository {
     /// What a clone, a pull or a checkout brought was committed elsewhere; the log of HEAD tells the difference.
     pub fn was_written_here(&self, path: &str) -> Result<bool, GitError> {
         let Some(head) = self.head()?.commit() else { return Ok(true) };
-        let Some(committed) = self.entry(&head, path)? else { return Ok(true) };
+        let Some(committed) = self.find_entry(&head, path)? else { return Ok(true) };
         let current = std::fs::read(self.work_dir().join(path)).ok();
-        if current.is_some() && current != self.read(&head, path)? {
+        if current.is_some() && current != self.read_file(&head, path)? {
             return Ok(true);
         }
         let repo = self.open()?;
-        for commit in self.made_here().iter().rev() {
+        for commit in self.list_local_commits().iter().rev() {
             // What cannot be read any more is not known to be of here. That a commit counts is the dearer question.
-            let introduces = introduces(&repo, commit.object(), path, committed.id.object());
+            let introduces = introduces_file(&repo, commit.object_id(), path, committed.id.object_id());
             if introduces.unwrap_or(false) && self.is_ancestor(commit, &head)? {
                 return Ok(true);
             }
@@ -114,17 +114,17 @@ impl Repository {
     }
 
     /// Returns the commits that the logs of HEAD call made here: of this work tree, and of the one it is linked to.
-    fn made_here(&self) -> Vec<Id> {
+    fn list_local_commits(&self) -> Vec<Id> {
         let mut folders = vec![self.common_dir(), self.git_dir()];
         folders.dedup();
         let logs = folders.into_iter().map(|folder| std::fs::read(folder.join("logs/HEAD")).unwrap_or_default());
-        logs.flat_map(|log| String::from_utf8_lossy(&log).lines().filter_map(made_here).collect::<Vec<_>>()).collect()
+        logs.flat_map(|log| String::from_utf8_lossy(&log).lines().filter_map(parse_local_commit).collect::<Vec<_>>()).collect()
     }
 
     /// Returns `tip` and its first parents, newest first, `limit` commits at most.
     pub fn first_parents(&self, tip: &Id, limit: usize) -> Result<Vec<CommitInfo>, GitError> {
         let mut commits = Vec::new();
-        self.first_parents_until(tip, limit, |commit| {
+        self.visit_first_parents(tip, limit, |commit| {
             commits.push(commit);
             false
         })?;
@@ -132,7 +132,7 @@ impl Repository {
     }
 
     /// Visits `tip` and its first parents, newest first, until `is_last` says so of one: `limit` commits at most.
-    pub fn first_parents_until(
+    pub fn visit_first_parents(
         &self,
         tip: &Id,
         limit: usize,
@@ -142,9 +142,9 @@ impl Repository {
         let mut next = Some(*tip);
         for _ in 0..limit {
             let Some(id) = next else { break };
-            let info = info(&repo, id).map_err(GitError::library("reading a commit", self.git_dir()))?;
+            let info = read_commit_info(&repo, id).map_err(GitError::gix("reading a commit", self.git_dir()))?;
             // A shallow clone ends where parents are named and not there.
-            next = info.parents.first().copied().filter(|parent| repo.has_object(parent.object()));
+            next = info.parents.first().copied().filter(|parent| repo.has_object(parent.object_id()));
             if is_last(info) {
                 break;
             }
@@ -154,20 +154,20 @@ impl Repository {
 }
 
 /// Tells whether `commit` has this file at `path`, and its first parent another or none.
-fn introduces(repo: &gix::Repository, commit: ObjectId, path: &str, file: ObjectId) -> gix::Result<bool> {
+fn introduces_file(repo: &gix::Repository, commit: ObjectId, path: &str, file: ObjectId) -> gix::Result<bool> {
     let has_file = |commit: ObjectId| -> gix::Result<bool> {
-        let root = checked::commit(repo, commit)?.tree_id()?.detach();
-        Ok(checked::at_path(repo, root, path.into())?.is_some_and(|(_, id)| id == file))
+        let root = checked::read_commit(repo, commit)?.tree_id()?.detach();
+        Ok(checked::find_at_path(repo, root, path.into())?.is_some_and(|(_, id)| id == file))
     };
     if !has_file(commit)? {
         return Ok(false);
     }
-    let parent = checked::commit(repo, commit)?.parent_ids().next().map(gix::Id::detach);
+    let parent = checked::read_commit(repo, commit)?.parent_ids().next().map(gix::Id::detach);
     Ok(!parent.map_or(Ok(false), has_file)?)
 }
 
-fn info(repo: &gix::Repository, id: Id) -> gix::Result<CommitInfo> {
-    let commit = checked::commit(repo, id.object())?;
+fn read_commit_info(repo: &gix::Repository, id: Id) -> gix::Result<CommitInfo> {
+    let commit = checked::read_commit(repo, id.object_id())?;
     let decoded = commit.decode()?;
     let author = decoded.author()?;
     Ok(CommitInfo {
@@ -181,8 +181,8 @@ fn info(repo: &gix::Repository, id: Id) -> gix::Result<CommitInfo> {
 }
 
 /// Returns the commit of a line of a reference's log, if it was made by a commit there.
-fn made_here(line: &str) -> Option<Id> {
+fn parse_local_commit(line: &str) -> Option<Id> {
     let (ids, message) = line.split_once('\t')?;
-    let made = message.starts_with("commit:") || message.starts_with("commit (");
-    made.then(|| ids.split(' ').nth(1)?.parse().ok())?
+    let is_commit = message.starts_with("commit:") || message.starts_with("commit (");
+    is_commit.then(|| ids.split(' ').nth(1)?.parse().ok())?
 }

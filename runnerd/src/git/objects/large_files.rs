@@ -16,27 +16,27 @@ use crate::git::{GitError, Repository};
 use crate::temporary;
 
 /// Where the store is in the folder that work trees share.
-const STORE: [&str; 2] = ["lfs", "objects"];
+const LFS_STORE: [&str; 2] = ["lfs", "objects"];
 /// Digits of a name, and of the names of each of the two folders around it.
 const DIGITS: usize = 64;
 const FOLDER_DIGITS: usize = 2;
 /// Bytes of a file that are in memory at a time.
-const PIECE: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
 impl Repository {
     /// Puts those large files into the store of another repository that it lacks, durably.
     pub fn send_large_files(&self, to: &Repository) -> Result<(), GitError> {
-        let Some(from) = store(self.common_dir()) else { return Ok(()) };
-        let beside = to.common_dir().join(STORE[0]);
-        let to = beside.join(STORE[1]);
-        for first in named(&from, FOLDER_DIGITS)? {
-            for second in named(&from.join(&first), FOLDER_DIGITS)? {
-                let below = Path::new(&first).join(&second);
-                for name in named(&from.join(&below), DIGITS)? {
-                    let file = below.join(&name);
+        let Some(from) = find_store(self.common_dir()) else { return Ok(()) };
+        let temp_dir = to.common_dir().join(LFS_STORE[0]);
+        let to = temp_dir.join(LFS_STORE[1]);
+        for first in list_hash_names(&from, FOLDER_DIGITS)? {
+            for second in list_hash_names(&from.join(&first), FOLDER_DIGITS)? {
+                let subdir = Path::new(&first).join(&second);
+                for name in list_hash_names(&from.join(&subdir), DIGITS)? {
+                    let file = subdir.join(&name);
                     if name.starts_with(&format!("{first}{second}")) && to.join(&file).symlink_metadata().is_err() {
                         let [old, new] = [from.join(&file), to.join(&file)];
-                        send(&old, &new, &beside).map_err(GitError::io("copying", &old))?;
+                        copy_large_file(&old, &new, &temp_dir).map_err(GitError::io("copying", &old))?;
                     }
                 }
             }
@@ -46,9 +46,9 @@ impl Repository {
 }
 
 /// Returns the store of large files, if there is one; a link in its place is none.
-fn store(common_dir: &Path) -> Option<PathBuf> {
+fn find_store(common_dir: &Path) -> Option<PathBuf> {
     let mut folder = common_dir.to_owned();
-    for name in STORE {
+    for name in LFS_STORE {
         folder.push(name);
         if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             return None;
@@ -58,7 +58,7 @@ fn store(common_dir: &Path) -> Option<PathBuf> {
 }
 
 /// Returns what in a folder has a name of so many digits; nothing of what is no folder.
-fn named(folder: &Path, digits: usize) -> Result<Vec<String>, GitError> {
+fn list_hash_names(folder: &Path, digits: usize) -> Result<Vec<String>, GitError> {
     if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
         return Ok(Vec::new());
     }
@@ -71,15 +71,15 @@ fn named(folder: &Path, digits: usize) -> Result<Vec<String>, GitError> {
 
 /// Copies a file that is named after its bytes, first to `beside`, and flushes it and the folders that name it; another one
 /// is left where it is.
-fn send(old: &Path, new: &Path, beside: &Path) -> io::Result<()> {
+fn copy_large_file(old: &Path, new: &Path, temp_dir: &Path) -> io::Result<()> {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(old) {
         Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Ok(()),
         file => file?,
     };
     let found = file.metadata()?;
     let Some(folder) = new.parent().filter(|_| found.is_file()) else { return Ok(()) };
-    fs::create_dir_all(beside)?;
-    let mut copy = temporary::within(beside, new)?;
+    fs::create_dir_all(temp_dir)?;
+    let mut copy = temporary::create_in(temp_dir, new)?;
     let name = copy_hashed(&file, copy.as_file_mut())?;
     if new.file_name() != Some(OsStr::new(&name)) {
         tracing::warn!(file = %old.display(), "a large file is not published: its name is not that of its bytes");
@@ -89,18 +89,18 @@ fn send(old: &Path, new: &Path, beside: &Path) -> io::Result<()> {
     copy.as_file().sync_all()?;
     fs::create_dir_all(folder)?;
     copy.persist(new).map_err(|error| error.error)?;
-    folder.ancestors().take(STORE.len() + 3).try_for_each(|folder| File::open(folder)?.sync_all())
+    folder.ancestors().take(LFS_STORE.len() + 3).try_for_each(|folder| File::open(folder)?.sync_all())
 }
 
 /// Copies bytes and returns what a file of them is named.
 fn copy_hashed(mut from: impl Read, to: &mut impl Write) -> io::Result<String> {
-    let (mut hasher, mut piece) = (Sha256::new(), vec![0; PIECE]);
+    let (mut hasher, mut chunk) = (Sha256::new(), vec![0; CHUNK_BYTES]);
     loop {
-        match from.read(&mut piece)? {
+        match from.read(&mut chunk)? {
             0 => return Ok(runner_core::digest::to_hex(&hasher.finalize())),
             length => {
-                hasher.update(&piece[..length]);
-                to.write_all(&piece[..length])?;
+                hasher.update(&chunk[..length]);
+                to.write_all(&chunk[..length])?;
             }
         }
     }

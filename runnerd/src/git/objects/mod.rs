@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use gix::ObjectId;
 use gix::objs::tree;
 
-use self::checked::Room;
+use self::checked::WalkBudget;
 use crate::git::durable;
 use crate::git::{GitError, Id, Repository};
 
@@ -60,7 +60,7 @@ impl EntryKind {
         }
     }
 
-    fn of(mode: tree::EntryMode) -> Option<Self> {
+    fn from_mode(mode: tree::EntryMode) -> Option<Self> {
         match mode.kind() {
             tree::EntryKind::Blob => Some(Self::File),
             tree::EntryKind::BlobExecutable => Some(Self::Executable),
@@ -73,80 +73,80 @@ impl EntryKind {
 
 impl Repository {
     /// Returns the content of the file or link `path` in `commit`, if there is one.
-    pub fn read(&self, commit: &Id, path: &str) -> Result<Option<Vec<u8>>, GitError> {
-        Ok(self.read_all(commit, [path])?.remove(path))
+    pub fn read_file(&self, commit: &Id, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+        Ok(self.read_files(commit, [path])?.remove(path))
     }
 
     /// Returns the contents of those of the files and links `paths` that are in `commit`, by path.
-    pub fn read_all<'p>(
+    pub fn read_files<'p>(
         &self,
         commit: &Id,
         paths: impl IntoIterator<Item = &'p str>,
     ) -> Result<BTreeMap<&'p str, Vec<u8>>, GitError> {
         let repo = self.open()?;
         let read = || -> gix::Result<BTreeMap<&'p str, Vec<u8>>> {
-            let root = checked::commit(&repo, commit.object())?.tree_id()?.detach();
+            let root = checked::read_commit(&repo, commit.object_id())?.tree_id()?.detach();
             let mut files = BTreeMap::new();
             for path in paths {
-                let found = checked::at_path(&repo, root, path.into())?;
+                let found = checked::find_at_path(&repo, root, path.into())?;
                 if let Some((_, id)) = found.filter(|(mode, _)| mode.is_blob_or_symlink()) {
-                    files.insert(path, checked::blob(&repo, id)?);
+                    files.insert(path, checked::read_blob(&repo, id)?);
                 }
             }
             Ok(files)
         };
-        read().map_err(GitError::library("reading a file of a commit", self.git_dir()))
+        read().map_err(GitError::gix("reading a file of a commit", self.git_dir()))
     }
 
     /// Returns what `path` is in `commit`; none where there is nothing, or a folder.
-    pub fn entry(&self, commit: &Id, path: &str) -> Result<Option<CommitEntry>, GitError> {
+    pub fn find_entry(&self, commit: &Id, path: &str) -> Result<Option<CommitEntry>, GitError> {
         let repo = self.open()?;
         let read = || -> gix::Result<Option<CommitEntry>> {
-            let root = checked::commit(&repo, commit.object())?.tree_id()?;
-            let found = checked::at_path(&repo, root.detach(), path.into())?;
+            let root = checked::read_commit(&repo, commit.object_id())?.tree_id()?;
+            let found = checked::find_at_path(&repo, root.detach(), path.into())?;
             Ok(found.and_then(|(mode, id)| {
-                Some(CommitEntry { path: path.into(), id: id.into(), kind: EntryKind::of(mode)? })
+                Some(CommitEntry { path: path.into(), id: id.into(), kind: EntryKind::from_mode(mode)? })
             }))
         };
-        read().map_err(GitError::library("looking up a file of a commit", self.git_dir()))
+        read().map_err(GitError::gix("looking up a file of a commit", self.git_dir()))
     }
 
     /// Returns all files below `folder` in `commit`, sorted by path; none if there is no such folder. The empty name is
     /// the root.
-    pub fn entries(&self, commit: &Id, folder: &str) -> Result<Vec<CommitEntry>, GitError> {
+    pub fn list_entries(&self, commit: &Id, folder: &str) -> Result<Vec<CommitEntry>, GitError> {
         let repo = self.open()?;
         let read = || -> gix::Result<Vec<CommitEntry>> {
-            let root = checked::commit(&repo, commit.object())?.tree_id()?.detach();
+            let root = checked::read_commit(&repo, commit.object_id())?.tree_id()?.detach();
             let folder = folder.trim_matches('/');
             if folder.is_empty() {
-                return files(&repo, root, "");
+                return list_tree_files(&repo, root, "");
             }
-            let found = checked::at_path(&repo, root, folder.into())?.filter(|(mode, _)| mode.is_tree());
-            found.map_or_else(|| Ok(Vec::new()), |(_, id)| files(&repo, id, &format!("{folder}/")))
+            let found = checked::find_at_path(&repo, root, folder.into())?.filter(|(mode, _)| mode.is_tree());
+            found.map_or_else(|| Ok(Vec::new()), |(_, id)| list_tree_files(&repo, id, &format!("{folder}/")))
         };
-        read().map_err(GitError::library("listing a commit", self.git_dir()))
+        read().map_err(GitError::gix("listing a commit", self.git_dir()))
     }
 
     /// Fails where a file of a commit is not what its name in the object database says: the git program, which lays out
     /// commits, does not ask.
-    pub(in crate::git) fn check_files(&self, commit: &Id) -> Result<(), GitError> {
+    pub(in crate::git) fn verify_files(&self, commit: &Id) -> Result<(), GitError> {
         let repo = self.open()?;
-        let files = self.entries(commit, "")?.into_iter().filter(|entry| entry.kind != EntryKind::Submodule);
-        let check = |entry: CommitEntry| checked::blob(&repo, entry.id.object()).map(drop);
+        let files = self.list_entries(commit, "")?.into_iter().filter(|entry| entry.kind != EntryKind::Submodule);
+        let check = |entry: CommitEntry| checked::read_blob(&repo, entry.id.object_id()).map(drop);
         let mut files = files.map(check);
-        files.try_for_each(|checked| checked.map_err(GitError::library("reading a file of a commit", self.git_dir())))
+        files.try_for_each(|checked| checked.map_err(GitError::gix("reading a file of a commit", self.git_dir())))
     }
 
     /// Returns the content of a blob.
-    pub fn blob(&self, id: &Id) -> Result<Vec<u8>, GitError> {
+    pub fn read_blob(&self, id: &Id) -> Result<Vec<u8>, GitError> {
         let repo = self.open()?;
-        checked::blob(&repo, id.object()).map_err(GitError::library("reading a blob", self.git_dir()))
+        checked::read_blob(&repo, id.object_id()).map_err(GitError::gix("reading a blob", self.git_dir()))
     }
 
     /// Stores `bytes` as a blob, durably. Nothing refers to it yet.
     pub fn write_blob(&self, bytes: &[u8]) -> Result<Id, GitError> {
         let repo = self.open()?;
-        let id = repo.write_blob(bytes).map_err(GitError::library("writing a blob", self.git_dir()))?.detach();
+        let id = repo.write_blob(bytes).map_err(GitError::gix("writing a blob", self.git_dir()))?.detach();
         durable::sync_objects(&self.common_dir().join("objects"), &[id])?;
         Ok(id.into())
     }
@@ -156,19 +156,19 @@ impl Repository {
         let kind = self.open()?.object_hash();
         gix::objs::compute_hash(kind, gix::objs::Kind::Blob, bytes)
             .map(Id::from)
-            .map_err(GitError::library("hashing a blob", self.git_dir()))
+            .map_err(GitError::gix("hashing a blob", self.git_dir()))
     }
 }
 
 /// Returns all files of a tree, sorted by path, each with `prefix` in front.
-pub(in crate::git) fn files(repo: &gix::Repository, tree: ObjectId, prefix: &str) -> gix::Result<Vec<CommitEntry>> {
-    let (mut entries, mut room) = (Vec::new(), Room::default());
+pub(in crate::git) fn list_tree_files(repo: &gix::Repository, tree: ObjectId, prefix: &str) -> gix::Result<Vec<CommitEntry>> {
+    let (mut entries, mut budget) = (Vec::new(), WalkBudget::default());
     let mut folders = vec![(prefix.as_bytes().to_vec(), tree)];
     while let Some((folder, id)) = folders.pop() {
-        for (name, mode, id) in checked::entries(repo, id)? {
+        for (name, mode, id) in checked::read_entries(repo, id)? {
             let path = [&folder[..], &name].concat();
-            room.take(&path)?;
-            match EntryKind::of(mode) {
+            budget.consume(&path)?;
+            match EntryKind::from_mode(mode) {
                 Some(kind) => entries.push(CommitEntry { path, id: id.into(), kind }),
                 None => folders.push(([&path[..], b"/"].concat(), id)),
             }

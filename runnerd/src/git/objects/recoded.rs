@@ -3,41 +3,41 @@
 
 use std::collections::BTreeMap;
 
-use runner_core::fsck::{encoding, is_utf8};
+use runner_core::fsck::{message_encoding, is_utf8_encoding};
 
-use crate::git::repository::program::Git;
+use crate::git::repository::program::GitCommand;
 use crate::git::{ChainCommit, GitError, Id, Repository};
 
 impl Repository {
     /// Fills in what git makes of the messages that it encodes anew; most repositories have none.
-    pub fn recode(&self, commits: &mut [ChainCommit]) -> Result<(), GitError> {
-        let foreign = |commit: &ChainCommit| encoding(&commit.header).is_some_and(|name| !is_utf8(name));
+    pub fn recode_messages(&self, commits: &mut [ChainCommit]) -> Result<(), GitError> {
+        let foreign = |commit: &ChainCommit| message_encoding(&commit.header).is_some_and(|name| !is_utf8_encoding(name));
         let foreign: Vec<&mut ChainCommit> = commits.iter_mut().filter(|commit| foreign(commit)).collect();
         if foreign.is_empty() {
             return Ok(());
         }
         let ids: Vec<String> = foreign.iter().map(|commit| commit.id.to_string()).collect();
-        let mut shown = self.shown(&ids)?;
+        let mut recoded = self.recode_with_git(&ids)?;
         for commit in foreign {
-            let message = shown.remove(&commit.id).ok_or_else(|| GitError::Broken {
+            let message = recoded.remove(&commit.id).ok_or_else(|| GitError::Corrupt {
                 doing: "reading messages as git shows them",
                 path: self.git_dir().to_owned(),
                 source: format!("nothing of commit {}", commit.id).into(),
             })?;
-            commit.recoded = Some(message);
+            commit.recoded_message = Some(message);
         }
         Ok(())
     }
 
-    fn shown(&self, ids: &[String]) -> Result<BTreeMap<Id, Vec<u8>>, GitError> {
+    fn recode_with_git(&self, ids: &[String]) -> Result<BTreeMap<Id, Vec<u8>>, GitError> {
         let args = ["--stdin", "--no-walk=unsorted", "--no-patch", "--no-show-signature", "--no-color", "-z"];
-        let git = Git::new(self, "log").env("GIT_NO_LAZY_FETCH", "1").args(args);
-        let shown =
+        let git = GitCommand::new(self, "log").env("GIT_NO_LAZY_FETCH", "1").args(args);
+        let output =
             git.args(["--encoding=UTF-8", "--format=tformat:%H%n%B"]).input(ids.join("\n").into_bytes()).run()?;
         let message = |record: &[u8]| {
             let end = record.iter().position(|byte| *byte == b'\n')?;
             Some((str::from_utf8(&record[..end]).ok()?.parse().ok()?, record[end + 1..].to_vec()))
         };
-        Ok(shown.split(|byte| *byte == 0).filter_map(message).collect())
+        Ok(output.split(|byte| *byte == 0).filter_map(message).collect())
     }
 }

@@ -7,32 +7,32 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use gix::ObjectId;
 use gix::objs::{Exists as _, Write as _};
 
-use super::added::Walk;
+use super::added::ObjectWalk;
 use super::checked;
 use crate::git::durable;
-use crate::git::repository::engine::Engine;
-use crate::git::repository::program::Git;
+use crate::git::repository::engine::GitEngine;
+use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
 /// From as many objects on they stay one pack: git's own limit for what is received.
-const PACKED_FROM: u32 = 100;
+const MIN_PACK_OBJECTS: u32 = 100;
 /// Fewer of them, and bytes of files: as much as is copied and looked at within this process.
-const FEW: (usize, u64) = (PACKED_FROM as usize - 1, 8 << 20);
+const SMALL_TRANSFER: (usize, u64) = (MIN_PACK_OBJECTS as usize - 1, 8 << 20);
 /// Bytes at the beginning of a pack: its mark, its version and the number of objects.
-const HEADER: usize = 12;
+const PACK_HEADER_BYTES: usize = 12;
 
 /// Objects by where they are reached from.
 #[derive(Debug, Clone, Copy)]
-pub struct Reached<'a> {
+pub struct ObjectRange<'a> {
     /// What leads to them.
-    pub from: &'a [Id],
+    pub tips: &'a [Id],
     /// What leads to others, which are left out.
-    pub not_from: &'a [Id],
+    pub excluded: &'a [Id],
 }
 
 /// What the other repository is known to have all of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub enum KnownObjects {
     /// Nothing.
     Nothing,
     /// What this commit leads to.
@@ -43,101 +43,101 @@ pub enum Known {
 
 impl Repository {
     /// Tells whether an object is there.
-    pub fn holds(&self, id: &Id) -> Result<bool, GitError> {
-        Ok(self.open()?.has_object(id.object()))
+    pub fn has_object(&self, id: &Id) -> Result<bool, GitError> {
+        Ok(self.open()?.has_object(id.object_id()))
     }
 
     /// Puts objects of this repository into another one, durably. Tells whether each was seen to be there now.
-    pub fn send_objects(&self, to: &Repository, objects: Reached<'_>) -> Result<bool, GitError> {
-        if self.copy_few(to, objects)? {
+    pub fn send_objects(&self, to: &Repository, objects: ObjectRange<'_>) -> Result<bool, GitError> {
+        if self.copy_loose_objects(to, objects)? {
             return Ok(true);
         }
         let folder = to.common_dir().join("objects");
         // It has no name: nothing is left of it by a death.
         let pack = tempfile::tempfile_in(&folder).map_err(GitError::io("making a pack in", &folder))?;
         let copy = || pack.try_clone().map_err(GitError::io("making a pack in", &folder));
-        let from = objects.from.iter().map(|id| format!("{id}\n"));
-        let input = from.chain(objects.not_from.iter().map(|id| format!("^{id}\n"))).collect::<String>();
-        let git = Git::new(self, "pack-objects").args(["--revs", "--stdout", "--delta-base-offset", "-q"]);
-        git.input(input.into_bytes()).printing_to(copy()?).run()?;
-        let count = count_in(copy()?).map_err(GitError::io("reading a pack in", &folder))?;
+        let from = objects.tips.iter().map(|id| format!("{id}\n"));
+        let input = from.chain(objects.excluded.iter().map(|id| format!("^{id}\n"))).collect::<String>();
+        let git = GitCommand::new(self, "pack-objects").args(["--revs", "--stdout", "--delta-base-offset", "-q"]);
+        git.input(input.into_bytes()).stdout_file(copy()?).run()?;
+        let count = read_object_count(copy()?).map_err(GitError::io("reading a pack in", &folder))?;
         let git = match count {
             0 => return Ok(false),
-            1..PACKED_FROM => Git::new(to, "unpack-objects").arg("-q"),
-            _ => Git::new(to, "index-pack").arg("--stdin"),
+            1..MIN_PACK_OBJECTS => GitCommand::new(to, "unpack-objects").arg("-q"),
+            _ => GitCommand::new(to, "index-pack").arg("--stdin"),
         };
-        git.reading_from(copy()?).run()?;
+        git.stdin_file(copy()?).run()?;
         durable::sync_all_objects(&folder).map(|()| false)
     }
 
     /// Copies objects one by one, durably; false where git is to send them, as they are too many or something is odd.
-    fn copy_few(&self, to: &Repository, objects: Reached<'_>) -> Result<bool, GitError> {
+    fn copy_loose_objects(&self, to: &Repository, objects: ObjectRange<'_>) -> Result<bool, GitError> {
         let (here, there) = (self.open()?, to.open()?);
-        if to.engine(&there) == Engine::Program {
+        if to.choose_engine(&there) == GitEngine::Git {
             return Ok(false);
         }
-        let [tips, known] = [objects.from, objects.not_from].map(plain);
-        let Ok(few) = Walk::new(&here, &known, FEW).from(&tips) else { return Ok(false) };
+        let [tips, known] = [objects.tips, objects.excluded].map(to_object_ids);
+        let Ok(ids) = ObjectWalk::new(&here, &known, SMALL_TRANSFER).collect_from(&tips) else { return Ok(false) };
         let folder = to.common_dir().join("objects");
-        let few: Vec<ObjectId> = few.into_iter().collect();
+        let ids: Vec<ObjectId> = ids.into_iter().collect();
         // What a power cut has left in part of an earlier try has the name of the object, and is not it.
-        durable::discard_torn(&folder, &few)?;
+        durable::remove_torn_objects(&folder, &ids)?;
         // The library knows the empty tree wherever it is asked for; git misses it where it is not stored.
-        for id in few.iter().filter(|id| !there.objects.exists(id)) {
-            let object = checked::object(&here, *id).map_err(GitError::library("reading an object", self.git_dir()))?;
+        for id in ids.iter().filter(|id| !there.objects.exists(id)) {
+            let object = checked::read_object(&here, *id).map_err(GitError::gix("reading an object", self.git_dir()))?;
             let written = there.objects.write_buf(object.kind, &object.data);
-            written.map_err(GitError::library("writing an object below", &folder))?;
+            written.map_err(GitError::gix("writing an object below", &folder))?;
         }
-        durable::sync_objects(&folder, &few).map(|()| true)
+        durable::sync_objects(&folder, &ids).map(|()| true)
     }
 
     /// Tells whether all is there that `tips` need and `known` does not; false too where git is to look, as it is too much
     /// or something is odd. What is there is looked at anew.
-    fn has_few(&self, tips: &[Id], known: Id) -> Result<bool, GitError> {
-        Ok(Walk::new(&self.open_anew()?, &[known.object()], FEW).from(&plain(tips)).is_ok())
+    fn has_all_reachable(&self, tips: &[Id], known: Id) -> Result<bool, GitError> {
+        Ok(ObjectWalk::new(&self.open_uncached()?, &[known.object_id()], SMALL_TRANSFER).collect_from(&to_object_ids(tips)).is_ok())
     }
 
     /// Returns an object that `tips` need and that is not there; none where all are.
-    pub fn lacking(&self, tips: &[Id], known: Known) -> Result<Option<String>, GitError> {
-        if let Known::Commit(commit) = known
-            && self.has_few(tips, commit)?
+    pub fn find_missing_object(&self, tips: &[Id], known: KnownObjects) -> Result<Option<String>, GitError> {
+        if let KnownObjects::Commit(commit) = known
+            && self.has_all_reachable(tips, commit)?
         {
             return Ok(None);
         }
-        let mut wanted: Vec<String> = tips.iter().map(ToString::to_string).collect();
-        if let Known::Commit(commit) = known {
-            wanted.push(format!("^{commit}"));
+        let mut revisions: Vec<String> = tips.iter().map(ToString::to_string).collect();
+        if let KnownObjects::Commit(commit) = known {
+            revisions.push(format!("^{commit}"));
         }
-        let input = wanted.join("\n") + "\n";
-        let mut git = Git::new(self, "rev-list").args(["--objects", "--missing=print", "--quiet"]);
-        if known == Known::References {
+        let input = revisions.join("\n") + "\n";
+        let mut git = GitCommand::new(self, "rev-list").args(["--objects", "--missing=print", "--quiet"]);
+        if known == KnownObjects::References {
             git = git.args(["--exclude=refs/runner/*", "--not", "--all", "--not"]);
         }
-        let looked = git.arg("--stdin").input(input.into_bytes()).outcome()?;
-        let listed = String::from_utf8_lossy(&looked.stdout);
+        let outcome = git.arg("--stdin").input(input.into_bytes()).output()?;
+        let listed = String::from_utf8_lossy(&outcome.stdout);
         if let Some(missing) = listed.lines().find_map(|line| line.strip_prefix('?')) {
             return Ok(Some(missing.to_owned()));
         }
-        if looked.status.success() {
+        if outcome.status.success() {
             return Ok(None);
         }
         // Git ends where a commit is missing, and names it. It ends so for other reasons too: what is not there is seen.
-        let repo = self.open_anew()?;
-        let named = looked.stderr.split(|c: char| !c.is_ascii_hexdigit()).filter_map(|word| word.parse::<Id>().ok());
-        match tips.iter().copied().chain(named).find(|id| !repo.has_object(id.object())) {
+        let repo = self.open_uncached()?;
+        let named = outcome.stderr.split(|c: char| !c.is_ascii_hexdigit()).filter_map(|word| word.parse::<Id>().ok());
+        match tips.iter().copied().chain(named).find(|id| !repo.has_object(id.object_id())) {
             Some(missing) => Ok(Some(missing.to_string())),
-            None => Err(looked.into_error("rev-list".to_owned(), self.work_dir().to_owned())),
+            None => Err(outcome.into_error("rev-list".to_owned(), self.work_dir().to_owned())),
         }
     }
 }
 
-fn plain(ids: &[Id]) -> Vec<ObjectId> {
-    ids.iter().map(Id::object).collect()
+fn to_object_ids(ids: &[Id]) -> Vec<ObjectId> {
+    ids.iter().map(Id::object_id).collect()
 }
 
 /// Returns how many objects a pack has, by its header.
-fn count_in(mut pack: File) -> std::io::Result<u32> {
-    let mut header = [0; HEADER];
+fn read_object_count(mut pack: File) -> std::io::Result<u32> {
+    let mut header = [0; PACK_HEADER_BYTES];
     pack.seek(SeekFrom::Start(0))?;
     pack.read_exact(&mut header)?;
     Ok(u32::from_be_bytes([header[8], header[9], header[10], header[11]]))

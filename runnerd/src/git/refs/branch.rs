@@ -8,12 +8,12 @@ use gix::date::parse::TimeBuf;
 use gix::refs::Target;
 use gix::refs::transaction::{PreviousValue, RefEdit};
 
-use super::in_use::InUse;
-use super::{Before, Head, Move, PACKED_PATIENCE, REF_PATIENCE, full_name};
+use super::in_use::BranchUser;
+use super::{ExpectedRef, Head, RefMove, PACKED_REFS_LOCK_TIMEOUT, REF_LOCK_TIMEOUT, full_name};
 use crate::git::durable;
 use crate::git::repository::engine::RefStore;
 use crate::git::repository::identity::Identity;
-use crate::git::repository::program::Git;
+use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
 impl Repository {
@@ -21,22 +21,22 @@ impl Repository {
     ///
     /// Fails if the branch exists. Uncommitted changes stay; a checkout that would overwrite one is refused.
     pub fn start_branch(&self, name: &str, at: &Id) -> Result<(), GitError> {
-        if self.branch(name)?.is_some() {
+        if self.find_branch_tip(name)?.is_some() {
             return Err(GitError::BranchExists { name: name.to_owned(), path: self.work_dir().to_owned() });
         }
-        self.refuse_no_room(&format!("refs/heads/{name}"))?;
+        self.check_ref_conflict(&format!("refs/heads/{name}"))?;
         let head = self.head()?;
         let repo = self.open()?;
-        if head.commit() != Some(*at) || self.ref_store(&repo) == RefStore::Program {
+        if head.commit() != Some(*at) || self.choose_ref_store(&repo) == RefStore::GitOnly {
             let at = at.to_string();
-            return self.check_out(&["--no-track", "-b", name, at.as_str()]);
+            return self.run_checkout(&["--no-track", "-b", name, at.as_str()]);
         }
-        self.move_ref(&Move {
+        self.move_ref(&RefMove {
             name: &format!("refs/heads/{name}"),
             to: *at,
-            before: Before::Nothing,
+            expected: ExpectedRef::Missing,
             message: "branch: Created from HEAD",
-            by: &self.identity().unwrap_or_else(Identity::runner),
+            identity: &self.identity().unwrap_or_else(Identity::runner),
         })?;
         self.point_head(name)
     }
@@ -44,36 +44,36 @@ impl Repository {
     /// Puts the work tree on the existing branch `name`.
     ///
     /// Uncommitted changes stay; a checkout that would overwrite one, or an ignored file, is refused.
-    pub fn switch(&self, name: &str) -> Result<(), GitError> {
-        let Some(tip) = self.branch(name)? else {
-            return Err(GitError::NoBranch { name: name.to_owned(), path: self.work_dir().to_owned() });
+    pub fn switch_branch(&self, name: &str) -> Result<(), GitError> {
+        let Some(tip) = self.find_branch_tip(name)? else {
+            return Err(GitError::MissingBranch { name: name.to_owned(), path: self.work_dir().to_owned() });
         };
         match self.head()? {
             Head::Branch { name: current, .. } if current == name => Ok(()),
             head => {
-                self.refuse_in_use_elsewhere(name)?;
+                self.check_not_in_use(name)?;
                 if head.commit() == Some(tip) {
                     return self.point_head(name);
                 }
                 // Git takes work trees for users of the branch that are gone.
-                self.check_out(&["--ignore-other-worktrees", "--no-guess", name])
+                self.run_checkout(&["--ignore-other-worktrees", "--no-guess", name])
             }
         }
     }
 
-    fn check_out(&self, what: &[&str]) -> Result<(), GitError> {
+    fn run_checkout(&self, args: &[&str]) -> Result<(), GitError> {
         // Where sessions have been, the index may be theirs, and hide from the program what it would overwrite.
-        if self.trusted.is_some() {
-            self.distrust_index()?;
+        if self.pinned.is_some() {
+            self.invalidate_index_stats()?;
         }
-        Git::new(self, "checkout").args(["--quiet", "--no-overwrite-ignore"]).args(what).arg("--").run().map(drop)
+        GitCommand::new(self, "checkout").args(["--quiet", "--no-overwrite-ignore"]).args(args).arg("--").run().map(drop)
     }
 
-    fn refuse_in_use_elsewhere(&self, name: &str) -> Result<(), GitError> {
-        let other = self.users_of(name)?.into_iter().find(|user| user.git_dir() != self.git_dir());
-        other.map_or(Ok(()), |InUse { work_tree, .. }| {
+    fn check_not_in_use(&self, name: &str) -> Result<(), GitError> {
+        let other = self.find_branch_users(name)?.into_iter().find(|user| user.git_dir() != self.git_dir());
+        other.map_or(Ok(()), |BranchUser { work_tree, .. }| {
             let (branch, from) = (name.to_owned(), self.work_dir().to_owned());
-            Err(GitError::InUse { branch, path: work_tree, from })
+            Err(GitError::BranchInUse { branch, path: work_tree, from })
         })
     }
 
@@ -87,26 +87,26 @@ impl Repository {
         };
         let message = format!("checkout: moving from {from} to {branch}");
         let target = format!("refs/heads/{branch}");
-        if self.ref_store(&repo) == RefStore::Program {
-            return Git::new(self, "symbolic-ref").args(["-m", &message, "HEAD", &target]).run().map(drop);
+        if self.choose_ref_store(&repo) == RefStore::GitOnly {
+            return GitCommand::new(self, "symbolic-ref").args(["-m", &message, "HEAD", &target]).run().map(drop);
         }
         let target = Target::Symbolic(full_name(&target, self)?);
         let edit = RefEdit::update(full_name("HEAD", self)?, target, PreviousValue::Any, "");
         let lock = self.git_dir().join("HEAD.lock");
-        let prepared = self.unlocked(|| {
-            let prepared = repo.refs.transaction().prepare([edit.clone()], REF_PATIENCE, PACKED_PATIENCE);
-            prepared.map_err(GitError::library("moving", &lock))
+        let prepared = self.with_stale_lock_retry(|| {
+            let prepared = repo.refs.transaction().prepare([edit.clone()], REF_LOCK_TIMEOUT, PACKED_REFS_LOCK_TIMEOUT);
+            prepared.map_err(GitError::gix("moving", &lock))
         })?;
         durable::sync_lock(self.git_dir(), "HEAD")?;
         prepared
             .commit(Some(Identity::runner().signature().to_ref(&mut TimeBuf::default())))
-            .map_err(GitError::library("moving", &lock))?;
+            .map_err(GitError::gix("moving", &lock))?;
         durable::sync_ref(self.git_dir(), "HEAD")?;
-        self.log_head(head.commit(), self.branch(branch)?, &message)
+        self.append_head_log(head.commit(), self.find_branch_tip(branch)?, &message)
     }
 
     /// The library leaves no trace of a HEAD that changes branches, so `git checkout -` would not find the way back.
-    fn log_head(&self, old: Option<Id>, new: Option<Id>, message: &str) -> Result<(), GitError> {
+    fn append_head_log(&self, old: Option<Id>, new: Option<Id>, message: &str) -> Result<(), GitError> {
         let path = self.git_dir().join("logs/HEAD");
         let Some(some) = old.or(new) else {
             return Ok(());
@@ -117,7 +117,7 @@ impl Repository {
         let by = self.identity().unwrap_or_else(Identity::runner);
         line.extend_from_slice(by.stamp().as_bytes());
         line.extend_from_slice(format!("\t{message}\n").as_bytes());
-        if !self.has_own_log("HEAD") {
+        if !self.has_private_log("HEAD") {
             return Ok(());
         }
         match OpenOptions::new().append(true).open(&path) {

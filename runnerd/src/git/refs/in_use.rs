@@ -10,38 +10,38 @@ use runner_core::shell;
 
 use super::HEADS;
 use crate::git::repository::engine::RefStore;
-use crate::git::repository::program::Git;
+use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
 /// References that name others, one after the other, which are followed.
 const MAX_LINKS: usize = 5;
 /// Files of a work tree's own folder that name branches which something is being done with.
-const BUSY: [&str; 4] =
+const OPERATION_FILES: [&str; 4] =
     ["rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs", "BISECT_START"];
 
 /// Where and how a branch is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InUse {
+pub struct BranchUser {
     /// The work tree.
     pub work_tree: PathBuf,
     /// Its own git folder.
     git_dir: PathBuf,
     /// How.
-    pub how: Use,
+    pub kind: BranchUseKind,
 }
 
 /// How a branch is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum BranchUseKind {
     /// It is checked out.
     CheckedOut,
     /// A rebase or a bisection will come back to it.
-    TakenAlong,
+    HeldByOperation,
     /// Git is at work in the work tree, and may be checking it out.
-    GitAtWork,
+    GitRunning,
 }
 
-impl InUse {
+impl BranchUser {
     /// Returns the work tree's own git folder.
     pub(in crate::git) fn git_dir(&self) -> &Path {
         &self.git_dir
@@ -50,48 +50,48 @@ impl InUse {
 
 impl Repository {
     /// Returns where the branch `name` is in use; none if it is nowhere.
-    pub fn in_use(&self, name: &str) -> Result<Option<InUse>, GitError> {
+    pub fn find_branch_use(&self, name: &str) -> Result<Option<BranchUser>, GitError> {
         let branch = format!("{HEADS}{name}");
         let mut at_work = None;
-        for (work_tree, git_dir) in self.work_tree_places()? {
-            let used = |how| InUse { work_tree: work_tree.clone(), git_dir: git_dir.clone(), how };
-            if self.is_head_of(&git_dir, &branch)? {
-                return Ok(Some(used(Use::CheckedOut)));
+        for (work_tree, git_dir) in self.list_work_tree_dirs()? {
+            let user = |how| BranchUser { work_tree: work_tree.clone(), git_dir: git_dir.clone(), kind: how };
+            if self.is_checked_out_in(&git_dir, &branch)? {
+                return Ok(Some(user(BranchUseKind::CheckedOut)));
             }
-            if is_taken_along(&git_dir, &branch)? {
-                return Ok(Some(used(Use::TakenAlong)));
+            if is_held_by_operation(&git_dir, &branch)? {
+                return Ok(Some(user(BranchUseKind::HeldByOperation)));
             }
             if git_dir.join("index.lock").symlink_metadata().is_ok() {
-                at_work = Some(used(Use::GitAtWork));
+                at_work = Some(user(BranchUseKind::GitRunning));
             }
         }
         Ok(at_work)
     }
 
     /// Returns the work trees that have the branch `name` checked out, or in which something will come back to it.
-    pub(in crate::git) fn users_of(&self, name: &str) -> Result<Vec<InUse>, GitError> {
+    pub(in crate::git) fn find_branch_users(&self, name: &str) -> Result<Vec<BranchUser>, GitError> {
         let branch = format!("{HEADS}{name}");
         let mut users = Vec::new();
-        for (work_tree, git_dir) in self.work_tree_places()? {
-            let how = if self.is_head_of(&git_dir, &branch)? {
-                Use::CheckedOut
-            } else if is_taken_along(&git_dir, &branch)? {
-                Use::TakenAlong
+        for (work_tree, git_dir) in self.list_work_tree_dirs()? {
+            let how = if self.is_checked_out_in(&git_dir, &branch)? {
+                BranchUseKind::CheckedOut
+            } else if is_held_by_operation(&git_dir, &branch)? {
+                BranchUseKind::HeldByOperation
             } else {
                 continue;
             };
-            users.push(InUse { work_tree, git_dir, how });
+            users.push(BranchUser { work_tree, git_dir, kind: how });
         }
         Ok(users)
     }
 
     /// Tells whether the index of a work tree that has the branch checked out is closer to `one` than to `other`: which
     /// of the two its files were laid out from.
-    pub fn was_laid_out_from(&self, used: &InUse, one: &Id, other: &Id) -> Result<bool, GitError> {
+    pub fn is_index_closer_to(&self, user: &BranchUser, one: &Id, other: &Id) -> Result<bool, GitError> {
         // The index alone is asked: the files may be on a disk that is away.
-        let tree = Self { git_dir: used.git_dir.clone(), ..self.clone() };
+        let tree = Self { git_dir: user.git_dir.clone(), ..self.clone() };
         let differing = |commit: &Id| -> Result<usize, GitError> {
-            let git = Git::new(&tree, "diff-index").args(["--cached", "--name-only", "-z", "--no-renames"]);
+            let git = GitCommand::new(&tree, "diff-index").args(["--cached", "--name-only", "-z", "--no-renames"]);
             Ok(git.arg(commit.to_string()).run()?.split(|byte| *byte == 0).count())
         };
         Ok(differing(one)? <= differing(other)?)
@@ -100,7 +100,7 @@ impl Repository {
     /// Returns where all work trees are, with their own git folders, the first one first.
     ///
     /// One whose folder is gone has nothing checked out, unless it was locked for coming back.
-    pub(in crate::git) fn work_tree_places(&self) -> Result<Vec<(PathBuf, PathBuf)>, GitError> {
+    pub(in crate::git) fn list_work_tree_dirs(&self) -> Result<Vec<(PathBuf, PathBuf)>, GitError> {
         let common = self.common_dir();
         let first = common.parent().filter(|_| common.ends_with(".git")).unwrap_or(common);
         let first = (!is_bare(common)).then(|| (first.to_owned(), common.to_owned()));
@@ -113,9 +113,9 @@ impl Repository {
         };
         for entry in entries {
             let git_dir = entry.map_err(GitError::io("listing", &folder))?.path();
-            let link = read(&git_dir.join("gitdir"))?.unwrap_or_default();
+            let link = read_small_file(&git_dir.join("gitdir"))?.unwrap_or_default();
             let link = git_dir.join(link.trim_end());
-            if is_gone(&link) && git_dir.join("locked").symlink_metadata().is_err() {
+            if is_missing(&link) && git_dir.join("locked").symlink_metadata().is_err() {
                 continue;
             }
             let work_tree = link.parent().unwrap_or(&git_dir).to_owned();
@@ -125,11 +125,11 @@ impl Repository {
     }
 
     /// Tells whether the HEAD of a work tree names the branch, by way of other references or not.
-    fn is_head_of(&self, git_dir: &Path, branch: &str) -> Result<bool, GitError> {
+    fn is_checked_out_in(&self, git_dir: &Path, branch: &str) -> Result<bool, GitError> {
         let repo = self.open()?;
-        if self.ref_store(&repo) == RefStore::Program {
+        if self.choose_ref_store(&repo) == RefStore::GitOnly {
             let tree = Self { git_dir: git_dir.to_owned(), ..self.clone() };
-            let head = Git::new(&tree, "symbolic-ref").args(["--quiet", "HEAD"]).answer()?;
+            let head = GitCommand::new(&tree, "symbolic-ref").args(["--quiet", "HEAD"]).run_optional()?;
             return Ok(head.is_some_and(|name| name.trim_ascii_end() == branch.as_bytes()));
         }
         if fs::read_link(git_dir.join("HEAD")).is_ok_and(|target| target == Path::new(branch)) {
@@ -137,7 +137,7 @@ impl Repository {
         }
         let mut file = git_dir.join("HEAD");
         for _ in 0..MAX_LINKS {
-            let Some(text) = read(&file)? else { return Ok(false) };
+            let Some(text) = read_small_file(&file)? else { return Ok(false) };
             let Some(named) = text.strip_prefix("ref:").map(str::trim) else { return Ok(false) };
             if named == branch {
                 return Ok(true);
@@ -152,23 +152,23 @@ impl Repository {
 ///
 /// Its configuration may be a session's, and an index is what no bare repository has.
 fn is_bare(common: &Path) -> bool {
-    let says = |name: &str| {
+    let read_flag = |name: &str| {
         let settings = File::from_path_no_includes(common.join(name), Source::Local).ok()?;
         settings.boolean("core.bare").ok().flatten()
     };
-    let is_said = says("config.worktree").or_else(|| says("config")) == Some(true);
-    is_said && is_gone(&common.join("index"))
+    let is_configured_bare = read_flag("config.worktree").or_else(|| read_flag("config")) == Some(true);
+    is_configured_bare && is_missing(&common.join("index"))
 }
 
-fn is_gone(path: &Path) -> bool {
+fn is_missing(path: &Path) -> bool {
     let found = path.symlink_metadata();
     found.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
 /// Returns the commands after which a work tree uses its branch no more; `from` is another one of the repository.
-pub fn leave(from: &Path, work_tree: &Path) -> String {
+pub fn leave_branch_command(from: &Path, work_tree: &Path) -> String {
     let [from, place] = [from, work_tree].map(|path| path.display().to_string());
-    if is_gone(work_tree) {
+    if is_missing(work_tree) {
         let git = |words: &[&str]| shell::words(["git", "-C", &from, "worktree"].iter().chain(words).copied());
         return format!("{} && {}", git(&["unlock", &place]), git(&["prune"]));
     }
@@ -176,10 +176,10 @@ pub fn leave(from: &Path, work_tree: &Path) -> String {
 }
 
 /// Tells whether something that is under way in a work tree will come back to the branch.
-fn is_taken_along(git_dir: &Path, branch: &str) -> Result<bool, GitError> {
+fn is_held_by_operation(git_dir: &Path, branch: &str) -> Result<bool, GitError> {
     let short = branch.strip_prefix(HEADS).unwrap_or(branch);
-    for name in BUSY {
-        let text = read(&git_dir.join(name))?.unwrap_or_default();
+    for name in OPERATION_FILES {
+        let text = read_small_file(&git_dir.join(name))?.unwrap_or_default();
         if text.lines().any(|line| [branch, short].contains(&line.trim())) {
             return Ok(true);
         }
@@ -188,7 +188,7 @@ fn is_taken_along(git_dir: &Path, branch: &str) -> Result<bool, GitError> {
 }
 
 /// Reads a small file of git's; nothing where there is no regular file.
-fn read(file: &Path) -> Result<Option<String>, GitError> {
+fn read_small_file(file: &Path) -> Result<Option<String>, GitError> {
     match fs::metadata(file) {
         Ok(found) if found.is_file() => {}
         Ok(_) => return Ok(None),

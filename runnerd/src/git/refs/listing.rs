@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Before, Move, full_name};
+use super::{ExpectedRef, RefMove, full_name};
 use crate::git::durable;
 use crate::git::repository::engine::RefStore;
 use crate::git::repository::identity::Identity;
-use crate::git::repository::program::Git;
+use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
 /// One change of one reference, in a transaction with others.
@@ -23,9 +23,9 @@ pub struct RefChange {
 }
 
 impl RefChange {
-    fn by<'a>(&'a self, by: &'a Identity, message: &'a str) -> Move<'a> {
-        let before = self.from.map_or(Before::Nothing, Before::Exactly);
-        Move { name: &self.name, to: self.to, before, message, by }
+    fn to_move<'a>(&'a self, by: &'a Identity, message: &'a str) -> RefMove<'a> {
+        let before = self.from.map_or(ExpectedRef::Missing, ExpectedRef::Exactly);
+        RefMove { name: &self.name, to: self.to, expected: before, message, identity: by }
     }
 }
 
@@ -33,39 +33,39 @@ impl Repository {
     /// Returns the references of these full names, and all below them: an object id each, or `ref: ` and a name.
     ///
     /// Fails if one of them cannot be read.
-    pub fn refs_of(&self, names: &[String]) -> Result<BTreeMap<String, String>, GitError> {
+    pub fn list_refs_under(&self, names: &[String]) -> Result<BTreeMap<String, String>, GitError> {
         let repo = self.open()?;
-        match self.ref_store(&repo) {
+        match self.choose_ref_store(&repo) {
             RefStore::Files => names.iter().try_fold(BTreeMap::new(), |mut found, name| {
-                self.add_from_files(&repo, name, &mut found)?;
+                self.collect_file_refs(&repo, name, &mut found)?;
                 Ok(found)
             }),
-            RefStore::Program => self.listed_by_program(names),
+            RefStore::GitOnly => self.list_refs_under_with_git(names),
         }
     }
 
-    fn add_from_files(
+    fn collect_file_refs(
         &self,
         repo: &gix::Repository,
         name: &str,
         found: &mut BTreeMap<String, String>,
     ) -> Result<(), GitError> {
-        let read = |error| GitError::library("reading references", self.git_dir())(error);
+        let read = |error| GitError::gix("reading references", self.git_dir())(error);
         let exact = full_name(name, self)?;
         let exact = repo.try_find_reference(exact.as_ref()).map_err(read)?;
-        found.extend(exact.map(|reference| (name.to_owned(), described(&reference.inner.target))));
+        found.extend(exact.map(|reference| (name.to_owned(), describe_target(&reference.inner.target))));
         let below = format!("{name}/");
         let all = repo.references().map_err(read)?;
         for reference in all.prefixed(below.as_str()).map_err(read)? {
             let reference = reference.map_err(read)?;
             let name = reference.name().as_bstr().to_string();
-            found.insert(name, described(&reference.inner.target));
+            found.insert(name, describe_target(&reference.inner.target));
         }
         Ok(())
     }
 
-    fn listed_by_program(&self, names: &[String]) -> Result<BTreeMap<String, String>, GitError> {
-        let git = Git::new(self, "for-each-ref").arg("--format=%(refname) %(objectname) %(symref)").args(names);
+    fn list_refs_under_with_git(&self, names: &[String]) -> Result<BTreeMap<String, String>, GitError> {
+        let git = GitCommand::new(self, "for-each-ref").arg("--format=%(refname) %(objectname) %(symref)").args(names);
         let listing = git.run()?;
         let mut found = BTreeMap::new();
         for line in String::from_utf8_lossy(&listing).lines() {
@@ -79,46 +79,46 @@ impl Repository {
     }
 
     /// Makes all changes or none: each reference must be what was read of it. What one of them links to is left alone.
-    pub fn change_refs(&self, message: &str, changes: &[RefChange]) -> Result<(), GitError> {
+    pub fn update_refs(&self, message: &str, changes: &[RefChange]) -> Result<(), GitError> {
         if changes.is_empty() {
             return Ok(());
         }
         let new = changes.iter().filter(|change| change.from.is_none());
-        new.map(|change| &change.name).try_for_each(|name| self.refuse_no_room(name))?;
-        if let Some(foreign) = changes.iter().find(|change| !self.has_own_log(&change.name)) {
+        new.map(|change| &change.name).try_for_each(|name| self.check_ref_conflict(name))?;
+        if let Some(foreign) = changes.iter().find(|change| !self.has_private_log(&change.name)) {
             let path = self.common_dir().join("logs").join(&foreign.name);
-            return Err(GitError::Broken {
+            return Err(GitError::Corrupt {
                 doing: "moving references",
                 path,
                 source: "the log of a reference leads elsewhere".into(),
             });
         }
         let repo = self.open()?;
-        match self.ref_store(&repo) {
+        match self.choose_ref_store(&repo) {
             RefStore::Files => {
                 let by = Identity::runner();
-                let moves: Vec<Move<'_>> = changes.iter().map(|change| change.by(&by, message)).collect();
-                self.unlocked(|| self.move_in_files(&repo, &moves, false))
+                let moves: Vec<RefMove<'_>> = changes.iter().map(|change| change.to_move(&by, message)).collect();
+                self.with_stale_lock_retry(|| self.move_file_refs(&repo, &moves, false))
             }
-            RefStore::Program => self.change_by_program(message, changes),
+            RefStore::GitOnly => self.update_refs_with_git(message, changes),
         }
     }
 
-    fn change_by_program(&self, message: &str, changes: &[RefChange]) -> Result<(), GitError> {
+    fn update_refs_with_git(&self, message: &str, changes: &[RefChange]) -> Result<(), GitError> {
         let mut input = Vec::new();
         for RefChange { name, from, to } in changes {
             let to = to.to_string();
             let from = from.map_or_else(|| "0".repeat(to.len()), |id| id.to_string());
             input.extend(format!("update {name}\0{to}\0{from}\0").into_bytes());
         }
-        let git = Git::new(self, "update-ref").args(["--no-deref", "-m", message, "--stdin", "-z"]);
-        Identity::runner().in_environment(git).input(input).run()?;
+        let git = GitCommand::new(self, "update-ref").args(["--no-deref", "-m", message, "--stdin", "-z"]);
+        Identity::runner().apply_to(git).input(input).run()?;
         // Its files are flushed by git, and not the folder that names them.
-        durable::sync_if_there(&self.common_dir().join("reftable")).map(drop)
+        durable::sync_if_exists(&self.common_dir().join("reftable")).map(drop)
     }
 }
 
-fn described(target: &gix::refs::Target) -> String {
+fn describe_target(target: &gix::refs::Target) -> String {
     match target {
         gix::refs::Target::Object(id) => id.to_string(),
         gix::refs::Target::Symbolic(name) => format!("ref: {}", name.as_bstr()),

@@ -23,14 +23,14 @@ use crate::git::durable;
 use crate::git::objects::checked;
 use crate::git::repository::engine::RefStore;
 use crate::git::repository::identity::Identity;
-use crate::git::repository::program::Git;
+use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
 const HEADS: &str = "refs/heads/";
 /// How long another git that moves the same reference is waited for, as git does.
-pub(in crate::git) const REF_PATIENCE: Fail = Fail::AfterDurationWithBackoff(Duration::from_millis(100));
+pub(in crate::git) const REF_LOCK_TIMEOUT: Fail = Fail::AfterDurationWithBackoff(Duration::from_millis(100));
 /// How long another git that packs references is waited for, as git does.
-pub(in crate::git) const PACKED_PATIENCE: Fail = Fail::AfterDurationWithBackoff(Duration::from_secs(1));
+pub(in crate::git) const PACKED_REFS_LOCK_TIMEOUT: Fail = Fail::AfterDurationWithBackoff(Duration::from_secs(1));
 
 /// What HEAD points to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,32 +69,32 @@ impl Head {
 
 /// What a reference must be before it is moved.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::git) enum Before {
-    Anything,
-    Nothing,
+pub(in crate::git) enum ExpectedRef {
+    Any,
+    Missing,
     Exactly(Id),
 }
 
 /// One change of one reference.
-pub(in crate::git) struct Move<'a> {
+pub(in crate::git) struct RefMove<'a> {
     /// Full name, or `HEAD` for what HEAD points to.
     pub(in crate::git) name: &'a str,
     pub(in crate::git) to: Id,
-    pub(in crate::git) before: Before,
+    pub(in crate::git) expected: ExpectedRef,
     /// For the reflog.
     pub(in crate::git) message: &'a str,
-    pub(in crate::git) by: &'a Identity,
+    pub(in crate::git) identity: &'a Identity,
 }
 
-impl Move<'_> {
-    fn edit(&self, repository: &Repository, is_through: bool) -> Result<RefEdit, GitError> {
-        let expected = match self.before {
-            Before::Anything => PreviousValue::Any,
-            Before::Nothing => PreviousValue::MustNotExist,
-            Before::Exactly(id) => PreviousValue::MustExistAndMatch(Target::Object(id.object())),
+impl RefMove<'_> {
+    fn to_edit(&self, repository: &Repository, follows_symrefs: bool) -> Result<RefEdit, GitError> {
+        let expected = match self.expected {
+            ExpectedRef::Any => PreviousValue::Any,
+            ExpectedRef::Missing => PreviousValue::MustNotExist,
+            ExpectedRef::Exactly(id) => PreviousValue::MustExistAndMatch(Target::Object(id.object_id())),
         };
         let name = full_name(self.name, repository)?;
-        Ok(RefEdit::update(name, self.to.object(), expected, self.message).with_deref(is_through))
+        Ok(RefEdit::update(name, self.to.object_id(), expected, self.message).with_deref(follows_symrefs))
     }
 }
 
@@ -102,64 +102,64 @@ impl Repository {
     /// Returns what HEAD points to.
     pub fn head(&self) -> Result<Head, GitError> {
         let repo = self.open()?;
-        match self.ref_store(&repo) {
-            RefStore::Files => self.head_from_file(&repo),
-            RefStore::Program => self.head_by_program(),
+        match self.choose_ref_store(&repo) {
+            RefStore::Files => self.read_head_file(&repo),
+            RefStore::GitOnly => self.read_head_with_git(),
         }
     }
 
-    fn head_from_file(&self, repo: &gix::Repository) -> Result<Head, GitError> {
-        let head = repo.head().map_err(GitError::library("reading HEAD", self.git_dir()))?;
+    fn read_head_file(&self, repo: &gix::Repository) -> Result<Head, GitError> {
+        let head = repo.head().map_err(GitError::gix("reading HEAD", self.git_dir()))?;
         let commit = head.id().map(Id::from);
         match (head.referent_name(), commit) {
-            (Some(name), commit) => Ok(Head::Branch { name: short(&name.as_bstr().to_str_lossy()), commit }),
+            (Some(name), commit) => Ok(Head::Branch { name: short_branch_name(&name.as_bstr().to_str_lossy()), commit }),
             (None, Some(commit)) => Ok(Head::Detached { commit }),
-            (None, None) => Err(broken("reading HEAD", self, "it is neither a branch nor a commit")),
+            (None, None) => Err(ref_error("reading HEAD", self, "it is neither a branch nor a commit")),
         }
     }
 
-    fn head_by_program(&self) -> Result<Head, GitError> {
-        let commit = self.find_by_program("HEAD")?;
-        if let Some(name) = Git::new(self, "symbolic-ref").args(["--quiet", "HEAD"]).answer()? {
+    fn read_head_with_git(&self) -> Result<Head, GitError> {
+        let commit = self.find_ref_with_git("HEAD")?;
+        if let Some(name) = GitCommand::new(self, "symbolic-ref").args(["--quiet", "HEAD"]).run_optional()? {
             let name = String::from_utf8_lossy(&name).trim_end().to_owned();
-            return Ok(Head::Branch { name: short(&name), commit });
+            return Ok(Head::Branch { name: short_branch_name(&name), commit });
         }
-        commit.map(|commit| Head::Detached { commit }).ok_or_else(|| broken("reading HEAD", self, "it is not a commit"))
+        commit.map(|commit| Head::Detached { commit }).ok_or_else(|| ref_error("reading HEAD", self, "it is not a commit"))
     }
 
     /// Returns the tip of the branch `name`, if there is one.
-    pub fn branch(&self, name: &str) -> Result<Option<Id>, GitError> {
+    pub fn find_branch_tip(&self, name: &str) -> Result<Option<Id>, GitError> {
         self.find_ref(&format!("{HEADS}{name}"))
     }
 
     /// Returns the tip of the branch `name` as last fetched from `remote`.
-    pub fn remote_branch(&self, remote: &str, name: &str) -> Result<Option<Id>, GitError> {
+    pub fn find_remote_branch(&self, remote: &str, name: &str) -> Result<Option<Id>, GitError> {
         self.find_ref(&format!("refs/remotes/{remote}/{name}"))
     }
 
     /// Returns short name and tip of each branch whose short name starts with `prefix`, sorted by name.
-    pub fn branches_with_prefix(&self, prefix: &str) -> Result<Vec<(String, Id)>, GitError> {
-        let refs = self.refs()?;
-        let wanted = |(name, target): (String, String)| {
+    pub fn list_branches(&self, prefix: &str) -> Result<Vec<(String, Id)>, GitError> {
+        let refs = self.list_refs()?;
+        let matching = |(name, target): (String, String)| {
             let name = name.strip_prefix(HEADS).filter(|name| name.starts_with(prefix))?;
             Some((name.to_owned(), target.parse().ok()?))
         };
-        Ok(refs.into_iter().filter_map(wanted).collect())
+        Ok(refs.into_iter().filter_map(matching).collect())
     }
 
     /// Returns all references by full name, HEAD included: an object id each, or `ref: ` and a name.
-    pub fn refs(&self) -> Result<BTreeMap<String, String>, GitError> {
+    pub fn list_refs(&self) -> Result<BTreeMap<String, String>, GitError> {
         let repo = self.open()?;
-        match self.ref_store(&repo) {
+        match self.choose_ref_store(&repo) {
             RefStore::Files => {
-                refs_from_files(&repo, self).map_err(GitError::library("listing references", self.git_dir()))
+                read_file_refs(&repo, self).map_err(GitError::gix("listing references", self.git_dir()))
             }
-            RefStore::Program => self.refs_by_program(),
+            RefStore::GitOnly => self.list_refs_with_git(),
         }
     }
 
-    fn refs_by_program(&self) -> Result<BTreeMap<String, String>, GitError> {
-        let listing = Git::new(self, "for-each-ref").arg("--format=%(refname) %(objectname) %(symref)").run()?;
+    fn list_refs_with_git(&self) -> Result<BTreeMap<String, String>, GitError> {
+        let listing = GitCommand::new(self, "for-each-ref").arg("--format=%(refname) %(objectname) %(symref)").run()?;
         let mut all = BTreeMap::new();
         for line in String::from_utf8_lossy(&listing).lines() {
             let mut words = line.split(' ');
@@ -168,7 +168,7 @@ impl Repository {
                 all.insert(name.to_owned(), symbolic.unwrap_or_else(|| id.to_owned()));
             }
         }
-        let head = match self.head_by_program()? {
+        let head = match self.read_head_with_git()? {
             Head::Branch { name, .. } => format!("ref: {HEADS}{name}"),
             Head::Detached { commit } => commit.to_string(),
         };
@@ -177,27 +177,27 @@ impl Repository {
     }
 
     /// Points `ref_name`, a full name below `refs/runner/`, to `id`, so that it outlives garbage collection.
-    pub fn keep(&self, ref_name: &str, id: &Id) -> Result<(), GitError> {
-        self.move_ref(&Move {
+    pub fn set_runner_ref(&self, ref_name: &str, id: &Id) -> Result<(), GitError> {
+        self.move_ref(&RefMove {
             name: ref_name,
             to: *id,
-            before: Before::Anything,
+            expected: ExpectedRef::Any,
             message: "runner: keep",
-            by: &Identity::runner(),
+            identity: &Identity::runner(),
         })
     }
 
     /// Points `ref_name` to `id` as [`Self::keep`] does, whatever stands in its place, and tells whether it was elsewhere.
-    pub fn pin(&self, ref_name: &str, id: &Id) -> Result<bool, GitError> {
+    pub fn force_runner_ref(&self, ref_name: &str, id: &Id) -> Result<bool, GitError> {
         if matches!(self.find_ref(ref_name), Ok(Some(found)) if found == *id) {
             return Ok(false);
         }
-        let kept = self.keep(ref_name, id);
-        if matches!(kept, Err(GitError::Broken { .. } | GitError::NoRoom { .. })) {
-            durable::remove(&self.folder_of(ref_name).join(ref_name))?;
-            return self.keep(ref_name, id).map(|()| true);
+        let result = self.set_runner_ref(ref_name, id);
+        if matches!(result, Err(GitError::Corrupt { .. } | GitError::RefConflict { .. })) {
+            durable::remove_path(&self.ref_dir(ref_name).join(ref_name))?;
+            return self.set_runner_ref(ref_name, id).map(|()| true);
         }
-        kept.map(|()| true)
+        result.map(|()| true)
     }
 
     /// Resolves a reference by full name to an object id, through tags.
@@ -206,119 +206,119 @@ impl Repository {
         if FullName::try_from(name).is_err() {
             return Ok(None);
         }
-        if self.ref_store(&repo) == RefStore::Program {
-            return self.find_by_program(name);
+        if self.choose_ref_store(&repo) == RefStore::GitOnly {
+            return self.find_ref_with_git(name);
         }
-        let read = |error| GitError::library("reading references", self.git_dir())(error);
+        let read = |error| GitError::gix("reading references", self.git_dir())(error);
         match repo.try_find_reference(name).map_err(read)? {
             Some(found) => found.into_fully_peeled_id().map(|id| Some(id.into())).map_err(read),
             None => Ok(None),
         }
     }
 
-    fn find_by_program(&self, name: &str) -> Result<Option<Id>, GitError> {
+    fn find_ref_with_git(&self, name: &str) -> Result<Option<Id>, GitError> {
         if let Some(found) = self.parse_revision(&format!("{name}^{{}}"))? {
             return Ok(Some(found));
         }
         // Git is as silent about an object that it cannot read as about a reference that is not there.
         let Some(named) = self.parse_revision(name)? else { return Ok(None) };
-        let read = checked::object(&self.open()?, named.object()).map(drop);
-        read.map_err(GitError::library("reading what a reference names", self.git_dir()))?;
-        Err(broken("reading a reference", self, "what it names cannot be read"))
+        let read = checked::read_object(&self.open()?, named.object_id()).map(drop);
+        read.map_err(GitError::gix("reading what a reference names", self.git_dir()))?;
+        Err(ref_error("reading a reference", self, "what it names cannot be read"))
     }
 
     /// Has the program say what a revision names; none if it names nothing.
     pub(in crate::git) fn parse_revision(&self, revision: &str) -> Result<Option<Id>, GitError> {
-        let git = Git::new(self, "rev-parse").args(["--verify", "--quiet", "--end-of-options", revision]);
-        let Some(said) = git.answer()? else { return Ok(None) };
-        let id = String::from_utf8_lossy(&said).trim().parse();
-        id.map(Some).map_err(|_| broken("reading a revision", self, "git names it by an id of another kind"))
+        let git = GitCommand::new(self, "rev-parse").args(["--verify", "--quiet", "--end-of-options", revision]);
+        let Some(output) = git.run_optional()? else { return Ok(None) };
+        let id = String::from_utf8_lossy(&output).trim().parse();
+        id.map(Some).map_err(|_| ref_error("reading a revision", self, "git names it by an id of another kind"))
     }
 
     /// Moves one reference if it is what the caller expects, durably, with an entry in its reflog.
-    pub(in crate::git) fn move_ref(&self, request: &Move<'_>) -> Result<(), GitError> {
+    pub(in crate::git) fn move_ref(&self, request: &RefMove<'_>) -> Result<(), GitError> {
         let repo = self.open()?;
-        match self.ref_store(&repo) {
+        match self.choose_ref_store(&repo) {
             RefStore::Files => {
-                if request.name != "HEAD" && !self.is_reference(request.name)? {
-                    self.refuse_no_room(request.name)?;
+                if request.name != "HEAD" && !self.ref_exists(request.name)? {
+                    self.check_ref_conflict(request.name)?;
                 }
-                self.unlocked(|| self.move_in_files(&repo, std::slice::from_ref(request), true))
+                self.with_stale_lock_retry(|| self.move_file_refs(&repo, std::slice::from_ref(request), true))
             }
-            RefStore::Program => self.move_by_program(request),
+            RefStore::GitOnly => self.move_ref_with_git(request),
         }
     }
 
     /// Moves references in one transaction, through those that name others or not. What is said of all of them is the
     /// first one's to say.
-    fn move_in_files(&self, repo: &gix::Repository, requests: &[Move<'_>], is_through: bool) -> Result<(), GitError> {
+    fn move_file_refs(&self, repo: &gix::Repository, requests: &[RefMove<'_>], follows_symrefs: bool) -> Result<(), GitError> {
         let Some(first) = requests.first() else { return Ok(()) };
-        let edits = requests.iter().map(|request| request.edit(self, is_through)).collect::<Result<Vec<_>, _>>()?;
-        let moving = requests.iter().map(|request| self.moved_by(request.name)).collect::<Result<Vec<_>, _>>()?;
+        let edits = requests.iter().map(|request| request.to_edit(self, follows_symrefs)).collect::<Result<Vec<_>, _>>()?;
+        let moving = requests.iter().map(|request| self.resolve_moved_ref(request.name)).collect::<Result<Vec<_>, _>>()?;
         let mut refs = repo.refs.clone();
         // An entry is lost rather than written to a file of somebody else's.
         let mut logged = requests.iter().map(|request| request.name).chain(moving.iter().map(String::as_str));
-        if !logged.all(|name| self.has_own_log(name)) || !self.has_own_log("HEAD") {
+        if !logged.all(|name| self.has_private_log(name)) || !self.has_private_log("HEAD") {
             refs.write_reflog = WriteReflog::Disable;
         }
-        let prepared = refs.transaction().prepare(edits, REF_PATIENCE, PACKED_PATIENCE);
-        let prepared = prepared.map_err(|error| self.moved_or(requests, error))?;
-        let is_known: Vec<bool> = moving.iter().map(|name| self.folder_of(name).join(name).exists()).collect();
+        let prepared = refs.transaction().prepare(edits, REF_LOCK_TIMEOUT, PACKED_REFS_LOCK_TIMEOUT);
+        let prepared = prepared.map_err(|error| self.explain_move_error(requests, error))?;
+        let is_known: Vec<bool> = moving.iter().map(|name| self.ref_dir(name).join(name).exists()).collect();
         // What gets its name must have its bytes: a power cut would leave a reference that is empty.
-        moving.iter().try_for_each(|name| durable::sync_lock(self.folder_of(name), name))?;
-        let (stamp, mut time) = (first.by.signature(), TimeBuf::default());
-        prepared.commit(Some(stamp.to_ref(&mut time))).map_err(|error| self.moved_or(requests, error))?;
+        moving.iter().try_for_each(|name| durable::sync_lock(self.ref_dir(name), name))?;
+        let (stamp, mut time) = (first.identity.signature(), TimeBuf::default());
+        prepared.commit(Some(stamp.to_ref(&mut time))).map_err(|error| self.explain_move_error(requests, error))?;
         moving.iter().zip(is_known).try_for_each(|(name, is_known)| {
             let sync = if is_known { durable::sync_known_ref } else { durable::sync_ref };
-            sync(self.folder_of(name), name)
+            sync(self.ref_dir(name), name)
         })
     }
 
     /// Returns the name of the reference that moves with this one: the branch that HEAD names, if it is on one.
-    fn moved_by(&self, name: &str) -> Result<String, GitError> {
+    fn resolve_moved_ref(&self, name: &str) -> Result<String, GitError> {
         let branch = if name == "HEAD" { self.head()?.branch().map(|branch| format!("{HEADS}{branch}")) } else { None };
         Ok(branch.unwrap_or_else(|| name.to_owned()))
     }
 
     /// Flushes what HEAD points to: whoever moved it may have been killed before that.
-    pub fn flush_head(&self) -> Result<(), GitError> {
+    pub fn sync_head(&self) -> Result<(), GitError> {
         let name = self.head()?.branch().map_or_else(|| "HEAD".to_owned(), |branch| format!("{HEADS}{branch}"));
-        durable::sync_ref(self.folder_of(&name), &name)
+        durable::sync_ref(self.ref_dir(&name), &name)
     }
 
-    fn move_by_program(&self, request: &Move<'_>) -> Result<(), GitError> {
-        let before = match request.before {
-            Before::Anything => None,
-            Before::Nothing => Some("0".repeat(request.to.to_string().len())),
-            Before::Exactly(id) => Some(id.to_string()),
+    fn move_ref_with_git(&self, request: &RefMove<'_>) -> Result<(), GitError> {
+        let before = match request.expected {
+            ExpectedRef::Any => None,
+            ExpectedRef::Missing => Some("0".repeat(request.to.to_string().len())),
+            ExpectedRef::Exactly(id) => Some(id.to_string()),
         };
-        let command = Git::new(self, "update-ref").args(["--create-reflog", "-m", request.message, request.name]);
-        let command = request.by.in_environment(command).arg(request.to.to_string()).args(before);
-        let outcome = command.outcome()?;
+        let command = GitCommand::new(self, "update-ref").args(["--create-reflog", "-m", request.message, request.name]);
+        let command = request.identity.apply_to(command).arg(request.to.to_string()).args(before);
+        let outcome = command.output()?;
         if outcome.status.success() {
             return Ok(());
         }
         let error = outcome.into_error("update-ref".to_owned(), self.work_dir().to_owned());
-        self.refuse_no_room(request.name)?;
-        Err(self.moved(request).unwrap_or(error))
+        self.check_ref_conflict(request.name)?;
+        Err(self.find_unexpected_move(request).unwrap_or(error))
     }
 
-    fn moved_or(&self, requests: &[Move<'_>], error: gix::Error) -> GitError {
-        let locks = || requests.iter().map(|request| self.lock_in_the_way(request.name));
+    fn explain_move_error(&self, requests: &[RefMove<'_>], error: gix::Error) -> GitError {
+        let locks = || requests.iter().map(|request| self.find_blocking_lock(request.name));
         let lock = locks().find(|lock| lock.exists()).or_else(|| locks().next()).unwrap_or_default();
-        match GitError::library("moving a reference", &lock)(error) {
-            GitError::Broken { doing, source, .. } => {
+        match GitError::gix("moving a reference", &lock)(error) {
+            GitError::Corrupt { doing, source, .. } => {
                 let path = self.git_dir().to_owned();
-                let moved = requests.iter().find_map(|request| self.moved(request));
-                moved.unwrap_or(GitError::Broken { doing, path, source })
+                let moved = requests.iter().find_map(|request| self.find_unexpected_move(request));
+                moved.unwrap_or(GitError::Corrupt { doing, path, source })
             }
             obstacle => obstacle,
         }
     }
 
     /// Returns the lock file that keeps a reference, or the branch that HEAD names, from being moved.
-    fn lock_in_the_way(&self, name: &str) -> PathBuf {
-        let own = self.folder_of(name).join(format!("{name}.lock"));
+    fn find_blocking_lock(&self, name: &str) -> PathBuf {
+        let own = self.ref_dir(name).join(format!("{name}.lock"));
         if name != "HEAD" || own.exists() {
             return own;
         }
@@ -327,17 +327,17 @@ impl Repository {
     }
 
     /// Explains a refused move by what the reference is now, if that is the reason.
-    fn moved(&self, request: &Move<'_>) -> Option<GitError> {
+    fn find_unexpected_move(&self, request: &RefMove<'_>) -> Option<GitError> {
         let found = match request.name {
             "HEAD" => self.head().ok()?.commit(),
             name => self.find_ref(name).ok()?,
         };
-        let expected = match request.before {
-            Before::Anything => return None,
-            Before::Nothing => None,
-            Before::Exactly(id) => Some(id),
+        let expected = match request.expected {
+            ExpectedRef::Any => return None,
+            ExpectedRef::Missing => None,
+            ExpectedRef::Exactly(id) => Some(id),
         };
-        (expected != found).then(|| GitError::Moved {
+        (expected != found).then(|| GitError::RefMoved {
             name: request.name.to_owned(),
             path: self.work_dir().to_owned(),
             expected,
@@ -345,13 +345,13 @@ impl Repository {
         })
     }
 
-    pub(in crate::git) fn folder_of(&self, name: &str) -> &Path {
+    pub(in crate::git) fn ref_dir(&self, name: &str) -> &Path {
         if name.starts_with("refs/") { self.common_dir() } else { self.git_dir() }
     }
 }
 
 /// Reads the files before the file of packed references: one that is packed meanwhile is in one of the two at least.
-fn refs_from_files(repo: &gix::Repository, paths: &Repository) -> Result<BTreeMap<String, String>, gix::Error> {
+fn read_file_refs(repo: &gix::Repository, repository: &Repository) -> Result<BTreeMap<String, String>, gix::Error> {
     let describe = |target: gix::refs::TargetRef<'_>| match target {
         gix::refs::TargetRef::Object(id) => id.to_string(),
         gix::refs::TargetRef::Symbolic(name) => format!("ref: {}", name.as_bstr()),
@@ -369,7 +369,7 @@ fn refs_from_files(repo: &gix::Repository, paths: &Repository) -> Result<BTreeMa
         for reference in packed.iter()?.flatten() {
             let name = reference.name.as_bstr().to_string();
             // A file that cannot be read stands for the reference all the same.
-            let is_hidden = is_any_garbled && paths.common_dir().join(&name).is_file();
+            let is_hidden = is_any_garbled && repository.common_dir().join(&name).is_file();
             if !is_hidden || repo.try_find_reference(reference.name).is_ok() {
                 all.entry(name).or_insert_with(|| reference.target().to_string());
             }
@@ -383,13 +383,13 @@ fn refs_from_files(repo: &gix::Repository, paths: &Repository) -> Result<BTreeMa
 
 pub(in crate::git) fn full_name(name: &str, repository: &Repository) -> Result<FullName, GitError> {
     FullName::try_from(name)
-        .map_err(|_| broken("naming a reference", repository, &format!("{name:?} is no name for one")))
+        .map_err(|_| ref_error("naming a reference", repository, &format!("{name:?} is no name for one")))
 }
 
-fn short(name: &str) -> String {
+fn short_branch_name(name: &str) -> String {
     name.strip_prefix(HEADS).unwrap_or(name).to_owned()
 }
 
-fn broken(doing: &'static str, repository: &Repository, why: &str) -> GitError {
-    GitError::Broken { doing, path: repository.git_dir().to_owned(), source: why.into() }
+fn ref_error(doing: &'static str, repository: &Repository, why: &str) -> GitError {
+    GitError::Corrupt { doing, path: repository.git_dir().to_owned(), source: why.into() }
 }

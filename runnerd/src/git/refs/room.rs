@@ -9,40 +9,40 @@ use crate::git::{GitError, Repository};
 
 impl Repository {
     /// Refuses a new reference, by its full name, for which another one leaves no room.
-    pub fn refuse_no_room(&self, name: &str) -> Result<(), GitError> {
-        let Some(standing) = self.in_the_way_of(name)? else { return Ok(()) };
-        let (wanted, path) = (name.to_owned(), self.work_dir().to_owned());
-        Err(GitError::NoRoom { free: self.free_name(&standing)?, standing, wanted, path })
+    pub fn check_ref_conflict(&self, name: &str) -> Result<(), GitError> {
+        let Some(existing) = self.find_conflicting_ref(name)? else { return Ok(()) };
+        let (requested, path) = (name.to_owned(), self.work_dir().to_owned());
+        Err(GitError::RefConflict { free: self.find_free_name(&existing)?, standing: existing, wanted: requested, path })
     }
 
     /// Returns the full name of a reference that leaves no room for another one: above it, or below.
-    pub fn in_the_way_of(&self, name: &str) -> Result<Option<String>, GitError> {
+    pub fn find_conflicting_ref(&self, name: &str) -> Result<Option<String>, GitError> {
         for (slash, _) in name.match_indices('/').skip(1) {
-            if self.is_reference(&name[..slash])? {
+            if self.ref_exists(&name[..slash])? {
                 return Ok(Some(name[..slash].to_owned()));
             }
         }
         let below = format!("{name}/");
-        Ok(self.refs_of(&[name.to_owned()])?.into_keys().find(|found| found.starts_with(&below)))
+        Ok(self.list_refs_under(&[name.to_owned()])?.into_keys().find(|found| found.starts_with(&below)))
     }
 
-    pub(in crate::git) fn is_reference(&self, name: &str) -> Result<bool, GitError> {
+    pub(in crate::git) fn ref_exists(&self, name: &str) -> Result<bool, GitError> {
         let Ok(full) = FullName::try_from(name) else { return Ok(false) };
         let repo = self.open()?;
-        if self.ref_store(&repo) == RefStore::Program {
-            return Ok(self.refs_of(&[name.to_owned()])?.contains_key(name));
+        if self.choose_ref_store(&repo) == RefStore::GitOnly {
+            return Ok(self.list_refs_under(&[name.to_owned()])?.contains_key(name));
         }
         let found = repo.try_find_reference(full.as_ref());
-        Ok(found.map_err(GitError::library("reading references", self.git_dir()))?.is_some())
+        Ok(found.map_err(GitError::gix("reading references", self.git_dir()))?.is_some())
     }
 
     /// Returns a name that a branch which is in the way can be given; none for what is no branch.
-    fn free_name(&self, standing: &str) -> Result<Option<String>, GitError> {
-        let Some(branch) = standing.strip_prefix(HEADS) else { return Ok(None) };
+    fn find_free_name(&self, existing: &str) -> Result<Option<String>, GitError> {
+        let Some(branch) = existing.strip_prefix(HEADS) else { return Ok(None) };
         let first = format!("{}-old", branch.replace('/', "-"));
         for free in std::iter::once(first.clone()).chain((2..).map(|number| format!("{first}-{number}"))) {
             let name = format!("{HEADS}{free}");
-            if !self.is_reference(&name)? && self.in_the_way_of(&name)?.is_none() {
+            if !self.ref_exists(&name)? && self.find_conflicting_ref(&name)?.is_none() {
                 return Ok(Some(free));
             }
         }

@@ -4,22 +4,22 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::Replica;
+use super::RepositoryClone;
 use crate::file_copy;
 use crate::git::GitError;
 
 /// Folders in each other: the store has two.
-const DEEPEST: usize = 4;
+const MAX_DEPTH: usize = 4;
 
-impl Replica<'_> {
+impl RepositoryClone<'_> {
     /// Takes over the store of large files; returns how many bytes they have.
-    pub fn large_files(&self) -> Result<u64, GitError> {
+    pub fn copy_large_files(&self) -> Result<u64, GitError> {
         let store = Path::new("lfs/objects");
-        copy_folder(&self.source.common_dir().join(store), &self.made.common_dir().join(store), DEEPEST)
+        copy_dir(&self.source.common_dir().join(store), &self.target.common_dir().join(store), MAX_DEPTH)
     }
 }
 
-fn copy_folder(from: &Path, to: &Path, depth: usize) -> Result<u64, GitError> {
+fn copy_dir(from: &Path, to: &Path, depth: usize) -> Result<u64, GitError> {
     let listed = match fs::read_dir(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         listed => listed.map_err(GitError::io("listing", from))?,
@@ -31,9 +31,9 @@ fn copy_folder(from: &Path, to: &Path, depth: usize) -> Result<u64, GitError> {
         let (old, new) = (entry.path(), to.join(entry.file_name()));
         let kind = entry.file_type().map_err(GitError::io("looking at", &old))?;
         if kind.is_dir() && depth > 0 {
-            bytes += copy_folder(&old, &new, depth - 1)?;
+            bytes += copy_dir(&old, &new, depth - 1)?;
         } else if kind.is_file() {
-            match file_copy::copy(&old, &new) {
+            match file_copy::copy_file(&old, &new) {
                 // Who prunes meanwhile keeps what HEAD needs.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 copied => bytes += copied.map_err(GitError::io("copying", &old))?,

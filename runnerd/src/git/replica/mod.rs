@@ -16,48 +16,48 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use self::settings::Remotes;
+use self::settings::RemoteSource;
 use super::repository::engine::RefStore;
-use super::repository::program::Git;
+use super::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
 /// A replica that is being made.
 #[derive(Debug)]
-pub struct Replica<'a> {
+pub struct RepositoryClone<'a> {
     source: &'a Repository,
-    made: Repository,
+    target: Repository,
     /// The folder that it is made in, and where that is to be.
-    moves: [PathBuf; 2],
-    remotes: Remotes,
+    relocation: [PathBuf; 2],
+    remotes: RemoteSource,
 }
 
-impl<'a> Replica<'a> {
+impl<'a> RepositoryClone<'a> {
     /// Makes an empty repository in `work_dir`, a new folder that is to be moved to `place`, with the formats of `source`, of
     /// which the configuration must have been captured.
     ///
     /// Refuses a source of which a part belongs to another user: what that user writes there meanwhile would count here.
-    pub fn begin(source: &'a Repository, work_dir: &Path, place: &Path) -> Result<Self, GitError> {
-        source.refuse_others()?;
+    pub fn create(source: &'a Repository, work_dir: &Path, final_dir: &Path) -> Result<Self, GitError> {
+        source.check_owner()?;
         fs::create_dir(work_dir).map_err(GitError::io("making", work_dir))?;
         fs::set_permissions(work_dir, Permissions::from_mode(0o700)).map_err(GitError::io("making", work_dir))?;
-        let moves = [work_dir.to_owned(), place.to_owned()];
-        Self { source, made: at(source, work_dir, &work_dir.join(".git")), moves, remotes: Remotes::Captured }.init()
+        let moves = [work_dir.to_owned(), final_dir.to_owned()];
+        Self { source, target: new_repository(source, work_dir, &work_dir.join(".git")), relocation: moves, remotes: RemoteSource::Pinned }.init_repository()
     }
 
     /// Makes the empty repository.
-    fn init(self) -> Result<Self, GitError> {
-        let Self { source, made, .. } = &self;
+    fn init_repository(self) -> Result<Self, GitError> {
+        let Self { source, target: made, .. } = &self;
         let git_dir = made.git_dir();
         fs::create_dir_all(git_dir).map_err(GitError::io("making", git_dir))?;
         fs::set_permissions(git_dir, Permissions::from_mode(0o700)).map_err(GitError::io("making", git_dir))?;
         let opened = source.open()?;
-        let mut init = Git::new(made, "init").args(["--quiet", "--template="]);
+        let mut init = GitCommand::new(made, "init").args(["--quiet", "--template="]);
         if opened.object_hash() != gix::hash::Kind::Sha1 {
             init = init.arg(format!("--object-format={}", opened.object_hash()));
         }
         // Only a program that knows another format knows the option.
-        if source.ref_store(&opened) == RefStore::Program {
-            init = init.arg(format!("--ref-format={}", reference_format(&opened)));
+        if source.choose_ref_store(&opened) == RefStore::GitOnly {
+            init = init.arg(format!("--ref-format={}", ref_format(&opened)));
         }
         init.run()?;
         let info = git_dir.join("info");
@@ -66,21 +66,21 @@ impl<'a> Replica<'a> {
     }
 
     /// Returns where a path of it will be.
-    fn place_of(&self, path: &Path) -> PathBuf {
-        let [folder, place] = &self.moves;
+    fn final_path(&self, path: &Path) -> PathBuf {
+        let [folder, place] = &self.relocation;
         path.strip_prefix(folder).map_or_else(|_| path.to_owned(), |below| place.join(below))
     }
 
     /// Returns the repository as far as it is made.
     pub fn repository(&self) -> &Repository {
-        &self.made
+        &self.target
     }
 
     /// Lays out the files of `base`, with HEAD at that commit and on no branch.
     pub fn check_out(&self, base: &Id) -> Result<(), GitError> {
-        self.made.check_files(base)?;
-        let attributes = self.made.git_dir().join(settings::USERS_ATTRIBUTES);
-        Git::new(&self.made, "checkout")
+        self.target.verify_files(base)?;
+        let attributes = self.target.git_dir().join(settings::USER_ATTRIBUTES_FILE);
+        GitCommand::new(&self.target, "checkout")
             .env("GIT_CONFIG_COUNT", "1")
             .env("GIT_CONFIG_KEY_0", "core.attributesFile")
             .env("GIT_CONFIG_VALUE_0", attributes)
@@ -92,7 +92,7 @@ impl<'a> Replica<'a> {
 
 impl Repository {
     /// Fails if a folder of the repository belongs to another user, whatever `safe.directory` says.
-    fn refuse_others(&self) -> Result<(), GitError> {
+    fn check_owner(&self) -> Result<(), GitError> {
         let own = nix::unistd::geteuid().as_raw();
         for folder in [self.work_dir(), self.git_dir(), self.common_dir()] {
             let found = folder.symlink_metadata().map_err(GitError::io("looking at", folder))?;
@@ -104,16 +104,16 @@ impl Repository {
     }
 
     /// Returns the folder of its objects.
-    fn objects_folder(&self) -> PathBuf {
+    fn objects_dir(&self) -> PathBuf {
         self.common_dir().join("objects")
     }
 }
 
 /// Returns the repository that is to be made in two folders.
-fn at(source: &Repository, work_dir: &Path, git_dir: &Path) -> Repository {
-    Repository::at([work_dir.to_owned(), git_dir.to_owned(), git_dir.to_owned()], source.sources, None)
+fn new_repository(source: &Repository, work_dir: &Path, git_dir: &Path) -> Repository {
+    Repository::from_dirs([work_dir.to_owned(), git_dir.to_owned(), git_dir.to_owned()], source.sources, None)
 }
 
-fn reference_format(repo: &gix::Repository) -> String {
+fn ref_format(repo: &gix::Repository) -> String {
     repo.config_snapshot().string("extensions.refStorage").map_or_else(|| "files".to_owned(), |name| name.to_string())
 }

@@ -7,54 +7,54 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::Replica;
+use super::RepositoryClone;
 use crate::file_copy;
-use crate::git::repository::program::Git;
+use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id};
 
 /// How often packs that somebody writes anew meanwhile are taken from the beginning.
-const TRIES: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 /// The files of a pack that are taken over. Those that say how it is kept are the source's own business.
-const PARTS: [&str; 2] = ["pack", "idx"];
+const PACK_EXTENSIONS: [&str; 2] = ["pack", "idx"];
 /// Loose objects are packed fast: what is packed well is packed already.
-const FAST: [&str; 4] = ["--stdout", "--quiet", "--window=0", "--compression=1"];
+const FAST_PACK_ARGS: [&str; 4] = ["--stdout", "--quiet", "--window=0", "--compression=1"];
 
-impl Replica<'_> {
+impl RepositoryClone<'_> {
     /// Takes over all objects that the references taken over need, and `base`; returns how many bytes they have.
     ///
     /// What is written in the source meanwhile is not missed: objects are looked for until no pack has come.
-    pub fn objects(&self, base: &Id) -> Result<u64, GitError> {
-        self.shallow()?;
-        if self.source.objects_folder().join("info/alternates").exists() {
+    pub fn copy_objects(&self, base: &Id) -> Result<u64, GitError> {
+        self.copy_shallow_boundary()?;
+        if self.source.objects_dir().join("info/alternates").exists() {
             self.pack_reachable(base, &["--delta-base-offset"])?;
-            return self.bytes();
+            return self.count_pack_bytes();
         }
-        for _ in 0..TRIES {
-            let packs = self.packs()?;
+        for _ in 0..MAX_ATTEMPTS {
+            let packs = self.list_packs()?;
             let has_all = self.copy_packs(&packs)?;
             self.pack_loose(base)?;
-            if has_all && self.packs()?.is_subset(&packs) {
-                return self.bytes();
+            if has_all && self.list_packs()?.is_subset(&packs) {
+                return self.count_pack_bytes();
             }
         }
-        Err(GitError::Repacked { path: self.source.work_dir().to_owned() })
+        Err(GitError::ConcurrentRepack { path: self.source.work_dir().to_owned() })
     }
 
     /// Takes over where the history ends.
-    fn shallow(&self) -> Result<(), GitError> {
+    fn copy_shallow_boundary(&self) -> Result<(), GitError> {
         let file = self.source.common_dir().join("shallow");
         match fs::read(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             read => {
-                let new = self.made.common_dir().join("shallow");
+                let new = self.target.common_dir().join("shallow");
                 fs::write(&new, read.map_err(GitError::io("reading", &file))?).map_err(GitError::io("writing", &new))
             }
         }
     }
 
     /// Returns the names of the source's packs that are complete.
-    fn packs(&self) -> Result<BTreeSet<OsString>, GitError> {
-        let folder = self.source.objects_folder().join("pack");
+    fn list_packs(&self) -> Result<BTreeSet<OsString>, GitError> {
+        let folder = self.source.objects_dir().join("pack");
         let listed = match fs::read_dir(&folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
             listed => listed.map_err(GitError::io("listing", &folder))?,
@@ -71,12 +71,12 @@ impl Replica<'_> {
 
     /// Copies packs; false if one was gone before it was copied.
     fn copy_packs(&self, packs: &BTreeSet<OsString>) -> Result<bool, GitError> {
-        let (from, to) = (self.source.objects_folder().join("pack"), self.made.objects_folder().join("pack"));
+        let (from, to) = (self.source.objects_dir().join("pack"), self.target.objects_dir().join("pack"));
         fs::create_dir_all(&to).map_err(GitError::io("making", &to))?;
         for pack in packs {
-            for part in PARTS {
+            for part in PACK_EXTENSIONS {
                 let old = from.join(pack).with_extension(part);
-                match file_copy::copy(&old, &to.join(pack).with_extension(part)) {
+                match file_copy::copy_file(&old, &to.join(pack).with_extension(part)) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         // Without its index, half of a pack is in nobody's way.
                         return Ok(false);
@@ -91,21 +91,21 @@ impl Replica<'_> {
 
     /// Packs what lies about one by one, reachable or not: to find that out would take a walk through the whole history.
     fn pack_loose(&self, base: &Id) -> Result<(), GitError> {
-        let loose = self.loose()?;
+        let loose = self.list_loose_objects()?;
         if loose.is_empty() {
             return Ok(());
         }
-        let list = Git::new(self.source, "pack-objects").args(FAST).input(loose.into_bytes());
-        match list.into(Git::new(&self.made, "index-pack").arg("--stdin")) {
+        let list = GitCommand::new(self.source, "pack-objects").args(FAST_PACK_ARGS).input(loose.into_bytes());
+        match list.pipe_into(GitCommand::new(&self.target, "index-pack").arg("--stdin")) {
             // One that a crash has left in part, or that went since, may be one that nobody needs.
-            Err(GitError::Program { .. }) => self.pack_reachable(base, &["--incremental"]),
+            Err(GitError::CommandFailed { .. }) => self.pack_reachable(base, &["--incremental"]),
             packed => packed.map(drop),
         }
     }
 
     /// Returns the names of loose objects, a line each.
-    fn loose(&self) -> Result<String, GitError> {
-        let (folder, mut names) = (self.source.objects_folder(), String::new());
+    fn list_loose_objects(&self) -> Result<String, GitError> {
+        let (folder, mut names) = (self.source.objects_dir(), String::new());
         let length = self.source.open()?.object_hash().len_in_hex() - 2;
         for first in 0..=u8::MAX {
             let first = format!("{first:02x}");
@@ -126,15 +126,15 @@ impl Replica<'_> {
     }
 
     /// Packs what the references taken over and `base` lead to.
-    fn pack_reachable(&self, base: &Id, how: &[&str]) -> Result<(), GitError> {
-        let tips = self.source.taken_references()?.into_values().filter(|target| !target.starts_with("ref: "));
+    fn pack_reachable(&self, base: &Id, args: &[&str]) -> Result<(), GitError> {
+        let tips = self.source.list_cloned_refs()?.into_values().filter(|target| !target.starts_with("ref: "));
         let tips: String = tips.chain([base.to_string()]).map(|tip| tip + "\n").collect();
-        let walk = Git::new(self.source, "pack-objects").args(["--revs", "--stdout", "--quiet"]).args(how);
-        walk.input(tips.into_bytes()).into(Git::new(&self.made, "index-pack").arg("--stdin")).map(drop)
+        let walk = GitCommand::new(self.source, "pack-objects").args(["--revs", "--stdout", "--quiet"]).args(args);
+        walk.input(tips.into_bytes()).pipe_into(GitCommand::new(&self.target, "index-pack").arg("--stdin")).map(drop)
     }
 
-    fn bytes(&self) -> Result<u64, GitError> {
-        let folder = self.made.objects_folder().join("pack");
+    fn count_pack_bytes(&self) -> Result<u64, GitError> {
+        let folder = self.target.objects_dir().join("pack");
         let length = |file: io::Result<fs::DirEntry>| file.and_then(|file| file.metadata()).map(|found| found.len());
         let listed = fs::read_dir(&folder).map_err(GitError::io("listing", &folder))?;
         listed.map(length).sum::<io::Result<u64>>().map_err(GitError::io("listing", &folder))

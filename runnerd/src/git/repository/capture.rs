@@ -11,17 +11,17 @@ use gix::config::File;
 use protocol::path::WirePath;
 use runner_core::digest::{from_hex, to_hex};
 
-use super::handle::Sources;
-use super::memory::Memory;
-use super::trusted::{ATTRIBUTES, Captured, EXCLUDE, SETTINGS, Trusted, read};
-use super::users::users_folder;
+use super::handle::ConfigSources;
+use super::memory::RepositoryCache;
+use super::trusted::{ATTRIBUTES_FILE, PinnedConfig, EXCLUDE_FILE, CONFIG_FILE, PinnedConfigDir, read_rules_file};
+use super::users::user_config_dir;
 use crate::git::{GitError, Repository};
 
 /// Sections that lead to other files or to programs that none of the runner's operations needs.
-const SECTIONS_LEFT_OUT: [&str; 6] = ["include", "includeif", "alias", "pager", "runnerd", "hook"];
+const EXCLUDED_SECTIONS: [&str; 6] = ["include", "includeif", "alias", "pager", "runnerd", "hook"];
 
 /// Settings that are replaced by the runner's own, that lead elsewhere, or that would run a program at every look.
-const KEYS_LEFT_OUT: [(&str, &str); 11] = [
+const EXCLUDED_KEYS: [(&str, &str); 11] = [
     ("core", "worktree"),
     ("core", "bare"),
     ("core", "hookspath"),
@@ -36,115 +36,115 @@ const KEYS_LEFT_OUT: [(&str, &str); 11] = [
 ];
 
 /// The form of references that a repository has where nothing says which.
-const USUAL_FORM: &str = "files";
+const DEFAULT_REF_FORMAT: &str = "files";
 
 impl Repository {
     /// Takes the configuration of this moment, the user's and the system's included, as the one that counts from now
     /// on, to be laid out in `folder`. Returns the repository bound to it; the value of it is for the caller to keep.
-    pub fn capture(&self, folder: &Path) -> Result<Self, GitError> {
-        let present = self.bound_to(None);
-        let repo = present.open()?;
-        let settings = present.settings(&repo)?;
+    pub fn pin_config(&self, folder: &Path) -> Result<Self, GitError> {
+        let current = self.with_pin(None);
+        let repo = current.open()?;
+        let settings = current.flatten_settings(&repo)?;
         let config = repo.config_snapshot();
         let rules = [
-            (EXCLUDE, read(&present.common_dir.join(EXCLUDE))?),
-            (ATTRIBUTES, read(&present.common_dir.join(ATTRIBUTES))?),
-            ("excludes", present.users_file(&config, "core.excludesFile", "ignore")?),
-            ("attributes", present.users_file(&config, "core.attributesFile", "attributes")?),
-            (SETTINGS, settings.to_bstring().into()),
+            (EXCLUDE_FILE, read_rules_file(&current.common_dir.join(EXCLUDE_FILE))?),
+            (ATTRIBUTES_FILE, read_rules_file(&current.common_dir.join(ATTRIBUTES_FILE))?),
+            ("excludes", current.read_users_file(&config, "core.excludesFile", "ignore")?),
+            ("attributes", current.read_users_file(&config, "core.attributesFile", "attributes")?),
+            (CONFIG_FILE, settings.to_bstring().into()),
         ];
-        let captured = Captured {
-            work_dir: WirePath(present.work_dir.clone()),
-            git_dir: WirePath(present.git_dir.clone()),
-            common_dir: WirePath(present.common_dir.clone()),
+        let captured = PinnedConfig {
+            work_dir: WirePath(current.work_dir.clone()),
+            git_dir: WirePath(current.git_dir.clone()),
+            common_dir: WirePath(current.common_dir.clone()),
             files: rules.iter().map(|(name, bytes)| ((*name).to_owned(), to_hex(bytes))).collect(),
-            accepted: present.places_of()?,
+            accepted: current.git_dir_inodes()?,
         };
-        Ok(present.bound_to(Some(Arc::new(Trusted::new(folder, captured)))))
+        Ok(current.with_pin(Some(Arc::new(PinnedConfigDir::new(folder, captured)))))
     }
 
     /// Returns the repository of which the configuration was captured, whatever has become of its git folder.
-    pub fn of_captured(folder: &Path, captured: Captured) -> Self {
+    pub fn from_pinned(folder: &Path, captured: PinnedConfig) -> Self {
         let places = [&captured.work_dir, &captured.git_dir, &captured.common_dir].map(|path| path.0.clone());
-        Self::at(places, Sources::User, Some(Arc::new(Trusted::new(folder, captured))))
+        Self::from_dirs(places, ConfigSources::User, Some(Arc::new(PinnedConfigDir::new(folder, captured))))
     }
 
     /// Binds a repository that is bound to no configuration yet to one that was captured.
     #[must_use]
-    pub fn or_bound_to(self, folder: &Path, captured: Captured) -> Self {
-        if self.trusted.is_some() { self } else { self.bound_to(Some(Arc::new(Trusted::new(folder, captured)))) }
+    pub fn or_pinned_to(self, folder: &Path, captured: PinnedConfig) -> Self {
+        if self.pinned.is_some() { self } else { self.with_pin(Some(Arc::new(PinnedConfigDir::new(folder, captured)))) }
     }
 
     /// Returns the configuration that it is bound to.
-    pub fn captured(&self) -> Option<&Captured> {
-        self.trusted.as_ref().map(|trusted| &trusted.captured)
+    pub fn pinned_config(&self) -> Option<&PinnedConfig> {
+        self.pinned.as_ref().map(|trusted| &trusted.config)
     }
 
     /// Returns the configuration that it is bound to, as that of its own work tree, with the git folder that is there now
     /// as the one that a person has asked to go on with.
-    pub fn accepting(&self) -> Result<Option<Captured>, GitError> {
-        let Some(captured) = self.captured() else { return Ok(None) };
-        Ok(Some(Captured {
+    pub fn repinned_config(&self) -> Result<Option<PinnedConfig>, GitError> {
+        let Some(captured) = self.pinned_config() else { return Ok(None) };
+        Ok(Some(PinnedConfig {
             work_dir: WirePath(self.work_dir.clone()),
             git_dir: WirePath(self.git_dir.clone()),
             common_dir: WirePath(self.common_dir.clone()),
-            accepted: self.places_of()?,
+            accepted: self.git_dir_inodes()?,
             ..captured.clone()
         }))
     }
 
     /// Returns another repository on this machine, to put objects and references into. Its own configuration is not read:
     /// the one that this repository is bound to counts there too, laid out in `folder`.
-    pub fn target(&self, common_dir: &Path, folder: &Path) -> Result<Self, GitError> {
+    pub fn pinned_target(&self, common_dir: &Path, folder: &Path) -> Result<Self, GitError> {
         let place = WirePath(common_dir.to_owned());
-        let bound = self.captured().and_then(|captured| captured.files.get(SETTINGS));
+        let bound = self.pinned_config().and_then(|captured| captured.files.get(CONFIG_FILE));
         let mut settings = bound.and_then(|hex| from_hex(hex)).unwrap_or_default();
         // Which of the two forms its references have is seen, as it may have changed since.
-        let form = if common_dir.join("reftable").is_dir() { "reftable" } else { USUAL_FORM };
+        let ref_format = if common_dir.join("reftable").is_dir() { "reftable" } else { DEFAULT_REF_FORMAT };
         // A git before 2.45 opens nothing that has this extension, whatever it says: the usual form is written down only where
         // the settings have another one, which such a git cannot have made.
-        if form != USUAL_FORM || settings.to_ascii_lowercase().contains_str("refstorage") {
-            let lines = format!("\n[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = {form}\n");
+        if ref_format != DEFAULT_REF_FORMAT || settings.to_ascii_lowercase().contains_str("refstorage") {
+            let lines = format!("\n[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = {ref_format}\n");
             settings.extend(lines.into_bytes());
         }
-        let captured = Captured {
+        let captured = PinnedConfig {
             work_dir: place.clone(),
             git_dir: place.clone(),
             common_dir: place,
-            files: [(SETTINGS.to_owned(), to_hex(&settings))].into(),
+            files: [(CONFIG_FILE.to_owned(), to_hex(&settings))].into(),
             accepted: [0; 2],
         };
         let places = [common_dir; 3].map(Path::to_owned);
-        let target = Self::at(places, self.sources, Some(Arc::new(Trusted::new(folder, captured))));
-        target.refuse_moved().map(|()| target)
+        let target = Self::from_dirs(places, self.sources, Some(Arc::new(PinnedConfigDir::new(folder, captured))));
+        target.check_not_moved().map(|()| target)
     }
 
     /// Returns the numbers of the git folder that a person has asked to go on with.
-    pub(in crate::git) fn accepted(&self) -> Option<[u64; 2]> {
-        self.captured().map(|captured| captured.accepted)
+    pub(in crate::git) fn accepted_git_dir(&self) -> Option<[u64; 2]> {
+        self.pinned_config().map(|captured| captured.accepted)
     }
 
     /// Has the folder of the captured configuration be as that was, for whoever reads it next.
-    pub(in crate::git) fn lay_trusted(&self) -> Result<(), GitError> {
-        self.trusted.as_ref().map_or(Ok(()), |trusted| trusted.lay())
+    pub(in crate::git) fn write_pinned_files(&self) -> Result<(), GitError> {
+        self.pinned.as_ref().map_or(Ok(()), |trusted| trusted.write_files())
     }
 
-    fn bound_to(&self, trusted: Option<Arc<Trusted>>) -> Self {
-        Self { trusted, view: Arc::default(), memory: Memory::default(), ..self.clone() }
+    fn with_pin(&self, trusted: Option<Arc<PinnedConfigDir>>) -> Self {
+        Self { pinned: trusted, view: Arc::default(), cache: RepositoryCache::default(), ..self.clone() }
     }
 
     /// Returns the file of a name that counts: the captured one, if there is one.
-    pub(in crate::git) fn rules(&self, name: &str) -> PathBuf {
-        self.trusted_folder().unwrap_or(&self.common_dir).join(name)
+    pub(in crate::git) fn rules_file(&self, name: &str) -> PathBuf {
+        self.pinned_dir().unwrap_or(&self.common_dir).join(name)
     }
 
     /// Returns the folder of the captured configuration.
-    pub(in crate::git) fn trusted_folder(&self) -> Option<&Path> {
-        self.trusted.as_ref().map(|trusted| trusted.folder.as_path())
+    pub(in crate::git) fn pinned_dir(&self) -> Option<&Path> {
+        self.pinned.as_ref().map(|trusted| trusted.folder.as_path())
     }
 
     /// Returns every setting in force, in one file without references to others.
-    fn settings(&self, repo: &gix::Repository) -> Result<File, GitError> {
+    fn flatten_settings(&self, repo: &gix::Repository) -> Result<File, GitError> {
         let copy = || -> gix::Result<File> {
             let mut flat = File::default();
             for section in repo.config_snapshot().plumbing().sections() {
@@ -162,15 +162,15 @@ impl Repository {
             }
             Ok(flat)
         };
-        copy().map_err(GitError::library("reading the configuration of", &self.work_dir))
+        copy().map_err(GitError::gix("reading the configuration of", &self.work_dir))
     }
 
     /// Returns the content of a file of rules that a setting names, else of the user's own by its usual name.
-    fn users_file(&self, config: &gix::config::Snapshot<'_>, key: &str, usual: &str) -> Result<Vec<u8>, GitError> {
+    fn read_users_file(&self, config: &gix::config::Snapshot<'_>, key: &str, default_name: &str) -> Result<Vec<u8>, GitError> {
         let named = config.trusted_path(key).ok().flatten().map(|path| self.work_dir.join(path));
-        let is_users = self.sources == Sources::User;
-        match named.or_else(|| users_folder().filter(|_| is_users).map(|folder| folder.join(usual))) {
-            Some(file) => read(&file),
+        let is_users = self.sources == ConfigSources::User;
+        match named.or_else(|| user_config_dir().filter(|_| is_users).map(|folder| folder.join(default_name))) {
+            Some(file) => read_rules_file(&file),
             None => Ok(Vec::new()),
         }
     }
@@ -179,13 +179,13 @@ impl Repository {
 fn copy_section(flat: &mut File, section: &gix::config::file::SectionRef<'_>) -> gix::Result<()> {
     let header = section.header();
     let name = header.name().to_str_lossy().to_lowercase();
-    if SECTIONS_LEFT_OUT.contains(&name.as_str()) {
+    if EXCLUDED_SECTIONS.contains(&name.as_str()) {
         return Ok(());
     }
     let mut copy = flat.new_section(&name, header.subsection_name().map(ToOwned::to_owned))?;
     for key in section.value_names() {
-        let is_left_out = KEYS_LEFT_OUT.contains(&(name.as_str(), key.to_lowercase().as_str()));
-        if is_left_out && header.subsection_name().is_none() {
+        let is_excluded = EXCLUDED_KEYS.contains(&(name.as_str(), key.to_lowercase().as_str()));
+        if is_excluded && header.subsection_name().is_none() {
             continue;
         }
         let values = section.values(&key);

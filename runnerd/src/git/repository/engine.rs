@@ -4,27 +4,27 @@ use crate::git::GitError;
 
 /// Who stages, snapshots and compares the work tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::git) enum Engine {
+pub(in crate::git) enum GitEngine {
     /// gix.
-    Library,
+    Gix,
     /// git.
-    Program,
+    Git,
 }
 
-impl Engine {
+impl GitEngine {
     /// Does the same in one of two ways. Where the library finds what it cannot handle, git has the last word.
-    pub(in crate::git) fn carry_out<T>(
+    pub(in crate::git) fn run_with<T>(
         self,
-        library: impl FnOnce() -> Result<T, GitError>,
-        program: impl FnOnce() -> Result<T, GitError>,
+        with_gix: impl FnOnce() -> Result<T, GitError>,
+        with_git: impl FnOnce() -> Result<T, GitError>,
     ) -> Result<T, GitError> {
-        if self == Self::Program {
-            return program();
+        if self == Self::Git {
+            return with_git();
         }
-        library().or_else(|error| match error {
-            GitError::Broken { .. } => {
+        with_gix().or_else(|error| match error {
+            GitError::Corrupt { .. } => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "the library cannot do this; git does");
-                program()
+                with_git()
             }
             other => Err(other),
         })
@@ -37,5 +37,5 @@ pub(in crate::git) enum RefStore {
     /// Files, which the library handles.
     Files,
     /// Another format, which only the git program knows.
-    Program,
+    GitOnly,
 }

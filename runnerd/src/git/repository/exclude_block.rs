@@ -7,20 +7,20 @@ pub(in crate::git) const BEGIN: &str = "# begin: held back by runnerd, ";
 pub(in crate::git) const END: &str = "# end: held back by runnerd, ";
 
 /// Returns a text without the blocks of any work tree: what is not the runner's own.
-pub(in crate::git) fn without_blocks(text: &[u8]) -> Vec<u8> {
-    let (mut rest, mut kept) = (text, Vec::new());
+pub(in crate::git) fn strip_blocks(text: &[u8]) -> Vec<u8> {
+    let (mut rest, mut remaining) = (text, Vec::new());
     while let Some(from) = rest.find(BEGIN) {
         let tree = &rest[from + BEGIN.len()..];
         let tree = &tree[..tree.find_byte(b'\n').map_or(tree.len(), |end| end + 1)];
         let inside = from + BEGIN.len() + tree.len();
         let end = [END.as_bytes(), tree].concat();
-        kept.extend_from_slice(&rest[..from]);
+        remaining.extend_from_slice(&rest[..from]);
         // A block that was cut short hides what follows it nowhere: those lines are not the runner's.
         let length = rest[inside..].find(&end).map_or(0, |length| length + end.len());
         rest = &rest[inside + length..];
     }
-    kept.extend_from_slice(rest);
-    kept
+    remaining.extend_from_slice(rest);
+    remaining
 }
 
 #[cfg(test)]
@@ -31,10 +31,10 @@ mod tests {
     fn rules_without_the_blocks_are_those_of_everybody_else() {
         let blocks = |tree: &str| format!("{BEGIN}{tree}\n/large\n{END}{tree}\n");
         let text = format!("one\n{}two\n{}three\n", blocks("this repository"), blocks("worktrees/b"));
-        assert_eq!(without_blocks(text.as_bytes()), b"one\ntwo\nthree\n");
+        assert_eq!(strip_blocks(text.as_bytes()), b"one\ntwo\nthree\n");
         // Whoever begins a block and does not end it hides no rule of their own.
         for cut in [format!("{BEGIN}x\n/mine\n"), format!("{BEGIN}x\n/mine\n{END}y\n"), format!("{BEGIN}x")] {
-            let kept = without_blocks(cut.as_bytes());
+            let kept = strip_blocks(cut.as_bytes());
             assert_eq!(kept.contains_str("/mine"), cut.contains("/mine"), "{cut}");
         }
     }

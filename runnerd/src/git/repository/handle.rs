@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::engine::Engine;
-use super::memory::{Memory, Verified};
-use super::shared::View;
-use super::trusted::Trusted;
+use super::engine::GitEngine;
+use super::memory::{RepositoryCache, VerifiedIndex};
+use super::shared::GixView;
+use super::trusted::PinnedConfigDir;
 
 /// A work tree and its git folder.
 ///
@@ -21,21 +21,21 @@ pub struct Repository {
     pub(in crate::git) work_dir: PathBuf,
     pub(in crate::git) git_dir: PathBuf,
     pub(in crate::git) common_dir: PathBuf,
-    pub(in crate::git) sources: Sources,
+    pub(in crate::git) sources: ConfigSources,
     /// The configuration that counts; none: what the repository says at the moment.
-    pub(in crate::git) trusted: Option<Arc<Trusted>>,
-    pub(in crate::git) forced: Option<Engine>,
+    pub(in crate::git) pinned: Option<Arc<PinnedConfigDir>>,
+    pub(in crate::git) forced_engine: Option<GitEngine>,
     /// The library's view under the captured configuration, once it is open.
-    pub(in crate::git) view: Arc<Mutex<Option<View>>>,
+    pub(in crate::git) view: Arc<Mutex<Option<GixView>>>,
     /// The index whose checksum is known to be right.
-    pub(in crate::git) verified: Verified,
+    pub(in crate::git) verified_index: VerifiedIndex,
     /// What is known of the files that are tracked.
-    pub(in crate::git) memory: Memory,
+    pub(in crate::git) cache: RepositoryCache,
 }
 
 /// Which configuration counts beside the repository's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::git) enum Sources {
+pub(in crate::git) enum ConfigSources {
     /// The user's and the system's, as for the git program.
     User,
     /// None, so that tests do not depend on who runs them.
@@ -44,21 +44,21 @@ pub(in crate::git) enum Sources {
 
 impl Repository {
     /// Returns the repository at these places: work tree, git folder and common folder.
-    pub(in crate::git) fn at(
+    pub(in crate::git) fn from_dirs(
         [work_dir, git_dir, common_dir]: [PathBuf; 3],
-        sources: Sources,
-        trusted: Option<Arc<Trusted>>,
+        sources: ConfigSources,
+        trusted: Option<Arc<PinnedConfigDir>>,
     ) -> Self {
         Self {
             work_dir,
             git_dir,
             common_dir,
             sources,
-            trusted,
-            forced: None,
+            pinned: trusted,
+            forced_engine: None,
             view: Arc::default(),
-            verified: Verified::default(),
-            memory: Memory::default(),
+            verified_index: VerifiedIndex::default(),
+            cache: RepositoryCache::default(),
         }
     }
 
@@ -78,7 +78,7 @@ impl Repository {
     }
 
     /// Returns where a path relative to the work tree is on disk.
-    pub(in crate::git) fn file(&self, path: &[u8]) -> PathBuf {
+    pub(in crate::git) fn absolute_path(&self, path: &[u8]) -> PathBuf {
         self.work_dir.join(OsStr::from_bytes(path))
     }
 
@@ -86,7 +86,7 @@ impl Repository {
         self.git_dir.join("index")
     }
 
-    pub(in crate::git) fn reads_no_other_configuration(&self) -> bool {
-        self.trusted.is_some() || self.sources == Sources::RepositoryOnly
+    pub(in crate::git) fn uses_only_own_config(&self) -> bool {
+        self.pinned.is_some() || self.sources == ConfigSources::RepositoryOnly
     }
 }

@@ -1,6 +1,6 @@
 //! Who commits: the user as git knows them, or the runner. Nobody's word is checked.
 
-use super::program::Git;
+use super::program::GitCommand;
 use crate::git::Repository;
 
 /// Who a commit is by.
@@ -21,8 +21,8 @@ impl Identity {
     /// Returns the signature of this moment.
     pub(in crate::git) fn signature(&self) -> gix::actor::Signature {
         gix::actor::Signature {
-            name: clean(&self.name).into(),
-            email: clean(&self.email).into(),
+            name: sanitize_field(&self.name).into(),
+            email: sanitize_field(&self.email).into(),
             time: gix::date::Time::now_local_or_utc(),
         }
     }
@@ -34,8 +34,8 @@ impl Identity {
     }
 
     /// Makes a command of the git program commit as this identity.
-    pub(in crate::git) fn in_environment<'a>(&self, git: Git<'a>) -> Git<'a> {
-        let (name, email) = (clean(&self.name), clean(&self.email));
+    pub(in crate::git) fn apply_to<'a>(&self, git: GitCommand<'a>) -> GitCommand<'a> {
+        let (name, email) = (sanitize_field(&self.name), sanitize_field(&self.email));
         git.env("GIT_AUTHOR_NAME", &name)
             .env("GIT_AUTHOR_EMAIL", &email)
             .env("GIT_COMMITTER_NAME", &name)
@@ -44,10 +44,10 @@ impl Identity {
 }
 
 /// Leaves out what would end the field early in a commit.
-fn clean(field: &str) -> String {
-    let kept: String = field.chars().filter(|c| !matches!(c, '<' | '>' | '\n' | '\r' | '\0')).collect();
-    let kept = kept.trim();
-    if kept.is_empty() { "runnerd".to_owned() } else { kept.to_owned() }
+fn sanitize_field(field: &str) -> String {
+    let cleaned: String = field.chars().filter(|c| !matches!(c, '<' | '>' | '\n' | '\r' | '\0')).collect();
+    let trimmed = cleaned.trim();
+    if trimmed.is_empty() { "runnerd".to_owned() } else { trimmed.to_owned() }
 }
 
 impl Repository {

@@ -8,22 +8,22 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::git::durable::remove;
+use crate::git::durable::remove_path;
 use crate::git::{GitError, Repository};
 use crate::temporary;
 
 /// Where the references of runs are.
-const RUNS: [&str; 2] = ["refs/heads/runner", "refs/runner"];
+const RUN_REF_DIRS: [&str; 2] = ["refs/heads/runner", "refs/runner"];
 /// Folders below these, as in `refs/runner/moved/<run>/<iter>/heads/<name>`; a name has few of its own.
 const MAX_DEPTH: u32 = 16;
 /// Folders of git's own in which files are written beside those that they replace.
-const WRITTEN: [&str; 5] = ["", "info", "hooks", "objects", "objects/info"];
+const WRITABLE_DIRS: [&str; 5] = ["", "info", "hooks", "objects", "objects/info"];
 
 impl Repository {
     /// Does what takes a lock, and once more where nobody can be using the lock that is in its way.
     ///
     /// Fails with [`GitError::Locked`] if somebody may.
-    pub(in crate::git) fn unlocked<T>(&self, attempt: impl Fn() -> Result<T, GitError>) -> Result<T, GitError> {
+    pub(in crate::git) fn with_stale_lock_retry<T>(&self, attempt: impl Fn() -> Result<T, GitError>) -> Result<T, GitError> {
         match attempt() {
             Err(GitError::Locked { path }) if self.clear_stale_lock(&path)? => attempt(),
             done => done,
@@ -41,10 +41,10 @@ impl Repository {
                 cleared.push(lock);
             }
         }
-        for file in self.temporary_files(others) {
+        for file in self.find_temporary_files(others) {
             // Somebody who writes a file is in nobody's way.
             if !self.may_be_in_use(&file) {
-                remove(&file)?;
+                remove_path(&file)?;
                 cleared.push(file);
             }
         }
@@ -66,16 +66,16 @@ impl Repository {
     }
 
     /// Returns the temporary files of the runner and of its library. No link to a folder is followed.
-    fn temporary_files(&self, others: &[PathBuf]) -> Vec<PathBuf> {
+    fn find_temporary_files(&self, others: &[PathBuf]) -> Vec<PathBuf> {
         let own = Some(self.git_dir()).filter(|folder| *folder != self.common_dir());
-        let folders = own.into_iter().map(Path::to_owned).chain(WRITTEN.map(|name| self.common_dir().join(name)));
+        let folders = own.into_iter().map(Path::to_owned).chain(WRITABLE_DIRS.map(|name| self.common_dir().join(name)));
         // What git may obey is laid out from there.
-        let laid_out = self.trusted.is_some().then(|| self.rules("").parent().map(Path::to_owned)).flatten();
+        let laid_out = self.pinned.is_some().then(|| self.rules_file("").parent().map(Path::to_owned)).flatten();
         let folders = folders.chain(laid_out).chain(others.iter().cloned());
         let folders = folders.filter(|folder| folder.symlink_metadata().is_ok_and(|found| found.is_dir()));
         let entries = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
         let is_temporary = |entry: &fs::DirEntry| {
-            temporary::is_one(&entry.file_name()) || is_object_under_way(&entry.path(), self.common_dir())
+            temporary::is_temp_name(&entry.file_name()) || is_partial_object(&entry.path(), self.common_dir())
         };
         entries
             .filter(is_temporary)
@@ -85,7 +85,7 @@ impl Repository {
     }
 
     /// Returns the lock files that are there, in use or left behind.
-    pub fn locks(&self) -> Vec<PathBuf> {
+    pub fn list_locks(&self) -> Vec<PathBuf> {
         self.lock_paths().into_iter().filter(|lock| lock.symlink_metadata().is_ok()).collect()
     }
 
@@ -101,8 +101,8 @@ impl Repository {
             paths.push(self.common_dir().join(format!("refs/heads/{branch}.lock")));
         }
         // A branch is locked before it is checked out, and what is kept beside it never is.
-        for folder in RUNS {
-            add_locks(&self.common_dir().join(folder), MAX_DEPTH, &mut paths);
+        for folder in RUN_REF_DIRS {
+            collect_locks(&self.common_dir().join(folder), MAX_DEPTH, &mut paths);
         }
         paths
     }
@@ -118,10 +118,10 @@ impl Repository {
             .flatten()
             .map(|entry| entry.path())
             .filter(is_process)
-            .any(|process| has_open(&process, file) || is_git(&process) && self.may_be_inside(&process, found.uid()))
+            .any(|process| has_open_file(&process, file) || is_git_process(&process) && self.may_run_inside(&process, found.uid()))
     }
 
-    fn may_be_inside(&self, process: &Path, owner: u32) -> bool {
+    fn may_run_inside(&self, process: &Path, owner: u32) -> bool {
         match fs::read_link(process.join("cwd")) {
             Ok(folder) => folder.starts_with(self.work_dir()) || folder.starts_with(self.common_dir()),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -133,17 +133,17 @@ impl Repository {
 }
 
 /// The library writes an object beside the folders of objects before it has its name.
-fn is_object_under_way(file: &Path, common_dir: &Path) -> bool {
+fn is_partial_object(file: &Path, common_dir: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().as_bytes();
     file.parent() == Some(&common_dir.join("objects")) && name.len() == 10 && name.starts_with(b".tmp")
 }
 
 /// Adds the lock files of a folder of references.
-fn add_locks(folder: &Path, depth: u32, paths: &mut Vec<PathBuf>) {
+fn collect_locks(folder: &Path, depth: u32, paths: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() && depth > 0 => add_locks(&path, depth - 1, paths),
+            Ok(kind) if kind.is_dir() && depth > 0 => collect_locks(&path, depth - 1, paths),
             Ok(kind) if kind.is_file() && path.extension().is_some_and(|extension| extension == "lock") => {
                 paths.push(path);
             }
@@ -152,11 +152,11 @@ fn add_locks(folder: &Path, depth: u32, paths: &mut Vec<PathBuf>) {
     }
 }
 
-fn has_open(process: &Path, file: &Path) -> bool {
+fn has_open_file(process: &Path, file: &Path) -> bool {
     let descriptors = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
     descriptors.filter_map(|descriptor| fs::read_link(descriptor.path()).ok()).any(|open| open == file)
 }
 
-fn is_git(process: &Path) -> bool {
+fn is_git_process(process: &Path) -> bool {
     fs::read_to_string(process.join("comm")).is_ok_and(|name| name.starts_with("git"))
 }

@@ -14,75 +14,75 @@ use gix::index::entry::{Flags, Mode};
 use tempfile::TempDir;
 
 use crate::git::Repository;
-use crate::git::moment::Flush;
+use crate::git::moment::FlushTime;
 
 /// What is known of its files.
 #[derive(Clone, Default)]
-pub(in crate::git) struct Memory(Arc<Mutex<Remembered>>);
+pub(in crate::git) struct RepositoryCache(Arc<Mutex<CacheState>>);
 
 #[derive(Default)]
-pub(in crate::git) struct Remembered {
-    files: Option<Files>,
-    pub(in crate::git) flush: Option<Flush>,
-    pub(in crate::git) always: BTreeSet<BString>,
+pub(in crate::git) struct CacheState {
+    files: Option<CachedFiles>,
+    pub(in crate::git) flush: Option<FlushTime>,
+    pub(in crate::git) always_read: BTreeSet<BString>,
     /// Folders of which nothing is ever tracked, each with a slash at its end.
-    pub(in crate::git) never: BTreeSet<BString>,
+    pub(in crate::git) never_tracked: BTreeSet<BString>,
     /// Paths that an index cannot untrack, and those of them that the last one did not name.
     pub(in crate::git) guarded: BTreeSet<BString>,
-    pub(in crate::git) kept: Vec<BString>,
+    pub(in crate::git) untracked_guarded: Vec<BString>,
     /// Submodules that were looked into, by their paths.
-    pub(in crate::git) inside: BTreeMap<BString, Inside>,
+    pub(in crate::git) submodules: BTreeMap<BString, SubmoduleRepository>,
 }
 
 /// The repository of a submodule, and the folder in which its rules are laid out, which goes with it.
 #[derive(Clone)]
-pub(in crate::git) struct Inside {
+pub(in crate::git) struct SubmoduleRepository {
     pub(in crate::git) repository: Repository,
     _folder: Arc<TempDir>,
 }
 
-impl Inside {
+impl SubmoduleRepository {
     pub(in crate::git) fn new(repository: Repository, folder: TempDir) -> Self {
         Self { repository, _folder: Arc::new(folder) }
     }
 }
 
 /// The files of a tree.
-pub(in crate::git) struct Files {
+pub(in crate::git) struct CachedFiles {
     pub(in crate::git) state: State,
     pub(in crate::git) tree: ObjectId,
 }
 
-impl fmt::Debug for Memory {
+impl fmt::Debug for RepositoryCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Memory")
     }
 }
 
-impl Memory {
-    pub(in crate::git) fn lock(&self) -> MutexGuard<'_, Remembered> {
+impl RepositoryCache {
+    pub(in crate::git) fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the files that are known, and the paths that are always read.
-    pub(in crate::git) fn take(&self) -> (Option<Files>, BTreeSet<BString>) {
+    pub(in crate::git) fn take_files(&self) -> (Option<CachedFiles>, BTreeSet<BString>) {
         let mut memory = self.lock();
-        if memory.flush.is_some_and(|flush| !flush.counts()) {
+        if memory.flush.is_some_and(|flush| !flush.is_valid()) {
             memory.flush = None;
             if let Some(files) = &mut memory.files {
                 files.state.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::UPTODATE));
             }
         }
-        (memory.files.take(), memory.always.clone())
+        (memory.files.take(), memory.always_read.clone())
     }
 
     /// Remembers the files of a tree, as they were read.
-    pub(in crate::git) fn keep(&self, state: State, tree: ObjectId) {
-        self.lock().files = Some(Files { state, tree });
+    pub(in crate::git) fn store_files(&self, state: State, tree: ObjectId) {
+        self.lock().files = Some(CachedFiles { state, tree });
     }
 
     /// Returns the submodules that HEAD has, as far as its files are known.
-    pub(in crate::git) fn submodules(&self) -> Option<BTreeSet<BString>> {
+    pub(in crate::git) fn known_submodules(&self) -> Option<BTreeSet<BString>> {
         let memory = self.lock();
         let state = &memory.files.as_ref()?.state;
         let linked = state.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
@@ -90,23 +90,23 @@ impl Memory {
     }
 
     /// Returns when the file system was flushed last, if that still says something.
-    pub(in crate::git) fn flush(&self) -> Option<Flush> {
+    pub(in crate::git) fn last_flush(&self) -> Option<FlushTime> {
         self.lock().flush
     }
 }
 
 #[cfg(test)]
-impl Memory {
+impl RepositoryCache {
     /// Moves the last flush ahead.
-    pub(in crate::git) fn settle(&self) {
+    pub(in crate::git) fn advance_flush(&self) {
         let mut memory = self.lock();
-        memory.flush = memory.flush.map(Flush::later);
+        memory.flush = memory.flush.map(FlushTime::one_hour_later);
     }
 
     /// Sets the clock back by an hour.
     pub(in crate::git) fn set_clock_back(&self) {
         let mut memory = self.lock();
-        memory.flush = memory.flush.map(Flush::by_a_clock_set_back);
+        memory.flush = memory.flush.map(FlushTime::with_clock_set_back);
     }
 }
 
@@ -114,30 +114,30 @@ impl Memory {
 ///
 /// The checksum finds what a disk has done, not what somebody has: git itself does not compare it when it reads.
 #[derive(Debug, Clone, Default)]
-pub(in crate::git) struct Verified(Arc<Mutex<Option<Stamp>>>);
+pub(in crate::git) struct VerifiedIndex(Arc<Mutex<Option<FileStamp>>>);
 
 /// Which file it is, how long, and when it was written and changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::git) struct Stamp {
-    place: (u64, u64),
+pub(in crate::git) struct FileStamp {
+    inode: (u64, u64),
     len: u64,
     times: [(i64, i64); 2],
 }
 
-impl Verified {
-    pub(in crate::git) fn is(&self, stamp: Option<Stamp>) -> bool {
+impl VerifiedIndex {
+    pub(in crate::git) fn matches(&self, stamp: Option<FileStamp>) -> bool {
         stamp.is_some() && *self.0.lock().unwrap_or_else(PoisonError::into_inner) == stamp
     }
 
-    pub(in crate::git) fn set(&self, stamp: Option<Stamp>) {
+    pub(in crate::git) fn set(&self, stamp: Option<FileStamp>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
     }
 }
 
-impl Stamp {
-    pub(in crate::git) fn of(path: &Path) -> Option<Self> {
+impl FileStamp {
+    pub(in crate::git) fn read(path: &Path) -> Option<Self> {
         let found = fs::symlink_metadata(path).ok()?;
         let times = [(found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec())];
-        Some(Self { place: (found.dev(), found.ino()), len: found.len(), times })
+        Some(Self { inode: (found.dev(), found.ino()), len: found.len(), times })
     }
 }

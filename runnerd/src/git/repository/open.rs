@@ -12,10 +12,10 @@ use gix::discover::upwards;
 use gix::open::permissions;
 use gix::sec::Permission;
 
-use super::engine::{Engine, RefStore};
-use super::handle::Sources;
+use super::engine::{GitEngine, RefStore};
+use super::handle::ConfigSources;
 use super::preflight;
-use super::shared::{SharedObjects, View};
+use super::shared::{ObjectCache, GixView};
 use crate::git::{GitError, Repository};
 
 /// Bytes of objects that are kept for those who read them again.
@@ -25,7 +25,7 @@ const OBJECT_CACHE_BYTES: NonZeroUsize = NonZeroUsize::new(4 * 1024 * 1024).expe
 /// from being stored, and neither replaced objects nor a forged commit graph must show a history that is not there.
 /// Every time of a file counts, as a session can set all but one. The library dies where the system refuses it a thread for
 /// an index.
-pub(in crate::git) const OVERRIDES: [&str; 6] = [
+pub(in crate::git) const CONFIG_OVERRIDES: [&str; 6] = [
     "core.safecrlf=false",
     "core.useReplaceRefs=false",
     "core.commitGraph=false",
@@ -39,107 +39,107 @@ impl Repository {
     ///
     /// Refuses bare repositories, and such as belong to another user unless `safe.directory` names them.
     pub fn discover(from: &Path) -> Result<Self, GitError> {
-        Self::discover_with(from, Sources::User)
+        Self::discover_with(from, ConfigSources::User)
     }
 
     /// Finds the repository around `from` to read what is committed in it: a bare one as well, whose folder then stands
     /// for the work tree.
-    pub fn discover_to_read(from: &Path) -> Result<Self, GitError> {
+    pub fn discover_read_only(from: &Path) -> Result<Self, GitError> {
         match Self::discover(from) {
-            Err(GitError::Bare { path }) => {
-                let path = canonical(&path)?;
-                Ok(Self::at([path.clone(), path.clone(), path], Sources::User, None))
+            Err(GitError::BareRepository { path }) => {
+                let path = canonicalize(&path)?;
+                Ok(Self::from_dirs([path.clone(), path.clone(), path], ConfigSources::User, None))
             }
             found => found,
         }
     }
 
     /// Finds the repository around `from` as [`Self::discover`] does, reading no configuration but its own.
-    pub fn discover_alone(from: &Path) -> Result<Self, GitError> {
-        Self::discover_with(from, Sources::RepositoryOnly)
+    pub fn discover_own_config(from: &Path) -> Result<Self, GitError> {
+        Self::discover_with(from, ConfigSources::RepositoryOnly)
     }
 
-    pub(in crate::git) fn discover_with(from: &Path, sources: Sources) -> Result<Self, GitError> {
+    pub(in crate::git) fn discover_with(from: &Path, sources: ConfigSources) -> Result<Self, GitError> {
         let from = from.canonicalize().map_err(GitError::io("looking for a repository at", from))?;
-        let (found, _) = gix::discover::upwards(&from).map_err(|error| not_found(&from, error))?;
+        let (found, _) = gix::discover::upwards(&from).map_err(|error| discover_error(&from, error))?;
         let (git_dir, work_dir) = found.into_repository_and_work_tree_directories();
-        let opened = gix::open_opts(work_dir.as_ref().unwrap_or(&git_dir), options(sources))
-            .map_err(GitError::library("opening the repository", &git_dir))?;
+        let opened = gix::open_opts(work_dir.as_ref().unwrap_or(&git_dir), open_options(sources))
+            .map_err(GitError::gix("opening the repository", &git_dir))?;
         if opened.git_dir_trust() != gix::sec::Trust::Full {
             // Git's own word for a repository that has one is its work tree.
-            let path = opened.workdir().map_or(Ok(git_dir), canonical)?;
+            let path = opened.workdir().map_or(Ok(git_dir), canonicalize)?;
             return Err(GitError::ForeignOwner { path });
         }
         let Some(work_dir) = opened.workdir() else {
-            return Err(GitError::Bare { path: git_dir });
+            return Err(GitError::BareRepository { path: git_dir });
         };
-        let places = [canonical(work_dir)?, canonical(opened.git_dir())?, canonical(opened.common_dir())?];
-        Ok(Self::at(places, sources, None))
+        let places = [canonicalize(work_dir)?, canonicalize(opened.git_dir())?, canonicalize(opened.common_dir())?];
+        Ok(Self::from_dirs(places, sources, None))
     }
 
     /// Opens the library's view of the repository, or gives the one that is open. Refuses one whose parts moved.
     pub(in crate::git) fn open(&self) -> Result<gix::Repository, GitError> {
-        self.refuse_moved()?;
-        self.lay_trusted()?;
-        if self.trusted.is_none() {
-            return self.open_anew();
+        self.check_not_moved()?;
+        self.write_pinned_files()?;
+        if self.pinned.is_none() {
+            return self.open_uncached();
         }
         let packs = self.common_dir.join("objects/pack").metadata().ok();
         let packs = packs.map(|found| (found.mtime(), found.mtime_nsec()));
         let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(view) = view.as_ref().filter(|view| view.packs == packs) {
-            return Ok(view.share());
+            return Ok(view.to_local());
         }
-        let repo = self.open_anew()?.into_sync();
-        let shared = View { repo, packs, objects: SharedObjects::new(OBJECT_CACHE_BYTES) };
-        Ok(view.insert(shared).share())
+        let repo = self.open_uncached()?.into_sync();
+        let shared = GixView { repo, packs, objects: ObjectCache::new(OBJECT_CACHE_BYTES) };
+        Ok(view.insert(shared).to_local())
     }
 
     /// Has objects that were read be read again, as another process may have lost them since.
-    pub fn forget_objects(&self) {
+    pub fn clear_object_cache(&self) {
         if let Some(view) = self.view.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            view.objects = SharedObjects::new(OBJECT_CACHE_BYTES);
+            view.objects = ObjectCache::new(OBJECT_CACHE_BYTES);
         }
     }
 
     /// Reads the configuration that counts, and makes the library's view with it.
-    pub(in crate::git) fn open_anew(&self) -> Result<gix::Repository, GitError> {
-        let (folder, sources) = match self.trusted_folder() {
-            Some(folder) => (folder, Sources::RepositoryOnly),
+    pub(in crate::git) fn open_uncached(&self) -> Result<gix::Repository, GitError> {
+        let (folder, sources) = match self.pinned_dir() {
+            Some(folder) => (folder, ConfigSources::RepositoryOnly),
             None => (self.git_dir.as_path(), self.sources),
         };
-        let mut repo = gix::open_opts(folder, options(sources).open_path_as_is(true))
-            .map_err(GitError::library("opening the repository", folder))?;
-        if self.trusted.is_some() {
-            repo.refs = self.references(&repo);
+        let mut repo = gix::open_opts(folder, open_options(sources).open_path_as_is(true))
+            .map_err(GitError::gix("opening the repository", folder))?;
+        if self.pinned.is_some() {
+            repo.refs = self.open_refs(&repo);
         }
-        repo.set_workdir(self.work_dir.clone()).map_err(GitError::library("reading the work tree", &self.work_dir))?;
-        SharedObjects::new(OBJECT_CACHE_BYTES).serve(&mut repo);
+        repo.set_workdir(self.work_dir.clone()).map_err(GitError::gix("reading the work tree", &self.work_dir))?;
+        ObjectCache::new(OBJECT_CACHE_BYTES).attach_to(&mut repo);
         Ok(repo)
     }
 
     /// Fails if the git folder is gone or does not share what it shared when the repository was found.
-    pub(in crate::git) fn refuse_moved(&self) -> Result<(), GitError> {
+    pub(in crate::git) fn check_not_moved(&self) -> Result<(), GitError> {
         let shared = Some(&self.common_dir).filter(|folder| **folder != self.git_dir);
         for folder in [&self.git_dir].into_iter().chain(shared) {
             if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-                return Err(GitError::Gone { path: folder.clone(), work_dir: self.work_dir.clone() });
+                return Err(GitError::GitDirMissing { path: folder.clone(), work_dir: self.work_dir.clone() });
             }
         }
         let link = self.git_dir.join("commondir");
         let is_file = link.symlink_metadata().is_ok_and(|found| found.is_file());
         let found = match is_file.then(|| std::fs::read(&link)) {
-            Some(Ok(text)) => canonical(&self.git_dir.join(OsStr::from_bytes(text.trim_ascii_end())))?,
+            Some(Ok(text)) => canonicalize(&self.git_dir.join(OsStr::from_bytes(text.trim_ascii_end())))?,
             _ => self.git_dir.clone(),
         };
         if found == self.common_dir {
-            return self.refuse_moved_work_tree();
+            return self.check_work_tree_not_moved();
         }
-        Err(GitError::Replaced { path: self.work_dir.clone(), expected: self.common_dir.clone(), found })
+        Err(GitError::GitLinkChanged { path: self.work_dir.clone(), expected: self.common_dir.clone(), found })
     }
 
     /// Fails if `git worktree move` has given this work tree another place.
-    pub fn refuse_moved_work_tree(&self) -> Result<(), GitError> {
+    pub fn check_work_tree_not_moved(&self) -> Result<(), GitError> {
         if self.git_dir == self.common_dir || self.work_dir.symlink_metadata().is_ok() {
             return Ok(());
         }
@@ -157,66 +157,66 @@ impl Repository {
     }
 
     /// Returns the repository's own references, for a library that has opened the trusted folder.
-    fn references(&self, repo: &gix::Repository) -> gix::RefStore {
+    fn open_refs(&self, repo: &gix::Repository) -> gix::RefStore {
         let (git_dir, hash) = (self.git_dir.clone(), repo.object_hash());
-        let mut own = if self.git_dir == self.common_dir {
+        let mut refs = if self.git_dir == self.common_dir {
             gix::RefStore::at(git_dir, hash)
         } else {
             gix::RefStore::for_linked_worktree(git_dir, self.common_dir.clone(), hash)
         };
-        own.write_reflog = repo.refs.write_reflog;
-        own.precompose_unicode = repo.refs.precompose_unicode;
-        own
+        refs.write_reflog = repo.refs.write_reflog;
+        refs.precompose_unicode = repo.refs.precompose_unicode;
+        refs
     }
 
     /// Chooses who carries out the next operation on the work tree.
-    pub(in crate::git) fn engine(&self, repo: &gix::Repository) -> Engine {
-        self.forced.unwrap_or_else(|| preflight::engine(repo, self))
+    pub(in crate::git) fn choose_engine(&self, repo: &gix::Repository) -> GitEngine {
+        self.forced_engine.unwrap_or_else(|| preflight::choose_engine(repo, self))
     }
 
     /// Chooses who reads and moves references.
-    pub(in crate::git) fn ref_store(&self, repo: &gix::Repository) -> RefStore {
-        if self.forced == Some(Engine::Program) || preflight::has_foreign_ref_store(repo) {
-            RefStore::Program
+    pub(in crate::git) fn choose_ref_store(&self, repo: &gix::Repository) -> RefStore {
+        if self.forced_engine == Some(GitEngine::Git) || preflight::has_foreign_ref_store(repo) {
+            RefStore::GitOnly
         } else {
             RefStore::Files
         }
     }
 
     /// Returns why the git program is needed instead of the library, each naming the setting.
-    pub fn by_program(&self) -> Result<Vec<&'static str>, GitError> {
+    pub fn explain_git_engine(&self) -> Result<Vec<&'static str>, GitError> {
         let repo = self.open()?;
         let store = preflight::has_foreign_ref_store(&repo).then_some("extensions.refStorage is not \"files\"");
-        Ok(preflight::differences(&repo, self).chain(store).collect())
+        Ok(preflight::reasons_for_git(&repo, self).chain(store).collect())
     }
 
     #[cfg(test)]
-    pub(in crate::git) fn with_engine(mut self, engine: Engine) -> Self {
-        self.forced = Some(engine);
+    pub(in crate::git) fn with_engine(mut self, engine: GitEngine) -> Self {
+        self.forced_engine = Some(engine);
         self
     }
 }
 
-fn not_found(from: &Path, error: gix::Error) -> GitError {
+fn discover_error(from: &Path, error: gix::Error) -> GitError {
     match error.downcast_any_ref::<upwards::Error>() {
         Some(upwards::Error::NoTrustedGitRepository { candidate, .. }) => {
             let work_tree = candidate.parent().filter(|_| candidate.ends_with(".git"));
             GitError::ForeignOwner { path: work_tree.unwrap_or(candidate).to_owned() }
         }
         Some(_) => GitError::NoRepository { path: from.to_owned() },
-        None => GitError::library("looking for a repository", from)(error),
+        None => GitError::gix("looking for a repository", from)(error),
     }
 }
 
-fn canonical(path: &Path) -> Result<PathBuf, GitError> {
+fn canonicalize(path: &Path) -> Result<PathBuf, GitError> {
     path.canonicalize().map_err(GitError::io("resolving", path))
 }
 
 /// The daemon's environment must not steer git: of it only the places of the user's configuration are read.
-fn options(sources: Sources) -> gix::open::Options {
+fn open_options(sources: ConfigSources) -> gix::open::Options {
     let permissions = match sources {
-        Sources::RepositoryOnly => gix::open::Permissions::isolated(),
-        Sources::User => gix::open::Permissions {
+        ConfigSources::RepositoryOnly => gix::open::Permissions::isolated(),
+        ConfigSources::User => gix::open::Permissions {
             env: permissions::Environment {
                 xdg_config_home: Permission::Allow,
                 home: Permission::Allow,
@@ -228,6 +228,6 @@ fn options(sources: Sources) -> gix::open::Options {
     };
     // Git obeys it on macOS alone; the library everywhere, and would not find files by the names that they have.
     let as_named = cfg!(not(target_os = "macos")).then_some("core.precomposeUnicode=false");
-    let overrides = OVERRIDES.into_iter().chain(as_named);
+    let overrides = CONFIG_OVERRIDES.into_iter().chain(as_named);
     gix::open::Options::default().permissions(permissions).lossy_config(true).cli_overrides(overrides)
 }

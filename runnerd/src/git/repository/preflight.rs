@@ -7,16 +7,16 @@ use std::path::Path;
 use gix::bstr::ByteSlice as _;
 use gix::config::Snapshot;
 
-use super::engine::Engine;
-use super::trusted::{AS_BYTES, ATTRIBUTES};
+use super::engine::GitEngine;
+use super::trusted::{RUNNER_ATTRIBUTES_LINE, ATTRIBUTES_FILE};
 use crate::git::Repository;
 
-pub(in crate::git) fn engine(repo: &gix::Repository, paths: &Repository) -> Engine {
-    if differences(repo, paths).next().is_some() { Engine::Program } else { Engine::Library }
+pub(in crate::git) fn choose_engine(repo: &gix::Repository, repository: &Repository) -> GitEngine {
+    if reasons_for_git(repo, repository).next().is_some() { GitEngine::Git } else { GitEngine::Gix }
 }
 
 /// Returns why the git program is needed, naming the setting; looks no further than it is asked.
-pub(in crate::git) fn differences(repo: &gix::Repository, paths: &Repository) -> impl Iterator<Item = &'static str> {
+pub(in crate::git) fn reasons_for_git(repo: &gix::Repository, repository: &Repository) -> impl Iterator<Item = &'static str> {
     type Check = fn(&Snapshot<'_>, &Repository) -> bool;
     const CHECKS: [(&str, Check); 4] = [
         ("core.sparseCheckout or index.sparse is set", |config, _| is_sparse(config)),
@@ -25,7 +25,7 @@ pub(in crate::git) fn differences(repo: &gix::Repository, paths: &Repository) ->
         (".gitattributes names a working-tree-encoding", |_, paths| recodes_text(paths)),
     ];
     let config = repo.config_snapshot();
-    CHECKS.into_iter().filter(move |(_, differs)| differs(&config, paths)).map(|(what, _)| what)
+    CHECKS.into_iter().filter(move |(_, differs)| differs(&config, repository)).map(|(what, _)| what)
 }
 
 /// The library leaves entries outside a sparse checkout alone even where files are present again.
@@ -43,13 +43,13 @@ fn is_shared(config: &Snapshot<'_>) -> bool {
 /// git refuses text in a declared encoding that it cannot read; the library stores it unchanged.
 ///
 /// Looks where such declarations are made in practice: at the root and in the repository's own attributes.
-fn recodes_text(paths: &Repository) -> bool {
-    let places = [paths.work_dir().join(".gitattributes"), paths.rules(ATTRIBUTES)];
+fn recodes_text(repository: &Repository) -> bool {
+    let places = [repository.work_dir().join(".gitattributes"), repository.rules_file(ATTRIBUTES_FILE)];
     places.iter().any(|path| mentions_encoding(path))
 }
 
 fn mentions_encoding(path: &Path) -> bool {
-    let is_own = |line: &[u8]| line == AS_BYTES.as_bytes();
+    let is_own = |line: &[u8]| line == RUNNER_ATTRIBUTES_LINE.as_bytes();
     let declares = |line: &[u8]| line.contains_str("working-tree-encoding") && !is_own(line);
     fs::read(path).is_ok_and(|text| text.lines().any(declares))
 }

@@ -18,11 +18,11 @@ use nix::unistd::Pid;
 use super::at_work::{AtWork, Ended, Ender};
 use super::locked_refs::LockedRefs;
 use crate::git::{GitError, Repository};
-use crate::obstruction::Obstructs;
+use crate::obstruction::Retryable;
 
 /// No single git command of the runner takes this long unless something waits for what never comes.
-pub(super) const LIMIT: Duration = Duration::from_mins(15);
-const STDERR_KEPT: usize = 4096;
+pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_mins(15);
+const MAX_STDERR_BYTES: usize = 4096;
 /// The highest number of an error of the system.
 const MAX_ERRNO: i32 = 133;
 
@@ -38,7 +38,7 @@ const STORE_COMPLAINTS: [&str; 7] = [
 ];
 
 /// What the program needs from the daemon's environment: where it is, who the user is, how to sign.
-const PASSED: [&str; 11] = [
+const PASSED_ENV: [&str; 11] = [
     "PATH",
     "HOME",
     "XDG_CONFIG_HOME",
@@ -53,7 +53,7 @@ const PASSED: [&str; 11] = [
 ];
 
 /// Settings that keep the program from running anything but itself, and make what it writes durable.
-const OVERRIDES: [&str; 20] = [
+const COMMAND_OVERRIDES: [&str; 20] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.editor=true",
@@ -77,23 +77,23 @@ const OVERRIDES: [&str; 20] = [
 ];
 
 /// One command of the git program, on one repository.
-pub(in crate::git) struct Git<'a> {
+pub(in crate::git) struct GitCommand<'a> {
     repository: &'a Repository,
     command: Command,
     name: String,
     input: Vec<u8>,
-    files: Files,
+    files: CommandFiles,
 }
 
 /// Files in the place of pipes, for what is too large for memory.
 #[derive(Default)]
-struct Files {
+struct CommandFiles {
     input: Option<File>,
     output: Option<File>,
 }
 
 /// How a command ended, for callers that make out themselves what a failure is about.
-pub(in crate::git) struct Outcome {
+pub(in crate::git) struct GitOutput {
     pub(in crate::git) status: ExitStatus,
     pub(in crate::git) stdout: Vec<u8>,
     pub(in crate::git) stderr: String,
@@ -101,19 +101,19 @@ pub(in crate::git) struct Outcome {
     pub(in crate::git) ended: Option<Ended>,
 }
 
-impl<'a> Git<'a> {
+impl<'a> GitCommand<'a> {
     /// Prepares `git <name>`.
     pub(in crate::git) fn new(repository: &'a Repository, name: &str) -> Self {
         let mut command = Command::new("git");
         command.env_clear().current_dir(repository.work_dir()).process_group(0);
-        command.envs(PASSED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        command.envs(environment(repository));
+        command.envs(PASSED_ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.envs(git_environment(repository));
         command.args(["--no-pager", "--no-replace-objects", "--no-optional-locks"]);
-        for setting in OVERRIDES {
+        for setting in COMMAND_OVERRIDES {
             command.arg("-c").arg(setting);
         }
         command.arg(name);
-        Self { repository, command, name: name.to_owned(), input: Vec::new(), files: Files::default() }
+        Self { repository, command, name: name.to_owned(), input: Vec::new(), files: CommandFiles::default() }
     }
 
     pub(in crate::git) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
@@ -132,13 +132,13 @@ impl<'a> Git<'a> {
     }
 
     /// Has the command read a file, from its beginning.
-    pub(in crate::git) fn reading_from(mut self, file: File) -> Self {
+    pub(in crate::git) fn stdin_file(mut self, file: File) -> Self {
         self.files.input = Some(file);
         self
     }
 
     /// Has the command print into a file, which holds nothing else then.
-    pub(in crate::git) fn printing_to(mut self, file: File) -> Self {
+    pub(in crate::git) fn stdout_file(mut self, file: File) -> Self {
         self.files.output = Some(file);
         self
     }
@@ -149,7 +149,7 @@ impl<'a> Git<'a> {
     }
 
     /// Sets configuration that holds for this command, above what is read from files; all of it at once.
-    pub(in crate::git) fn configured<V: AsRef<OsStr>>(
+    pub(in crate::git) fn with_config<V: AsRef<OsStr>>(
         self,
         settings: impl IntoIterator<Item = (&'static str, V)>,
     ) -> Self {
@@ -163,21 +163,21 @@ impl<'a> Git<'a> {
     }
 
     /// Sets the folder that the command is started in.
-    pub(in crate::git) fn at(mut self, folder: &Path) -> Self {
+    pub(in crate::git) fn current_dir(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
         self
     }
 
     /// Begins `update-ref --stdin` with an order, and returns it once the references are locked that it is about.
-    pub(in crate::git) fn lock(mut self, order: &str) -> Result<LockedRefs, GitError> {
-        self.repository.refuse_moved()?;
-        self.repository.lay_trusted()?;
+    pub(in crate::git) fn lock_refs(mut self, order: &str) -> Result<LockedRefs, GitError> {
+        self.repository.check_not_moved()?;
+        self.repository.write_pinned_files()?;
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (repository, command) = (self.repository, RefCell::new(self.command));
-        repository.unlocked(|| {
+        repository.with_stale_lock_retry(|| {
             let path = repository.work_dir();
             let child = command.borrow_mut().spawn().map_err(GitError::io("starting git in", path))?;
-            LockedRefs::take(child, order, path)
+            LockedRefs::acquire(child, order, path)
         })
     }
 
@@ -189,15 +189,15 @@ impl<'a> Git<'a> {
     /// Runs the command and returns its output; any exit but 0 is an error.
     pub(in crate::git) fn run(self) -> Result<Vec<u8>, GitError> {
         let (name, path) = (self.name.clone(), self.repository.work_dir().to_owned());
-        let outcome = self.outcome()?;
+        let outcome = self.output()?;
         if outcome.status.success() { Ok(outcome.stdout) } else { Err(outcome.into_error(name, path)) }
     }
 
     /// Runs a command that answers by its exit, and returns what it prints for yes, which is 0; none for no, which is 1. Any
     /// other exit is an error: such a git has not understood the question, or the repository.
-    pub(in crate::git) fn answer(self) -> Result<Option<Vec<u8>>, GitError> {
+    pub(in crate::git) fn run_optional(self) -> Result<Option<Vec<u8>>, GitError> {
         let (name, path) = (self.name.clone(), self.repository.work_dir().to_owned());
-        let outcome = self.outcome()?;
+        let outcome = self.output()?;
         match outcome.status.code() {
             Some(0) => Ok(Some(outcome.stdout)),
             Some(1) => Ok(None),
@@ -206,51 +206,51 @@ impl<'a> Git<'a> {
     }
 
     /// Runs the command and returns its output as one line of text.
-    pub(in crate::git) fn line(self) -> Result<String, GitError> {
+    pub(in crate::git) fn run_line(self) -> Result<String, GitError> {
         let bytes = self.run()?;
         Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
     }
 
     /// Runs the command with what it prints as the input of another, and returns what that prints. Neither is held in memory
     /// between them.
-    pub(in crate::git) fn into(self, other: Git<'_>) -> Result<Vec<u8>, GitError> {
+    pub(in crate::git) fn pipe_into(self, other: GitCommand<'_>) -> Result<Vec<u8>, GitError> {
         for git in [&self, &other] {
-            git.repository.refuse_moved()?;
-            git.repository.lay_trusted()?;
+            git.repository.check_not_moved()?;
+            git.repository.write_pinned_files()?;
         }
-        let told = [&self, &other].map(|git| (git.name.clone(), git.repository.work_dir().to_owned()));
-        let [(name, path), (other_name, other_path)] = told;
-        let [first, second] = feed([self, other]).map_err(GitError::io("running git in", &path))?;
+        let names = [&self, &other].map(|git| (git.name.clone(), git.repository.work_dir().to_owned()));
+        let [(name, path), (other_name, other_path)] = names;
+        let [first, second] = run_piped([self, other]).map_err(GitError::io("running git in", &path))?;
         // What fails first has the other fail too.
-        first.or_error(name, path)?;
-        second.or_error(other_name, other_path).map(|outcome| outcome.stdout)
+        first.into_result(name, path)?;
+        second.into_result(other_name, other_path).map(|outcome| outcome.stdout)
     }
 
     /// Runs the command to its end, whatever that is. Obstacles are errors all the same.
-    pub(in crate::git) fn outcome(mut self) -> Result<Outcome, GitError> {
-        self.repository.refuse_moved()?;
-        self.repository.lay_trusted()?;
+    pub(in crate::git) fn output(mut self) -> Result<GitOutput, GitError> {
+        self.repository.check_not_moved()?;
+        self.repository.write_pinned_files()?;
         self.command.stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() });
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let (repository, command, input) = (self.repository, RefCell::new(self.command), self.input);
-        repository.unlocked(|| {
+        repository.with_stale_lock_retry(|| {
             let command = &mut command.borrow_mut();
-            self.files.lay_out(command).map_err(GitError::io("preparing git in", repository.work_dir()))?;
-            attempt(repository, (&self.name, command), input.clone())
+            self.files.apply_to(command).map_err(GitError::io("preparing git in", repository.work_dir()))?;
+            run_once(repository, (&self.name, command), input.clone())
         })
     }
 }
 
 impl Repository {
     /// Fails where git does nothing at all here, such as for a format that it does not know: no file is to blame for that.
-    pub(in crate::git) fn refuse_unusable(&self) -> Result<(), GitError> {
-        Git::new(self, "rev-parse").arg("--git-dir").run().map(drop)
+    pub(in crate::git) fn check_git_usable(&self) -> Result<(), GitError> {
+        GitCommand::new(self, "rev-parse").arg("--git-dir").run().map(drop)
     }
 }
 
-impl Files {
+impl CommandFiles {
     /// Gives the files to a command, at their beginnings: it may be the second try.
-    fn lay_out(&self, command: &mut Command) -> io::Result<()> {
+    fn apply_to(&self, command: &mut Command) -> io::Result<()> {
         if let Some(mut file) = self.input.as_ref() {
             file.seek(SeekFrom::Start(0))?;
             command.stdin(file.try_clone()?);
@@ -265,7 +265,7 @@ impl Files {
 }
 
 /// Runs two commands, the first of which feeds the second, and returns what that prints.
-fn feed([mut from, mut to]: [Git<'_>; 2]) -> io::Result<[Outcome; 2]> {
+fn run_piped([mut from, mut to]: [GitCommand<'_>; 2]) -> io::Result<[GitOutput; 2]> {
     from.command.stdin(if from.input.is_empty() { Stdio::null() } else { Stdio::piped() });
     let mut first = from.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let first_at_work = AtWork::enter(&first, &from.name, from.repository.common_dir());
@@ -275,37 +275,37 @@ fn feed([mut from, mut to]: [Git<'_>; 2]) -> io::Result<[Outcome; 2]> {
     // The end that it has is the only one: where it dies, the first hears of it.
     drop(to);
     thread::scope(|scope| {
-        let first = thread::Builder::new().spawn_scoped(scope, move || converse(first, first_at_work, from.input))?;
-        let second = second.and_then(|(at_work, child)| converse(child, at_work, Vec::new()));
+        let first = thread::Builder::new().spawn_scoped(scope, move || communicate(first, first_at_work, from.input))?;
+        let second = second.and_then(|(at_work, child)| communicate(child, at_work, Vec::new()));
         let first = first.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the runner died")));
         Ok([first?, second?])
     })
 }
 
 /// Runs a command once.
-fn attempt(
+fn run_once(
     repository: &Repository,
     (name, command): (&str, &mut Command),
     input: Vec<u8>,
-) -> Result<Outcome, GitError> {
+) -> Result<GitOutput, GitError> {
     let path = repository.work_dir();
     let child = command.spawn().map_err(GitError::io("starting git in", path))?;
     let at_work = AtWork::enter(&child, name, repository.common_dir());
-    let outcome = converse(child, at_work, input).map_err(GitError::io("running git in", path))?;
-    match obstacle(&outcome, path) {
+    let outcome = communicate(child, at_work, input).map_err(GitError::io("running git in", path))?;
+    match classify_failure(&outcome, path) {
         Some(error) => Err(error),
         None => Ok(outcome),
     }
 }
 
-impl Outcome {
+impl GitOutput {
     /// Tells whether git complains of its own store. A file may have such a name, which then counts as well.
-    pub(in crate::git) fn blames_store(&self) -> bool {
+    pub(in crate::git) fn is_store_error(&self) -> bool {
         STORE_COMPLAINTS.iter().any(|complaint| self.stderr.contains(complaint))
     }
 
-    fn or_error(self, command: String, path: PathBuf) -> Result<Self, GitError> {
-        match obstacle(&self, &path) {
+    fn into_result(self, command: String, path: PathBuf) -> Result<Self, GitError> {
+        match classify_failure(&self, &path) {
             Some(error) => Err(error),
             None if self.status.success() => Ok(self),
             None => Err(self.into_error(command, path)),
@@ -313,23 +313,23 @@ impl Outcome {
     }
 
     pub(in crate::git) fn into_error(self, command: String, path: PathBuf) -> GitError {
-        GitError::Program { command, path, status: self.status.to_string(), stderr: self.stderr }
+        GitError::CommandFailed { command, path, status: self.status.to_string(), stderr: self.stderr }
     }
 }
 
 /// Naming the folders keeps `.git` files, `commondir` and `core.worktree` from redirecting the program; with the
 /// trusted folder in the place of the common one it reads no configuration but the captured.
-fn environment(repository: &Repository) -> Vec<(&'static str, OsString)> {
+fn git_environment(repository: &Repository) -> Vec<(&'static str, OsString)> {
     let mut variables: Vec<(&str, OsString)> = vec![
         ("GIT_DIR", repository.git_dir().into()),
-        ("GIT_COMMON_DIR", repository.rules("").into()),
+        ("GIT_COMMON_DIR", repository.rules_file("").into()),
         ("GIT_OBJECT_DIRECTORY", repository.common_dir().join("objects").into()),
         ("GIT_WORK_TREE", repository.work_dir().into()),
         ("GIT_TERMINAL_PROMPT", "0".into()),
         ("GIT_LITERAL_PATHSPECS", "1".into()),
         ("LC_ALL", "C".into()),
     ];
-    if repository.reads_no_other_configuration() {
+    if repository.uses_only_own_config() {
         variables.extend([
             ("GIT_CONFIG_NOSYSTEM", "1".into()),
             ("GIT_ATTR_NOSYSTEM", "1".into()),
@@ -341,86 +341,86 @@ fn environment(repository: &Repository) -> Vec<(&'static str, OsString)> {
 
 /// Feeds and drains the child while a watch ends its process group at the limit.
 #[expect(clippy::needless_pass_by_value, reason = "it is at work until it has ended")]
-fn converse(mut child: Child, at_work: AtWork, input: Vec<u8>) -> io::Result<Outcome> {
-    let pipes = Pipes { stdin: child.stdin.take(), stdout: child.stdout.take(), stderr: child.stderr.take() };
+fn communicate(mut child: Child, at_work: AtWork, input: Vec<u8>) -> io::Result<GitOutput> {
+    let pipes = ChildPipes { stdin: child.stdin.take(), stdout: child.stdout.take(), stderr: child.stderr.take() };
     let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
-    let (over, watch) = mpsc::channel::<()>();
+    let (done, watch) = mpsc::channel::<()>();
     let at_work = &at_work;
     thread::scope(|scope| {
-        let watching = thread::Builder::new().spawn_scoped(scope, move || {
-            if watch.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let watchdog = thread::Builder::new().spawn_scoped(scope, move || {
+            if watch.recv_timeout(COMMAND_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
                 at_work.end(Ender::Limit);
             }
         });
-        let said = watching.and_then(|_| talk(scope, pipes, input));
-        if said.is_err() {
+        let output = watchdog.and_then(|_| transfer_pipes(scope, pipes, input));
+        if output.is_err() {
             // Nobody listens to it any more.
             let _ = killpg(group, Signal::SIGKILL);
         }
         let status = child.wait();
-        drop(over);
-        let (stdout, stderr) = said?;
+        drop(done);
+        let (stdout, stderr) = output?;
         let stderr = String::from_utf8_lossy(&stderr).trim_end().to_owned();
-        Ok(Outcome { status: status?, stdout, stderr, ended: at_work.ended() })
+        Ok(GitOutput { status: status?, stdout, stderr, ended: at_work.ended() })
     })
 }
 
 /// The ends of a child's pipes that are the daemon's.
-struct Pipes {
+struct ChildPipes {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
 }
 
 /// Gives a child its input and returns what it prints and the end of what it complains of.
-fn talk<'scope>(
+fn transfer_pipes<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    Pipes { stdin, stdout, stderr }: Pipes,
+    ChildPipes { stdin, stdout, stderr }: ChildPipes,
     input: Vec<u8>,
 ) -> io::Result<(Vec<u8>, Vec<u8>)> {
     thread::Builder::new().spawn_scoped(scope, move || {
         // A program that ends before it read everything says why on its standard error.
         let _ = stdin.map(|mut pipe| pipe.write_all(&input));
     })?;
-    let errors = thread::Builder::new().spawn_scoped(scope, move || stderr.map_or_else(|| Ok(Vec::new()), tail))?;
+    let errors = thread::Builder::new().spawn_scoped(scope, move || stderr.map_or_else(|| Ok(Vec::new()), read_tail))?;
     let mut output = Vec::new();
     stdout.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut output))?;
     Ok((output, errors.join().unwrap_or_else(|_| Ok(Vec::new()))?))
 }
 
-fn tail(mut pipe: impl io::Read) -> io::Result<Vec<u8>> {
-    let (mut kept, mut piece) = (Vec::new(), [0; STDERR_KEPT]);
+fn read_tail(mut pipe: impl io::Read) -> io::Result<Vec<u8>> {
+    let (mut tail, mut chunk) = (Vec::new(), [0; MAX_STDERR_BYTES]);
     loop {
-        match pipe.read(&mut piece)? {
-            0 => return Ok(kept),
-            n => kept.extend_from_slice(&piece[..n]),
+        match pipe.read(&mut chunk)? {
+            0 => return Ok(tail),
+            n => tail.extend_from_slice(&chunk[..n]),
         }
-        kept.drain(..kept.len().saturating_sub(STDERR_KEPT));
+        tail.drain(..tail.len().saturating_sub(MAX_STDERR_BYTES));
     }
 }
 
 /// Recognises what may pass by itself from what git says about it.
-pub(super) fn obstacle(outcome: &Outcome, path: &Path) -> Option<GitError> {
+pub(super) fn classify_failure(outcome: &GitOutput, path: &Path) -> Option<GitError> {
     if outcome.status.success() {
         return None;
     }
     if let Some(Ended { command, waited_for, after, by }) = outcome.ended.clone() {
         return Some(GitError::Ended { command, path: path.to_owned(), waited_for, after, by });
     }
-    if let Some(lock) = lock_in(&outcome.stderr) {
+    if let Some(lock) = parse_lock_path(&outcome.stderr) {
         return Some(GitError::Locked { path: lock });
     }
-    let source = passing(&outcome.stderr)?;
+    let source = find_transient_error(&outcome.stderr)?;
     Some(GitError::Io { doing: "running git in", path: path.to_owned(), source })
 }
 
 /// Returns the error of the system that git tells in its words, if it is known to pass by itself.
-fn passing(said: &str) -> Option<io::Error> {
-    let mut known = (1..=MAX_ERRNO).map(io::Error::from_raw_os_error).filter(Obstructs::passes);
-    known.find(|error| said.contains(error.to_string().split(" (os error").next().unwrap_or_default()))
+fn find_transient_error(stderr: &str) -> Option<io::Error> {
+    let mut known = (1..=MAX_ERRNO).map(io::Error::from_raw_os_error).filter(Retryable::is_transient);
+    known.find(|error| stderr.contains(error.to_string().split(" (os error").next().unwrap_or_default()))
 }
 
-fn lock_in(stderr: &str) -> Option<PathBuf> {
+fn parse_lock_path(stderr: &str) -> Option<PathBuf> {
     let line = stderr.lines().find(|line| line.contains(".lock'") && line.contains("File exists"))?;
     let end = line.find(".lock'")? + ".lock".len();
     let start = line[..end].rfind('\'')? + 1;
@@ -437,9 +437,9 @@ mod tests {
     fn lock_is_named_by_its_path() {
         let said =
             "fatal: Unable to create '/r/.git/index.lock': File exists.\n\nAnother git process seems to be running";
-        assert_eq!(lock_in(said), Some(PathBuf::from("/r/.git/index.lock")));
+        assert_eq!(parse_lock_path(said), Some(PathBuf::from("/r/.git/index.lock")));
         let reference = "fatal: cannot lock ref 'HEAD': Unable to create '/r/.git/HEAD.lock': File exists.";
-        assert_eq!(lock_in(reference), Some(PathBuf::from("/r/.git/HEAD.lock")));
+        assert_eq!(parse_lock_path(reference), Some(PathBuf::from("/r/.git/HEAD.lock")));
     }
 
     #[test]
@@ -451,20 +451,20 @@ mod tests {
             "fatal: fsync error on '/r/.git/objects/tmp': Input/output error",
             "fatal: cannot use /x as an exclude file: Too many open files",
         ] {
-            let outcome = Outcome {
+            let outcome = GitOutput {
                 status: ExitStatus::from_raw(128 << 8),
                 stdout: Vec::new(),
                 stderr: said.into(),
                 ended: None,
             };
-            assert!(obstacle(&outcome, Path::new("/r")).is_some_and(|error| error.passes()), "{said}");
+            assert!(classify_failure(&outcome, Path::new("/r")).is_some_and(|error| error.is_transient()), "{said}");
         }
     }
 
     #[test]
     fn complaints_of_the_store_are_told_from_those_of_a_file() {
         let status = ExitStatus::from_raw(1 << 8);
-        let outcome = |said: &str| Outcome { status, stdout: Vec::new(), stderr: said.to_owned(), ended: None };
+        let outcome = |said: &str| GitOutput { status, stdout: Vec::new(), stderr: said.to_owned(), ended: None };
         for said in [
             "error: insufficient permission for adding an object to repository database .git/objects\n\
              error: x: failed to insert into database\nerror: unable to index file 'x'",
@@ -475,7 +475,7 @@ mod tests {
             "fatal: unable to write new index file",
             "error: bad index file sha1 signature\nfatal: index file corrupt",
         ] {
-            assert!(outcome(said).blames_store(), "{said}");
+            assert!(outcome(said).is_store_error(), "{said}");
         }
         for said in [
             "error: open(\"x\"): Permission denied\nerror: unable to index file 'x'",
@@ -486,13 +486,13 @@ mod tests {
             "error: 'nested/' does not have a commit checked out\nerror: unable to index file 'nested/'",
             "fatal: failed to encode 'x' from UTF-16 to UTF-8",
         ] {
-            assert!(!outcome(said).blames_store(), "{said}");
+            assert!(!outcome(said).is_store_error(), "{said}");
         }
     }
 
     #[test]
     fn only_the_end_of_long_complaints_is_kept() {
-        let long = vec![b'x'; STDERR_KEPT * 3];
-        assert_eq!(tail(long.as_slice()).unwrap().len(), STDERR_KEPT);
+        let long = vec![b'x'; MAX_STDERR_BYTES * 3];
+        assert_eq!(read_tail(long.as_slice()).unwrap().len(), MAX_STDERR_BYTES);
     }
 }

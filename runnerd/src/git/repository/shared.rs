@@ -16,54 +16,54 @@ use gix::odb::pack::cache::Object;
 ///
 /// The library's own keeps the room of an object that was too large for it, and gives that to the next small one.
 #[derive(Clone)]
-pub(in crate::git) struct SharedObjects(Arc<Mutex<Kept>>);
+pub(in crate::git) struct ObjectCache(Arc<Mutex<ObjectLru>>);
 
-type Kept = CLruCache<ObjectId, (Kind, Box<[u8]>), RandomState, Bytes>;
+type ObjectLru = CLruCache<ObjectId, (Kind, Box<[u8]>), RandomState, ByteWeight>;
 
 /// Weighs an object by what it takes.
-struct Bytes;
+struct ByteWeight;
 
-impl WeightScale<ObjectId, (Kind, Box<[u8]>)> for Bytes {
+impl WeightScale<ObjectId, (Kind, Box<[u8]>)> for ByteWeight {
     fn weight(&self, _: &ObjectId, (_, data): &(Kind, Box<[u8]>)) -> usize {
         data.len() + size_of::<(ObjectId, Kind, Box<[u8]>)>()
     }
 }
 
-impl SharedObjects {
+impl ObjectCache {
     pub(in crate::git) fn new(bytes: NonZeroUsize) -> Self {
-        Self(Arc::new(Mutex::new(CLruCache::with_config(CLruCacheConfig::new(bytes).with_scale(Bytes)))))
+        Self(Arc::new(Mutex::new(CLruCache::with_config(CLruCacheConfig::new(bytes).with_scale(ByteWeight)))))
     }
 
     /// Has a view look here first.
-    pub(in crate::git) fn serve(&self, repo: &mut gix::Repository) {
+    pub(in crate::git) fn attach_to(&self, repo: &mut gix::Repository) {
         let objects = self.clone();
         repo.objects.set_object_cache(move || Box::new(objects.clone()));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, ObjectLru> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Object for SharedObjects {
+impl Object for ObjectCache {
     fn put(&mut self, id: ObjectId, kind: Kind, data: &[u8]) {
-        let mut kept = self.lock();
+        let mut cache = self.lock();
         // A copy of what is larger than all room would be made for nothing.
-        if data.len() < kept.capacity() {
-            let _none_or_before = kept.put_with_weight(id, (kind, data.into()));
+        if data.len() < cache.capacity() {
+            let _none_or_before = cache.put_with_weight(id, (kind, data.into()));
         }
     }
 
     fn get(&mut self, id: &ObjectId, out: &mut Vec<u8>) -> Option<Kind> {
-        let mut kept = self.lock();
-        let (kind, data) = kept.get(id)?;
+        let mut cache = self.lock();
+        let (kind, data) = cache.get(id)?;
         out.clear();
         out.extend_from_slice(data);
         Some(*kind)
     }
 }
 
-impl fmt::Debug for SharedObjects {
+impl fmt::Debug for ObjectCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SharedObjects")
     }
@@ -71,19 +71,19 @@ impl fmt::Debug for SharedObjects {
 
 /// A view of the library's, with the packs that it knows.
 #[derive(Debug)]
-pub(in crate::git) struct View {
+pub(in crate::git) struct GixView {
     pub(in crate::git) repo: gix::ThreadSafeRepository,
     /// When a pack came or went last: a view has room for few more than there were.
     pub(in crate::git) packs: Option<(i64, i64)>,
     /// What was read of it.
-    pub(in crate::git) objects: SharedObjects,
+    pub(in crate::git) objects: ObjectCache,
 }
 
-impl View {
+impl GixView {
     /// Returns the view for one operation; what one has read of objects spares the others.
-    pub(in crate::git) fn share(&self) -> gix::Repository {
+    pub(in crate::git) fn to_local(&self) -> gix::Repository {
         let mut repo = self.repo.to_thread_local();
-        self.objects.serve(&mut repo);
+        self.objects.attach_to(&mut repo);
         repo
     }
 }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_there_is_room_for_and_what_was_asked_for_last_stays() {
-        let mut objects = SharedObjects::new(NonZeroUsize::new(1000).expect("it is none"));
+        let mut objects = ObjectCache::new(NonZeroUsize::new(1000).expect("it is none"));
         let mut out = Vec::new();
         objects.put(id(0), Kind::Blob, &[0; 2000]);
         assert_eq!(objects.get(&id(0), &mut out), None, "it is too large");

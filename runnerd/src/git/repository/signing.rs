@@ -4,19 +4,19 @@ use std::ffi::OsStr;
 
 use gix::bstr::ByteSlice as _;
 
-use super::program::Git;
+use super::program::GitCommand;
 use crate::git::{GitError, Repository};
 
 /// The setting of git's that names a key for the runner: a file, or `key::` and a public key that an agent has.
-const OWN: &str = "runner.signingKey";
+const SIGNING_KEY_SETTING: &str = "runner.signingKey";
 
 impl Repository {
     /// Prepares git to make a signed commit, with the message on its standard input.
-    pub(in crate::git) fn signed_commit(&self) -> Result<Git<'_>, GitError> {
-        let git = Git::new(self, "commit-tree").args(["-S", "-F", "-"]);
-        let Some(key) = self.open()?.config_snapshot().string(OWN) else { return Ok(git) };
+    pub(in crate::git) fn signed_commit_command(&self) -> Result<GitCommand<'_>, GitError> {
+        let git = GitCommand::new(self, "commit-tree").args(["-S", "-F", "-"]);
+        let Some(key) = self.open()?.config_snapshot().string(SIGNING_KEY_SETTING) else { return Ok(git) };
         let key = key.to_os_str_lossy();
-        Ok(git.configured([
+        Ok(git.with_config([
             ("gpg.format", OsStr::new("ssh")),
             ("gpg.ssh.program", OsStr::new("ssh-keygen")),
             ("user.signingKey", key.as_ref()),

@@ -19,30 +19,30 @@ use protocol::path::WirePath;
 use runner_core::digest::from_hex;
 use serde::{Deserialize, Serialize};
 
-use super::exclude_block::without_blocks;
+use super::exclude_block::strip_blocks;
 use crate::git::GitError;
-use crate::git::durable::remove;
+use crate::git::durable::remove_path;
 use crate::temporary;
 
 /// The file of settings.
-pub(in crate::git) const SETTINGS: &str = "config";
+pub(in crate::git) const CONFIG_FILE: &str = "config";
 /// The file of ignore rules in which the runner itself remembers what it holds back.
-pub(in crate::git) const EXCLUDE: &str = "info/exclude";
+pub(in crate::git) const EXCLUDE_FILE: &str = "info/exclude";
 /// The file of attributes that counts more than those of the work tree, and the runner's line in it: git lays out the files of
 /// the runner's folder as they are stored.
-pub(in crate::git) const ATTRIBUTES: &str = "info/attributes";
-pub(in crate::git) const AS_BYTES: &str = "/.runner/** -text -ident -filter !working-tree-encoding";
+pub(in crate::git) const ATTRIBUTES_FILE: &str = "info/attributes";
+pub(in crate::git) const RUNNER_ATTRIBUTES_LINE: &str = "/.runner/** -text -ident -filter !working-tree-encoding";
 /// Most bytes that the runner's own lines add to that file.
-const MAX_BLOCKS: u64 = 16 << 20;
+const MAX_BLOCK_BYTES: u64 = 16 << 20;
 /// Nobody's branch: what HEAD is, the repository itself says.
-const NO_HEAD: &[u8] = b"ref: refs/heads/none\n";
+const PLACEHOLDER_HEAD: &[u8] = b"ref: refs/heads/none\n";
 /// Parts of the common folder that hold history and no settings.
-const SHARED: [&str; 4] = ["objects", "worktrees", "shallow", "reftable"];
+const SHARED_ENTRIES: [&str; 4] = ["objects", "worktrees", "shallow", "reftable"];
 
 /// What git may obey: every setting and rule of one moment, as a value for whoever keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Captured {
+pub struct PinnedConfig {
     pub(in crate::git) work_dir: WirePath,
     pub(in crate::git) git_dir: WirePath,
     pub(in crate::git) common_dir: WirePath,
@@ -56,66 +56,66 @@ pub struct Captured {
 ///
 /// What counts is the value. The folder is looked at before each use, and is as the value says from then on.
 #[derive(Debug)]
-pub(in crate::git) struct Trusted {
+pub(in crate::git) struct PinnedConfigDir {
     pub(in crate::git) folder: PathBuf,
-    pub(in crate::git) captured: Captured,
+    pub(in crate::git) config: PinnedConfig,
     files: Vec<(String, Vec<u8>)>,
     links: Vec<(&'static str, PathBuf)>,
-    laying: Mutex<()>,
+    write_lock: Mutex<()>,
 }
 
-impl Trusted {
-    pub(in crate::git) fn new(folder: &Path, captured: Captured) -> Self {
+impl PinnedConfigDir {
+    pub(in crate::git) fn new(folder: &Path, captured: PinnedConfig) -> Self {
         let mut files: Vec<_> =
             captured.files.iter().map(|(name, hex)| (name.clone(), from_hex(hex).unwrap_or_default())).collect();
-        for (_, text) in files.iter_mut().filter(|(name, _)| name == SETTINGS) {
+        for (_, text) in files.iter_mut().filter(|(name, _)| name == CONFIG_FILE) {
             for key in ["excludes", "attributes"] {
-                let file = quoted(&folder.join(key));
+                let file = quote_config_path(&folder.join(key));
                 text.extend(format!("\n[core]\n\t{key}File = ").bytes().chain(file).chain(*b"\n"));
             }
         }
-        let attributes = captured.files.get(ATTRIBUTES).and_then(|hex| from_hex(hex)).unwrap_or_default();
-        files.retain(|(name, _)| name != ATTRIBUTES);
-        files.push((ATTRIBUTES.to_owned(), with_own_line(attributes)));
-        files.push(("HEAD".to_owned(), NO_HEAD.to_vec()));
+        let attributes = captured.files.get(ATTRIBUTES_FILE).and_then(|hex| from_hex(hex)).unwrap_or_default();
+        files.retain(|(name, _)| name != ATTRIBUTES_FILE);
+        files.push((ATTRIBUTES_FILE.to_owned(), append_runner_attributes(attributes)));
+        files.push(("HEAD".to_owned(), PLACEHOLDER_HEAD.to_vec()));
         let common_dir = captured.common_dir.as_path();
-        let links = SHARED.iter().map(|name| (*name, common_dir.join(name))).collect();
-        Self { folder: folder.to_owned(), captured, files, links, laying: Mutex::default() }
+        let links = SHARED_ENTRIES.iter().map(|name| (*name, common_dir.join(name))).collect();
+        Self { folder: folder.to_owned(), config: captured, files, links, write_lock: Mutex::default() }
     }
 
     /// Makes the folder what the value says, unless it is.
-    pub(in crate::git) fn lay(&self) -> Result<(), GitError> {
-        let _one = self.laying.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(in crate::git) fn write_files(&self) -> Result<(), GitError> {
+        let _one = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         // Not joined with "": behind a slash at its end, a link would be followed.
         for folder in [self.folder.clone(), self.folder.join("info"), self.folder.join("refs")] {
-            lay_folder(&folder)?;
+            create_private_dir(&folder)?;
         }
         for (name, bytes) in &self.files {
             let file = self.folder.join(name);
-            let is_right = if name == EXCLUDE { is_exclude_of(&file, bytes) } else { is_file_of(&file, bytes) };
-            if !is_right {
-                self.put(&file, bytes)?;
+            let is_current = if name == EXCLUDE_FILE { has_exclude_rules(&file, bytes) } else { has_content(&file, bytes) };
+            if !is_current {
+                self.write_file(&file, bytes)?;
             }
         }
-        for (name, target) in self.shared() {
+        for (name, target) in self.expected_links() {
             let link = self.folder.join(name);
             if !fs::read_link(&link).is_ok_and(|found| found == *target) {
-                remove(&link)?;
+                remove_path(&link)?;
                 symlink(target, &link).map_err(GitError::io("linking", &link))?;
             }
         }
-        self.remove_others()
+        self.remove_unpinned()
     }
 
     /// The new file is written outside of the folder: in it, somebody else would take it for one too many.
-    fn put(&self, file: &Path, bytes: &[u8]) -> Result<(), GitError> {
+    fn write_file(&self, file: &Path, bytes: &[u8]) -> Result<(), GitError> {
         tracing::debug!(file = %file.display(), "git's captured configuration is laid out");
         if file.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-            remove(file)?;
+            remove_path(file)?;
         }
-        let beside = self.folder.parent().unwrap_or(&self.folder);
+        let temp_dir = self.folder.parent().unwrap_or(&self.folder);
         let write = || -> io::Result<()> {
-            let mut new = temporary::within(beside, file)?;
+            let mut new = temporary::create_in(temp_dir, file)?;
             new.write_all(bytes)?;
             new.persist(file)?;
             Ok(())
@@ -124,19 +124,19 @@ impl Trusted {
     }
 
     /// Removes what git might obey and nobody has captured: hooks, settings of a work tree, grafts.
-    fn remove_others(&self) -> Result<(), GitError> {
-        let known = |name: &str| {
+    fn remove_unpinned(&self) -> Result<(), GitError> {
+        let is_expected = |name: &str| {
             let own = ["info", "refs"].contains(&name) || self.files.iter().any(|(file, _)| file == name);
-            own || self.shared().any(|(link, _)| *link == name)
+            own || self.expected_links().any(|(link, _)| *link == name)
         };
         for part in ["", "info/", "refs/"] {
             let folder = self.folder.join(part);
             for entry in fs::read_dir(&folder).map_err(GitError::io("listing", &folder))? {
                 let entry = entry.map_err(GitError::io("listing", &folder))?;
                 let name = entry.file_name();
-                if !name.to_str().is_some_and(|name| known(&format!("{part}{name}"))) {
+                if !name.to_str().is_some_and(|name| is_expected(&format!("{part}{name}"))) {
                     tracing::warn!(file = %entry.path().display(), "removed: git would obey it, and it was not captured");
-                    remove(&entry.path())?;
+                    remove_path(&entry.path())?;
                 }
             }
         }
@@ -144,28 +144,28 @@ impl Trusted {
     }
 
     /// Returns the links that there are to be: a store of references of another form is not always there.
-    fn shared(&self) -> impl Iterator<Item = &(&'static str, PathBuf)> {
+    fn expected_links(&self) -> impl Iterator<Item = &(&'static str, PathBuf)> {
         self.links.iter().filter(|(name, target)| *name != "reftable" || target.exists())
     }
 }
 
 /// Adds the runner's line to attributes.
-pub(in crate::git) fn with_own_line(attributes: Vec<u8>) -> Vec<u8> {
-    [attributes, b"\n".to_vec(), AS_BYTES.into(), b"\n".to_vec()].concat()
+pub(in crate::git) fn append_runner_attributes(attributes: Vec<u8>) -> Vec<u8> {
+    [attributes, b"\n".to_vec(), RUNNER_ATTRIBUTES_LINE.into(), b"\n".to_vec()].concat()
 }
 
 /// Folders that are laid out are private and no links.
-fn lay_folder(folder: &Path) -> Result<(), GitError> {
+fn create_private_dir(folder: &Path) -> Result<(), GitError> {
     if folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
         return Ok(());
     }
-    remove(folder)?;
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(GitError::io("making", folder))
+    remove_path(folder)?;
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    created.map_err(GitError::io("making", folder))
 }
 
 /// Returns a path as a value of a configuration file.
-pub(in crate::git) fn quoted(path: &Path) -> Vec<u8> {
+pub(in crate::git) fn quote_config_path(path: &Path) -> Vec<u8> {
     let mut value = vec![b'"'];
     for &byte in path.as_os_str().as_bytes() {
         match byte {
@@ -179,21 +179,21 @@ pub(in crate::git) fn quoted(path: &Path) -> Vec<u8> {
 }
 
 /// Tells whether a path is a regular file with these bytes and no more; no link or pipe is followed or waited for.
-fn is_file_of(file: &Path, bytes: &[u8]) -> bool {
+fn has_content(file: &Path, bytes: &[u8]) -> bool {
     let has_form = |found: fs::Metadata| found.is_file() && found.len() == bytes.len() as u64;
     file.symlink_metadata().is_ok_and(has_form) && fs::read(file).is_ok_and(|found| found == bytes)
 }
 
 /// Tells whether a path is a regular file with these ignore rules, and no others but what the runner has held back since.
-fn is_exclude_of(file: &Path, bytes: &[u8]) -> bool {
-    let most = bytes.len() as u64 + MAX_BLOCKS;
-    let rules = |text: &[u8]| without_blocks(text).trim_end_with(|end| end == '\n').to_owned();
+fn has_exclude_rules(file: &Path, bytes: &[u8]) -> bool {
+    let most = bytes.len() as u64 + MAX_BLOCK_BYTES;
+    let rules = |text: &[u8]| strip_blocks(text).trim_end_with(|end| end == '\n').to_owned();
     file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= most)
         && fs::read(file).is_ok_and(|found| rules(&found) == rules(bytes))
 }
 
 /// Reads a file of rules; nothing where there is no file.
-pub(in crate::git) fn read(file: &Path) -> Result<Vec<u8>, GitError> {
+pub(in crate::git) fn read_rules_file(file: &Path) -> Result<Vec<u8>, GitError> {
     match fs::metadata(file) {
         Ok(found) if found.is_file() => fs::read(file).map_err(GitError::io("reading", file)),
         _ => Ok(Vec::new()),

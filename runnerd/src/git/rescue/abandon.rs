@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use crate::git::durable::remove;
-use crate::git::operation::{Operation, under_way};
+use crate::git::durable::remove_path;
+use crate::git::operation::{Operation, find_operation};
 use crate::git::{GitError, Repository};
 
 /// What has to go so that no operation is under way.
-const STATE: [&str; 18] = [
+const OPERATION_STATE_FILES: [&str; 18] = [
     "rebase-apply",
     "rebase-merge",
     "sequencer",
@@ -29,26 +29,26 @@ const STATE: [&str; 18] = [
 ];
 
 /// Files that name a commit with changes that were put aside when the operation began.
-const AUTOSTASHES: [&str; 3] = ["rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH"];
+const AUTOSTASH_FILES: [&str; 3] = ["rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH"];
 
 impl Repository {
     /// Returns the operation under way in this work tree.
     pub fn operation(&self) -> Option<Operation> {
-        under_way(self.git_dir())
+        find_operation(self.git_dir())
     }
 
     /// Ends the operation under way, keeping what it had put aside under `refs/runner/autostash/`.
-    pub(in crate::git) fn abandon_operation(&self) -> Result<(), GitError> {
-        for name in AUTOSTASHES {
+    pub(in crate::git) fn abort_operation(&self) -> Result<(), GitError> {
+        for name in AUTOSTASH_FILES {
             let Ok(text) = fs::read_to_string(self.git_dir().join(name)) else {
                 continue;
             };
-            if let Some(id) = self.resolve(text.trim())? {
-                self.keep(&format!("refs/runner/autostash/{id}"), &id)?;
+            if let Some(id) = self.resolve_revision(text.trim())? {
+                self.set_runner_ref(&format!("refs/runner/autostash/{id}"), &id)?;
             }
         }
-        for name in STATE {
-            remove(&self.git_dir().join(name))?;
+        for name in OPERATION_STATE_FILES {
+            remove_path(&self.git_dir().join(name))?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::folders;
 use crate::git::durable::replace_file;
 use crate::git::objects::checked;
 use crate::git::repository::engine::RefStore;
-use crate::git::tampering::Fingerprint;
+use crate::git::tampering::GitDirSnapshot;
 use crate::git::{GitError, Id, Repository};
 
 /// Entries at the end of a log that are looked through for a commit that is there.
@@ -21,9 +21,9 @@ const LOG_ENTRIES: usize = 100;
 
 impl Repository {
     /// Says what is wrong with HEAD, with `branch` or with the file of packed references, if git could not read it.
-    pub fn unreadable_refs(&self, branch: &str) -> Result<Option<String>, GitError> {
+    pub fn find_unreadable_ref(&self, branch: &str) -> Result<Option<String>, GitError> {
         let repo = self.open()?;
-        if self.ref_store(&repo) != RefStore::Files {
+        if self.choose_ref_store(&repo) != RefStore::Files {
             return Ok(None);
         }
         if repo.refs.cached_packed_buffer().is_err() {
@@ -36,10 +36,10 @@ impl Repository {
         if file.symlink_metadata().is_ok() && !is_readable(&file, false)? {
             return Ok(Some(format!("branch {branch} was garbled")));
         }
-        let is_lost = match self.branch(branch) {
+        let is_lost = match self.find_branch_tip(branch) {
             Ok(Some(tip)) => !has_commit(&repo, tip)?,
             Ok(None) => false,
-            Err(GitError::Broken { .. }) => true,
+            Err(GitError::Corrupt { .. }) => true,
             Err(error) => return Err(error),
         };
         Ok(is_lost.then(|| format!("branch {branch} names a commit that is not there")))
@@ -48,28 +48,28 @@ impl Repository {
     /// Makes references readable again, and detaches HEAD at the last known commit of `branch`, else at `from`.
     ///
     /// Does nothing where HEAD resolves to a commit. What is overwritten held no reference.
-    pub fn mend(&self, branch: &str, from: &Id, before: Option<&Fingerprint>) -> Result<(), GitError> {
+    pub fn repair_refs(&self, branch: &str, from: &Id, before: Option<&GitDirSnapshot>) -> Result<(), GitError> {
         let repo = self.open()?;
-        if self.ref_store(&repo) != RefStore::Files {
+        if self.choose_ref_store(&repo) != RefStore::Files {
             return Ok(());
         }
         if let (Err(_), Some(before)) = (repo.refs.cached_packed_buffer(), before) {
-            self.put_back_packed(before)?;
+            self.restore_packed_refs(before)?;
         }
-        let unreadable = self.unreadable_refs(branch)?;
+        let unreadable = self.find_unreadable_ref(branch)?;
         if unreadable.is_none() && self.head()?.commit().is_some() {
             return Ok(());
         }
         let (head, file) = (self.git_dir().join("HEAD"), self.branch_file(branch));
         let is_garbled = file.symlink_metadata().is_ok() && !is_readable(&file, false)?;
         // A branch that cannot be read is what is mended here: its log, else the beginning, stands for it.
-        let known = self.branch(branch).ok().flatten().filter(|_| !is_garbled);
+        let known = self.find_branch_tip(branch).ok().flatten().filter(|_| !is_garbled);
         let known = known.map(|tip| Ok(has_commit(&repo, tip)?.then_some(tip))).transpose()?.flatten();
-        remove_other(&head, true)?;
-        remove_other(&file, known.is_none())?;
+        remove_foreign_ref(&head, true)?;
+        remove_foreign_ref(&file, known.is_none())?;
         let tip = match known {
             Some(tip) => tip,
-            None => self.last_logged(&repo, branch)?.unwrap_or(*from),
+            None => self.find_last_logged(&repo, branch)?.unwrap_or(*from),
         };
         replace_file(&head, format!("{tip}\n").as_bytes(), 0o644).map_err(GitError::io("writing", &head))
     }
@@ -79,7 +79,7 @@ impl Repository {
     }
 
     /// Returns the newest commit that the logs of the branch and of HEAD name and that is there.
-    fn last_logged(&self, repo: &gix::Repository, branch: &str) -> Result<Option<Id>, GitError> {
+    fn find_last_logged(&self, repo: &gix::Repository, branch: &str) -> Result<Option<Id>, GitError> {
         let logs = [self.common_dir().join("logs/refs/heads").join(branch), self.git_dir().join("logs/HEAD")];
         for log in &logs {
             // A log that cannot be read names nothing: the other one is asked, and in the end the caller's commit stands.
@@ -97,10 +97,10 @@ impl Repository {
 
 /// Tells whether a commit is there and can be read. One in whose place another object stands is not taken for missing.
 fn has_commit(repo: &gix::Repository, id: Id) -> Result<bool, GitError> {
-    let found = checked::commit(repo, id.object()).map_err(GitError::library("reading a commit", repo.git_dir()));
+    let found = checked::read_commit(repo, id.object_id()).map_err(GitError::gix("reading a commit", repo.git_dir()));
     match found {
         Ok(_) => Ok(true),
-        Err(error @ GitError::FalseObject { .. }) => Err(error),
+        Err(error @ GitError::HashMismatch { .. }) => Err(error),
         Err(_) => Ok(false),
     }
 }
@@ -133,9 +133,9 @@ fn is_readable(file: &Path, symbolic: bool) -> Result<bool, GitError> {
 }
 
 /// Removes what stands in the place of a reference's file.
-fn remove_other(file: &Path, is_garbled: bool) -> Result<(), GitError> {
+fn remove_foreign_ref(file: &Path, is_garbled: bool) -> Result<(), GitError> {
     match file.symlink_metadata() {
-        Ok(found) if found.is_dir() || is_garbled => folders::remove(file),
+        Ok(found) if found.is_dir() || is_garbled => folders::remove_all(file),
         _ => Ok(()),
     }
     .map_err(GitError::io("removing", file))

@@ -14,21 +14,21 @@ use std::path::Path;
 use gix::ObjectId;
 use gix::bstr::{BString, ByteSlice as _};
 
-use crate::folders::Opened;
+use crate::folders::OpenedDirs;
 use crate::git::durable;
 use crate::git::index;
 use crate::git::objects::checked;
 use crate::git::objects::{CommitEntry, EntryKind};
-use crate::git::path::display;
-use crate::git::refs::{Before, Move};
+use crate::git::path::display_path;
+use crate::git::refs::{ExpectedRef, RefMove};
 use crate::git::repository::identity::Identity;
-use crate::git::repository::program::Git;
-use crate::git::worktree::hold_back::HoldBack;
-use crate::git::worktree::stage::Collected;
-use crate::git::{Change, ChangeKind, GitError, Id, Repository};
+use crate::git::repository::program::GitCommand;
+use crate::git::worktree::hold_back::HoldBackRule;
+use crate::git::worktree::stage::CollectedTree;
+use crate::git::{WorktreeChange, ChangeKind, GitError, Id, Repository};
 
 /// Longer files are not read as a whole; bytes.
-const LARGE: u64 = 8 * 1024 * 1024;
+const MAX_WHOLE_READ: u64 = 8 * 1024 * 1024;
 
 /// What to keep and where.
 #[derive(Debug, Clone)]
@@ -40,14 +40,14 @@ pub struct SnapshotRequest<'a> {
     /// Author and committer.
     pub author: Identity,
     /// Which untracked files stay out.
-    pub hold_back: &'a HoldBack,
+    pub hold_back: &'a HoldBackRule,
     /// A commit that may be restored next: what the work tree has in the place of its files is kept even if ignored.
-    pub restoring: Option<Id>,
+    pub restore_target: Option<Id>,
 }
 
 /// What was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct RescueSnapshot {
     /// The commit; its parent is HEAD's commit.
     pub commit: Id,
     /// Untracked paths that were left out by the rule, sorted.
@@ -58,52 +58,52 @@ pub struct Snapshot {
 
 /// Where to go back to.
 #[derive(Debug, Clone)]
-pub struct Restore<'a> {
+pub struct RestoreOptions<'a> {
     /// The short name of the branch that HEAD is to be on.
     pub branch: &'a str,
     /// The commit that index and work tree are to be at.
-    pub to: Id,
+    pub target: Id,
     /// The commit that the branch is to be at; another than `to` where that has what is not committed.
     pub tip: Id,
     /// The snapshot that has everything that is there now, taken with `to` as [`SnapshotRequest::restoring`].
     pub rescue: Id,
     /// The rule that the snapshot was taken with.
-    pub hold_back: &'a HoldBack,
+    pub hold_back: &'a HoldBackRule,
 }
 
 /// What a restoration did to untracked files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreOutcome {
     /// Untracked files that were removed, sorted; the rescue has them.
     pub removed: Vec<String>,
     /// Paths that still differ from the commit, sorted: the rescue does not have them.
-    pub left: Vec<String>,
+    pub remaining: Vec<String>,
 }
 
 /// Files by path: what they are and their content.
-type Files = BTreeMap<Vec<u8>, (EntryKind, Id)>;
+type FileMap = BTreeMap<Vec<u8>, (EntryKind, Id)>;
 
 /// What a restoration has to compare before it may begin.
-struct Scene {
-    target: Files,
-    present: Files,
-    rescued: Files,
+struct RestorePlan {
+    target: FileMap,
+    present: FileMap,
+    rescued: FileMap,
     /// Paths of which the content is not known.
     unstorable: BTreeSet<BString>,
 }
 
-impl Scene {
+impl RestorePlan {
     /// Fails where a file that has to be laid out is not what its name in the object database says.
-    fn check_changed(&self, repo: &gix::Repository, objects: &Path) -> gix::Result<()> {
+    fn verify_changed_files(&self, repo: &gix::Repository, objects: &Path) -> gix::Result<()> {
         let changed = self.target.iter().filter(|(path, file)| self.present.get(*path) != Some(*file));
         let mut changed = changed.filter(|(_, (kind, _))| *kind != EntryKind::Submodule);
         changed.try_for_each(|(_, (_, id))| {
             // A large one is not held in memory where it is a file of its own.
-            let is_large = repo.find_header(id.object())?.size() > LARGE;
-            if is_large && durable::is_whole(objects, &id.object()) {
+            let is_large = repo.find_header(id.object_id())?.size() > MAX_WHOLE_READ;
+            if is_large && durable::is_intact(objects, &id.object_id()) {
                 return Ok(());
             }
-            checked::blob(repo, id.object()).map(drop)
+            checked::read_blob(repo, id.object_id()).map(drop)
         })
     }
 }
@@ -112,150 +112,150 @@ impl Repository {
     /// Keeps all that is in the work tree, untracked files included, as a commit under a reference of its own.
     ///
     /// HEAD, index and work tree stay as they are. Ignored files are not kept.
-    pub fn snapshot(&self, request: &SnapshotRequest<'_>) -> Result<Snapshot, GitError> {
+    pub fn create_snapshot(&self, request: &SnapshotRequest<'_>) -> Result<RescueSnapshot, GitError> {
         let repo = self.open()?;
         let head = self.head()?.commit();
         // What is not seen is not kept, and what is restored may be in a folder that nobody may look into.
-        let _open = request.restoring.map(|to| self.open_ways_to(&to)).transpose()?;
-        let mut kept = Collected::collect(&repo, self, request.hold_back, request.restoring)?;
+        let _open = request.restore_target.map(|to| self.open_dirs_of_commit(&to)).transpose()?;
+        let mut collected = CollectedTree::collect(&repo, self, request.hold_back, request.restore_target)?;
         let signature = request.author.signature();
         let commit = gix::objs::Commit {
-            tree: kept.tree,
-            parents: head.iter().map(Id::object).collect(),
+            tree: collected.tree,
+            parents: head.iter().map(Id::object_id).collect(),
             author: signature.clone(),
             committer: signature,
             encoding: None,
             message: format!("{}\n", request.message.trim_end()).into(),
             extra_headers: Vec::new(),
         };
-        let written = repo.write_object(&commit).map_err(GitError::library("writing a commit", self.git_dir()))?;
+        let written = repo.write_object(&commit).map_err(GitError::gix("writing a commit", self.git_dir()))?;
         let commit = Id::from(written);
-        kept.written.push(commit.object());
-        durable::sync_objects(&self.common_dir().join("objects"), &kept.written)?;
-        self.move_ref(&Move {
+        collected.written.push(commit.object_id());
+        durable::sync_objects(&self.common_dir().join("objects"), &collected.written)?;
+        self.move_ref(&RefMove {
             name: request.name,
             to: commit,
-            before: Before::Anything,
+            expected: ExpectedRef::Any,
             message: "runner: rescue",
-            by: &request.author,
+            identity: &request.author,
         })?;
-        let names = |paths: BTreeSet<BString>| paths.iter().map(|path| display(path)).collect();
-        Ok(Snapshot { commit, held_back: names(kept.held_back), unstorable: names(kept.unstorable) })
+        let names = |paths: BTreeSet<BString>| paths.iter().map(|path| display_path(path)).collect();
+        Ok(RescueSnapshot { commit, held_back: names(collected.held_back), unstorable: names(collected.unstorable) })
     }
 
     /// Returns the paths that differ between the work tree and a snapshot that was taken with the same rule, sorted.
-    pub fn changed_since(&self, snapshot: &Id, hold_back: &HoldBack) -> Result<Vec<String>, GitError> {
+    pub fn list_changed_since(&self, snapshot: &Id, hold_back: &HoldBackRule) -> Result<Vec<String>, GitError> {
         let repo = self.open()?;
-        let now = Collected::collect(&repo, self, hold_back, None)?;
-        let (now, then) = (files(self.files_of(&repo, now.tree)?), files(self.entries(snapshot, "")?));
+        let now = CollectedTree::collect(&repo, self, hold_back, None)?;
+        let (now, then) = (to_file_map(self.list_tree_files(&repo, now.tree)?), to_file_map(self.list_entries(snapshot, "")?));
         let differing = now.keys().chain(then.keys()).filter(|path| now.get(*path) != then.get(*path));
         let sorted: BTreeSet<&Vec<u8>> = differing.collect();
-        Ok(sorted.into_iter().map(|path| display(path.as_bstr())).collect())
+        Ok(sorted.into_iter().map(|path| display_path(path.as_bstr())).collect())
     }
 
     /// Brings HEAD, the branch, the index and the work tree to a commit, and ends a merge or the like under way.
     ///
     /// Fails before anything is changed if a file would be overwritten that is not in the rescue as it is. Untracked
     /// files go only if they are in the rescue; ignored files stay, and so do all other references.
-    pub fn restore(&self, request: &Restore<'_>) -> Result<Restored, GitError> {
+    pub fn restore(&self, request: &RestoreOptions<'_>) -> Result<RestoreOutcome, GitError> {
         let repo = self.open()?;
-        let kept = Collected::collect(&repo, self, request.hold_back, Some(request.to))?;
-        let scene = Scene {
-            target: files(self.entries(&request.to, "")?),
-            present: files(self.files_of(&repo, kept.tree)?),
-            rescued: files(self.entries(&request.rescue, "")?),
-            unstorable: kept.unstorable,
+        let collected = CollectedTree::collect(&repo, self, request.hold_back, Some(request.target))?;
+        let plan = RestorePlan {
+            target: to_file_map(self.list_entries(&request.target, "")?),
+            present: to_file_map(self.list_tree_files(&repo, collected.tree)?),
+            rescued: to_file_map(self.list_entries(&request.rescue, "")?),
+            unstorable: collected.unstorable,
         };
-        self.refuse_loss(&repo, &scene)?;
+        self.check_no_loss(&repo, &plan)?;
         // Git leaves a file that it may not remove, and says nothing but that.
-        let _open = self.open_ways(scene.target.keys().chain(scene.present.keys()));
+        let _open = self.open_dirs(plan.target.keys().chain(plan.present.keys()));
         let objects = self.common_dir().join("objects");
-        scene.check_changed(&repo, &objects).map_err(GitError::library("reading what is restored", self.git_dir()))?;
+        plan.verify_changed_files(&repo, &objects).map_err(GitError::gix("reading what is restored", self.git_dir()))?;
 
-        self.abandon_operation()?;
+        self.abort_operation()?;
         let author = self.identity().unwrap_or_else(Identity::runner);
-        self.move_ref(&Move {
+        self.move_ref(&RefMove {
             name: &format!("refs/heads/{}", request.branch),
-            to: request.to,
-            before: Before::Anything,
+            to: request.target,
+            expected: ExpectedRef::Any,
             message: "runner: restore",
-            by: &author,
+            identity: &author,
         })?;
         self.point_head(request.branch)?;
         // The program believes what an index says of the files, and a session can have written it.
-        self.publish_known(&repo)?;
-        Git::new(self, "read-tree").args(["--reset", "-u", &request.to.to_string()]).run()?;
+        self.publish_clean_index(&repo)?;
+        GitCommand::new(self, "read-tree").args(["--reset", "-u", &request.target.to_string()]).run()?;
 
-        let removed = self.remove_untracked(&scene)?;
-        let left = self.changes()?.iter().map(Change::display_path).collect();
-        if request.tip != request.to {
-            self.move_ref(&Move {
+        let removed = self.remove_untracked_files(&plan)?;
+        let left = self.list_changes()?.iter().map(WorktreeChange::display_path).collect();
+        if request.tip != request.target {
+            self.move_ref(&RefMove {
                 name: &format!("refs/heads/{}", request.branch),
                 to: request.tip,
-                before: Before::Exactly(request.to),
+                expected: ExpectedRef::Exactly(request.target),
                 message: "runner: restore",
-                by: &author,
+                identity: &author,
             })?;
         }
-        Ok(Restored { removed, left })
+        Ok(RestoreOutcome { removed, remaining: left })
     }
 
     /// Opens the folders of the work tree in which a commit has files.
-    fn open_ways_to(&self, commit: &Id) -> Result<Opened, GitError> {
-        Ok(self.open_ways(self.entries(commit, "")?.iter().map(|entry| &entry.path)))
+    fn open_dirs_of_commit(&self, commit: &Id) -> Result<OpenedDirs, GitError> {
+        Ok(self.open_dirs(self.list_entries(commit, "")?.iter().map(|entry| &entry.path)))
     }
 
-    fn open_ways<'p>(&self, paths: impl Iterator<Item = &'p Vec<u8>>) -> Opened {
-        Opened::ways(self.work_dir(), paths.map(|path| OsStr::from_bytes(path)))
+    fn open_dirs<'p>(&self, paths: impl Iterator<Item = &'p Vec<u8>>) -> OpenedDirs {
+        OpenedDirs::open_parents(self.work_dir(), paths.map(|path| OsStr::from_bytes(path)))
     }
 
     /// Fails if a checkout of `target` would destroy what the rescue does not have.
-    fn refuse_loss(&self, repo: &gix::Repository, scene: &Scene) -> Result<(), GitError> {
-        let Scene { target, present, rescued, unstorable } = scene;
-        let state = index::read(repo, self, self.head()?.commit())?;
-        let is_affected = |path: &[u8]| is_in_the_way(target, path) || state.entry_range(path.as_bstr()).is_some();
+    fn check_no_loss(&self, repo: &gix::Repository, plan: &RestorePlan) -> Result<(), GitError> {
+        let RestorePlan { target, present, rescued, unstorable } = plan;
+        let state = index::read_index(repo, self, self.head()?.commit())?;
+        let is_affected = |path: &[u8]| is_obstructing(target, path) || state.entry_range(path.as_bstr()).is_some();
         let is_safe = |path: &[u8], file| rescued.get(path) == Some(file) || target.get(path) == Some(file);
         let unsafe_file = present.iter().find(|(path, file)| !is_safe(path, file) && is_affected(path));
-        let is_file = |path: &BString| self.file(path).symlink_metadata().is_ok_and(|found| found.is_file());
+        let is_file = |path: &BString| self.absolute_path(path).symlink_metadata().is_ok_and(|found| found.is_file());
         let unreadable = unstorable.iter().find(|path| is_file(path) && is_affected(path));
         let lost = unsafe_file.map(|(path, _)| path.as_slice()).or(unreadable.map(|path| path.as_slice()));
-        lost.map_or(Ok(()), |path| Err(GitError::NotRescued { file: display(path), path: self.work_dir().to_owned() }))
+        lost.map_or(Ok(()), |path| Err(GitError::NotRescued { file: display_path(path), path: self.work_dir().to_owned() }))
     }
 
     /// Removes files that are untracked by the rules of the commit restored, and that the rescue has as they are.
-    fn remove_untracked(&self, scene: &Scene) -> Result<Vec<String>, GitError> {
+    fn remove_untracked_files(&self, plan: &RestorePlan) -> Result<Vec<String>, GitError> {
         let mut removed = Vec::new();
-        for Change { path, kind } in self.changes()? {
-            let seen = scene.present.get(&path).filter(|(kind, _)| *kind != EntryKind::Submodule);
-            if kind != ChangeKind::Untracked || seen.is_none() || seen != scene.rescued.get(&path) {
+        for WorktreeChange { path, kind } in self.list_changes()? {
+            let seen = plan.present.get(&path).filter(|(kind, _)| *kind != EntryKind::Submodule);
+            if kind != ChangeKind::Untracked || seen.is_none() || seen != plan.rescued.get(&path) {
                 continue;
             }
-            let file = self.file(&path);
+            let file = self.absolute_path(&path);
             fs::remove_file(&file).map_err(GitError::io("removing", &file))?;
-            remove_empty_folders(self.work_dir(), &file);
-            removed.push(display(&path));
+            remove_empty_dirs(self.work_dir(), &file);
+            removed.push(display_path(&path));
         }
         Ok(removed)
     }
 
-    fn files_of(&self, repo: &gix::Repository, tree: ObjectId) -> Result<Vec<CommitEntry>, GitError> {
-        crate::git::objects::files(repo, tree, "").map_err(GitError::library("listing a tree", self.git_dir()))
+    fn list_tree_files(&self, repo: &gix::Repository, tree: ObjectId) -> Result<Vec<CommitEntry>, GitError> {
+        crate::git::objects::list_tree_files(repo, tree, "").map_err(GitError::gix("listing a tree", self.git_dir()))
     }
 }
 
-fn files(entries: Vec<CommitEntry>) -> Files {
+fn to_file_map(entries: Vec<CommitEntry>) -> FileMap {
     entries.into_iter().map(|entry| (entry.path, (entry.kind, entry.id))).collect()
 }
 
 /// Tells whether a file at `path` has to go, or to change, for the files of `target` to be there.
-fn is_in_the_way(target: &Files, path: &[u8]) -> bool {
+fn is_obstructing(target: &FileMap, path: &[u8]) -> bool {
     let above = path.find_iter(b"/").map(|slash| &path[..slash]);
     let below = [path, b"/"].concat();
     let is_folder = target.range(below.clone()..).next().is_some_and(|(other, _)| other.starts_with(&below));
     target.contains_key(path) || is_folder || above.into_iter().any(|folder| target.contains_key(folder))
 }
 
-fn remove_empty_folders(root: &Path, file: &Path) {
+fn remove_empty_dirs(root: &Path, file: &Path) {
     let mut folder = file.parent();
     while let Some(empty) = folder.filter(|folder| *folder != root && folder.starts_with(root)) {
         if fs::remove_dir(empty).is_err() {

@@ -11,27 +11,27 @@ use std::path::{Path, PathBuf};
 use nix::libc::O_NONBLOCK;
 
 use crate::git::durable::replace_file;
-use crate::git::{Fingerprint, GitError, Repository};
+use crate::git::{GitDirSnapshot, GitError, Repository};
 
 /// Files that git replaces where a link to them leads.
-const REPLACED: [&str; 2] = ["index", "packed-refs"];
+const FOLLOWED_FILES: [&str; 2] = ["index", "packed-refs"];
 /// Folders in which files are made, and how deep there are folders in them.
-const FOLDERS: [(&str, usize); 2] = [("refs", DEEPEST), ("objects", 1)];
+const SCANNED_DIRS: [(&str, usize); 2] = [("refs", MAX_DEPTH), ("objects", 1)];
 /// Most bytes that are copied: a link may lead to a file that is larger than any memory.
-const MAX_COPIED: u64 = 512 * 1024 * 1024;
+const MAX_COPIED_BYTES: u64 = 512 * 1024 * 1024;
 /// Folders deeper than this are not looked into: no name of a reference is that deep.
-const DEEPEST: usize = 512;
+const MAX_DEPTH: usize = 512;
 
 impl Repository {
     /// Returns whether an entry in a reference's log would be written to that log and nowhere else.
-    pub(in crate::git) fn has_own_log(&self, name: &str) -> bool {
-        let mut path = self.folder_of(name).to_owned();
+    pub(in crate::git) fn has_private_log(&self, name: &str) -> bool {
+        let mut path = self.ref_dir(name).to_owned();
         let parts = Path::new("logs").join(name);
         for part in &parts {
             path.push(part);
             match path.symlink_metadata() {
                 Ok(found) if found.is_dir() => {}
-                Ok(found) => return path.ends_with(&parts) && is_own(&found),
+                Ok(found) => return path.ends_with(&parts) && is_private_file(&found),
                 Err(error) => return error.kind() == ErrorKind::NotFound,
             }
         }
@@ -41,40 +41,40 @@ impl Repository {
     /// Puts files of their own in the place of those that lead elsewhere and did not `before`; returns their names.
     ///
     /// Fails where a folder leads elsewhere: what it holds cannot be told from what somebody else has there.
-    pub fn replace_foreign(&self, before: &Fingerprint) -> Result<Vec<String>, GitError> {
-        let is_new = |found: &Metadata| !before.moment().is_some_and(|moment| moment.is_after(found));
+    pub fn replace_linked_files(&self, before: &GitDirSnapshot) -> Result<Vec<String>, GitError> {
+        let is_new = |found: &Metadata| !before.clock().is_some_and(|moment| moment.is_unchanged(found));
         let own = Some(&self.git_dir).filter(|folder| **folder != self.common_dir);
-        let mut foreign = Vec::new();
+        let mut linked = Vec::new();
         for folder in own.into_iter().chain([&self.common_dir]) {
-            for (name, depth) in FOLDERS {
-                find(&folder.join(name), depth, &mut |path, found| {
+            for (name, depth) in SCANNED_DIRS {
+                visit_files(&folder.join(name), depth, &mut |path, found| {
                     let leads_elsewhere = found.is_symlink() && path.is_dir() && is_new(found);
-                    if leads_elsewhere { Err(GitError::Swapped { path }) } else { Ok(()) }
+                    if leads_elsewhere { Err(GitError::GitDirReplaced { path }) } else { Ok(()) }
                 })?;
             }
-            find(&folder.join("logs"), DEEPEST, &mut |path, found| {
-                foreign.extend((!is_own(found) && is_new(found)).then(|| (path, found.clone())));
+            visit_files(&folder.join("logs"), MAX_DEPTH, &mut |path, found| {
+                linked.extend((!is_private_file(found) && is_new(found)).then(|| (path, found.clone())));
                 Ok(())
             })?;
-            for path in REPLACED.map(|name| folder.join(name)) {
+            for path in FOLLOWED_FILES.map(|name| folder.join(name)) {
                 let found = path.symlink_metadata().ok().filter(Metadata::is_symlink);
-                foreign.extend(found.filter(is_new).map(|found| (path, found)));
+                linked.extend(found.filter(is_new).map(|found| (path, found)));
             }
         }
-        for (path, found) in &foreign {
-            detach(path, found).map_err(GitError::io("replacing", path))?;
+        for (path, found) in &linked {
+            replace_with_copy(path, found).map_err(GitError::io("replacing", path))?;
         }
-        Ok(foreign.iter().map(|(path, _)| self.name_of(path)).collect())
+        Ok(linked.iter().map(|(path, _)| self.display_git_path(path)).collect())
     }
 }
 
 /// A link leads elsewhere, and a file with a second name is somebody else's too.
-fn is_own(found: &Metadata) -> bool {
+fn is_private_file(found: &Metadata) -> bool {
     found.is_file() && found.nlink() == 1
 }
 
 /// Visits what is no folder, links not followed; a folder that cannot be listed is not taken for an empty one.
-fn find(
+fn visit_files(
     path: &Path,
     depth: usize,
     visit: &mut impl FnMut(PathBuf, &Metadata) -> Result<(), GitError>,
@@ -88,7 +88,7 @@ fn find(
         visit(path.to_owned(), &found)?;
     } else if depth > 0 {
         for entry in fs::read_dir(path).map_err(GitError::io("listing", path))? {
-            find(&entry.map_err(GitError::io("listing", path))?.path(), depth - 1, visit)?;
+            visit_files(&entry.map_err(GitError::io("listing", path))?.path(), depth - 1, visit)?;
         }
     }
     Ok(())
@@ -96,8 +96,8 @@ fn find(
 
 /// Puts a copy in the place of another name of a file; removes what is none, or too large to be git's. A link to a log
 /// leads to somebody else's.
-fn detach(path: &Path, found: &Metadata) -> io::Result<()> {
-    let is_copied = found.is_file() || REPLACED.iter().any(|name| path.ends_with(name));
+fn replace_with_copy(path: &Path, found: &Metadata) -> io::Result<()> {
+    let is_copied = found.is_file() || FOLLOWED_FILES.iter().any(|name| path.ends_with(name));
     let mode = if found.is_file() { found.permissions().mode() & 0o7777 } else { 0o644 };
     match if is_copied { read_file(path)? } else { None } {
         Some(bytes) => replace_file(path, &bytes, mode),
@@ -113,11 +113,11 @@ fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) => return Err(error),
     };
     let found = file.metadata()?;
-    if !found.is_file() || found.len() > MAX_COPIED {
+    if !found.is_file() || found.len() > MAX_COPIED_BYTES {
         return Ok(None);
     }
     let mut bytes = Vec::new();
     // Some files of the system have no length and no end.
-    let read = file.take(MAX_COPIED + 1).read_to_end(&mut bytes)?;
-    Ok((read as u64 <= MAX_COPIED).then_some(bytes))
+    let read = file.take(MAX_COPIED_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok((read as u64 <= MAX_COPIED_BYTES).then_some(bytes))
 }

@@ -20,17 +20,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::folders;
 use crate::git::durable::replace_file;
-use crate::git::file_state::{FileState, MAX_BYTES, look};
+use crate::git::file_state::{FileState, MAX_BYTES, read_file_state};
 use crate::git::index;
-use crate::git::index::marks::HIDDEN;
-use crate::git::moment::Moment;
-use crate::git::path::display;
-use crate::git::repository::program::Git;
-use crate::git::repository::users::UsersRules;
+use crate::git::index::marks::HIDING_FLAGS;
+use crate::git::moment::FsClock;
+use crate::git::path::display_path;
+use crate::git::repository::program::GitCommand;
+use crate::git::repository::users::UserGitConfig;
 use crate::git::{GitError, Id, Repository};
 
 /// Files of the common folder that are looked at.
-const SHARED: [&str; 9] = [
+const COMMON_DIR_FILES: [&str; 9] = [
     "config",
     "info/attributes",
     "info/exclude",
@@ -42,19 +42,19 @@ const SHARED: [&str; 9] = [
     "shallow",
 ];
 /// Files of a work tree's own folder that are looked at.
-const OWN: [&str; 4] = ["config.worktree", "info/sparse-checkout", "commondir", "gitdir"];
+const WORK_TREE_FILES: [&str; 4] = ["config.worktree", "info/sparse-checkout", "commondir", "gitdir"];
 /// Folders that hold what is looked at.
-const FOLDERS: [&str; 3] = ["hooks", "info", "objects/info"];
+const WATCHED_DIRS: [&str; 3] = ["hooks", "info", "objects/info"];
 /// Where objects are named that stand for others.
-const REPLACED: &str = "refs/replace/";
+const REPLACE_REFS: &str = "refs/replace/";
 /// Times that references are looked at again which are not as they were, as long as they go on being moved.
-const LOOKS: usize = 3;
+const MAX_RECHECKS: usize = 3;
 /// Hooks above this number are not looked at.
-const MAX_ENTRIES: usize = 4096;
+const MAX_HOOKS: usize = 4096;
 
 /// What git's own folder was like at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fingerprint {
+pub struct GitDirSnapshot {
     /// Number of the git folder in its file system, and of the common one.
     places: [u64; 2],
     /// By path relative to the work tree's root, `.git` standing for the common folder.
@@ -62,30 +62,30 @@ pub struct Fingerprint {
     /// References by name.
     refs: BTreeMap<String, String>,
     /// The user's own configuration.
-    users: UsersRules,
+    users: UserGitConfig,
     /// Tracked files that git was told not to look at.
     hidden: BTreeSet<String>,
     /// When it was.
-    moment: Option<Moment>,
+    moment: Option<FsClock>,
 }
 
 /// One file that is not as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tampered {
+pub struct ChangedGitFile {
     /// What it is called in receipts: `.git/config` and the like.
     pub name: String,
     /// What a person would read of what was found there, up to a limit; none where there is nothing.
-    pub found: Option<Vec<u8>>,
+    pub content: Option<Vec<u8>>,
 }
 
-impl Fingerprint {
+impl GitDirSnapshot {
     /// Returns the user's own configuration as it was.
-    pub fn users(&self) -> &UsersRules {
+    pub fn user_config(&self) -> &UserGitConfig {
         &self.users
     }
 
     /// Returns each reference that is another one `now`, but for HEAD and the runner's own.
-    fn moved(&self, mut now: BTreeMap<String, String>) -> Vec<MovedRef> {
+    fn compare_refs(&self, mut now: BTreeMap<String, String>) -> Vec<MovedRef> {
         let is_runners = |name: &str| name == "HEAD" || name.starts_with("refs/runner/");
         let mut moved = Vec::new();
         for (name, before) in self.refs.iter().filter(|(name, _)| !is_runners(name)) {
@@ -94,14 +94,14 @@ impl Fingerprint {
                 moved.push(MovedRef { name: name.clone(), before: Some(before.clone()), after });
             }
         }
-        let begun = now.into_iter().filter(|(name, _)| !is_runners(name));
-        moved.extend(begun.map(|(name, after)| MovedRef { name, before: None, after: Some(after) }));
+        let created = now.into_iter().filter(|(name, _)| !is_runners(name));
+        moved.extend(created.map(|(name, after)| MovedRef { name, before: None, after: Some(after) }));
         moved
     }
 
     /// Returns when it was, if that still tells what has changed since.
-    pub(in crate::git) fn moment(&self) -> Option<&Moment> {
-        self.moment.as_ref().filter(|moment| moment.counts())
+    pub(in crate::git) fn clock(&self) -> Option<&FsClock> {
+        self.moment.as_ref().filter(|moment| moment.is_valid())
     }
 }
 
@@ -120,56 +120,56 @@ impl Repository {
     /// Looks at everything that a session must not change in git's own folder.
     ///
     /// The moment is the one at which a name came or went last in the folder `clock`.
-    pub fn fingerprint(&self, clock: &Path) -> Result<Fingerprint, GitError> {
-        self.refuse_moved()?;
-        let files = self.watched()?.into_iter().map(|(name, path)| Ok((name, look(&path)?)));
+    pub fn snapshot_git_dir(&self, clock: &Path) -> Result<GitDirSnapshot, GitError> {
+        self.check_not_moved()?;
+        let files = self.list_watched_files()?.into_iter().map(|(name, path)| Ok((name, read_file_state(&path)?)));
         let files = files.collect::<Result<Vec<_>, GitError>>()?.into_iter();
         let files = files.filter_map(|(name, seen)| Some((name, seen?))).collect();
         // Without them, every reference would look as if the session had made it, and none as if it had taken one away.
-        let refs = self.refs()?;
-        let (places, users) = (self.places_of()?, UsersRules::now()?);
-        let hidden = self.hidden()?.iter().map(|path| name_of(path)).collect();
-        let moment = Moment::of(clock, &[&self.work_dir, &self.git_dir, &self.common_dir]);
-        Ok(Fingerprint { places, files, refs, users, hidden, moment })
+        let refs = self.list_refs()?;
+        let (places, users) = (self.git_dir_inodes()?, UserGitConfig::read()?);
+        let hidden = self.list_hidden_files()?.iter().map(|path| path_key(path)).collect();
+        let moment = FsClock::read(clock, &[&self.work_dir, &self.git_dir, &self.common_dir]);
+        Ok(GitDirSnapshot { places, files, refs, users, hidden, moment })
     }
 
     /// Fails if the git folder is gone or is another one than `before`, unless a person has accepted that one since.
-    pub fn refuse_replaced(&self, before: &Fingerprint) -> Result<(), GitError> {
-        let now = self.places_of()?;
-        if now == before.places || self.accepted() == Some(now) {
+    pub fn check_git_dir(&self, before: &GitDirSnapshot) -> Result<(), GitError> {
+        let now = self.git_dir_inodes()?;
+        if now == before.places || self.accepted_git_dir() == Some(now) {
             return Ok(());
         }
-        Err(GitError::Swapped { path: self.git_dir.clone() })
+        Err(GitError::GitDirReplaced { path: self.git_dir.clone() })
     }
 
     /// Returns what tells the git folder from another one in its place.
-    pub(in crate::git) fn places_of(&self) -> Result<[u64; 2], GitError> {
+    pub(in crate::git) fn git_dir_inodes(&self) -> Result<[u64; 2], GitError> {
         let number = |folder: &Path| match folder.symlink_metadata() {
             Ok(found) if found.is_dir() => Ok(found.ino()),
-            _ => Err(GitError::Gone { path: folder.to_owned(), work_dir: self.work_dir.clone() }),
+            _ => Err(GitError::GitDirMissing { path: folder.to_owned(), work_dir: self.work_dir.clone() }),
         };
         Ok([number(&self.git_dir)?, number(&self.common_dir)?])
     }
 
     /// Returns the files that are not as they were, sorted by name. Changes nothing.
-    pub fn tampered(&self, before: &Fingerprint) -> Result<Vec<Tampered>, GitError> {
-        let mut tampered = Vec::new();
-        for (name, path) in self.watched_since(before)? {
-            if look(&path)?.as_ref() != before.files.get(&name) {
-                tampered.push(Tampered { found: found_at(&path), name });
+    pub fn find_changed_git_files(&self, before: &GitDirSnapshot) -> Result<Vec<ChangedGitFile>, GitError> {
+        let mut changed = Vec::new();
+        for (name, path) in self.list_watched_since(before)? {
+            if read_file_state(&path)?.as_ref() != before.files.get(&name) {
+                changed.push(ChangedGitFile { content: describe_found(&path), name });
             }
         }
-        Ok(tampered)
+        Ok(changed)
     }
 
     /// Puts a file back that is not as it was.
-    pub fn put_back(&self, before: &Fingerprint, name: &str) -> Result<(), GitError> {
-        restore(&self.path_of(name), before.files.get(name))
+    pub fn restore_git_file(&self, before: &GitDirSnapshot, name: &str) -> Result<(), GitError> {
+        restore_file(&self.watched_path(name), before.files.get(name))
     }
 
     /// Makes the file of packed references anew, of all references as they were: one that has a file of its own is
     /// what that file says, and what became of the others since is lost with the old file.
-    pub(in crate::git) fn put_back_packed(&self, before: &Fingerprint) -> Result<(), GitError> {
+    pub(in crate::git) fn restore_packed_refs(&self, before: &GitDirSnapshot) -> Result<(), GitError> {
         let file = self.common_dir.join("packed-refs");
         let mut text = "# pack-refs with: sorted \n".to_owned();
         for (name, target) in before.refs.iter().filter(|(name, _)| name.starts_with("refs/")) {
@@ -177,16 +177,16 @@ impl Repository {
                 text.extend([target, " ", name, "\n"]);
             }
         }
-        clear(&file)?;
+        clear_path(&file)?;
         replace_file(&file, text.as_bytes(), 0o644).map_err(GitError::io("putting back", &file))
     }
 
     /// Puts a reference back that says which object stands for another, and tells whether it is one.
-    pub fn put_back_replaced(&self, MovedRef { name, before, .. }: &MovedRef) -> Result<bool, GitError> {
-        if !name.starts_with(REPLACED) {
+    pub fn restore_replace_ref(&self, MovedRef { name, before, .. }: &MovedRef) -> Result<bool, GitError> {
+        if !name.starts_with(REPLACE_REFS) {
             return Ok(false);
         }
-        let git = Git::new(self, "update-ref").arg("--no-deref");
+        let git = GitCommand::new(self, "update-ref").arg("--no-deref");
         match before {
             Some(id) => git.args([name, id]),
             None => git.args(["-d", name]),
@@ -196,50 +196,50 @@ impl Repository {
     }
 
     /// Makes git look again at files of the work tree that it was told not to look at since, and returns their paths.
-    pub fn unhide(&self, before: &Fingerprint) -> Result<Vec<String>, GitError> {
+    pub fn unhide_files(&self, before: &GitDirSnapshot) -> Result<Vec<String>, GitError> {
         let index = self.index_path().symlink_metadata();
-        if before.moment().is_some_and(|moment| index.is_ok_and(|index| moment.is_after(&index))) {
+        if before.clock().is_some_and(|moment| index.is_ok_and(|index| moment.is_unchanged(&index))) {
             return Ok(Vec::new());
         }
-        let mut hidden = self.hidden()?;
-        hidden.retain(|path| !before.hidden.contains(&name_of(path)));
+        let mut hidden = self.list_hidden_files()?;
+        hidden.retain(|path| !before.hidden.contains(&path_key(path)));
         if hidden.is_empty() {
             return Ok(Vec::new());
         }
         for option in ["--no-assume-unchanged", "--no-skip-worktree"] {
             let names = hidden.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-            Git::new(self, "update-index").args([option, "-z", "--stdin"]).input(names).run()?;
+            GitCommand::new(self, "update-index").args([option, "-z", "--stdin"]).input(names).run()?;
         }
-        Ok(hidden.iter().map(|path| display(path)).collect())
+        Ok(hidden.iter().map(|path| display_path(path)).collect())
     }
 
-    fn hidden(&self) -> Result<BTreeSet<BString>, GitError> {
-        let index = index::read(&self.open()?, self, None)?;
-        let hidden = index.entries().iter().filter(|entry| entry.flags.intersects(HIDDEN));
+    fn list_hidden_files(&self) -> Result<BTreeSet<BString>, GitError> {
+        let index = index::read_index(&self.open()?, self, None)?;
+        let hidden = index.entries().iter().filter(|entry| entry.flags.intersects(HIDING_FLAGS));
         Ok(hidden.map(|entry| entry.path(&index).to_owned()).collect())
     }
 
     /// Gives a reference that nothing can be read from any more the object that it named. Tells whether it was one.
-    pub fn put_back_garbled(&self, moved: &MovedRef) -> Result<bool, GitError> {
+    pub fn restore_garbled_ref(&self, moved: &MovedRef) -> Result<bool, GitError> {
         let Some(id) = moved.before.as_ref().and_then(|before| before.parse::<Id>().ok()) else { return Ok(false) };
         let file = self.common_dir.join(&moved.name);
         if moved.after.is_some() || !file.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
             return Ok(false);
         }
-        clear(&file)?;
-        self.keep(&moved.name, &id).map(|()| true)
+        clear_path(&file)?;
+        self.set_runner_ref(&moved.name, &id).map(|()| true)
     }
 
     /// Returns each reference that is not as it was, but for HEAD and the runner's own.
     ///
     /// What is moved while it is looked, as when somebody packs references, is looked at again.
-    pub fn moved_refs(&self, before: &Fingerprint) -> Result<Vec<MovedRef>, GitError> {
-        let mut moved = before.moved(self.refs()?);
-        for _ in 0..LOOKS {
+    pub fn find_moved_refs(&self, before: &GitDirSnapshot) -> Result<Vec<MovedRef>, GitError> {
+        let mut moved = before.compare_refs(self.list_refs()?);
+        for _ in 0..MAX_RECHECKS {
             if moved.is_empty() {
                 break;
             }
-            let seen = std::mem::replace(&mut moved, before.moved(self.refs()?));
+            let seen = std::mem::replace(&mut moved, before.compare_refs(self.list_refs()?));
             if seen == moved {
                 break;
             }
@@ -247,30 +247,30 @@ impl Repository {
         Ok(moved)
     }
 
-    fn watched_since(&self, before: &Fingerprint) -> Result<BTreeMap<String, PathBuf>, GitError> {
-        let mut watched = self.watched()?;
+    fn list_watched_since(&self, before: &GitDirSnapshot) -> Result<BTreeMap<String, PathBuf>, GitError> {
+        let mut watched = self.list_watched_files()?;
         for name in before.files.keys() {
-            watched.entry(name.clone()).or_insert_with(|| self.path_of(name));
+            watched.entry(name.clone()).or_insert_with(|| self.watched_path(name));
         }
         Ok(watched)
     }
 
     /// Returns what is looked at: name and path of each.
-    fn watched(&self) -> Result<BTreeMap<String, PathBuf>, GitError> {
-        let mut names: BTreeSet<String> = SHARED.iter().map(|name| format!(".git/{name}")).collect();
-        names.extend(listed(&self.common_dir.join("hooks"))?.into_iter().map(|name| format!(".git/hooks/{name}")));
+    fn list_watched_files(&self) -> Result<BTreeMap<String, PathBuf>, GitError> {
+        let mut names: BTreeSet<String> = COMMON_DIR_FILES.iter().map(|name| format!(".git/{name}")).collect();
+        names.extend(list_names(&self.common_dir.join("hooks"))?.into_iter().map(|name| format!(".git/hooks/{name}")));
         // A folder that became a link or a file leads all that was in it elsewhere.
         let is_other = |name: &str| self.common_dir.join(name).symlink_metadata().is_ok_and(|found| !found.is_dir());
-        names.extend(FOLDERS.iter().filter(|name| is_other(name)).map(|name| format!(".git/{name}")));
-        let tree = self.tree_name();
-        names.extend(OWN.iter().map(|name| format!(".git/{tree}{name}")));
+        names.extend(WATCHED_DIRS.iter().filter(|name| is_other(name)).map(|name| format!(".git/{name}")));
+        let tree = self.work_tree_prefix();
+        names.extend(WORK_TREE_FILES.iter().map(|name| format!(".git/{tree}{name}")));
         if !tree.is_empty() {
             names.insert(".git".to_owned());
         }
-        Ok(names.into_iter().map(|name| (self.path_of(&name), name)).map(|(path, name)| (name, path)).collect())
+        Ok(names.into_iter().map(|name| (self.watched_path(&name), name)).map(|(path, name)| (name, path)).collect())
     }
 
-    fn path_of(&self, name: &str) -> PathBuf {
+    fn watched_path(&self, name: &str) -> PathBuf {
         match name.strip_prefix(".git/") {
             Some(inside) => self.common_dir.join(inside),
             None => self.work_dir.join(name),
@@ -278,37 +278,37 @@ impl Repository {
     }
 
     /// Returns the path of this work tree's own folder in the common one, with a slash; empty for the first work tree.
-    fn tree_name(&self) -> String {
+    fn work_tree_prefix(&self) -> String {
         let inside = self.git_dir.strip_prefix(&self.common_dir).unwrap_or(Path::new(""));
         if inside.as_os_str().is_empty() { String::new() } else { format!("{}/", inside.display()) }
     }
 }
 
 /// Lists the names in a folder; none where there is no folder.
-fn listed(folder: &Path) -> Result<Vec<String>, GitError> {
+fn list_names(folder: &Path) -> Result<Vec<String>, GitError> {
     if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
         return Ok(Vec::new());
     }
     let entries = fs::read_dir(folder).map_err(GitError::io("listing", folder))?;
     let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
-    let names = entries.take(MAX_ENTRIES).map(|entry| entry.map(name));
+    let names = entries.take(MAX_HOOKS).map(|entry| entry.map(name));
     names.collect::<io::Result<_>>().map_err(GitError::io("listing", folder))
 }
 
-fn restore(path: &Path, seen: Option<&FileState>) -> Result<(), GitError> {
-    if matches!(seen, Some(FileState::Large { .. } | FileState::Other)) {
+fn restore_file(path: &Path, original: Option<&FileState>) -> Result<(), GitError> {
+    if matches!(original, Some(FileState::Large { .. } | FileState::Other)) {
         return Ok(());
     }
-    clear(path)?;
-    match seen {
-        Some(FileState::File { mode, hex }) => bytes_of(hex).and_then(|bytes| replace_file(path, &bytes, *mode)),
-        Some(FileState::Link { hex }) => bytes_of(hex).and_then(|to| symlink(std::ffi::OsStr::from_bytes(&to), path)),
+    clear_path(path)?;
+    match original {
+        Some(FileState::File { mode, hex }) => decode_hex(hex).and_then(|bytes| replace_file(path, &bytes, *mode)),
+        Some(FileState::Link { hex }) => decode_hex(hex).and_then(|to| symlink(std::ffi::OsStr::from_bytes(&to), path)),
         Some(FileState::Large { .. } | FileState::Other) | None => Ok(()),
     }
     .map_err(GitError::io("putting back", path))
 }
 
-fn found_at(path: &Path) -> Option<Vec<u8>> {
+fn describe_found(path: &Path) -> Option<Vec<u8>> {
     let found = path.symlink_metadata().ok()?;
     if found.is_symlink() {
         let target = fs::read_link(path).ok()?;
@@ -321,21 +321,21 @@ fn found_at(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// Removes what stands in the place of a file, and files in the place of its folder.
-fn clear(path: &Path) -> Result<(), GitError> {
+fn clear_path(path: &Path) -> Result<(), GitError> {
     if let Some(folder) = path.parent()
         && folder.symlink_metadata().is_ok_and(|found| !found.is_dir())
     {
         fs::remove_file(folder).map_err(GitError::io("removing", folder))?;
     }
-    folders::remove(path).map_err(GitError::io("removing", path))
+    folders::remove_all(path).map_err(GitError::io("removing", path))
 }
 
 /// Returns a path as text, another one for each.
-fn name_of(path: &[u8]) -> String {
+fn path_key(path: &[u8]) -> String {
     // No path has a zero byte.
     path.to_str().map_or_else(|_| format!("\0{}", to_hex(path)), str::to_owned)
 }
 
-fn bytes_of(hex: &str) -> io::Result<Vec<u8>> {
+fn decode_hex(hex: &str) -> io::Result<Vec<u8>> {
     from_hex(hex).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }

@@ -3,19 +3,19 @@
 use std::fs;
 
 use super::fixture::{ENGINES, Fixture};
-use crate::git::repository::engine::Engine;
-use crate::git::repository::handle::Sources;
-use crate::git::{GitError, Head, Operation, RefChange, Repository, Use};
-use crate::obstruction::Obstructs as _;
+use crate::git::repository::engine::GitEngine;
+use crate::git::repository::handle::ConfigSources;
+use crate::git::{GitError, Head, Operation, RefChange, Repository, BranchUseKind};
+use crate::obstruction::Retryable as _;
 
-fn on(name: &str, fixture: &Fixture) -> Head {
+fn branch_head(name: &str, fixture: &Fixture) -> Head {
     Head::Branch { name: name.to_owned(), commit: Some(fixture.head()) }
 }
 
 #[test]
 fn repository_is_found_from_any_folder_below() {
     let fixture = Fixture::new();
-    let found = Repository::discover_with(&fixture.path("dir/sub"), Sources::RepositoryOnly).unwrap();
+    let found = Repository::discover_with(&fixture.path("dir/sub"), ConfigSources::RepositoryOnly).unwrap();
     assert_eq!(found.work_dir(), fixture.path("").canonicalize().unwrap());
     assert_eq!(found.git_dir(), found.common_dir());
 }
@@ -34,12 +34,12 @@ fn linked_work_tree_has_a_git_folder_of_its_own() {
 #[test]
 fn bare_repositories_and_plain_folders_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let error = Repository::discover_with(folder.path(), Sources::RepositoryOnly).unwrap_err();
+    let error = Repository::discover_with(folder.path(), ConfigSources::RepositoryOnly).unwrap_err();
     assert!(matches!(error, GitError::NoRepository { .. }), "{error}");
     let fixture = Fixture::new();
     fixture.git(&["clone", "--quiet", "--bare", ".", "../bare"]);
-    let error = Repository::discover_with(&fixture.folder().join("bare"), Sources::RepositoryOnly).unwrap_err();
-    assert!(matches!(error, GitError::Bare { .. }), "{error}");
+    let error = Repository::discover_with(&fixture.folder().join("bare"), ConfigSources::RepositoryOnly).unwrap_err();
+    assert!(matches!(error, GitError::BareRepository { .. }), "{error}");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn repository_of_another_user_is_refused() {
     for path in ["", ".git"] {
         std::os::unix::fs::chown(fixture.path(path), Some(12_345), None).unwrap();
     }
-    let error = Repository::discover_with(&fixture.path(""), Sources::RepositoryOnly).unwrap_err();
+    let error = Repository::discover_with(&fixture.path(""), ConfigSources::RepositoryOnly).unwrap_err();
     let GitError::ForeignOwner { path } = error else { panic!("{error}") };
     assert_eq!(path, fixture.path("").canonicalize().unwrap(), "what git wants to be told is the work tree");
 }
@@ -64,19 +64,19 @@ fn redirected_common_folder_is_refused() {
     let other = fixture.folder().join("other/.git");
     fixture.write(".git/commondir", other.to_str().unwrap());
     let error = repository.head().unwrap_err();
-    assert!(matches!(error, GitError::Replaced { .. }), "{error}");
+    assert!(matches!(error, GitError::GitLinkChanged { .. }), "{error}");
 }
 
 #[test]
 fn head_is_a_branch_unborn_or_detached() {
     for engine in ENGINES {
         let unborn = Fixture::unborn();
-        assert_eq!(unborn.by(engine).head().unwrap(), Head::Branch { name: "main".to_owned(), commit: None });
+        assert_eq!(unborn.with_engine(engine).head().unwrap(), Head::Branch { name: "main".to_owned(), commit: None });
         let fixture = Fixture::new();
-        assert_eq!(fixture.by(engine).head().unwrap(), on("main", &fixture));
+        assert_eq!(fixture.with_engine(engine).head().unwrap(), branch_head("main", &fixture));
         fixture.git(&["checkout", "--quiet", "--detach"]);
         let commit = fixture.head();
-        assert_eq!(fixture.by(engine).head().unwrap(), Head::Detached { commit });
+        assert_eq!(fixture.with_engine(engine).head().unwrap(), Head::Detached { commit });
     }
 }
 
@@ -87,8 +87,8 @@ fn branch_starts_at_head_with_changes_carried_along() {
         fixture.write("a.txt", "changed\n");
         fixture.write("new", "x");
         let head = fixture.head();
-        fixture.by(engine).start_branch("runner/x", &head).unwrap();
-        assert_eq!(fixture.by(engine).head().unwrap(), on("runner/x", &fixture));
+        fixture.with_engine(engine).start_branch("runner/x", &head).unwrap();
+        assert_eq!(fixture.with_engine(engine).head().unwrap(), branch_head("runner/x", &fixture));
         assert_eq!(fixture.head(), head);
         assert_eq!(fixture.status(), "M a.txt\n?? new".replace("M a", " M a"));
         assert_eq!(fixture.git(&["reflog", "-1", "--format=%gs"]), "checkout: moving from main to runner/x");
@@ -105,8 +105,8 @@ fn branch_starts_from_a_detached_head_and_in_a_linked_work_tree() {
         fixture.git(&["worktree", "add", "--quiet", "--detach", "../linked"]);
         let tree = fixture.folder().join("linked");
         let linked = fixture.at(tree);
-        linked.by(engine).start_branch("runner/x", &linked.head()).unwrap();
-        assert_eq!(linked.by(engine).head().unwrap(), on("runner/x", &linked));
+        linked.with_engine(engine).start_branch("runner/x", &linked.head()).unwrap();
+        assert_eq!(linked.with_engine(engine).head().unwrap(), branch_head("runner/x", &linked));
         let main = linked.folder().join("tree");
         assert_eq!(linked.git_in(&main, &["branch", "--show-current"]), "main");
     }
@@ -119,7 +119,7 @@ fn branch_starts_at_another_commit_with_its_files() {
         let base = fixture.head();
         fixture.write("a.txt", "later\n");
         fixture.commit_by_git("later");
-        fixture.by(engine).start_branch("runner/x", &base).unwrap();
+        fixture.with_engine(engine).start_branch("runner/x", &base).unwrap();
         assert_eq!(fixture.head(), base);
         assert_eq!(fixture.read("a.txt"), "content of a.txt\n");
         fixture.assert_sound();
@@ -131,7 +131,7 @@ fn branch_that_exists_is_not_started_again() {
     for engine in ENGINES {
         let fixture = Fixture::new();
         fixture.git(&["branch", "runner/x"]);
-        let error = fixture.by(engine).start_branch("runner/x", &fixture.head()).unwrap_err();
+        let error = fixture.with_engine(engine).start_branch("runner/x", &fixture.head()).unwrap_err();
         assert!(matches!(error, GitError::BranchExists { .. }), "{error}");
     }
 }
@@ -145,22 +145,22 @@ fn switch_refuses_to_overwrite_changes_and_ignored_files() {
         fixture.write("precious.log", "from side\n");
         fixture.commit_by_git("side");
         fixture.git(&["checkout", "--quiet", "main"]);
-        let repository = fixture.by(engine);
+        let repository = fixture.with_engine(engine);
 
         fixture.write("a.txt", "uncommitted\n");
-        assert!(repository.switch("side").is_err());
+        assert!(repository.switch_branch("side").is_err());
         fixture.write("a.txt", "content of a.txt\n");
         fixture.write(".git/info/exclude", "*.log\n");
         fixture.write("precious.log", "mine\n");
-        assert!(repository.switch("side").is_err());
+        assert!(repository.switch_branch("side").is_err());
         assert_eq!(fixture.read("precious.log"), "mine\n");
 
         fixture.remove("precious.log");
-        repository.switch("side").unwrap();
+        repository.switch_branch("side").unwrap();
         assert_eq!(fixture.read("a.txt"), "side\n");
-        repository.switch("side").unwrap();
-        let error = repository.switch("nowhere").unwrap_err();
-        assert!(matches!(error, GitError::NoBranch { .. }), "{error}");
+        repository.switch_branch("side").unwrap();
+        let error = repository.switch_branch("nowhere").unwrap_err();
+        assert!(matches!(error, GitError::MissingBranch { .. }), "{error}");
     }
 }
 
@@ -170,8 +170,8 @@ fn switch_to_a_branch_at_the_same_commit_keeps_changes() {
         let fixture = Fixture::new();
         fixture.git(&["branch", "runner/x"]);
         fixture.write("a.txt", "changed\n");
-        fixture.by(engine).switch("runner/x").unwrap();
-        assert_eq!(fixture.by(engine).head().unwrap(), on("runner/x", &fixture));
+        fixture.with_engine(engine).switch_branch("runner/x").unwrap();
+        assert_eq!(fixture.with_engine(engine).head().unwrap(), branch_head("runner/x", &fixture));
         assert_eq!(fixture.status(), " M a.txt");
     }
 }
@@ -181,8 +181,8 @@ fn branch_of_another_work_tree_is_not_taken_from_it() {
     for engine in ENGINES {
         let fixture = Fixture::new();
         fixture.git(&["worktree", "add", "--quiet", "-b", "runner/x", "../linked"]);
-        assert!(fixture.by(engine).switch("runner/x").is_err());
-        assert_eq!(fixture.by(engine).head().unwrap(), on("main", &fixture));
+        assert!(fixture.with_engine(engine).switch_branch("runner/x").is_err());
+        assert_eq!(fixture.with_engine(engine).head().unwrap(), branch_head("main", &fixture));
     }
 }
 
@@ -196,16 +196,16 @@ fn references_are_listed_and_found() {
         fixture.git(&["update-ref", "refs/remotes/origin/runner/c", "HEAD"]);
         fixture.git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/runner/c"]);
         fixture.git(&["pack-refs", "--all"]);
-        let repository = fixture.by(engine);
-        repository.keep("refs/runner/kept", &head).unwrap();
+        let repository = fixture.with_engine(engine);
+        repository.set_runner_ref("refs/runner/kept", &head).unwrap();
 
-        let branches = repository.branches_with_prefix("runner/").unwrap();
+        let branches = repository.list_branches("runner/").unwrap();
         assert_eq!(branches, [("runner/a".to_owned(), head), ("runner/b".to_owned(), head)]);
-        assert_eq!(repository.branch("runner/a").unwrap(), Some(head));
-        assert_eq!(repository.branch("runner/none").unwrap(), None);
-        assert_eq!(repository.branch("not..a name").unwrap(), None);
-        assert_eq!(repository.remote_branch("origin", "runner/c").unwrap(), Some(head));
-        let refs = repository.refs().unwrap();
+        assert_eq!(repository.find_branch_tip("runner/a").unwrap(), Some(head));
+        assert_eq!(repository.find_branch_tip("runner/none").unwrap(), None);
+        assert_eq!(repository.find_branch_tip("not..a name").unwrap(), None);
+        assert_eq!(repository.find_remote_branch("origin", "runner/c").unwrap(), Some(head));
+        let refs = repository.list_refs().unwrap();
         let names: Vec<&str> = refs.keys().map(String::as_str).collect();
         assert_eq!(
             names,
@@ -278,7 +278,7 @@ fn lock_that_a_process_has_open_stays() {
     let open = fs::File::create(&path).unwrap();
     let error = repository.clear_leftovers(&[]).unwrap_err();
     assert!(matches!(&error, GitError::Locked { path: named } if *named == path), "{error}");
-    assert!(error.passes());
+    assert!(error.is_transient());
     drop(open);
     assert_eq!(repository.clear_leftovers(&[]).unwrap(), [path]);
 }
@@ -297,8 +297,8 @@ fn repository_that_is_gone_is_named() {
     let fixture = Fixture::new();
     let repository = fixture.repository();
     fixture.remove(".git");
-    let error = repository.changes().unwrap_err();
-    assert!(matches!(&error, GitError::Gone { work_dir, .. } if work_dir == repository.work_dir()), "{error}");
+    let error = repository.list_changes().unwrap_err();
+    assert!(matches!(&error, GitError::GitDirMissing { work_dir, .. } if work_dir == repository.work_dir()), "{error}");
     assert!(fixture.has("a.txt"));
 }
 
@@ -307,16 +307,16 @@ fn program_works_where_the_library_differs_from_git() {
     let plain = Fixture::new();
     let chosen = |fixture: &Fixture| {
         let repository = fixture.repository();
-        repository.engine(&repository.open().unwrap())
+        repository.choose_engine(&repository.open().unwrap())
     };
-    assert_eq!(chosen(&plain), Engine::Library);
+    assert_eq!(chosen(&plain), GitEngine::Gix);
     for setting in ["core.sparseCheckout", "core.ignoreCase", "core.sharedRepository"] {
         let fixture = Fixture::new();
         fixture.git(&["config", setting, "true"]);
-        assert_eq!(chosen(&fixture), Engine::Program, "{setting}");
+        assert_eq!(chosen(&fixture), GitEngine::Git, "{setting}");
     }
     plain.write(".gitattributes", "*.txt working-tree-encoding=UTF-16\n");
-    assert_eq!(chosen(&plain), Engine::Program);
+    assert_eq!(chosen(&plain), GitEngine::Git);
 }
 
 #[test]
@@ -326,15 +326,15 @@ fn lock_that_a_killed_process_has_left_keeps_no_reference_from_being_moved() {
     let head = repository.head().unwrap().commit().unwrap();
     for name in ["refs/runner/review/x/0001", "refs/runner/moved/x/0001/heads/a/b/c"] {
         fixture.write(format!(".git/{name}.lock"), "");
-        repository.keep(name, &head).unwrap();
-        assert_eq!(repository.refs().unwrap()[name], head.to_string());
+        repository.set_runner_ref(name, &head).unwrap();
+        assert_eq!(repository.list_refs().unwrap()[name], head.to_string());
     }
     for lock in ["HEAD.lock", "index.lock"] {
         fixture.write(format!(".git/{lock}"), "");
     }
     repository.start_branch("runner/x", &head).unwrap();
-    repository.catch_up_index().unwrap();
-    assert_eq!(repository.locks(), Vec::<std::path::PathBuf>::new());
+    repository.sync_index_with_head().unwrap();
+    assert_eq!(repository.list_locks(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn references_are_all_there_while_somebody_packs_them() {
     let fixture = Fixture::new();
     let repository = fixture.repository();
     let head = repository.head().unwrap().commit().unwrap();
-    let before = repository.fingerprint(repository.work_dir()).unwrap();
+    let before = repository.snapshot_git_dir(repository.work_dir()).unwrap();
     let names: Vec<String> = (0..200).map(|number| format!("refs/runner/many/{number}")).collect();
     let unpack = || {
         for name in &names {
@@ -383,12 +383,12 @@ fn references_are_all_there_while_somebody_packs_them() {
             }
         });
         while !packing.is_finished() {
-            let refs = repository.refs().unwrap();
+            let refs = repository.list_refs().unwrap();
             let missing: Vec<&String> = names.iter().filter(|name| !refs.contains_key(*name)).collect();
             assert!(missing.is_empty(), "{missing:?}");
         }
     });
-    assert_eq!(repository.moved_refs(&before).unwrap(), []);
+    assert_eq!(repository.find_moved_refs(&before).unwrap(), []);
 }
 
 #[test]
@@ -400,18 +400,18 @@ fn reference_is_not_made_where_another_leaves_no_room_be_it_packed_or_not() {
             if is_packed {
                 fixture.git(&["pack-refs", "--all"]);
             }
-            let (repository, before, head) = (fixture.by(engine), fixture.git(&["for-each-ref"]), fixture.head());
+            let (repository, before, head) = (fixture.with_engine(engine), fixture.git(&["for-each-ref"]), fixture.head());
             let change = RefChange { name: format!("refs/heads/{wanted}"), from: None, to: head };
             let refusals = [
                 repository.start_branch(wanted, &head),
-                repository.keep(&change.name, &head),
-                repository.change_refs("test", std::slice::from_ref(&change)),
+                repository.set_runner_ref(&change.name, &head),
+                repository.update_refs("test", std::slice::from_ref(&change)),
             ];
             for refusal in refusals {
                 let error = refusal.unwrap_err();
                 let said = format!("the branch `{standing}` is in the way of `{wanted}`: git cannot hold both");
                 assert_eq!(error.to_string(), said, "{engine:?}, packed: {is_packed}");
-                assert!(!error.passes());
+                assert!(!error.is_transient());
                 let other = format!("{}-old", standing.replace('/', "-"));
                 let place = fixture.path("").canonicalize().unwrap();
                 let remedy = format!("rename it: git -C {} branch -m {standing} {other}", place.display());
@@ -431,16 +431,16 @@ fn branch_in_the_way_is_given_a_name_that_is_free() {
     fixture.git(&["branch", "runner"]);
     fixture.git(&["branch", "runner-old/x"]);
     fixture.git(&["branch", "runner-old-2"]);
-    let error = fixture.repository().refuse_no_room("refs/heads/runner/x").unwrap_err();
+    let error = fixture.repository().check_ref_conflict("refs/heads/runner/x").unwrap_err();
     assert!(error.remedy().unwrap().ends_with(" branch -m runner runner-old-3"), "{error}");
-    fixture.repository().refuse_no_room("refs/heads/runners/x").unwrap();
+    fixture.repository().check_ref_conflict("refs/heads/runners/x").unwrap();
 }
 
 #[test]
 fn what_is_no_branch_is_in_the_way_by_its_whole_name() {
     let fixture = Fixture::new();
     fixture.git(&["update-ref", "refs/runner/raw", "HEAD"]);
-    let error = fixture.repository().keep("refs/runner/raw/x/0001", &fixture.head()).unwrap_err();
+    let error = fixture.repository().set_runner_ref("refs/runner/raw/x/0001", &fixture.head()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the reference `refs/runner/raw` is in the way of `refs/runner/raw/x/0001`: git cannot hold both"
@@ -458,14 +458,14 @@ fn head_of_a_bare_repository_uses_no_branch() {
         fixture.git_in(&bare, &["worktree", "add", "--quiet", "../side", "side"]);
         let tree = fixture.folder().join("x/side");
         let fixture = fixture.at(tree);
-        let repository = fixture.by(engine);
-        assert_eq!(repository.in_use("main").unwrap(), None, "{engine:?}");
-        assert_eq!(repository.in_use("side").unwrap().unwrap().how, Use::CheckedOut, "{engine:?}");
-        repository.switch("main").unwrap();
-        assert_eq!(repository.in_use("main").unwrap().unwrap().work_tree, fixture.path("").canonicalize().unwrap());
+        let repository = fixture.with_engine(engine);
+        assert_eq!(repository.find_branch_use("main").unwrap(), None, "{engine:?}");
+        assert_eq!(repository.find_branch_use("side").unwrap().unwrap().kind, BranchUseKind::CheckedOut, "{engine:?}");
+        repository.switch_branch("main").unwrap();
+        assert_eq!(repository.find_branch_use("main").unwrap().unwrap().work_tree, fixture.path("").canonicalize().unwrap());
         // Where somebody works in it all the same.
         fs::write(bare.join("index"), "").unwrap();
-        assert_eq!(repository.users_of("main").unwrap().len(), 2);
+        assert_eq!(repository.find_branch_users("main").unwrap().len(), 2);
     }
 }
 
@@ -474,13 +474,13 @@ fn work_tree_that_was_removed_uses_its_branch_only_where_it_is_locked() {
     for engine in ENGINES {
         let fixture = Fixture::new();
         fixture.git(&["worktree", "add", "--quiet", "-b", "side", "../linked"]);
-        let (repository, linked) = (fixture.by(engine), fixture.folder().join("linked"));
-        let is_used = || repository.in_use("side").unwrap().is_some();
+        let (repository, linked) = (fixture.with_engine(engine), fixture.folder().join("linked"));
+        let is_used = || repository.find_branch_use("side").unwrap().is_some();
         assert!(is_used());
         fixture.git(&["worktree", "lock", "../linked"]);
         fs::remove_dir_all(&linked).unwrap();
         assert!(is_used());
-        let error = repository.switch("side").unwrap_err();
+        let error = repository.switch_branch("side").unwrap_err();
         let said = format!("branch side is in use in {}, which is locked and not there", linked.display());
         assert_eq!(error.to_string(), said);
         let place = fixture.path("").canonicalize().unwrap();
@@ -489,8 +489,8 @@ fn work_tree_that_was_removed_uses_its_branch_only_where_it_is_locked() {
         assert_eq!(error.remedy().as_ref(), Some(&remedy));
         fixture.git(&["worktree", "unlock", "../linked"]);
         assert!(!is_used());
-        repository.switch("side").unwrap();
-        assert_eq!(repository.head().unwrap(), on("side", &fixture));
+        repository.switch_branch("side").unwrap();
+        assert_eq!(repository.head().unwrap(), branch_head("side", &fixture));
         fixture.assert_sound();
     }
 }
@@ -500,11 +500,11 @@ fn branch_that_another_work_tree_has_is_not_switched_to() {
     for engine in ENGINES {
         let fixture = Fixture::new();
         fixture.git(&["worktree", "add", "--quiet", "-b", "side", "../linked"]);
-        let error = fixture.by(engine).switch("side").unwrap_err();
+        let error = fixture.with_engine(engine).switch_branch("side").unwrap_err();
         let linked = fixture.folder().join("linked");
         assert_eq!(error.to_string(), format!("branch side is in use in {}", linked.display()));
         assert_eq!(error.remedy(), Some(format!("git -C {} switch --detach", linked.display())));
-        assert_eq!(fixture.repository().head().unwrap(), on("main", &fixture));
+        assert_eq!(fixture.repository().head().unwrap(), branch_head("main", &fixture));
     }
 }
 
@@ -524,5 +524,5 @@ fn work_tree_that_was_moved_is_told_with_the_command_that_moves_it_back() {
     assert_eq!(error.remedy(), Some(format!("move it back: {command}")));
     let words: Vec<&str> = command.split(' ').skip(1).collect();
     fixture.git_in(&main, &words);
-    assert_eq!(repository.head().unwrap(), on("side", &fixture));
+    assert_eq!(repository.head().unwrap(), branch_head("side", &fixture));
 }

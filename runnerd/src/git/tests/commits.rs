@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::fixture::{ENGINES, Fixture, commit, request};
-use crate::git::{ChangeKind, CommitRequest, GitError, HoldBack};
-use crate::obstruction::Obstructs as _;
+use crate::git::{ChangeKind, CommitRequest, GitError, HoldBackRule};
+use crate::obstruction::Retryable as _;
 
 /// Commits what `prepare` leaves in the work tree once with git and once with each engine.
 fn same_as_git(base: impl Fn() -> Fixture, prepare: impl Fn(&Fixture)) {
@@ -18,10 +18,10 @@ fn same_as_git(base: impl Fn() -> Fixture, prepare: impl Fn(&Fixture)) {
     for engine in ENGINES {
         let fixture = base();
         prepare(&fixture);
-        let changes: Vec<String> = fixture.changes(engine).into_iter().map(|(path, _)| path).collect();
+        let changes: Vec<String> = fixture.list_changes(engine).into_iter().map(|(path, _)| path).collect();
         assert_eq!(changes, names, "{engine:?}: names of what changed");
         let parent = fixture.repository().head().unwrap().commit();
-        let committed = commit(&fixture.by(engine)).unwrap();
+        let committed = commit(&fixture.with_engine(engine)).unwrap();
         assert_eq!(committed.tree.to_string(), tree, "{engine:?}: tree");
         assert_eq!(fixture.git(&["ls-files", "-s"]), files, "{engine:?}: index");
         assert_eq!(fixture.head(), committed.commit);
@@ -29,7 +29,7 @@ fn same_as_git(base: impl Fn() -> Fixture, prepare: impl Fn(&Fixture)) {
         assert_eq!(parents, Vec::from_iter(parent));
         assert_eq!((committed.held_back, committed.unstorable), (vec![], vec![]));
         fixture.assert_sound();
-        assert_eq!(fixture.changes(engine), vec![], "{engine:?}: nothing is left");
+        assert_eq!(fixture.list_changes(engine), vec![], "{engine:?}: nothing is left");
     }
 }
 
@@ -261,7 +261,7 @@ fn nothing_to_commit_is_told_apart() {
     for engine in ENGINES {
         let fixture = Fixture::new();
         let before = fixture.head();
-        assert!(matches!(commit(&fixture.by(engine)), Err(GitError::NothingToCommit { .. })));
+        assert!(matches!(commit(&fixture.with_engine(engine)), Err(GitError::NothingToCommit { .. })));
         assert_eq!(fixture.head(), before);
     }
 }
@@ -270,9 +270,9 @@ fn nothing_to_commit_is_told_apart() {
 fn empty_commit_is_made_if_allowed() {
     for engine in ENGINES {
         let fixture = Fixture::new();
-        let hold_back = HoldBack::nothing();
+        let hold_back = HoldBackRule::nested_only();
         let request = CommitRequest { message: "empty", allow_empty: true, ..request(&fixture, &hold_back) };
-        let committed = fixture.by(engine).commit_all(&request).unwrap();
+        let committed = fixture.with_engine(engine).commit_all(&request).unwrap();
         assert_eq!(fixture.head(), committed.commit);
         assert_eq!(
             fixture.git(&["log", "-1", "--format=%B%an <%ae> %cn <%ce>"]),
@@ -290,10 +290,10 @@ fn head_that_moved_is_not_committed_on() {
         fixture.write("a.txt", "theirs\n");
         let theirs = fixture.commit_by_git("theirs");
         fixture.write("a.txt", "ours\n");
-        let hold_back = HoldBack::nothing();
+        let hold_back = HoldBackRule::nested_only();
         let request = CommitRequest { parent: Some(stale), ..request(&fixture, &hold_back) };
-        let error = fixture.by(engine).commit_all(&request).unwrap_err();
-        assert!(matches!(error, GitError::Moved { found, .. } if found == Some(theirs)), "{error}");
+        let error = fixture.with_engine(engine).commit_all(&request).unwrap_err();
+        assert!(matches!(error, GitError::RefMoved { found, .. } if found == Some(theirs)), "{error}");
         assert_eq!(fixture.head(), theirs);
         assert_eq!(fixture.status(), " M a.txt");
     }
@@ -304,7 +304,7 @@ fn merge_under_way_is_not_committed() {
     let fixture = conflicted();
     fixture.write(".git/MERGE_HEAD", fixture.git(&["rev-parse", "side"]));
     let error = commit(&fixture.repository()).unwrap_err();
-    assert!(matches!(error, GitError::OperationUnderWay { .. }), "{error}");
+    assert!(matches!(error, GitError::OperationInProgress { .. }), "{error}");
 }
 
 #[test]
@@ -314,8 +314,8 @@ fn index_lock_is_an_obstacle_that_is_named() {
         fixture.write("a.txt", "x");
         fixture.write(".git/index.lock", "");
         let _held = std::fs::File::open(fixture.path(".git/index.lock")).unwrap();
-        let error = commit(&fixture.by(engine)).unwrap_err();
-        assert!(error.passes(), "{error}");
+        let error = commit(&fixture.with_engine(engine)).unwrap_err();
+        assert!(error.is_transient(), "{error}");
         assert!(matches!(&error, GitError::Locked { path } if path.ends_with(".git/index.lock")), "{error}");
     }
 }
@@ -343,7 +343,7 @@ fn hooks_are_not_run() {
             fixture.chmod(&format!(".git/hooks/{hook}"), 0o755);
         }
         fixture.write("a.txt", "x");
-        commit(&fixture.by(engine)).unwrap();
+        commit(&fixture.with_engine(engine)).unwrap();
         assert!(!fixture.has("hook-ran"));
     }
 }
@@ -353,7 +353,7 @@ fn reflogs_tell_of_the_commit_as_git_does() {
     for engine in ENGINES {
         let fixture = Fixture::new();
         fixture.write("a.txt", "x");
-        commit(&fixture.by(engine)).unwrap();
+        commit(&fixture.with_engine(engine)).unwrap();
         for name in ["HEAD", "main"] {
             assert_eq!(fixture.git(&["reflog", "-1", "--format=%gs", name]), "commit: chore(loop): work");
         }
@@ -393,7 +393,7 @@ fn kinds_of_changes_are_told_apart() {
             ("staged", ChangeKind::Added),
             ("untracked", ChangeKind::Untracked),
         ];
-        assert_eq!(fixture.changes(engine), expected.map(|(path, kind)| (path.to_owned(), kind)));
+        assert_eq!(fixture.list_changes(engine), expected.map(|(path, kind)| (path.to_owned(), kind)));
     }
 }
 
@@ -408,9 +408,9 @@ fn signed_commit_carries_the_signature() {
         fixture.git(&["config", "gpg.program", signer.to_str().unwrap()]);
         fixture.write("a.txt", "x");
         let commit_signed = |fixture: &Fixture| {
-            let hold_back = HoldBack::nothing();
+            let hold_back = HoldBackRule::nested_only();
             let request = CommitRequest { sign: true, ..request(fixture, &hold_back) };
-            fixture.by(engine).commit_all(&request)
+            fixture.with_engine(engine).commit_all(&request)
         };
         let committed = commit_signed(&fixture).unwrap();
         let raw = fixture.git(&["cat-file", "-p", &committed.commit.to_string()]);
@@ -421,7 +421,7 @@ fn signed_commit_carries_the_signature() {
         fixture.write("../signer", "#!/bin/sh\nexit 1\n");
         fixture.write("a.txt", "y");
         let error = commit_signed(&fixture).unwrap_err();
-        assert!(matches!(error, GitError::Program { .. }), "{error}");
+        assert!(matches!(error, GitError::CommandFailed { .. }), "{error}");
         assert_eq!(fixture.head(), committed.commit);
     }
 }
@@ -437,12 +437,12 @@ fn index_that_a_death_left_behind_head_is_brought_up_and_one_with_work_in_the_tr
     fixture.git(&["commit", "-q", "-a", "-m", "two"]);
     fs::write(fixture.path(".git/index"), index).unwrap();
     let repository = fixture.repository();
-    assert!(!repository.changes().unwrap().is_empty());
+    assert!(!repository.list_changes().unwrap().is_empty());
     fixture.write("new.txt", "a person's\n");
-    assert!(!repository.catch_up_index().unwrap());
+    assert!(!repository.sync_index_with_head().unwrap());
     fs::remove_file(fixture.path("new.txt")).unwrap();
-    assert!(repository.catch_up_index().unwrap());
-    assert_eq!(repository.changes().unwrap(), []);
+    assert!(repository.sync_index_with_head().unwrap());
+    assert_eq!(repository.list_changes().unwrap(), []);
     assert_eq!(fixture.git(&["status", "--porcelain"]), "");
 }
 
@@ -459,9 +459,9 @@ fn the_runners_own_key_signs_whatever_git_signs_with() {
         }
         fixture.git(&["config", "runner.signingKey", key.to_str().unwrap()]);
         fixture.write("a.txt", "x");
-        let hold_back = HoldBack::nothing();
+        let hold_back = HoldBackRule::nested_only();
         let request = CommitRequest { sign: true, ..request(&fixture, &hold_back) };
-        let committed = fixture.by(engine).commit_all(&request).unwrap();
+        let committed = fixture.with_engine(engine).commit_all(&request).unwrap();
         let raw = fixture.git(&["cat-file", "-p", &committed.commit.to_string()]);
         assert!(raw.contains("gpgsig -----BEGIN SSH SIGNATURE-----"), "{raw}");
     }

@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::fixture::{ENGINES, Fixture, commit, request};
-use crate::git::{CommitRequest, Committed, GitError, HoldBack, Repository};
+use crate::git::{CommitRequest, CommitOutcome, GitError, HoldBackRule, Repository};
 
 /// What is in a file before it is stored.
 const CONTENTS: [&[u8]; 9] = [
@@ -72,7 +72,7 @@ fn attribute(fixture: &Fixture) {
 
 /// Asserts that a commit of `ours` has the tree that `theirs` has in its index, file by file.
 #[track_caller]
-fn assert_same(theirs: &Fixture, ours: &Fixture, committed: &Committed, what: &str) {
+fn assert_same(theirs: &Fixture, ours: &Fixture, committed: &CommitOutcome, what: &str) {
     let expected = theirs.git(&["write-tree"]);
     if committed.tree.to_string() != expected {
         let files = |fixture: &Fixture, tree: &str| fixture.git(&["ls-tree", "-r", "-t", tree]);
@@ -104,9 +104,9 @@ fn every_content_under_every_attribute_is_stored_as_git_stores_it() {
         for engine in ENGINES {
             let ours = base();
             change(&ours);
-            let committed = commit(&ours.by(engine)).unwrap();
+            let committed = commit(&ours.with_engine(engine)).unwrap();
             assert_same(&theirs, &ours, &committed, &format!("{settings:?}, {engine:?}"));
-            assert_eq!(ours.changes(engine), [], "{settings:?}, {engine:?}");
+            assert_eq!(ours.list_changes(engine), [], "{settings:?}, {engine:?}");
         }
     }
 }
@@ -149,13 +149,13 @@ fn files_are_stored_anew_where_attributes_change_as_git_renormalises_them() {
                 let ours = base();
                 change(&ours);
                 let what = format!("from {old:?} to {new:?}, {engine:?}");
-                let repository = ours.by(engine);
-                let seen: Vec<Vec<u8>> = repository.changes().unwrap().into_iter().map(|seen| seen.path).collect();
-                let nothing = HoldBack::nothing();
-                let within = CommitRequest { within: Some(&seen), ..request(&ours, &nothing) };
+                let repository = ours.with_engine(engine);
+                let seen: Vec<Vec<u8>> = repository.list_changes().unwrap().into_iter().map(|seen| seen.path).collect();
+                let nothing = HoldBackRule::nested_only();
+                let within = CommitRequest { paths: Some(&seen), ..request(&ours, &nothing) };
                 let committed = repository.commit_all(&within).unwrap();
                 assert_same(&theirs, &ours, &committed, &what);
-                assert_eq!(ours.changes(engine), [], "{what}: nothing is left to a later look");
+                assert_eq!(ours.list_changes(engine), [], "{what}: nothing is left to a later look");
             }
         }
     }
@@ -168,21 +168,21 @@ fn files_that_were_stored_by_attributes_that_a_session_has_committed_away_are_no
         fixture.write(".gitattributes", "*.txt text eol=crlf\n");
         fixture.write("a.txt", "one\r\n");
         fixture.commit_by_git("base");
-        let repository = fixture.by(engine);
-        assert_eq!(repository.changes().unwrap(), []);
+        let repository = fixture.with_engine(engine);
+        assert_eq!(repository.list_changes().unwrap(), []);
         fixture.git(&["rm", "--quiet", ".gitattributes"]);
         fixture.git(&["commit", "--quiet", "-m", "By the session"]);
         commit(&repository).unwrap();
         assert_eq!(fixture.git(&["cat-file", "-s", "HEAD:a.txt"]), "5");
-        assert_eq!(fixture.changes(engine), []);
+        assert_eq!(fixture.list_changes(engine), []);
     }
 }
 
 /// What is done to a repository.
-type Deed = fn(&Fixture);
+type TestAction = fn(&Fixture);
 
 /// What is there, what is done, by name.
-type Case = (&'static str, fn() -> Fixture, Deed);
+type DifferentialCase = (&'static str, fn() -> Fixture, TestAction);
 
 fn plain() -> Fixture {
     let fixture = Fixture::in_memory();
@@ -195,13 +195,13 @@ fn plain() -> Fixture {
     fixture
 }
 
-fn with(setting: &str, value: &str) -> Fixture {
+fn with_setting(setting: &str, value: &str) -> Fixture {
     let fixture = plain();
     fixture.git(&["config", setting, value]);
     fixture
 }
 
-fn built() -> Fixture {
+fn typical_fixture() -> Fixture {
     let fixture = plain();
     for name in ["build/out.o", "build/deep/er/x.o", "build/keep"] {
         fixture.write(name, name);
@@ -230,7 +230,7 @@ fn untrack(fixture: &Fixture) {
     fixture.git(&["rm", "-rq", "--cached", "build"]);
 }
 
-const CASES: &[Case] = &[
+const CASES: &[DifferentialCase] = &[
     ("nothing", plain, |f| f.write("a.txt", "content of a.txt\n")),
     ("same length", plain, |f| f.write("a.txt", "CONTENT OF A.TXT\n")),
     ("empty file", plain, |f| f.write("void", "")),
@@ -285,7 +285,7 @@ const CASES: &[Case] = &[
     }),
     (
         "executable without fileMode",
-        || with("core.fileMode", "false"),
+        || with_setting("core.fileMode", "false"),
         |f| {
             f.chmod("a.txt", 0o755);
             f.chmod("run.sh", 0o644);
@@ -293,7 +293,7 @@ const CASES: &[Case] = &[
     ),
     (
         "new executable without fileMode",
-        || with("core.fileMode", "false"),
+        || with_setting("core.fileMode", "false"),
         |f| {
             f.write("x", "x");
             f.chmod("x", 0o755);
@@ -347,7 +347,7 @@ const CASES: &[Case] = &[
     }),
     (
         "link without symlinks",
-        || with("core.symlinks", "false"),
+        || with_setting("core.symlinks", "false"),
         |f| {
             f.remove("link");
             f.write("link", "b.txt");
@@ -359,7 +359,7 @@ const CASES: &[Case] = &[
             f.write(name, "x");
         }
     }),
-    ("ignored and tracked", built, |f| {
+    ("ignored and tracked", typical_fixture, |f| {
         f.write(".gitignore", "build/\n");
         f.write("build/out.o", "changed");
         f.write("build/new", "x");
@@ -440,7 +440,7 @@ const CASES: &[Case] = &[
     }),
     (
         "staged with a mode without fileMode",
-        || with("core.fileMode", "false"),
+        || with_setting("core.fileMode", "false"),
         |f| {
             f.write("b.txt", "x");
         },
@@ -462,51 +462,51 @@ const CASES: &[Case] = &[
     ("moved by git", plain, |f| {
         f.git(&["mv", "dir", "moved"]);
     }),
-    ("untracked and ignored", built, |f| {
+    ("untracked and ignored", typical_fixture, |f| {
         untrack(f);
         f.write(".gitignore", "build/\n");
     }),
-    ("untracked and ignored, changed", built, |f| {
+    ("untracked and ignored, changed", typical_fixture, |f| {
         untrack(f);
         f.write(".gitignore", "build/\n");
         f.write("build/out.o", "x");
         f.write("build/n", "x");
     }),
-    ("untracked and ignored in part", built, |f| {
+    ("untracked and ignored in part", typical_fixture, |f| {
         f.git(&["rm", "-q", "--cached", "build/out.o"]);
         f.write(".gitignore", "build/\n");
     }),
-    ("untracked and ignored by a pattern", built, |f| {
+    ("untracked and ignored by a pattern", typical_fixture, |f| {
         untrack(f);
         f.write(".gitignore", "*.o\n");
     }),
-    ("untracked and ignored in its folder", built, |f| {
+    ("untracked and ignored in its folder", typical_fixture, |f| {
         untrack(f);
         f.write("build/.gitignore", "*\n");
     }),
-    ("untracked and ignored by info/exclude", built, |f| {
+    ("untracked and ignored by info/exclude", typical_fixture, |f| {
         untrack(f);
         f.write(".git/info/exclude", "build\n");
     }),
-    ("untracked and not ignored", built, |f| {
+    ("untracked and not ignored", typical_fixture, |f| {
         untrack(f);
         f.write("a.txt", "x");
     }),
-    ("untracked, ignored, added again", built, |f| {
+    ("untracked, ignored, added again", typical_fixture, |f| {
         untrack(f);
         f.write(".gitignore", "build/\n");
         f.git(&["add", "-f", "build/keep"]);
     }),
-    ("untracked by git reset", built, |f| {
+    ("untracked by git reset", typical_fixture, |f| {
         f.git(&["reset", "-q", "HEAD~1"]);
         f.git(&["reset", "-q", "--soft", "HEAD@{1}"]);
         f.write(".gitignore", "build/\n");
     }),
-    ("index gone", built, |f| {
+    ("index gone", typical_fixture, |f| {
         f.remove(".git/index");
         f.write(".gitignore", "build/\n");
     }),
-    ("index emptied", built, |f| {
+    ("index emptied", typical_fixture, |f| {
         f.git(&["read-tree", "--empty"]);
         f.write(".gitignore", "build/\n*.txt\n");
     }),
@@ -538,7 +538,7 @@ const CASES: &[Case] = &[
     }),
     (
         "index without a checksum",
-        || with("index.skipHash", "true"),
+        || with_setting("index.skipHash", "true"),
         |f| {
             f.write("n", "x");
             f.git(&["add", "n"]);
@@ -570,7 +570,7 @@ const CASES: &[Case] = &[
     ),
     (
         "names folded",
-        || with("core.ignoreCase", "true"),
+        || with_setting("core.ignoreCase", "true"),
         |f| {
             f.write("a.txt", "x");
             f.write("n", "x");
@@ -578,15 +578,15 @@ const CASES: &[Case] = &[
     ),
     (
         "shared",
-        || with("core.sharedRepository", "group"),
+        || with_setting("core.sharedRepository", "group"),
         |f| {
             f.write("a.txt", "x");
             f.write("n", "x");
         },
     ),
-    ("unicode composed", || with("core.precomposeUnicode", "true"), |f| f.write("e\u{301}", "x")),
-    ("quoted paths", || with("core.quotePath", "true"), |f| f.write("\u{e9}", "x")),
-    ("every untracked file shown", || with("status.showUntrackedFiles", "no"), |f| f.write("n", "x")),
+    ("unicode composed", || with_setting("core.precomposeUnicode", "true"), |f| f.write("e\u{301}", "x")),
+    ("quoted paths", || with_setting("core.quotePath", "true"), |f| f.write("\u{e9}", "x")),
+    ("every untracked file shown", || with_setting("status.showUntrackedFiles", "no"), |f| f.write("n", "x")),
     ("submodule with work inside", with_module, |f| {
         f.write("parts/module/inner.txt", "x");
         f.write("a.txt", "x");
@@ -734,9 +734,9 @@ fn same_as_git(first: usize) {
         for engine in ENGINES {
             let ours = base();
             deed(&ours);
-            let nothing = HoldBack::nothing();
+            let nothing = HoldBackRule::nested_only();
             let request = CommitRequest { allow_empty: true, ..request(&ours, &nothing) };
-            let committed = ours.by(engine).commit_all(&request);
+            let committed = ours.with_engine(engine).commit_all(&request);
             let committed = committed.unwrap_or_else(|error| panic!("{name}, {engine:?}: {error}"));
             assert_same(&theirs, &ours, &committed, &format!("{name}, {engine:?}"));
             assert_eq!((&committed.held_back, &committed.unstorable), (&vec![], &vec![]), "{name}, {engine:?}");
@@ -770,9 +770,9 @@ fn the_last_quarter_of_the_cases_is_as_git_has_it() {
 }
 
 /// Why the tree is another one, and what is done; what is then the case is asserted.
-type Departure = (&'static str, Deed, fn(&Fixture, Result<Committed, GitError>));
+type ExpectedDeviation = (&'static str, TestAction, fn(&Fixture, Result<CommitOutcome, GitError>));
 
-const DEPARTURES: &[Departure] = &[
+const DEVIATIONS: &[ExpectedDeviation] = &[
     (
         "a repository inside is no silent link",
         |f| {
@@ -850,22 +850,22 @@ const DEPARTURES: &[Departure] = &[
             f.fifo("a.txt");
         },
         |_, made| {
-            assert!(matches!(made, Err(GitError::CannotStore { file, .. }) if file == "a.txt"));
+            assert!(matches!(made, Err(GitError::UnstorableChange { file, .. }) if file == "a.txt"));
         },
     ),
 ];
 
 #[test]
 fn where_the_tree_is_another_one_it_is_told() {
-    for (why, deed, check) in DEPARTURES {
+    for (why, deed, check) in DEVIATIONS {
         for engine in ENGINES {
             let fixture = plain();
-            let repository = fixture.by(engine);
-            assert_eq!(repository.changes().unwrap(), [], "{why}");
+            let repository = fixture.with_engine(engine);
+            assert_eq!(repository.list_changes().unwrap(), [], "{why}");
             deed(&fixture);
             // Filters are those of the moment when the run was asked for.
             let repository =
-                if fixture.has(".gitattributes") || fixture.has("mixed") { fixture.by(engine) } else { repository };
+                if fixture.has(".gitattributes") || fixture.has("mixed") { fixture.with_engine(engine) } else { repository };
             check(&fixture, commit(&repository));
         }
     }
@@ -874,9 +874,9 @@ fn where_the_tree_is_another_one_it_is_told() {
 #[test]
 fn guarded_files_stay_tracked_whatever_the_index_names_and_others_do_not() {
     for engine in ENGINES {
-        let fixture = built();
-        let repository = fixture.by(engine);
-        repository.keep_tracked(["build/keep", "dir/", "other/f.txt"].map(str::to_owned));
+        let fixture = typical_fixture();
+        let repository = fixture.with_engine(engine);
+        repository.set_guarded(["build/keep", "dir/", "other/f.txt"].map(str::to_owned));
         fixture.git(&["rm", "-rq", "--cached", "build", "dir", "other"]);
         fixture.write(".gitignore", "*\n!.gitignore\n");
         fixture.write("build/keep", "changed");
@@ -884,25 +884,25 @@ fn guarded_files_stay_tracked_whatever_the_index_names_and_others_do_not() {
         let committed = commit(&repository).unwrap();
         assert_eq!(committed.unstorable, Vec::<String>::new());
         let kept = ["build/keep", "dir/c.txt", "dir/sub/d.txt", "dir/sub/e.txt"];
-        assert_eq!(kept_tracked(&repository, &fixture), Vec::<String>::new(), "{engine:?}: it is tracked now");
+        assert_eq!(list_guarded(&repository, &fixture), Vec::<String>::new(), "{engine:?}: it is tracked now");
         assert_eq!(fixture.git(&["ls-files", "build", "dir", "other"]), kept.join("\n"), "{engine:?}");
         assert_eq!(fixture.git(&["show", "HEAD:build/keep"]), "changed");
         fixture.git(&["rm", "-rq", "--cached", "build/keep"]);
-        assert_eq!(kept_tracked(&repository, &fixture), ["build/keep"], "{engine:?}");
+        assert_eq!(list_guarded(&repository, &fixture), ["build/keep"], "{engine:?}");
     }
 }
 
-fn kept_tracked(repository: &Repository, fixture: &Fixture) -> Vec<String> {
+fn list_guarded(repository: &Repository, fixture: &Fixture) -> Vec<String> {
     fixture.write("look", "again");
-    repository.changes().unwrap();
+    repository.list_changes().unwrap();
     fixture.remove("look");
-    repository.kept_tracked()
+    repository.list_untracked_guarded()
 }
 
 /// A generator whose choices depend on the seed alone.
-struct Choices(u64);
+struct EditChoices(u64);
 
-impl Choices {
+impl EditChoices {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % limit
@@ -910,7 +910,7 @@ impl Choices {
 }
 
 /// Deeds that can be done in any order, to any repository.
-const DEEDS: [Deed; 14] = [
+const ACTIONS: [TestAction; 14] = [
     |f| f.write("a.txt", "changed\r\n"),
     |f| f.write("new/file", "new\r\n"),
     |f| f.write(".gitattributes", "*.txt text\n"),
@@ -937,23 +937,23 @@ const DEEDS: [Deed; 14] = [
 fn random_deeds_are_committed_as_git_would() {
     for seed in 0..12 {
         let chosen = |seed| {
-            let mut choices = Choices(seed);
-            (0..7).map(|_| DEEDS[choices.below(DEEDS.len())]).collect::<Vec<_>>()
+            let mut choices = EditChoices(seed);
+            (0..7).map(|_| ACTIONS[choices.below(ACTIONS.len())]).collect::<Vec<_>>()
         };
-        let theirs = built();
+        let theirs = typical_fixture();
         for deed in chosen(seed) {
             deed(&theirs);
         }
         theirs.git(&["add", "-A"]);
         theirs.git(&["add", "--renormalize", "."]);
         for engine in ENGINES {
-            let ours = built();
+            let ours = typical_fixture();
             for deed in chosen(seed) {
                 deed(&ours);
             }
-            let nothing = HoldBack::nothing();
+            let nothing = HoldBackRule::nested_only();
             let request = CommitRequest { allow_empty: true, ..request(&ours, &nothing) };
-            let committed = ours.by(engine).commit_all(&request).unwrap();
+            let committed = ours.with_engine(engine).commit_all(&request).unwrap();
             assert_same(&theirs, &ours, &committed, &format!("seed {seed}, {engine:?}"));
         }
     }

@@ -5,10 +5,10 @@ use std::fs;
 
 use super::fixture::{ENGINES, Fixture, commit};
 use crate::git::{GitError, Id, Repository};
-use crate::obstruction::Obstructs as _;
+use crate::obstruction::Retryable as _;
 
 /// Puts the loose object of one revision in the place of that of another, and returns the id of the latter.
-fn swap(fixture: &Fixture, instead_of: &str, other: &str) -> Id {
+fn swap_object(fixture: &Fixture, instead_of: &str, other: &str) -> Id {
     let file = |revision: &str| {
         let id = fixture.git(&["rev-parse", revision]);
         (fixture.path(format!(".git/objects/{}/{}", &id[..2], &id[2..])), id)
@@ -20,25 +20,25 @@ fn swap(fixture: &Fixture, instead_of: &str, other: &str) -> Id {
 }
 
 /// Reads something of a commit, or of it and its parent.
-type Read = fn(&Repository, [&Id; 2]) -> Result<(), GitError>;
+type ReadAction = fn(&Repository, [&Id; 2]) -> Result<(), GitError>;
 
 /// All that reads what is committed.
-const READS: [(&str, Read); 12] = [
-    ("read", |repository, [_, head]| repository.read(head, "dir/c.txt").map(drop)),
-    ("entry", |repository, [_, head]| repository.entry(head, "dir/c.txt").map(drop)),
-    ("entries", |repository, [_, head]| repository.entries(head, "dir").map(drop)),
-    ("all entries", |repository, [_, head]| repository.entries(head, "").map(drop)),
+const READS: [(&str, ReadAction); 12] = [
+    ("read", |repository, [_, head]| repository.read_file(head, "dir/c.txt").map(drop)),
+    ("entry", |repository, [_, head]| repository.find_entry(head, "dir/c.txt").map(drop)),
+    ("entries", |repository, [_, head]| repository.list_entries(head, "dir").map(drop)),
+    ("all entries", |repository, [_, head]| repository.list_entries(head, "").map(drop)),
     ("blob", |repository, [_, head]| {
-        let Some(entry) = repository.entry(head, "dir/c.txt")? else { return Ok(()) };
-        repository.blob(&entry.id).map(drop)
+        let Some(entry) = repository.find_entry(head, "dir/c.txt")? else { return Ok(()) };
+        repository.read_blob(&entry.id).map(drop)
     }),
     ("first parents", |repository, [_, head]| repository.first_parents(head, 10).map(drop)),
     ("ancestor", |repository, [parent, head]| repository.is_ancestor(parent, head).map(drop)),
-    ("first ancestor", |repository, [parent, head]| repository.is_first_ancestor(parent, head).map(drop)),
+    ("first ancestor", |repository, [parent, head]| repository.is_first_parent_ancestor(parent, head).map(drop)),
     ("changed paths", |repository, [parent, head]| repository.changed_paths(parent, head).map(drop)),
     ("patch", |repository, [parent, head]| repository.diff(parent, head, 1 << 20).map(drop)),
-    ("changes", |repository, _| repository.changes().map(drop)),
-    ("copy", |repository, [_, head]| repository.copy_at(head, tempfile::tempdir().unwrap().path()).map(drop)),
+    ("changes", |repository, _| repository.list_changes().map(drop)),
+    ("copy", |repository, [_, head]| repository.create_commit_copy(head, tempfile::tempdir().unwrap().path()).map(drop)),
 ];
 
 /// What is swapped, with what, and who has to see it.
@@ -74,12 +74,12 @@ fn an_object_in_the_place_of_another_is_seen_by_all_who_read_it() {
             let fixture = Fixture::new();
             fixture.write("dir/c.txt", "changed");
             fixture.commit_by_git("one more");
-            let (head, repository) = (fixture.head(), fixture.by(engine));
+            let (head, repository) = (fixture.head(), fixture.with_engine(engine));
             let parent = fixture.git(&["rev-parse", "HEAD^"]).parse().unwrap();
-            let id = swap(&fixture, instead_of, other);
+            let id = swap_object(&fixture, instead_of, other);
             for (what, read) in READS.iter().filter(|(what, _)| seen_by.contains(what)) {
                 let seen = read(&repository, [&parent, &head]);
-                let is_seen = matches!(&seen, Err(GitError::FalseObject { id: named, .. }) if *named == id);
+                let is_seen = matches!(&seen, Err(GitError::HashMismatch { id: named, .. }) if *named == id);
                 assert!(is_seen, "{instead_of}, {what}, {engine:?}: {seen:?}");
             }
         }
@@ -93,10 +93,10 @@ fn a_commit_in_the_place_of_another_is_not_taken_for_missing() {
     fixture.commit_by_git("one more");
     let from = fixture.head();
     let branch = fixture.git(&["symbolic-ref", "--short", "HEAD"]);
-    let id = swap(&fixture, "HEAD", "HEAD^");
+    let id = swap_object(&fixture, "HEAD", "HEAD^");
     let repository = fixture.repository();
-    for seen in [repository.unreadable_refs(&branch).map(drop), repository.mend(&branch, &from, None)] {
-        assert!(matches!(&seen, Err(GitError::FalseObject { id: named, .. }) if *named == id), "{seen:?}");
+    for seen in [repository.find_unreadable_ref(&branch).map(drop), repository.repair_refs(&branch, &from, None)] {
+        assert!(matches!(&seen, Err(GitError::HashMismatch { id: named, .. }) if *named == id), "{seen:?}");
     }
     assert_eq!(fixture.git(&["symbolic-ref", "--short", "HEAD"]), branch);
 }
@@ -115,9 +115,9 @@ fn an_object_that_was_put_in_the_way_of_new_content_is_replaced() {
         let place = |id: &str| fixture.path(format!(".git/objects/{}/{}", &id[..2], &id[2..]));
         fs::remove_file(place(&id)).unwrap();
         fs::copy(place(&other), place(&id)).unwrap();
-        let error = commit(&fixture.by(engine)).unwrap_err();
-        assert!(error.passes(), "{engine:?}: {error}");
-        commit(&fixture.by(engine)).unwrap();
+        let error = commit(&fixture.with_engine(engine)).unwrap_err();
+        assert!(error.is_transient(), "{engine:?}: {error}");
+        commit(&fixture.with_engine(engine)).unwrap();
         fixture.assert_sound();
         assert_eq!(fixture.git(&["show", "HEAD:new/7"]), "new/7", "{engine:?}");
     }

@@ -7,19 +7,19 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use runner_testkit::Scratch;
+use runner_testkit::ScratchDir;
 
-use crate::git::repository::engine::Engine;
-use crate::git::repository::handle::Sources;
-use crate::git::{ChangeKind, CommitRequest, Committed, GitError, HoldBack, Id, Identity, Repository};
+use crate::git::repository::engine::GitEngine;
+use crate::git::repository::handle::ConfigSources;
+use crate::git::{ChangeKind, CommitRequest, CommitOutcome, GitError, HoldBackRule, Id, Identity, Repository};
 
-pub(super) const ENGINES: [Engine; 2] = [Engine::Library, Engine::Program];
+pub(super) const ENGINES: [GitEngine; 2] = [GitEngine::Gix, GitEngine::Git];
 
 const SETTINGS: &str = "[user]\n\tname = A U Thor\n\temail = author@example.com\n[maintenance]\n\tauto = false\n";
 
 /// A work tree below a folder of its own; the folder goes with it.
 pub(super) struct Fixture {
-    folder: Scratch,
+    folder: ScratchDir,
     tree: PathBuf,
 }
 
@@ -30,16 +30,16 @@ impl Fixture {
     }
 
     pub(super) fn with_init(options: &[&str]) -> Self {
-        Self::within(Scratch::new(), options)
+        Self::in_folder(ScratchDir::new(), options)
     }
 
     /// Makes a repository without commits in memory, where there is such a place: a flush of it costs nothing.
     pub(super) fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
-        Self::within(if memory.is_dir() { Scratch::under(memory) } else { Scratch::new() }, &[])
+        Self::in_folder(if memory.is_dir() { ScratchDir::new_in(memory) } else { ScratchDir::new() }, &[])
     }
 
-    fn within(folder: Scratch, options: &[&str]) -> Self {
+    fn in_folder(folder: ScratchDir, options: &[&str]) -> Self {
         let tree = folder.path().join("tree");
         fs::create_dir(&tree).unwrap();
         let fixture = Self { folder, tree };
@@ -182,17 +182,17 @@ impl Fixture {
     }
 
     pub(super) fn repository(&self) -> Repository {
-        let found = Repository::discover_with(&self.tree, Sources::RepositoryOnly).unwrap();
-        found.capture(&self.folder().join("trusted")).unwrap()
+        let found = Repository::discover_with(&self.tree, ConfigSources::RepositoryOnly).unwrap();
+        found.pin_config(&self.folder().join("trusted")).unwrap()
     }
 
-    pub(super) fn by(&self, engine: Engine) -> Repository {
+    pub(super) fn with_engine(&self, engine: GitEngine) -> Repository {
         self.repository().with_engine(engine)
     }
 
     /// What the repository says is changed, as words.
-    pub(super) fn changes(&self, engine: Engine) -> Vec<(String, ChangeKind)> {
-        let changes = self.by(engine).changes().unwrap();
+    pub(super) fn list_changes(&self, engine: GitEngine) -> Vec<(String, ChangeKind)> {
+        let changes = self.with_engine(engine).list_changes().unwrap();
         changes.into_iter().map(|change| (change.display_path(), change.kind)).collect()
     }
 
@@ -210,7 +210,7 @@ pub(super) fn author() -> Identity {
     Identity { name: "Run Ner".to_owned(), email: "runner@example.com".to_owned() }
 }
 
-pub(super) fn request<'a>(fixture: &Fixture, hold_back: &'a HoldBack) -> CommitRequest<'a> {
+pub(super) fn request<'a>(fixture: &Fixture, hold_back: &'a HoldBackRule) -> CommitRequest<'a> {
     CommitRequest {
         message: "chore(loop): work",
         author: author(),
@@ -218,17 +218,17 @@ pub(super) fn request<'a>(fixture: &Fixture, hold_back: &'a HoldBack) -> CommitR
         hold_back,
         sign: false,
         allow_empty: false,
-        within: None,
-        written: &[],
-        leaves_refused: false,
+        paths: None,
+        expected_files: &[],
+        keeps_unstorable: false,
     }
 }
 
-pub(super) fn commit(repository: &Repository) -> Result<Committed, GitError> {
-    commit_with(repository, &HoldBack::nothing())
+pub(super) fn commit(repository: &Repository) -> Result<CommitOutcome, GitError> {
+    commit_with(repository, &HoldBackRule::nested_only())
 }
 
-pub(super) fn commit_with(repository: &Repository, hold_back: &HoldBack) -> Result<Committed, GitError> {
+pub(super) fn commit_with(repository: &Repository, hold_back: &HoldBackRule) -> Result<CommitOutcome, GitError> {
     repository.commit_all(&CommitRequest {
         message: "chore(loop): work\n\nBody.\n",
         author: author(),
@@ -236,14 +236,14 @@ pub(super) fn commit_with(repository: &Repository, hold_back: &HoldBack) -> Resu
         hold_back,
         sign: false,
         allow_empty: false,
-        within: None,
-        written: &[],
-        leaves_refused: false,
+        paths: None,
+        expected_files: &[],
+        keeps_unstorable: false,
     })
 }
 
 /// Lets the last flush be one of an hour ahead, as if all files had been written long before it.
-pub(super) fn settle(repository: &Repository) {
-    repository.flush().unwrap();
-    repository.memory.settle();
+pub(super) fn settle_files(repository: &Repository) {
+    repository.flush_work_tree().unwrap();
+    repository.cache.advance_flush();
 }

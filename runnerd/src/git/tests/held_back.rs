@@ -3,15 +3,15 @@
 use std::fs;
 
 use super::fixture::{ENGINES, Fixture, commit, commit_with, request};
-use crate::git::repository::engine::Engine;
-use crate::git::{ChangeKind, CommitRequest, Committed, GitError, HeldBack, HoldBack, Repository};
-use crate::obstruction::Obstructs as _;
+use crate::git::repository::engine::GitEngine;
+use crate::git::{ChangeKind, CommitRequest, CommitOutcome, GitError, HeldBackFiles, HoldBackRule, Repository};
+use crate::obstruction::Retryable as _;
 
-fn rule() -> HoldBack {
-    HoldBack { names: [".env", ".env.*", "!*.example"].map(str::to_owned).to_vec(), max_file_bytes: 100 }
+fn hold_back_rule() -> HoldBackRule {
+    HoldBackRule { names: [".env", ".env.*", "!*.example"].map(str::to_owned).to_vec(), max_file_bytes: 100 }
 }
 
-fn held(committed: &Committed) -> Vec<&str> {
+fn held_back_paths(committed: &CommitOutcome) -> Vec<&str> {
     committed.held_back.iter().map(String::as_str).collect()
 }
 
@@ -25,13 +25,13 @@ fn secrets_large_files_and_nested_repositories_stay_in_the_work_tree_only() {
         fixture.write("large file", "x".repeat(101));
         fixture.write("fits", "x".repeat(100));
         fixture.nested("vendor/lib");
-        let committed = commit_with(&fixture.by(engine), &rule()).unwrap();
-        assert_eq!(held(&committed), [".env", "dir/.env.local", "large file", "vendor/lib/"]);
+        let committed = commit_with(&fixture.with_engine(engine), &hold_back_rule()).unwrap();
+        assert_eq!(held_back_paths(&committed), [".env", "dir/.env.local", "large file", "vendor/lib/"]);
         let listed = fixture.git(&["show", "--name-only", "--format=", "HEAD"]);
         assert_eq!(listed, ".env.example\nfits");
         assert!(fixture.has(".env") && fixture.has("vendor/lib/inner.txt"));
         fixture.assert_sound();
-        assert_eq!(fixture.changes(engine), vec![]);
+        assert_eq!(fixture.list_changes(engine), vec![]);
     }
 }
 
@@ -45,8 +45,8 @@ fn rule_holds_for_what_was_staged_and_not_for_what_is_tracked() {
         fixture.write("dir/.env", "secret");
         fixture.nested("nested");
         fixture.git(&["add", "-A"]);
-        let committed = commit_with(&fixture.by(engine), &rule()).unwrap();
-        assert_eq!(held(&committed), ["dir/.env", "nested/"]);
+        let committed = commit_with(&fixture.with_engine(engine), &hold_back_rule()).unwrap();
+        assert_eq!(held_back_paths(&committed), ["dir/.env", "nested/"]);
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "tracked");
         fixture.assert_sound();
     }
@@ -60,14 +60,14 @@ fn held_back_files_are_named_until_they_are_gone_or_fit() {
         fixture.write("two", "x".repeat(101));
         fixture.write("three", "x".repeat(101));
         fixture.write("a.txt", "1");
-        let repository = fixture.by(engine);
-        assert_eq!(held(&commit_with(&repository, &rule()).unwrap()), ["one", "three", "two"]);
+        let repository = fixture.with_engine(engine);
+        assert_eq!(held_back_paths(&commit_with(&repository, &hold_back_rule()).unwrap()), ["one", "three", "two"]);
 
         fixture.remove("one");
         fixture.write("two", "small now");
         fixture.write("a.txt", "2");
-        let committed = commit_with(&repository, &rule()).unwrap();
-        assert_eq!(held(&committed), ["three"]);
+        let committed = commit_with(&repository, &hold_back_rule()).unwrap();
+        assert_eq!(held_back_paths(&committed), ["three"]);
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "a.txt\ntwo");
         fixture.assert_sound();
     }
@@ -81,13 +81,13 @@ fn lines_of_others_in_info_exclude_are_kept() {
         fixture.write("x.mine", "ignored");
         fixture.write("a [b]*?\\ ", "x".repeat(101));
         fixture.write("a b", "in");
-        commit_with(&fixture.by(engine), &rule()).unwrap();
+        commit_with(&fixture.with_engine(engine), &hold_back_rule()).unwrap();
         fixture.assert_sound();
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "a b");
 
         fixture.remove("a [b]*?\\ ");
         fixture.write("a b", "changed");
-        commit_with(&fixture.by(engine), &rule()).unwrap();
+        commit_with(&fixture.with_engine(engine), &hold_back_rule()).unwrap();
         assert_eq!(fixture.read(".git/info/exclude"), "# mine\n*.mine\nno line end\n");
     }
 }
@@ -98,13 +98,13 @@ fn linked_work_trees_do_not_forget_each_others_files() {
     fixture.git(&["worktree", "add", "--quiet", "-b", "side", "../linked"]);
     fixture.write("main-only", "x".repeat(101));
     fixture.write("a.txt", "1");
-    commit_with(&fixture.repository(), &rule()).unwrap();
+    commit_with(&fixture.repository(), &hold_back_rule()).unwrap();
 
     let tree = fixture.folder().join("linked");
     let linked = fixture.at(&tree);
     linked.write("linked-only", "x".repeat(101));
     linked.write("a.txt", "2");
-    commit_with(&linked.repository(), &rule()).unwrap();
+    commit_with(&linked.repository(), &hold_back_rule()).unwrap();
     linked.assert_sound();
     let main = linked.folder().join("tree");
     linked.at(main).assert_sound();
@@ -116,8 +116,8 @@ fn gitignore_that_readmits_a_secret_does_not_commit_it() {
         let fixture = Fixture::new();
         fixture.write(".gitignore", "!.env\n");
         fixture.write(".env", "secret");
-        let committed = commit_with(&fixture.by(engine), &rule()).unwrap();
-        assert_eq!(held(&committed), [".env"]);
+        let committed = commit_with(&fixture.with_engine(engine), &hold_back_rule()).unwrap();
+        assert_eq!(held_back_paths(&committed), [".env"]);
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), ".gitignore");
     }
 }
@@ -131,11 +131,11 @@ fn what_git_cannot_store_is_named_and_the_rest_is_committed() {
         fixture.write("dir/.Git", "x");
         fixture.fifo("pipe");
         fixture.write("fine", "x");
-        let committed = commit(&fixture.by(engine)).unwrap();
+        let committed = commit(&fixture.with_engine(engine)).unwrap();
         assert_eq!(committed.unstorable, [".GIT/config", "dir/.Git", "git~1", "pipe"], "{engine:?}");
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "fine");
         fixture.assert_sound();
-        assert_eq!(fixture.changes(engine), vec![]);
+        assert_eq!(fixture.list_changes(engine), vec![]);
     }
 }
 
@@ -152,11 +152,11 @@ fn names_that_gits_check_refuses_anywhere_are_in_no_commit() {
             fixture.link("elsewhere", name);
         }
         fixture.write("fine", "x");
-        let committed = commit(&fixture.by(engine)).unwrap();
+        let committed = commit(&fixture.with_engine(engine)).unwrap();
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "fine", "{engine:?}");
         assert_eq!(committed.unstorable.len(), names.len() + links.len(), "{engine:?}: {:?}", committed.unstorable);
         fixture.git(&["-c", "core.protectHFS=false", "fsck", "--strict", "--no-dangling"]);
-        assert_eq!(fixture.changes(engine), vec![]);
+        assert_eq!(fixture.list_changes(engine), vec![]);
     }
 }
 
@@ -167,10 +167,10 @@ fn names_that_some_file_system_takes_for_the_runners_folder_are_in_no_commit() {
         for name in [".RUNNER/state/config.toml", ".runner\u{200c}/x", "runner~1", "sub/.Runner/fine"] {
             fixture.write(name, "x");
         }
-        let committed = commit(&fixture.by(engine)).unwrap();
+        let committed = commit(&fixture.with_engine(engine)).unwrap();
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "sub/.Runner/fine", "{engine:?}");
         assert_eq!(committed.unstorable.len(), 3, "{engine:?}: {:?}", committed.unstorable);
-        assert_eq!(fixture.changes(engine), vec![]);
+        assert_eq!(fixture.list_changes(engine), vec![]);
     }
 }
 
@@ -181,22 +181,22 @@ fn unstorable_files_are_named_again_by_the_next_commit() {
         fixture.write(".GIT/config", "[core]\n");
         for content in ["1", "2"] {
             fixture.write("a.txt", content);
-            let committed = commit(&fixture.by(engine)).unwrap();
+            let committed = commit(&fixture.with_engine(engine)).unwrap();
             assert_eq!(committed.unstorable, [".GIT/config"]);
         }
     }
 }
 
 /// Commits although the change of a tracked file stays behind, as where a run is cancelled.
-fn commit_without_refused(repository: &Repository, fixture: &Fixture) -> Committed {
-    let nothing = HoldBack::nothing();
-    repository.commit_all(&CommitRequest { leaves_refused: true, ..request(fixture, &nothing) }).unwrap()
+fn commit_without_refused(repository: &Repository, fixture: &Fixture) -> CommitOutcome {
+    let nothing = HoldBackRule::nested_only();
+    repository.commit_all(&CommitRequest { keeps_unstorable: true, ..request(fixture, &nothing) }).unwrap()
 }
 
 /// Fails to commit, and returns the file, why, and what helps.
 fn cannot_store(repository: &Repository) -> (String, String, String) {
     match commit(repository).unwrap_err() {
-        GitError::CannotStore { file, why, remedy } => (file, why, remedy),
+        GitError::UnstorableChange { file, why, remedy } => (file, why, remedy),
         error => panic!("{error}"),
     }
 }
@@ -209,11 +209,11 @@ fn tracked_file_that_became_a_pipe_is_in_the_way_of_a_commit() {
         fixture.fifo("a.txt");
         fixture.write("b.txt", "changed\n");
         let before = fixture.head();
-        let (file, why, remedy) = cannot_store(&fixture.by(engine));
+        let (file, why, remedy) = cannot_store(&fixture.with_engine(engine));
         assert_eq!((file.as_str(), why.as_str()), ("a.txt", "it is neither a file nor a link"), "{engine:?}");
         assert_eq!(remedy, format!("move away what is in the place of {}", fixture.path("a.txt").display()));
         assert_eq!(fixture.head(), before);
-        let committed = commit_without_refused(&fixture.by(engine), &fixture);
+        let committed = commit_without_refused(&fixture.with_engine(engine), &fixture);
         assert_eq!(committed.unstorable, ["a.txt"], "{engine:?}");
         assert_eq!(fixture.git(&["show", "HEAD:a.txt"]), "content of a.txt");
         assert_eq!(fixture.git(&["show", "HEAD:b.txt"]), "changed");
@@ -228,16 +228,16 @@ fn file_whose_required_filter_fails_is_named() {
         fixture.git(&["config", "filter.broken.required", "true"]);
         fixture.write(".gitattributes", "*.f filter=broken\n");
         fixture.write("x.f", "x");
-        let repository = fixture.by(engine);
-        let held_back = repository.hold_back(&HoldBack::nothing(), &mut repository.changes().unwrap()).unwrap();
-        assert_eq!((held_back.paths, held_back.refused), (vec!["x.f".to_owned()], vec![]), "{engine:?}");
+        let repository = fixture.with_engine(engine);
+        let held_back = repository.apply_hold_back(&HoldBackRule::nested_only(), &mut repository.list_changes().unwrap()).unwrap();
+        assert_eq!((held_back.paths, held_back.unstorable), (vec!["x.f".to_owned()], vec![]), "{engine:?}");
         let committed = commit(&repository).unwrap();
         assert_eq!(committed.unstorable, ["x.f"], "{engine:?}");
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), ".gitattributes");
         fixture.git(&["config", "filter.broken.clean", "cat"]);
-        let repository = fixture.by(engine);
-        let mut changes = repository.changes().unwrap();
-        assert_eq!(repository.hold_back(&HoldBack::nothing(), &mut changes).unwrap(), HeldBack::default());
+        let repository = fixture.with_engine(engine);
+        let mut changes = repository.list_changes().unwrap();
+        assert_eq!(repository.apply_hold_back(&HoldBackRule::nested_only(), &mut changes).unwrap(), HeldBackFiles::default());
         assert_eq!(commit(&repository).unwrap().unstorable, Vec::<String>::new(), "{engine:?}");
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "x.f");
     }
@@ -262,21 +262,21 @@ fn tracked_file_whose_change_a_required_filter_refuses_is_in_the_way_of_a_commit
             ("dir/x.f".to_owned(), ChangeKind::Modified),
             ("dir/y.f".to_owned(), ChangeKind::Deleted),
         ];
-        assert_eq!(fixture.changes(engine), expected, "{engine:?}, {key}");
+        assert_eq!(fixture.list_changes(engine), expected, "{engine:?}, {key}");
         let before = fixture.head();
-        let (file, why, remedy) = cannot_store(&fixture.by(engine));
+        let (file, why, remedy) = cannot_store(&fixture.with_engine(engine));
         assert_eq!(file, "dir/x.f", "{engine:?}, {key}");
         assert!(why.contains("clean filter 'broken' failed"), "{why}");
         assert_eq!(remedy, "make the filter broken of git's configuration work (`no-such-program`)");
         assert_eq!((fixture.head(), fixture.read("dir/x.f")), (before, "changed\n".to_owned()));
 
-        let committed = commit_without_refused(&fixture.by(engine), &fixture);
+        let committed = commit_without_refused(&fixture.with_engine(engine), &fixture);
         assert_eq!(committed.unstorable, ["dir/x.f"], "{engine:?}, {key}");
         assert_eq!(fixture.git(&["show", "HEAD:dir/x.f", "HEAD:b.txt"]), "old\nchanged too");
 
         fixture.git(&["config", "--unset", &format!("filter.broken.{key}")]);
         fixture.git(&["config", "filter.broken.clean", "cat"]);
-        assert_eq!(commit(&fixture.by(engine)).unwrap().unstorable, Vec::<String>::new(), "{engine:?}, {key}");
+        assert_eq!(commit(&fixture.with_engine(engine)).unwrap().unstorable, Vec::<String>::new(), "{engine:?}, {key}");
         assert_eq!(fixture.git(&["show", "HEAD:dir/x.f"]), "changed", "{engine:?}, {key}");
         fixture.assert_sound();
     }
@@ -293,13 +293,13 @@ fn text_that_is_not_in_its_declared_encoding_is_named_or_in_the_way() {
         fixture.commit_by_git("tracked");
         fixture.write(&new, "no UTF-16\n");
         fixture.write("fine", "x");
-        assert_eq!(commit(&fixture.by(engine)).unwrap().unstorable, [new.as_str()], "{engine:?}");
+        assert_eq!(commit(&fixture.with_engine(engine)).unwrap().unstorable, [new.as_str()], "{engine:?}");
         fixture.write(&old, "no UTF-16 either\n");
-        let (file, why, _) = cannot_store(&fixture.by(engine));
+        let (file, why, _) = cannot_store(&fixture.with_engine(engine));
         assert_eq!(file, old, "{engine:?}");
         assert!(why.contains("UTF-16"), "{why}");
         fixture.write(&old, b"\xff\xfeb\0\n\0");
-        commit(&fixture.by(engine)).unwrap();
+        commit(&fixture.with_engine(engine)).unwrap();
         assert_eq!(fixture.git(&["show", &format!("HEAD:{old}")]), "b", "{engine:?}");
     }
 }
@@ -311,7 +311,7 @@ fn file_that_the_object_database_does_not_take_is_an_obstacle_and_not_unstorable
         fixture.write("new", "work");
         fixture.link("nowhere", "link");
         fixture.block_object(content);
-        commit(&fixture.by(engine)).unwrap_err();
+        commit(&fixture.with_engine(engine)).unwrap_err();
         assert_eq!(fixture.git(&["log", "-1", "--format=%s"]), "base", "{engine:?}");
     }
 }
@@ -323,7 +323,7 @@ fn what_the_object_database_did_not_take_is_committed_once_it_takes_it() {
         fixture.write("new", "work");
         fixture.link("nowhere", "link");
         let blocked = ["work", "nowhere"].map(|content| fixture.block_object(content));
-        let repository = fixture.by(engine);
+        let repository = fixture.with_engine(engine);
         commit(&repository).unwrap_err();
         for file in blocked {
             commit(&repository).unwrap_err();
@@ -341,10 +341,10 @@ fn index_that_cannot_be_locked_for_the_program_is_an_obstacle_and_nothing_is_uns
     fixture.write("new", "work");
     fixture.write(".git/index.lock", "");
     let held = std::fs::File::open(fixture.path(".git/index.lock")).unwrap();
-    let error = commit(&fixture.by(Engine::Program)).unwrap_err();
-    assert!(error.passes(), "{error}");
+    let error = commit(&fixture.with_engine(GitEngine::Git)).unwrap_err();
+    assert!(error.is_transient(), "{error}");
     drop(held);
-    assert_eq!(commit(&fixture.by(Engine::Program)).unwrap().unstorable, Vec::<String>::new());
+    assert_eq!(commit(&fixture.with_engine(GitEngine::Git)).unwrap().unstorable, Vec::<String>::new());
     assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "new");
 }
 
@@ -363,8 +363,8 @@ fn unreadable_files_are_named_and_the_rest_is_committed() {
             fixture.chmod(path, mode);
         }
         fixture.write("fine", "x");
-        assert_eq!(cannot_store(&fixture.by(engine)).0, "a.txt", "{engine:?}");
-        let committed = commit_without_refused(&fixture.by(engine), &fixture);
+        assert_eq!(cannot_store(&fixture.with_engine(engine)).0, "a.txt", "{engine:?}");
+        let committed = commit_without_refused(&fixture.with_engine(engine), &fixture);
         assert_eq!(committed.unstorable, ["a.txt", "new"], "{engine:?}");
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), "fine");
         fixture.chmod("shut", 0o755);
@@ -377,10 +377,10 @@ fn repository_that_becomes_a_submodule_is_held_back_no_longer() {
         let fixture = Fixture::new();
         fixture.nested("lib");
         fixture.write("a.txt", "x");
-        assert_eq!(held(&commit(&fixture.by(engine)).unwrap()), ["lib/"]);
+        assert_eq!(held_back_paths(&commit(&fixture.with_engine(engine)).unwrap()), ["lib/"]);
         fixture.write(".gitmodules", "[submodule \"lib\"]\n\tpath = lib\n\turl = ./lib\n");
         fixture.git(&["add", "--force", "lib"]);
-        assert_eq!(held(&commit(&fixture.by(engine)).unwrap()), Vec::<&str>::new());
+        assert_eq!(held_back_paths(&commit(&fixture.with_engine(engine)).unwrap()), Vec::<&str>::new());
         assert_eq!(fixture.git(&["show", "--name-only", "--format=", "HEAD"]), ".gitmodules\nlib");
         fixture.assert_sound();
     }
@@ -400,7 +400,7 @@ fn files_in_the_place_of_a_submodule_are_stored_as_files() {
         fixture.git(&["commit", "--quiet", "-m", "submodules"]);
         fixture.write("vendored/lib.txt", "theirs");
         fs::create_dir(fixture.path("empty")).unwrap();
-        assert_eq!(held(&commit(&fixture.by(engine)).unwrap()), Vec::<&str>::new(), "{engine:?}");
+        assert_eq!(held_back_paths(&commit(&fixture.with_engine(engine)).unwrap()), Vec::<&str>::new(), "{engine:?}");
         let tree = fixture.git(&["ls-tree", "-r", "--name-only", "HEAD", "dir", "vendored", "empty"]);
         assert_eq!(tree, "dir/c.txt\ndir/sub/d.txt\ndir/sub/e.txt\nempty\nvendored/lib.txt", "{engine:?}");
         fixture.assert_sound();
@@ -413,11 +413,11 @@ fn file_that_somebody_committed_is_held_back_no_longer() {
         let fixture = Fixture::new();
         fixture.write(".env", "secret");
         fixture.write("a.txt", "x");
-        assert_eq!(held(&commit_with(&fixture.by(engine), &rule()).unwrap()), [".env"]);
+        assert_eq!(held_back_paths(&commit_with(&fixture.with_engine(engine), &hold_back_rule()).unwrap()), [".env"]);
         fixture.git(&["add", "--force", ".env"]);
         fixture.git(&["commit", "--quiet", "-m", "a person's"]);
         fixture.write("a.txt", "y");
-        assert_eq!(held(&commit_with(&fixture.by(engine), &rule()).unwrap()), Vec::<&str>::new());
+        assert_eq!(held_back_paths(&commit_with(&fixture.with_engine(engine), &hold_back_rule()).unwrap()), Vec::<&str>::new());
         fixture.assert_sound();
     }
 }
@@ -430,13 +430,13 @@ fn files_are_hidden_before_anything_is_committed() {
         fixture.write("large", "x".repeat(101));
         fixture.nested("lib");
         fixture.write("fine", "x");
-        let repository = fixture.by(engine);
+        let repository = fixture.with_engine(engine);
         assert_eq!(
-            repository.hold_back(&rule(), &mut repository.changes().unwrap()).unwrap().paths,
+            repository.apply_hold_back(&hold_back_rule(), &mut repository.list_changes().unwrap()).unwrap().paths,
             [".env", "large", "lib/"]
         );
         assert_eq!(fixture.status(), "?? fine");
         fixture.remove("large");
-        assert_eq!(repository.hold_back(&rule(), &mut repository.changes().unwrap()).unwrap().paths, [".env", "lib/"]);
+        assert_eq!(repository.apply_hold_back(&hold_back_rule(), &mut repository.list_changes().unwrap()).unwrap().paths, [".env", "lib/"]);
     }
 }

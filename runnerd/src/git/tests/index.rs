@@ -36,7 +36,7 @@ fn index_that_was_verified_and_is_damaged_since_is_made_anew() {
     File::open(fixture.path("a.txt")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     fixture.git(&["update-index", "--refresh"]);
     fixture.write("z/new", "x");
-    assert_eq!(repository.changes().unwrap().len(), 1);
+    assert_eq!(repository.list_changes().unwrap().len(), 1);
     let changed = || index.metadata().map(|found| (found.ctime(), found.ctime_nsec())).unwrap();
     let before = changed();
     while changed() == before {

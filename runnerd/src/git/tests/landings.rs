@@ -3,11 +3,11 @@
 use std::fs;
 
 use super::fixture::{Fixture, author};
-use crate::git::{Advance, GitError, Id, NotAdvanced};
+use crate::git::{BranchAdvance, GitError, Id, AdvanceError};
 
 /// A commit, and one after it that adds files and changes one; the work tree has the files of the second, and HEAD is on
 /// the first, as an advance leaves it that was cut off.
-fn cut_off() -> (Fixture, Id, Id) {
+fn interrupted_advance() -> (Fixture, Id, Id) {
     let fixture = Fixture::new();
     let old = fixture.head();
     fixture.write("new/added.txt", "added\n");
@@ -26,14 +26,14 @@ fn branch_that_an_advance_would_make_is_refused_where_another_leaves_no_room() {
     fixture.git(&["branch", "deliver"]);
     fixture.git(&["pack-refs", "--all"]);
     let by = author();
-    let advance = Advance { branch: "deliver/x", old: None, new: fixture.head(), message: "land", by: &by };
-    let error = fixture.repository().advance(&advance, None).unwrap_err();
-    assert!(matches!(error, NotAdvanced::Git(GitError::NoRoom { .. })), "{error}");
+    let advance = BranchAdvance { branch: "deliver/x", old: None, new: fixture.head(), message: "land", identity: &by };
+    let error = fixture.repository().advance_branch(&advance, None).unwrap_err();
+    assert!(matches!(error, AdvanceError::Git(GitError::RefConflict { .. })), "{error}");
 }
 
 #[test]
 fn what_an_advance_has_written_is_put_back() {
-    let (fixture, old, new) = cut_off();
+    let (fixture, old, new) = interrupted_advance();
     fixture.repository().undo_advance(&old, &new).unwrap();
     assert_eq!(fixture.status(), "");
     assert!(!fixture.path("new").exists() && !fixture.has("last.txt"));
@@ -43,7 +43,7 @@ fn what_an_advance_has_written_is_put_back() {
 
 #[test]
 fn a_link_in_the_place_of_a_folder_or_of_a_file_is_not_followed_and_stays() {
-    let (fixture, old, new) = cut_off();
+    let (fixture, old, new) = interrupted_advance();
     let theirs = fixture.folder().join("theirs");
     fs::create_dir(&theirs).unwrap();
     fs::write(theirs.join("added.txt"), "added\n").unwrap();
@@ -62,7 +62,7 @@ fn a_link_in_the_place_of_a_folder_or_of_a_file_is_not_followed_and_stays() {
 
 #[test]
 fn what_is_not_as_it_was_written_stays_and_what_was_begun_goes() {
-    let (fixture, old, new) = cut_off();
+    let (fixture, old, new) = interrupted_advance();
     fixture.write("new/added.txt", "somebody's\n");
     fixture.write("new/other.txt", "");
     fixture.write("last.txt", "a line that");
@@ -77,7 +77,7 @@ fn what_is_not_as_it_was_written_stays_and_what_was_begun_goes() {
 
 #[test]
 fn a_file_that_is_written_otherwise_than_it_is_stored_is_known_as_its_own() {
-    let (fixture, _, _) = cut_off();
+    let (fixture, _, _) = interrupted_advance();
     fixture.git(&["reset", "--quiet", "--hard"]);
     fixture.git(&["clean", "--quiet", "-d", "--force"]);
     fixture.write(".gitattributes", "*.crlf text eol=crlf\n");

@@ -6,16 +6,16 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
 use super::fixture::Fixture;
-use crate::git::Fingerprint;
+use crate::git::GitDirSnapshot;
 
 /// Looks at a repository at a moment that is younger than all of its folders: the clock of a file system ticks every few
 /// milliseconds.
-fn seen(fixture: &Fixture) -> Fingerprint {
-    fixture.repository().fingerprint(&fixture.clock_after(&["", "dir/sub"])).unwrap()
+fn take_snapshot(fixture: &Fixture) -> GitDirSnapshot {
+    fixture.repository().snapshot_git_dir(&fixture.clock_after(&["", "dir/sub"])).unwrap()
 }
 
 /// Makes a folder beside the work tree, with a pipe deep inside.
-fn aside(fixture: &Fixture) -> PathBuf {
+fn side_folder(fixture: &Fixture) -> PathBuf {
     let aside = fixture.folder().join("aside");
     let folder = aside.join("deep/old");
     fs::create_dir_all(&folder).unwrap();
@@ -23,7 +23,7 @@ fn aside(fixture: &Fixture) -> PathBuf {
     aside
 }
 
-fn removed(fixture: &Fixture, before: &Fingerprint) -> Vec<String> {
+fn remove_pipes(fixture: &Fixture, before: &GitDirSnapshot) -> Vec<String> {
     let mut removed = fixture.repository().remove_pipes(before).unwrap();
     removed.sort();
     removed
@@ -32,7 +32,7 @@ fn removed(fixture: &Fixture, before: &Fingerprint) -> Vec<String> {
 #[test]
 fn those_that_came_since_are_removed() {
     let fixture = Fixture::new();
-    let before = seen(&fixture);
+    let before = take_snapshot(&fixture);
     fixture.write("new/folder/file", "");
     for rule in [".gitignore", "dir/sub/.gitattributes", "new/folder/.gitignore", ".git/config.worktree", "dir/plain"] {
         fixture.fifo(rule);
@@ -40,7 +40,7 @@ fn those_that_came_since_are_removed() {
     fixture.link("/dev/tty", "other/.gitmodules");
     let rules =
         [".git/config.worktree", ".gitignore", "dir/sub/.gitattributes", "new/folder/.gitignore", "other/.gitmodules"];
-    assert_eq!(removed(&fixture, &before), rules);
+    assert_eq!(remove_pipes(&fixture, &before), rules);
     assert!(fixture.has("dir/plain"), "git reads no such file");
 }
 
@@ -48,39 +48,39 @@ fn those_that_came_since_are_removed() {
 fn one_that_was_there_before_is_not_the_sessions() {
     let fixture = Fixture::new();
     fixture.fifo("dir/sub/.gitignore");
-    let before = seen(&fixture);
+    let before = take_snapshot(&fixture);
     fixture.write("other/new", "");
-    assert_eq!(removed(&fixture, &before), Vec::<String>::new());
+    assert_eq!(remove_pipes(&fixture, &before), Vec::<String>::new());
     fixture.write("dir/sub/new", "");
-    assert_eq!(removed(&fixture, &before), ["dir/sub/.gitignore"], "the folder has changed");
+    assert_eq!(remove_pipes(&fixture, &before), ["dir/sub/.gitignore"], "the folder has changed");
 }
 
 #[test]
 fn one_that_is_brought_in_an_old_folder_is_found() {
     let fixture = Fixture::new();
-    let aside = aside(&fixture);
-    let before = seen(&fixture);
+    let aside = side_folder(&fixture);
+    let before = take_snapshot(&fixture);
     fs::rename(&aside, fixture.path("dir/brought")).unwrap();
-    assert_eq!(removed(&fixture, &before), ["dir/brought/deep/old/.gitignore"]);
+    assert_eq!(remove_pipes(&fixture, &before), ["dir/brought/deep/old/.gitignore"]);
 }
 
 #[test]
 fn another_folder_in_the_place_of_the_work_tree_is_looked_into() {
     let fixture = Fixture::new();
-    let other = aside(&fixture);
-    let before = seen(&fixture);
+    let other = side_folder(&fixture);
+    let before = take_snapshot(&fixture);
     fs::rename(fixture.path(".git"), other.join(".git")).unwrap();
     fs::rename(fixture.path(""), fixture.folder().join("gone")).unwrap();
     fs::rename(&other, fixture.path("")).unwrap();
-    assert_eq!(removed(&fixture, &before), ["deep/old/.gitignore"]);
+    assert_eq!(remove_pipes(&fixture, &before), ["deep/old/.gitignore"]);
 }
 
 #[test]
 fn without_a_moment_everything_is_looked_into() {
     let fixture = Fixture::new();
     fixture.fifo("dir/sub/.gitignore");
-    let before = fixture.repository().fingerprint(&fixture.path("nothing")).unwrap();
-    assert_eq!(removed(&fixture, &before), ["dir/sub/.gitignore"]);
+    let before = fixture.repository().snapshot_git_dir(&fixture.path("nothing")).unwrap();
+    assert_eq!(remove_pipes(&fixture, &before), ["dir/sub/.gitignore"]);
 }
 
 #[test]

@@ -3,22 +3,22 @@
 use std::fs::File;
 use std::time::SystemTime;
 
-use super::fixture::{ENGINES, Fixture, settle};
-use crate::git::worktree::known::Tracked;
-use crate::git::worktree::preload::Preload;
+use super::fixture::{ENGINES, Fixture, settle_files};
+use crate::git::worktree::known::TrackedFiles;
+use crate::git::worktree::preload::IndexPreload;
 
 /// A repository, something done to it, and what git is to say of it.
-struct Case {
+struct PreloadCase {
     what: &'static str,
-    done: fn(&Fixture),
+    prepare: fn(&Fixture),
     paths: &'static [&'static str],
 }
 
-const CASES: [Case; 14] = [
-    Case { what: "nothing", done: |_| {}, paths: &[] },
-    Case {
+const CASES: [PreloadCase; 14] = [
+    PreloadCase { what: "nothing", prepare: |_| {}, paths: &[] },
+    PreloadCase {
         what: "a folder became a link to its copy",
-        done: |fixture| {
+        prepare: |fixture| {
             fixture.git(&["mv", "dir", "there"]);
             fixture.git(&["reset", "-q"]);
             fixture.link("there", "dir");
@@ -33,48 +33,48 @@ const CASES: [Case; 14] = [
             "there/sub/e.txt",
         ],
     },
-    Case {
+    PreloadCase {
         what: "a folder became a file",
-        done: |fixture| {
+        prepare: |fixture| {
             fixture.remove("dir");
             fixture.write("dir", "file\n");
         },
         paths: &["dir", "dir/c.txt", "dir/sub/d.txt", "dir/sub/e.txt"],
     },
-    Case {
+    PreloadCase {
         what: "a file became a folder",
-        done: |fixture| {
+        prepare: |fixture| {
             fixture.remove("a.txt");
             fixture.write("a.txt/inside", "file\n");
         },
         paths: &["a.txt", "a.txt/inside"],
     },
-    Case { what: "a folder is gone", done: |fixture| fixture.remove("other"), paths: &["other/f.txt"] },
-    Case {
+    PreloadCase { what: "a folder is gone", prepare: |fixture| fixture.remove("other"), paths: &["other/f.txt"] },
+    PreloadCase {
         what: "one file is gone and another is new",
-        done: |fixture| {
+        prepare: |fixture| {
             fixture.remove("dir/c.txt");
             fixture.write("dir/new.txt", "file\n");
         },
         paths: &["dir/c.txt", "dir/new.txt"],
     },
-    Case {
+    PreloadCase {
         what: "names that mean something to a pattern",
-        done: |fixture| {
+        prepare: |fixture| {
             for name in ["*", ":(glob)**", "dir/?.txt", "dir/[c].txt", "!a.txt", "a\nb", " ", "#x"] {
                 fixture.write(name, "file\n");
             }
         },
         paths: &[" ", "!a.txt", "#x", "*", ":(glob)**", "a\nb", "dir/?.txt", "dir/[c].txt"],
     },
-    Case {
+    PreloadCase {
         what: "more new files than are looked for one by one",
-        done: |fixture| (0..100).for_each(|number| fixture.write(format!("dir/ignored{number}"), "")),
+        prepare: |fixture| (0..100).for_each(|number| fixture.write(format!("dir/ignored{number}"), "")),
         paths: &[],
     },
-    Case {
+    PreloadCase {
         what: "ignored files and folders beside a new one",
-        done: |fixture| {
+        prepare: |fixture| {
             fixture.write("ignored/deep/file", "");
             fixture.write("dir/sub/ignored", "");
             fixture.write("deep/down/new", "");
@@ -82,26 +82,26 @@ const CASES: [Case; 14] = [
         },
         paths: &["deep/down/new"],
     },
-    Case {
+    PreloadCase {
         what: "repositories",
-        done: |fixture| {
+        prepare: |fixture| {
             fixture.nested("dir/nested");
             fixture.nested("beside");
         },
         paths: &["beside/", "dir/nested/"],
     },
-    Case {
+    PreloadCase {
         what: "an empty folder and one with nothing but ignored files",
-        done: |fixture| {
+        prepare: |fixture| {
             std::fs::create_dir(fixture.path("dir/empty")).unwrap();
             fixture.write("only/ignored", "");
         },
         paths: &[],
     },
-    Case { what: "an executable file", done: |fixture| fixture.chmod("a.txt", 0o755), paths: &["a.txt"] },
-    Case {
+    PreloadCase { what: "an executable file", prepare: |fixture| fixture.chmod("a.txt", 0o755), paths: &["a.txt"] },
+    PreloadCase {
         what: "a file of the same length and time",
-        done: |fixture| {
+        prepare: |fixture| {
             let path = fixture.path("b.txt");
             let time = path.metadata().unwrap().modified().unwrap();
             fixture.write("b.txt", "CONTENT of b.txt\n");
@@ -109,9 +109,9 @@ const CASES: [Case; 14] = [
         },
         paths: &["b.txt"],
     },
-    Case {
+    PreloadCase {
         what: "a conflict",
-        done: |fixture| {
+        prepare: |fixture| {
             fixture.git(&["checkout", "-q", "-b", "side"]);
             fixture.write("dir/c.txt", "side\n");
             fixture.commit_by_git("side");
@@ -126,50 +126,50 @@ const CASES: [Case; 14] = [
 
 #[test]
 fn a_look_sees_what_git_sees() {
-    for Case { what, done, paths } in CASES {
+    for PreloadCase { what, prepare: done, paths } in CASES {
         let fixture = Fixture::new();
         fixture.write(".gitignore", "ignored*\n");
         fixture.commit_by_git("rules");
         done(&fixture);
-        let [ours, theirs] = ENGINES.map(|engine| fixture.changes(engine));
+        let [ours, theirs] = ENGINES.map(|engine| fixture.list_changes(engine));
         assert_eq!(ours, theirs, "{what}");
         assert_eq!(ours.into_iter().map(|(path, _)| path).collect::<Vec<_>>(), paths, "{what}");
     }
 }
 
 /// What is left to look at, once everything was looked at and settled.
-fn left(fixture: &Fixture) -> Preload {
+fn run_preload(fixture: &Fixture) -> IndexPreload {
     let repository = fixture.repository();
-    settle(&repository);
-    repository.changes().unwrap();
+    settle_files(&repository);
+    repository.list_changes().unwrap();
     let repo = repository.open().unwrap();
-    let mut tracked = Tracked::open(&repo, &repository, Some(fixture.head())).unwrap();
-    Preload::run(&repo, &repository, &mut tracked.state)
+    let mut tracked = TrackedFiles::load(&repo, &repository, Some(fixture.head())).unwrap();
+    IndexPreload::run(&repo, &repository, &mut tracked.state)
 }
 
 #[test]
 fn nothing_is_left_to_look_at_where_all_is_plainly_as_recorded() {
-    let left = left(&Fixture::new());
-    assert_eq!(left.doubts.len(), 0);
-    assert_eq!(left.strangers, Some(vec![]));
+    let left = run_preload(&Fixture::new());
+    assert_eq!(left.unverified.len(), 0);
+    assert_eq!(left.untracked, Some(vec![]));
 }
 
 #[test]
 fn touched_file_is_no_change_and_is_read_once() {
     let fixture = Fixture::new();
     let repository = fixture.repository();
-    settle(&repository);
-    assert_eq!(repository.changes().unwrap(), vec![]);
+    settle_files(&repository);
+    assert_eq!(repository.list_changes().unwrap(), vec![]);
     File::open(fixture.path("a.txt")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     let repo = repository.open().unwrap();
     let doubts = || {
-        let mut tracked = Tracked::open(&repo, &repository, Some(fixture.head())).unwrap();
-        let doubts = Preload::run(&repo, &repository, &mut tracked.state).doubts.len();
-        tracked.keep();
+        let mut tracked = TrackedFiles::load(&repo, &repository, Some(fixture.head())).unwrap();
+        let doubts = IndexPreload::run(&repo, &repository, &mut tracked.state).unverified.len();
+        tracked.store_in_cache();
         doubts
     };
     assert_eq!(doubts(), 1);
-    assert_eq!(repository.changes().unwrap(), vec![]);
+    assert_eq!(repository.list_changes().unwrap(), vec![]);
     assert_eq!(doubts(), 0);
 }
 
@@ -178,7 +178,7 @@ fn what_has_no_entry_is_looked_for_by_name_unless_it_is_much() {
     let fixture = Fixture::new();
     fixture.write("dir/sub/new", "");
     fixture.write("new/deep", "");
-    assert_eq!(left(&fixture).strangers, Some(vec!["new".into(), "dir/sub/new".into()]));
+    assert_eq!(run_preload(&fixture).untracked, Some(vec!["new".into(), "dir/sub/new".into()]));
     (0..100).for_each(|number| fixture.write(format!("dir/{number}"), ""));
-    assert_eq!(left(&fixture).strangers, None);
+    assert_eq!(run_preload(&fixture).untracked, None);
 }

@@ -3,9 +3,9 @@
 use gix::objs::tree;
 
 use super::fixture::{ENGINES, Fixture};
-use crate::git::objects::diff::compare_within;
+use crate::git::objects::diff::compare_trees_limited;
 use crate::git::{EntryKind, GitError, Id};
-use crate::obstruction::Obstructs as _;
+use crate::obstruction::Retryable as _;
 
 #[test]
 fn file_of_a_commit_is_read_whatever_the_work_tree_has() {
@@ -14,7 +14,7 @@ fn file_of_a_commit_is_read_whatever_the_work_tree_has() {
     let commit = fixture.commit_by_git("link");
     fixture.write("a.txt", "changed\n");
     let repository = fixture.repository();
-    let read = |path| repository.read(&commit, path).unwrap();
+    let read = |path| repository.read_file(&commit, path).unwrap();
     assert_eq!(read("a.txt").unwrap(), b"content of a.txt\n");
     assert_eq!(read("dir/sub/d.txt").unwrap(), b"content of dir/sub/d.txt\n");
     assert_eq!(read("link").unwrap(), b"a.txt");
@@ -31,7 +31,7 @@ fn entries_of_a_folder_have_full_paths_and_kinds() {
     fixture.nested("dir/module");
     let commit = fixture.commit_by_git("kinds");
     let repository = fixture.repository();
-    let entries = repository.entries(&commit, "dir").unwrap();
+    let entries = repository.list_entries(&commit, "dir").unwrap();
     let found: Vec<(&str, EntryKind)> =
         entries.iter().map(|entry| (std::str::from_utf8(&entry.path).unwrap(), entry.kind)).collect();
     assert_eq!(
@@ -45,9 +45,9 @@ fn entries_of_a_folder_have_full_paths_and_kinds() {
         ]
     );
     assert_eq!(entries[3].id.to_string(), fixture.git(&["rev-parse", "HEAD:dir/sub/d.txt"]));
-    assert_eq!(repository.entries(&commit, "").unwrap().len(), 8);
-    assert_eq!(repository.entries(&commit, "none").unwrap(), vec![]);
-    assert_eq!(repository.entries(&commit, "a.txt").unwrap(), vec![]);
+    assert_eq!(repository.list_entries(&commit, "").unwrap().len(), 8);
+    assert_eq!(repository.list_entries(&commit, "none").unwrap(), vec![]);
+    assert_eq!(repository.list_entries(&commit, "a.txt").unwrap(), vec![]);
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn blobs_are_stored_and_hashed_as_git_does() {
         let fixture = Fixture::with_init(&[&format!("--object-format={format}")]);
         let repository = fixture.repository();
         let id = repository.hash_blob(b"bytes\n").unwrap();
-        assert!(repository.blob(&id).is_err());
+        assert!(repository.read_blob(&id).is_err());
         assert_eq!(repository.write_blob(b"bytes\n").unwrap(), id);
-        assert_eq!(repository.blob(&id).unwrap(), b"bytes\n");
+        assert_eq!(repository.read_blob(&id).unwrap(), b"bytes\n");
         assert_eq!(fixture.git(&["cat-file", "-p", &id.to_string()]), "bytes");
     }
 }
@@ -71,8 +71,8 @@ fn revisions_resolve_to_commits() {
         fixture.git(&["tag", "-a", "-m", "x", "v1"]);
         fixture.write("a.txt", "x");
         let tip = fixture.commit_by_git("second");
-        let repository = fixture.by(engine);
-        let resolve = |revision: &str| repository.resolve(revision).unwrap();
+        let repository = fixture.with_engine(engine);
+        let resolve = |revision: &str| repository.resolve_revision(revision).unwrap();
         assert_eq!(resolve("HEAD"), Some(tip));
         assert_eq!(resolve("main"), Some(tip));
         assert_eq!(resolve("HEAD~1"), Some(base));
@@ -139,7 +139,7 @@ fn replaced_objects_do_not_change_history() {
     let tip = fixture.commit_by_git("honest");
     fixture.git(&["replace", &tip.to_string(), &base.to_string()]);
     for engine in ENGINES {
-        let history = fixture.by(engine).first_parents(&tip, 10).unwrap();
+        let history = fixture.with_engine(engine).first_parents(&tip, 10).unwrap();
         assert_eq!(history[0].message, "honest\n");
     }
 }
@@ -212,8 +212,8 @@ fn missing_object_is_no_obstacle() {
     let fixture = Fixture::new();
     let absent = "1".repeat(40).parse().unwrap();
     let error = fixture.repository().first_parents(&absent, 1).unwrap_err();
-    assert!(matches!(error, GitError::Broken { .. }), "{error}");
-    assert!(!error.passes());
+    assert!(matches!(error, GitError::Corrupt { .. }), "{error}");
+    assert!(!error.is_transient());
 }
 
 #[test]
@@ -263,8 +263,8 @@ fn trees_that_name_each_other_make_no_more_paths_than_there_is_room_for() {
         named = (repo.write_object(&gix::objs::Tree { entries }).unwrap().detach(), tree::EntryKind::Tree);
     }
     let (old, new) = (repo.empty_tree(), repo.find_tree(named.0).unwrap());
-    assert!(compare_within(&repo, (&old, &new), 1024 * 1024).is_err(), "it ends");
-    assert_eq!(compare_within(&repo, (&new, &new), 0).unwrap().len(), 0);
+    assert!(compare_trees_limited(&repo, (&old, &new), 1024 * 1024).is_err(), "it ends");
+    assert_eq!(compare_trees_limited(&repo, (&new, &new), 0).unwrap().len(), 0);
 }
 
 #[test]
@@ -280,10 +280,10 @@ fn folders_deeper_than_any_that_somebody_works_with_are_an_error_and_no_end_of_t
         }
         fixture.git(&["commit-tree", "-m", "Nest", &named.0.to_string()])
     };
-    let listed = |commit: &str| fixture.repository().entries(&commit.parse().unwrap(), "").map(|files| files.len());
+    let listed = |commit: &str| fixture.repository().list_entries(&commit.parse().unwrap(), "").map(|files| files.len());
     assert_eq!(listed(&nested(200)).unwrap(), 1);
     let deep = nested(1_000);
     assert!(listed(&deep).unwrap_err().to_string().contains("listing a commit"));
     fixture.git(&["update-ref", "HEAD", &deep]);
-    assert!(fixture.repository().changes().is_err());
+    assert!(fixture.repository().list_changes().is_err());
 }

@@ -7,26 +7,26 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::fixture::{Fixture, commit};
-use crate::git::{GitError, Replica, Repository};
+use crate::git::{GitError, RepositoryClone, Repository};
 
 /// Makes a replica of a source, with its HEAD checked out.
-fn replica(source: &Fixture) -> Fixture {
+fn clone_of(source: &Fixture) -> Fixture {
     let other = Fixture::unborn();
     let place = other.folder().join("made");
-    make(&source.repository(), &other, &place).unwrap();
+    make_clone(&source.repository(), &other, &place).unwrap();
     other.at(place)
 }
 
-fn make(source: &Repository, other: &Fixture, place: &Path) -> Result<Vec<String>, GitError> {
+fn make_clone(source: &Repository, other: &Fixture, place: &Path) -> Result<Vec<String>, GitError> {
     let base = source.head()?.commit().unwrap();
     let making = other.folder().join("making");
-    let replica = Replica::begin(source, &making, place)?;
-    replica.settings()?;
-    replica.objects(&base)?;
-    replica.references()?;
-    replica.large_files()?;
+    let replica = RepositoryClone::create(source, &making, place)?;
+    replica.copy_settings()?;
+    replica.copy_objects(&base)?;
+    replica.copy_references()?;
+    replica.copy_large_files()?;
     replica.check_out(&base)?;
-    let left_out = replica.submodules(&base, &other.folder().join("laid"))?;
+    let left_out = replica.clone_submodules(&base, &other.folder().join("laid"))?;
     fs::rename(&making, place).unwrap();
     Ok(left_out)
 }
@@ -48,7 +48,7 @@ fn steps(fixture: &Fixture) {
 }
 
 /// A source, made by the commands of `git` and files that are written before its commit.
-fn with(settings: &[&[&str]], files: &[(&str, &str)]) -> Fixture {
+fn with_settings(settings: &[&[&str]], files: &[(&str, &str)]) -> Fixture {
     let fixture = Fixture::new();
     for setting in settings {
         fixture.git(setting);
@@ -67,7 +67,7 @@ const LFS_LIKE: &[&[&str]] = &[
 ];
 
 fn sparse() -> Fixture {
-    let fixture = with(&[], &[("wide/g.txt", "g\n")]);
+    let fixture = with_settings(&[], &[("wide/g.txt", "g\n")]);
     fixture.git(&["sparse-checkout", "set", "--cone", "dir", "other"]);
     assert!(!fixture.has("wide"));
     fixture
@@ -119,7 +119,7 @@ fn of_format(options: &[&str]) -> Fixture {
 }
 
 fn included() -> Fixture {
-    let fixture = with(LFS_LIKE, &[(".gitattributes", "*.big filter=big\n"), ("stored.big", "stored\n")]);
+    let fixture = with_settings(LFS_LIKE, &[(".gitattributes", "*.big filter=big\n"), ("stored.big", "stored\n")]);
     let more = fixture.folder().join("more");
     fs::write(&more, "[user]\n\tname = In Cluded\n[core]\n\tautocrlf = input\n").unwrap();
     fixture.git(&["config", "include.path", more.to_str().unwrap()]);
@@ -127,7 +127,7 @@ fn included() -> Fixture {
 }
 
 fn excluded() -> Fixture {
-    let fixture = with(&[], &[(".gitignore", "*.log\n")]);
+    let fixture = with_settings(&[], &[(".gitignore", "*.log\n")]);
     let users = fixture.folder().join("users-ignore");
     fs::write(&users, "*.user\n").unwrap();
     fixture.git(&["config", "core.excludesFile", users.to_str().unwrap()]);
@@ -136,7 +136,7 @@ fn excluded() -> Fixture {
 }
 
 fn attributed() -> Fixture {
-    let fixture = with(LFS_LIKE, &[]);
+    let fixture = with_settings(LFS_LIKE, &[]);
     let users = fixture.folder().join("users-attributes");
     fs::write(&users, "*.big filter=big\n").unwrap();
     fixture.git(&["config", "core.attributesFile", users.to_str().unwrap()]);
@@ -157,11 +157,11 @@ fn packed() -> Fixture {
 }
 
 fn filtered() -> Fixture {
-    with(LFS_LIKE, &[(".gitattributes", "*.big filter=big\n"), ("stored.big", "stored\n")])
+    with_settings(LFS_LIKE, &[(".gitattributes", "*.big filter=big\n"), ("stored.big", "stored\n")])
 }
 
 fn identified() -> Fixture {
-    with(&[&["config", "user.name", "Some Body"], &["config", "user.email", "some@body"]], &[])
+    with_settings(&[&["config", "user.name", "Some Body"], &["config", "user.email", "some@body"]], &[])
 }
 
 /// Has each kind of source tried: what is to hold of it, by name.
@@ -173,7 +173,7 @@ macro_rules! kinds {
         }
         mod nothing_that_is_done_in_a_replica_is_seen_in_its_source {
             use super::*;
-            $(#[test] fn $kind() { assert_apart(&$source); })*
+            $(#[test] fn $kind() { assert_independent(&$source); })*
         }
     };
 }
@@ -183,9 +183,9 @@ kinds! {
     identity: identified();
     filter: filtered();
     attributes_of_the_repository_and_the_user: attributed();
-    line_ends: with(&[&["config", "core.autocrlf", "true"]], &[]);
+    line_ends: with_settings(&[&["config", "core.autocrlf", "true"]], &[]);
     excludes_of_all_three_kinds: excluded();
-    file_mode: with(&[&["config", "core.fileMode", "false"]], &[]);
+    file_mode: with_settings(&[&["config", "core.fileMode", "false"]], &[]);
     sparse_checkout: sparse();
     settings_of_a_work_tree: worktree_settings();
     included_settings: included();
@@ -214,7 +214,7 @@ fn tree_of(fixture: &Fixture) -> String {
 
 /// The same steps give the same trees, by the same identity.
 fn assert_same_trees(source: &Fixture) {
-    let made = replica(source);
+    let made = clone_of(source);
     assert_eq!(tree_of(&made), tree_of(source));
     assert_eq!(made.status(), "", "it is clean");
     for fixture in [source, &made] {
@@ -236,7 +236,7 @@ fn references_are_taken_but_those_of_runs() {
     source.git(&["update-ref", "refs/runner/at/x", "HEAD"]);
     source.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     source.git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main"]);
-    let made = replica(&source);
+    let made = clone_of(&source);
     let names = made.git(&["for-each-ref", "--format=%(refname)"]);
     let expected = [
         "refs/heads/main",
@@ -269,7 +269,7 @@ fn remotes_have_absolute_addresses_and_none_leads_to_the_source() {
     }
     source.git(&["config", &format!("url.{}.insteadOf", own.display()), "work:"]);
     source.git(&["config", "branch.main.remote", "self"]);
-    let made = replica(&source);
+    let made = clone_of(&source);
     let settings = made.git(&["config", "--local", "--list"]);
     let urls = settings.lines().filter(|line| line.contains(".url="));
     let near = format!("remote.near.url={}/../up", own.display().to_string().trim_end_matches('/'));
@@ -280,7 +280,7 @@ fn remotes_have_absolute_addresses_and_none_leads_to_the_source() {
 
 #[test]
 fn settings_that_lead_elsewhere_or_are_the_runners_own_are_not_taken() {
-    let source = with(
+    let source = with_settings(
         &[
             &["config", "core.hooksPath", "/somewhere"],
             &["config", "core.fsmonitor", "/bin/false"],
@@ -294,7 +294,7 @@ fn settings_that_lead_elsewhere_or_are_the_runners_own_are_not_taken() {
     );
     source.write(".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n");
     source.chmod(".git/hooks/pre-commit", 0o755);
-    let made = replica(&source);
+    let made = clone_of(&source);
     let settings = made.git(&["config", "--local", "--list"]);
     for name in
         ["core.hookspath", "core.fsmonitor", "receive.", "gc.", "maintenance.", "core.commitgraph", "index.threads"]
@@ -309,7 +309,7 @@ fn settings_that_lead_elsewhere_or_are_the_runners_own_are_not_taken() {
 }
 
 /// Everything in a folder: paths, modes, content and targets of links.
-fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+fn list_everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let (mut all, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
@@ -330,13 +330,13 @@ fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 }
 
 fn files(folder: &Path) -> BTreeSet<(u64, u64)> {
-    let all = everything(folder);
+    let all = list_everything(folder);
     let found = all.keys().map(|path| path.symlink_metadata().unwrap()).filter(std::fs::Metadata::is_file);
     found.map(|found| (found.dev(), found.ino())).collect()
 }
 
 /// What a hostile session does: writes over every file of git's, opens all rights, pushes everywhere, and drops all references.
-fn wreck(made: &Fixture) {
+fn modify_everything(made: &Fixture) {
     let try_git = |args: &[&str]| drop(made.try_git(&made.path(""), args));
     for remote in made.git(&["remote"]).lines() {
         try_git(&["push", "--force", "--all", remote]);
@@ -347,7 +347,7 @@ fn wreck(made: &Fixture) {
     }
     try_git(&["reflog", "expire", "--expire=now", "--all"]);
     try_git(&["gc", "--prune=now", "--quiet"]);
-    for (path, _) in everything(&made.path("")) {
+    for (path, _) in list_everything(&made.path("")) {
         let found = path.symlink_metadata().unwrap();
         if !found.is_symlink() {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
@@ -359,18 +359,18 @@ fn wreck(made: &Fixture) {
 }
 
 /// Neither is it changed when it is made a replica of, nor by whatever is done there: not a byte, a right or a link.
-fn assert_apart(source: &Fixture) {
+fn assert_independent(source: &Fixture) {
     source.git(&["remote", "add", "me", "."]);
     let repository = source.repository();
     let (own, shared) = (repository.work_dir().to_owned(), repository.common_dir().to_owned());
-    let all = || [everything(&own), everything(&shared)];
+    let all = || [list_everything(&own), list_everything(&shared)];
     let before = all();
-    let made = replica(source);
+    let made = clone_of(source);
     assert!(before == all(), "making it changes nothing");
     let sources: BTreeSet<_> = files(&own).into_iter().chain(files(&shared)).collect();
     assert!(sources.is_disjoint(&files(&made.path(""))), "no file is shared");
     assert!(!made.has(".git/objects/info/alternates"), "nothing is borrowed");
-    wreck(&made);
+    modify_everything(&made);
     assert!(before == all(), "what is done there is seen here");
 }
 
@@ -383,7 +383,7 @@ fn source_of_another_user_is_refused() {
     let repository = source.repository();
     let other = Fixture::unborn();
     std::os::unix::fs::chown(source.path(".git"), Some(12_345), None).unwrap();
-    let refused = Replica::begin(&repository, &other.folder().join("making"), &other.folder().join("made"));
+    let refused = RepositoryClone::create(&repository, &other.folder().join("making"), &other.folder().join("made"));
     assert!(matches!(refused, Err(GitError::ForeignOwner { .. })), "{refused:?}");
     assert!(!other.folder().join("making").exists());
 }
@@ -392,7 +392,7 @@ fn source_of_another_user_is_refused() {
 fn loose_object_that_a_crash_has_left_in_part_is_in_nobodys_way() {
     let source = Fixture::new();
     source.write(".git/objects/00/00000000000000000000000000000000000000", "");
-    let made = replica(&source);
+    let made = clone_of(&source);
     assert_eq!(tree_of(&made), tree_of(&source));
 }
 
@@ -403,6 +403,6 @@ fn base_that_no_reference_leads_to_is_taken() {
     source.write("detached.txt", "detached\n");
     let base = source.commit_by_git("detached");
     source.git(&["gc", "--quiet"]);
-    let made = replica(&source);
+    let made = clone_of(&source);
     assert_eq!(made.head(), base);
 }

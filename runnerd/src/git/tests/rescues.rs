@@ -2,32 +2,32 @@
 
 use std::fs;
 
-use runner_testkit::as_ordinary_user;
+use runner_testkit::run_unprivileged;
 
 use super::fixture::{ENGINES, Fixture, author, commit_with};
-use crate::git::repository::engine::Engine;
-use crate::git::{GitError, Head, HoldBack, Id, Restore, Restored, Snapshot, SnapshotRequest};
+use crate::git::repository::engine::GitEngine;
+use crate::git::{GitError, Head, HoldBackRule, Id, RestoreOptions, RestoreOutcome, RescueSnapshot, SnapshotRequest};
 
 const RESCUE: &str = "refs/runner/rescue/x/0001";
 
-fn rule() -> HoldBack {
-    HoldBack { names: vec![".env".to_owned()], max_file_bytes: 1000 }
+fn hold_back_rule() -> HoldBackRule {
+    HoldBackRule { names: vec![".env".to_owned()], max_file_bytes: 1000 }
 }
 
-fn snapshot(fixture: &Fixture, engine: Engine, restoring: Option<Id>) -> Snapshot {
-    let hold_back = rule();
+fn snapshot(fixture: &Fixture, engine: GitEngine, restoring: Option<Id>) -> RescueSnapshot {
+    let hold_back = hold_back_rule();
     let request =
-        SnapshotRequest { name: RESCUE, message: "rescue", author: author(), hold_back: &hold_back, restoring };
-    fixture.by(engine).snapshot(&request).unwrap()
+        SnapshotRequest { name: RESCUE, message: "rescue", author: author(), hold_back: &hold_back, restore_target: restoring };
+    fixture.with_engine(engine).create_snapshot(&request).unwrap()
 }
 
-fn restore(fixture: &Fixture, engine: Engine, to: Id, rescue: Id) -> Result<Restored, GitError> {
-    let hold_back = rule();
-    fixture.by(engine).restore(&Restore { branch: "runner/x", to, tip: to, rescue, hold_back: &hold_back })
+fn restore(fixture: &Fixture, engine: GitEngine, to: Id, rescue: Id) -> Result<RestoreOutcome, GitError> {
+    let hold_back = hold_back_rule();
+    fixture.with_engine(engine).restore(&RestoreOptions { branch: "runner/x", target: to, tip: to, rescue, hold_back: &hold_back })
 }
 
 /// A repository on `runner/x`, and the commit at which a session is to begin.
-fn session() -> (Fixture, Id) {
+fn session_fixture() -> (Fixture, Id) {
     let fixture = Fixture::new();
     fixture.write(".gitignore", "*.log\n");
     fixture.write("kept.log", "ignored\n");
@@ -39,14 +39,14 @@ fn session() -> (Fixture, Id) {
 }
 
 /// Restores after `mess`, and checks that work tree, index and branch are as they were, and that nothing is lost.
-fn comes_back(mess: impl Fn(&Fixture)) {
+fn assert_restored(mess: impl Fn(&Fixture)) {
     for engine in ENGINES {
-        let (fixture, from) = session();
+        let (fixture, from) = session_fixture();
         mess(&fixture);
         let others = other_refs(&fixture);
         let rescue = snapshot(&fixture, engine, Some(from)).commit;
         let restored = restore(&fixture, engine, from, rescue).unwrap();
-        assert_eq!(restored.left, Vec::<String>::new(), "{engine:?}");
+        assert_eq!(restored.remaining, Vec::<String>::new(), "{engine:?}");
         let head = Head::Branch { name: "runner/x".to_owned(), commit: Some(from) };
         assert_eq!(fixture.repository().head().unwrap(), head);
         assert_eq!(fixture.repository().operation(), None);
@@ -59,7 +59,7 @@ fn comes_back(mess: impl Fn(&Fixture)) {
 }
 
 fn other_refs(fixture: &Fixture) -> Vec<String> {
-    let refs = fixture.repository().refs().unwrap().into_iter();
+    let refs = fixture.repository().list_refs().unwrap().into_iter();
     refs.filter(|(name, _)| !["HEAD", "refs/heads/runner/x", RESCUE].contains(&name.as_str()))
         .map(|(name, target)| format!("{name} {target}"))
         .collect()
@@ -67,7 +67,7 @@ fn other_refs(fixture: &Fixture) -> Vec<String> {
 
 #[test]
 fn comes_back_after_changes_of_every_kind() {
-    comes_back(|f| {
+    assert_restored(|f| {
         f.write("a.txt", "changed\n");
         f.remove("b.txt");
         f.remove("dir");
@@ -82,7 +82,7 @@ fn comes_back_after_changes_of_every_kind() {
 
 #[test]
 fn comes_back_after_a_reset() {
-    comes_back(|f| {
+    assert_restored(|f| {
         f.git(&["reset", "--quiet", "--hard", "main"]);
         f.write("c", "x");
     });
@@ -90,7 +90,7 @@ fn comes_back_after_a_reset() {
 
 #[test]
 fn ignored_files_stay_even_if_the_session_removed_the_rule() {
-    comes_back(|f| {
+    assert_restored(|f| {
         f.git(&["reset", "--quiet", "--hard", "main~1"]);
         assert!(!f.has(".gitignore"));
     });
@@ -98,7 +98,7 @@ fn ignored_files_stay_even_if_the_session_removed_the_rule() {
 
 #[test]
 fn comes_back_after_an_amended_commit() {
-    comes_back(|f| {
+    assert_restored(|f| {
         f.write("a.txt", "amended\n");
         f.git(&["commit", "--quiet", "--amend", "-a", "-m", "amended"]);
         f.write("untracked", "x");
@@ -107,12 +107,12 @@ fn comes_back_after_an_amended_commit() {
 
 #[test]
 fn comes_back_from_another_branch_and_from_none() {
-    comes_back(|f| {
+    assert_restored(|f| {
         f.git(&["checkout", "--quiet", "-b", "elsewhere"]);
         f.write("a.txt", "elsewhere\n");
         f.commit_by_git("elsewhere");
     });
-    comes_back(|f| {
+    assert_restored(|f| {
         f.git(&["checkout", "--quiet", "--detach", "main"]);
         f.write("untracked", "x");
     });
@@ -120,7 +120,7 @@ fn comes_back_from_another_branch_and_from_none() {
 
 #[test]
 fn comes_back_when_the_branch_is_gone() {
-    comes_back(|f| {
+    assert_restored(|f| {
         f.git(&["checkout", "--quiet", "main"]);
         f.git(&["branch", "--quiet", "-D", "runner/x"]);
     });
@@ -128,7 +128,7 @@ fn comes_back_when_the_branch_is_gone() {
 
 #[test]
 fn comes_back_from_a_merge_under_way() {
-    comes_back(|f| {
+    assert_restored(|f| {
         f.git(&["checkout", "--quiet", "-b", "side", "main"]);
         f.write("a.txt", "side\n");
         f.write("from-side", "x");
@@ -144,7 +144,7 @@ fn comes_back_from_a_merge_under_way() {
 
 #[test]
 fn comes_back_from_a_rebase_under_way() {
-    comes_back(|f| {
+    assert_restored(|f| {
         f.write("a.txt", "ours\n");
         f.commit_by_git("ours");
         f.git(&["checkout", "--quiet", "-b", "side", "main"]);
@@ -158,7 +158,7 @@ fn comes_back_from_a_rebase_under_way() {
 
 #[test]
 fn comes_back_to_a_file_that_was_untracked_and_ignored() {
-    comes_back(|f| {
+    assert_restored(|f| {
         f.git(&["rm", "--quiet", "--cached", "a.txt"]);
         f.write(".git/info/exclude", "a.txt\n");
         f.write("a.txt", "hidden work\n");
@@ -167,7 +167,7 @@ fn comes_back_to_a_file_that_was_untracked_and_ignored() {
 
 #[test]
 fn comes_back_through_an_ignored_folder_in_the_place_of_a_file() {
-    comes_back(|f| {
+    assert_restored(|f| {
         f.git(&["rm", "--quiet", "--cached", "a.txt"]);
         f.remove("a.txt");
         f.write("a.txt/deep/x.log", "ignored, and in the way\n");
@@ -176,9 +176,9 @@ fn comes_back_through_an_ignored_folder_in_the_place_of_a_file() {
 
 #[test]
 fn comes_back_though_folders_of_the_work_tree_were_closed() {
-    as_ordinary_user(|| {
+    run_unprivileged(|| {
         for engine in ENGINES {
-            let (fixture, from) = session();
+            let (fixture, from) = session_fixture();
             fixture.write("made/committed", "x");
             fixture.commit_by_git("made");
             fixture.write("dir/sub/d.txt", "changed\n");
@@ -190,7 +190,7 @@ fn comes_back_though_folders_of_the_work_tree_were_closed() {
             }
             let rescue = snapshot(&fixture, engine, Some(from)).commit;
             let restored = restore(&fixture, engine, from, rescue).unwrap();
-            assert_eq!(restored.left, Vec::<String>::new(), "{engine:?}");
+            assert_eq!(restored.remaining, Vec::<String>::new(), "{engine:?}");
             assert_eq!(restored.removed, ["dir/new", "made/committed", "made/new"], "{engine:?}");
             assert_eq!(fixture.read("dir/sub/d.txt"), "content of dir/sub/d.txt\n", "it is given back to be read");
             assert_eq!(fixture.git(&["show", &format!("{rescue}:dir/sub/d.txt")]), "changed", "and was kept before");
@@ -205,17 +205,17 @@ fn comes_back_though_folders_of_the_work_tree_were_closed() {
 
 #[test]
 fn changes_that_git_was_told_not_to_look_for_are_kept() {
-    let (fixture, from) = session();
+    let (fixture, from) = session_fixture();
     fixture.git(&["update-index", "--assume-unchanged", "a.txt"]);
     fixture.write("a.txt", "hidden work\n");
-    let rescue = snapshot(&fixture, Engine::Library, Some(from)).commit;
+    let rescue = snapshot(&fixture, GitEngine::Gix, Some(from)).commit;
     assert_eq!(fixture.git(&["show", &format!("{rescue}:a.txt")]), "hidden work");
 }
 
 #[test]
 fn snapshot_has_everything_and_disturbs_nothing() {
     for engine in ENGINES {
-        let (fixture, from) = session();
+        let (fixture, from) = session_fixture();
         fixture.write("a.txt", "changed\n");
         fixture.write("staged", "staged\n");
         fixture.git(&["add", "staged"]);
@@ -255,7 +255,7 @@ fn snapshot_before_the_first_commit_has_no_parent() {
 #[test]
 fn untracked_files_go_only_if_the_rescue_has_their_bytes() {
     for engine in ENGINES {
-        let (fixture, from) = session();
+        let (fixture, from) = session_fixture();
         fixture.write("known", "x");
         fixture.write("changed-since", "x");
         fixture.write(".env", "secret");
@@ -264,7 +264,7 @@ fn untracked_files_go_only_if_the_rescue_has_their_bytes() {
         fixture.write("new-since", "z");
         let restored = restore(&fixture, engine, from, rescue).unwrap();
         assert_eq!(restored.removed, ["known"]);
-        assert_eq!(restored.left, [".env", "changed-since", "new-since"]);
+        assert_eq!(restored.remaining, [".env", "changed-since", "new-since"]);
         assert!(!fixture.has("known"));
         assert_eq!(fixture.read("changed-since"), "y");
     }
@@ -273,7 +273,7 @@ fn untracked_files_go_only_if_the_rescue_has_their_bytes() {
 #[test]
 fn nothing_changes_if_work_would_be_lost() {
     for engine in ENGINES {
-        let (fixture, from) = session();
+        let (fixture, from) = session_fixture();
         fixture.write("a.txt", "seen\n");
         fixture.git(&["checkout", "--quiet", "-b", "elsewhere"]);
         let rescue = snapshot(&fixture, engine, Some(from)).commit;
@@ -287,7 +287,7 @@ fn nothing_changes_if_work_would_be_lost() {
 
 #[test]
 fn autostash_of_an_abandoned_rebase_is_kept() {
-    let (fixture, from) = session();
+    let (fixture, from) = session_fixture();
     fixture.write("a.txt", "ours\n");
     fixture.commit_by_git("ours");
     fixture.git(&["checkout", "--quiet", "-b", "side", "main"]);
@@ -297,8 +297,8 @@ fn autostash_of_an_abandoned_rebase_is_kept() {
     fixture.write("b.txt", "put aside\n");
     fixture.try_git(&fixture.path(""), &["rebase", "--autostash", "side"]);
     let stash = fixture.read(".git/rebase-merge/autostash").trim().to_owned();
-    let rescue = snapshot(&fixture, Engine::Library, Some(from)).commit;
-    restore(&fixture, Engine::Library, from, rescue).unwrap();
+    let rescue = snapshot(&fixture, GitEngine::Gix, Some(from)).commit;
+    restore(&fixture, GitEngine::Gix, from, rescue).unwrap();
     let kept = format!("refs/runner/autostash/{stash}");
     assert_eq!(fixture.git(&["show", &format!("{kept}:b.txt")]), "put aside");
 }
@@ -306,12 +306,12 @@ fn autostash_of_an_abandoned_rebase_is_kept() {
 #[test]
 fn work_goes_on_after_a_restoration() {
     for engine in ENGINES {
-        let (fixture, from) = session();
+        let (fixture, from) = session_fixture();
         fixture.git(&["reset", "--quiet", "--hard", "main"]);
         let rescue = snapshot(&fixture, engine, Some(from)).commit;
         restore(&fixture, engine, from, rescue).unwrap();
         fixture.write("a.txt", "next\n");
-        let committed = commit_with(&fixture.by(engine), &rule()).unwrap();
+        let committed = commit_with(&fixture.with_engine(engine), &hold_back_rule()).unwrap();
         assert_eq!(fixture.git(&["rev-parse", "HEAD^"]), from.to_string());
         assert_eq!(fixture.head(), committed.commit);
         fixture.assert_sound();
@@ -322,9 +322,9 @@ fn work_goes_on_after_a_restoration() {
 fn references_that_cannot_be_listed_before_a_session_are_not_taken_for_none() {
     let f = Fixture::new();
     let repository = f.repository();
-    repository.fingerprint(repository.git_dir()).unwrap();
+    repository.snapshot_git_dir(repository.git_dir()).unwrap();
     f.write(".git/packed-refs", "garbage\n");
-    repository.fingerprint(repository.git_dir()).unwrap_err();
+    repository.snapshot_git_dir(repository.git_dir()).unwrap_err();
 }
 
 #[test]
@@ -338,11 +338,11 @@ fn packed_references_are_made_again_however_many_there_are() {
     f.write(".git/packed-refs", format!("# pack-refs with: peeled fully-peeled sorted \n{}", tags.concat()));
     assert!(fs::metadata(f.path(".git/packed-refs")).unwrap().len() > 4 * 1024 * 1024);
     let repository = f.repository();
-    let before = repository.fingerprint(repository.git_dir()).unwrap();
+    let before = repository.snapshot_git_dir(repository.git_dir()).unwrap();
     f.git(&["pack-refs", "--all"]);
     f.write(".git/packed-refs", "garbage\n");
-    repository.mend("main", &head, Some(&before)).unwrap();
-    assert_eq!(repository.moved_refs(&before).unwrap(), []);
+    repository.repair_refs("main", &head, Some(&before)).unwrap();
+    assert_eq!(repository.find_moved_refs(&before).unwrap(), []);
     assert_eq!(f.git(&["tag", "--list"]).lines().count(), TAGS + 1);
     assert_eq!(f.git(&["rev-parse", "named^{commit}"]).trim(), head.to_string());
     f.assert_sound();

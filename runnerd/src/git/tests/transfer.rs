@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::fixture::Fixture;
-use crate::causes::in_one_line;
-use crate::git::objects::transfer::{Known, Reached};
+use crate::causes::display_chain;
+use crate::git::objects::transfer::{KnownObjects, ObjectRange};
 use crate::git::{Id, Repository};
 
 /// What one commit makes of the files before it.
-type Step = (&'static str, fn(&Fixture));
+type TransferStep = (&'static str, fn(&Fixture));
 
-const STEPS: &[Step] = &[
+const STEPS: &[TransferStep] = &[
     ("a file and a folder come", |f| {
         f.write("new/deep/file", "new");
         f.write("top", "top");
@@ -51,7 +51,7 @@ fn pair() -> (Fixture, Repository) {
     let source = Fixture::new();
     let there = source.folder().join("there");
     source.git(&["init", "-q", &there.display().to_string()]);
-    let there = Repository::discover_alone(&there).unwrap();
+    let there = Repository::discover_own_config(&there).unwrap();
     (source, there)
 }
 
@@ -61,7 +61,7 @@ fn objects(fixture: &Fixture, of: &Repository) -> BTreeSet<String> {
     listed.lines().map(str::to_owned).collect()
 }
 
-fn wanted(fixture: &Fixture, tip: &Id, known: Option<&Id>) -> BTreeSet<String> {
+fn expected_objects(fixture: &Fixture, tip: &Id, known: Option<&Id>) -> BTreeSet<String> {
     let tip = tip.to_string();
     let not = known.map(|known| format!("^{known}"));
     let args: Vec<&str> =
@@ -79,27 +79,27 @@ fn each_commit_comes_with_all_that_git_lists_of_it() {
         source.git(&["add", "-A"]);
         source.git(&["commit", "-q", "--allow-empty", "-m", what]);
         let tip = source.head();
-        here.send_objects(&there, Reached { from: &[tip], not_from: known.as_slice() }).unwrap();
-        assert!(objects(&source, &there).is_superset(&wanted(&source, &tip, None)), "{what}");
+        here.send_objects(&there, ObjectRange { tips: &[tip], excluded: known.as_slice() }).unwrap();
+        assert!(objects(&source, &there).is_superset(&expected_objects(&source, &tip, None)), "{what}");
         source.git_in(there.work_dir(), &["update-ref", "refs/heads/copied", &tip.to_string()]);
         let broken = source.try_git(there.work_dir(), &["fsck", "--connectivity-only", "--no-dangling"]);
         assert!(broken.status.success(), "{what}: {broken:?}");
         known = Some(tip);
     }
-    assert_eq!(objects(&source, &there), wanted(&source, &source.head(), None), "and with nothing else");
+    assert_eq!(objects(&source, &there), expected_objects(&source, &source.head(), None), "and with nothing else");
 }
 
 #[test]
 fn many_bytes_are_gits_to_send() {
     let (source, there) = pair();
     let (here, base) = (source.repository(), source.head());
-    here.send_objects(&there, Reached { from: &[base], not_from: &[] }).unwrap();
+    here.send_objects(&there, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
     for (bytes, is_few) in [(1 << 20, true), (9 << 20, false)] {
         source.write("large", vec![b'x'; bytes]);
         let tip = source.commit_by_git("large");
-        let sent = Reached { from: &[tip], not_from: &[base] };
+        let sent = ObjectRange { tips: &[tip], excluded: &[base] };
         assert_eq!(here.send_objects(&there, sent).unwrap(), is_few, "{bytes} bytes");
-        assert_eq!(there.lacking(&[tip], Known::Commit(base)).unwrap(), None);
+        assert_eq!(there.find_missing_object(&[tip], KnownObjects::Commit(base)).unwrap(), None);
     }
 }
 
@@ -108,37 +108,37 @@ fn each_object_that_is_missing_is_found_to_be() {
     let (source, there) = pair();
     let here = source.repository();
     let base = source.head();
-    here.send_objects(&there, Reached { from: &[base], not_from: &[] }).unwrap();
+    here.send_objects(&there, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
     STEPS[0].1(&source);
     let tip = source.commit_by_git("more");
-    here.send_objects(&there, Reached { from: &[tip], not_from: &[base] }).unwrap();
-    assert_eq!(there.lacking(&[tip], Known::Commit(base)).unwrap(), None);
-    for id in wanted(&source, &tip, Some(&base)) {
+    here.send_objects(&there, ObjectRange { tips: &[tip], excluded: &[base] }).unwrap();
+    assert_eq!(there.find_missing_object(&[tip], KnownObjects::Commit(base)).unwrap(), None);
+    for id in expected_objects(&source, &tip, Some(&base)) {
         let file = there.git_dir().join("objects").join(&id[..2]).join(&id[2..]);
         let bytes = fs::read(&file).unwrap();
         fs::remove_file(&file).unwrap();
-        assert_eq!(there.lacking(&[tip], Known::Commit(base)).unwrap(), Some(id));
+        assert_eq!(there.find_missing_object(&[tip], KnownObjects::Commit(base)).unwrap(), Some(id));
         fs::write(&file, bytes).unwrap();
     }
-    assert_eq!(there.lacking(&[tip], Known::Commit(base)).unwrap(), None);
+    assert_eq!(there.find_missing_object(&[tip], KnownObjects::Commit(base)).unwrap(), None);
 }
 
 #[test]
 fn what_a_git_does_not_understand_is_no_answer_of_it() {
     let (source, there) = pair();
     let (here, base) = (source.repository(), source.head());
-    here.send_objects(&there, Reached { from: &[base], not_from: &[] }).unwrap();
-    assert_eq!(there.lacking(&[base], Known::References).unwrap(), None);
+    here.send_objects(&there, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
+    assert_eq!(there.find_missing_object(&[base], KnownObjects::References).unwrap(), None);
     assert_eq!(there.parse_revision("refs/heads/nothing").unwrap(), None);
     source.git_in(there.work_dir(), &["config", "core.repositoryFormatVersion", "1"]);
     source.git_in(there.work_dir(), &["config", "extensions.ofTheFuture", "1"]);
     for error in [
-        there.lacking(&[base], Known::References).unwrap_err(),
+        there.find_missing_object(&[base], KnownObjects::References).unwrap_err(),
         there.parse_revision("refs/heads/nothing").unwrap_err(),
         there.merge_base(&base, &base).unwrap_err(),
-        there.refuse_unusable().unwrap_err(),
+        there.check_git_usable().unwrap_err(),
     ] {
-        assert!(in_one_line(&error).contains("unknown repository extension"), "{error}");
+        assert!(display_chain(&error).contains("unknown repository extension"), "{error}");
     }
 }
 
@@ -146,8 +146,8 @@ fn what_a_git_does_not_understand_is_no_answer_of_it() {
 fn a_repository_of_the_usual_form_has_no_extension_that_an_older_git_refuses() {
     let (source, there) = pair();
     let folder = source.folder().join("laid-out");
-    let target = source.repository().target(there.common_dir(), &folder).unwrap();
-    assert_eq!(target.lacking(&[], Known::References).unwrap(), None);
+    let target = source.repository().pinned_target(there.common_dir(), &folder).unwrap();
+    assert_eq!(target.find_missing_object(&[], KnownObjects::References).unwrap(), None);
     let settings = fs::read_to_string(folder.join("config")).unwrap().to_lowercase();
     assert!(settings.contains("[core]") && !settings.contains("refstorage"), "{settings}");
 }
@@ -156,12 +156,12 @@ fn a_repository_of_the_usual_form_has_no_extension_that_an_older_git_refuses() {
 fn row_118_what_a_power_cut_has_left_of_an_object_is_sent_again() {
     let (source, there) = pair();
     let (here, base) = (source.repository(), source.head());
-    here.send_objects(&there, Reached { from: &[base], not_from: &[] }).unwrap();
+    here.send_objects(&there, ObjectRange { tips: &[base], excluded: &[] }).unwrap();
     STEPS[0].1(&source);
     let tip = source.commit_by_git("more");
-    let sent = Reached { from: &[tip], not_from: &[base] };
+    let sent = ObjectRange { tips: &[tip], excluded: &[base] };
     here.send_objects(&there, sent).unwrap();
-    let names = wanted(&source, &tip, Some(&base));
+    let names = expected_objects(&source, &tip, Some(&base));
     for id in &names {
         let file = there.git_dir().join("objects").join(&id[..2]).join(&id[2..]);
         let bytes = fs::read(&file).unwrap();

@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::fixture::Fixture;
-use crate::git::repository::engine::Engine;
-use crate::git::{Change, HoldBack, Repository};
+use crate::git::repository::engine::GitEngine;
+use crate::git::{WorktreeChange, HoldBackRule, Repository};
 
 /// Every path below a folder, with what stands there; links are not followed.
 fn contents(folder: &Path) -> Vec<(PathBuf, String)> {
@@ -30,19 +30,19 @@ fn contents(folder: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-struct Laid {
+struct PinnedFixture {
     fixture: Fixture,
     repository: Repository,
     folder: PathBuf,
 }
 
-impl Laid {
+impl PinnedFixture {
     fn new() -> Self {
         let fixture = Fixture::new();
         fixture.write("a.txt", "one\n");
         fixture.commit_by_git("one");
         let repository = fixture.repository();
-        repository.changes().unwrap();
+        repository.list_changes().unwrap();
         let folder = fixture.folder().join("trusted");
         Self { fixture, repository, folder }
     }
@@ -50,7 +50,7 @@ impl Laid {
 
 #[test]
 fn whatever_somebody_makes_of_the_folder_is_put_right_before_it_is_used() {
-    let Laid { fixture, repository, folder } = Laid::new();
+    let PinnedFixture { fixture, repository, folder } = PinnedFixture::new();
     let right = contents(&folder);
     let elsewhere = fixture.folder().join("elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();
@@ -76,10 +76,10 @@ fn whatever_somebody_makes_of_the_folder_is_put_right_before_it_is_used() {
         ("nothing", &|| fs::remove_dir_all(&folder).unwrap()),
     ];
     for (what, deed) in deeds {
-        for engine in [Engine::Library, Engine::Program] {
+        for engine in [GitEngine::Gix, GitEngine::Git] {
             deed();
             assert_ne!(fs::metadata(&folder).ok().map(|_| contents(&folder)), Some(right.clone()), "{what}");
-            repository.clone().with_engine(engine).changes().unwrap();
+            repository.clone().with_engine(engine).list_changes().unwrap();
             assert_eq!(contents(&folder), right, "{what}");
         }
     }
@@ -88,15 +88,15 @@ fn whatever_somebody_makes_of_the_folder_is_put_right_before_it_is_used() {
 
 #[test]
 fn what_the_runner_holds_back_stays_hidden_and_nothing_else_is() {
-    for engine in [Engine::Library, Engine::Program] {
-        let Laid { fixture, repository, folder } = Laid::new();
+    for engine in [GitEngine::Gix, GitEngine::Git] {
+        let PinnedFixture { fixture, repository, folder } = PinnedFixture::new();
         let repository = repository.with_engine(engine);
         fixture.write("large", "x".repeat(101));
         fixture.write("hidden", "by somebody");
-        let rule = HoldBack { max_file_bytes: 100, ..HoldBack::nothing() };
-        let mut changes = repository.changes().unwrap();
-        assert_eq!(repository.hold_back(&rule, &mut changes).unwrap().paths, ["large"]);
-        let seen = || repository.changes().unwrap().iter().map(Change::display_path).collect::<Vec<_>>();
+        let rule = HoldBackRule { max_file_bytes: 100, ..HoldBackRule::nested_only() };
+        let mut changes = repository.list_changes().unwrap();
+        assert_eq!(repository.apply_hold_back(&rule, &mut changes).unwrap().paths, ["large"]);
+        let seen = || repository.list_changes().unwrap().iter().map(WorktreeChange::display_path).collect::<Vec<_>>();
         assert_eq!(seen(), ["hidden"]);
         let exclude = folder.join("info/exclude");
         let right = fs::read_to_string(&exclude).unwrap();
@@ -107,23 +107,23 @@ fn what_the_runner_holds_back_stays_hidden_and_nothing_else_is() {
 
 #[test]
 fn folder_that_became_a_link_is_one_again_and_what_it_led_to_is_untouched() {
-    let Laid { fixture, repository, folder } = Laid::new();
+    let PinnedFixture { fixture, repository, folder } = PinnedFixture::new();
     let (right, away) = (contents(&folder), fixture.folder().join("away"));
     fs::rename(&folder, &away).unwrap();
     fs::write(away.join("config"), "[core]\n\tfsmonitor = /bin/false\n").unwrap();
     symlink(&away, &folder).unwrap();
     let theirs = contents(&away);
-    repository.changes().unwrap();
+    repository.list_changes().unwrap();
     assert_eq!((contents(&folder), contents(&away)), (right, theirs));
 }
 
 #[test]
 fn what_was_captured_is_the_same_from_its_value() {
-    let Laid { fixture: _fixture, repository, folder } = Laid::new();
+    let PinnedFixture { fixture: _fixture, repository, folder } = PinnedFixture::new();
     let right = contents(&folder);
-    let text = serde_json::to_string(repository.captured().unwrap()).unwrap();
+    let text = serde_json::to_string(repository.pinned_config().unwrap()).unwrap();
     fs::remove_dir_all(&folder).unwrap();
-    let again = Repository::of_captured(&folder, serde_json::from_str(&text).unwrap());
-    again.changes().unwrap();
+    let again = Repository::from_pinned(&folder, serde_json::from_str(&text).unwrap());
+    again.list_changes().unwrap();
     assert_eq!(contents(&folder), right);
 }

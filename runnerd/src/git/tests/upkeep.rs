@@ -8,7 +8,7 @@ use super::fixture::{Fixture, commit};
 /// Enough for git to find that packing is worth it.
 const COMMITS: u32 = 60;
 
-fn loose(fixture: &Fixture) -> u32 {
+fn count_loose(fixture: &Fixture) -> u32 {
     let count = fixture.git(&["count-objects"]);
     count.split(' ').next().and_then(|count| count.parse().ok()).unwrap()
 }
@@ -23,7 +23,7 @@ fn files(fixture: &Fixture, ending: &str) -> Vec<PathBuf> {
     listed.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|end| end == ending)).collect()
 }
 
-fn grown() -> Fixture {
+fn fixture_with_commits() -> Fixture {
     let fixture = Fixture::new();
     for number in 0..COMMITS {
         fixture.write("a.txt", format!("as commit {number} has it"));
@@ -36,28 +36,28 @@ fn grown() -> Fixture {
 fn what_lies_about_is_estimated_by_one_folder_and_a_persons_setting_is_seen() {
     let fixture = Fixture::new();
     let repository = fixture.repository();
-    assert!(repository.loose_in_one_folder().unwrap() < 2);
+    assert!(repository.count_loose_sample().unwrap() < 2);
     for number in 0..2000 {
         fixture.write(format!("many-{number}"), number.to_string());
     }
     fixture.git(&["add", "-A"]);
-    let found = repository.loose_in_one_folder().unwrap();
+    let found = repository.count_loose_sample().unwrap();
     assert!((2..20).contains(&found), "{found}");
     repository.pack_objects().unwrap();
-    assert_eq!(repository.loose_in_one_folder().unwrap(), 0);
-    assert!(!repository.is_left_unpacked().unwrap());
+    assert_eq!(repository.count_loose_sample().unwrap(), 0);
+    assert!(!repository.is_auto_gc_disabled().unwrap());
     fixture.git(&["config", "gc.auto", "0"]);
-    assert!(fixture.repository().is_left_unpacked().unwrap());
+    assert!(fixture.repository().is_auto_gc_disabled().unwrap());
 }
 
 #[test]
 fn objects_that_lie_about_become_a_pack_and_those_that_nothing_names_stay() {
-    let fixture = grown();
+    let fixture = fixture_with_commits();
     fixture.write("lost.txt", "named by nothing");
     let lost = fixture.git(&["hash-object", "-w", "lost.txt"]);
-    let before = loose(&fixture);
+    let before = count_loose(&fixture);
     fixture.repository().pack_objects().unwrap();
-    assert!(before > 100 && loose(&fixture) == 0, "{before}, then {}", loose(&fixture));
+    assert!(before > 100 && count_loose(&fixture) == 0, "{before}, then {}", count_loose(&fixture));
     assert_eq!(fixture.git(&["cat-file", "-p", &lost]), "named by nothing");
     fixture.git(&["fsck", "--strict"]);
 }
@@ -73,7 +73,7 @@ fn packs_stay_few_and_the_repository_that_is_open_finds_what_is_in_them() {
             commits.push(commit(&repository).unwrap().commit);
         }
         repository.pack_objects().unwrap();
-        repository.chain().unwrap().commit(&commits[0]).unwrap();
+        repository.open_chain().unwrap().read_commit(&commits[0]).unwrap();
     }
     assert!(packs(&fixture).len() <= 4, "{:?}", packs(&fixture));
     assert_eq!(repository.first_parents(&commits[479], 1000).unwrap().len(), commits.len() + 1);
@@ -82,7 +82,7 @@ fn packs_stay_few_and_the_repository_that_is_open_finds_what_is_in_them() {
 
 #[test]
 fn a_large_pack_is_not_written_anew() {
-    let fixture = grown();
+    let fixture = fixture_with_commits();
     fixture.git(&["config", "core.compression", "0"]);
     fixture.write("large.bin", vec![7; 65 << 20]);
     fixture.git(&["add", "large.bin"]);
@@ -99,13 +99,13 @@ fn a_large_pack_is_not_written_anew() {
         }
         fixture.repository().pack_objects().unwrap();
     }
-    assert_eq!((large.len(), loose(&fixture)), (1, 0));
+    assert_eq!((large.len(), count_loose(&fixture)), (1, 0));
     assert!(packs(&fixture).contains(&large[0]), "{:?}", packs(&fixture));
 }
 
 #[test]
 fn in_a_partial_clone_what_the_remote_has_promised_stays_known_as_that() {
-    let origin = grown();
+    let origin = fixture_with_commits();
     origin.git(&["config", "uploadpack.allowFilter", "true"]);
     let fixture = Fixture::new();
     let url = format!("file://{}", origin.path("").display());
@@ -126,18 +126,18 @@ fn in_a_partial_clone_what_the_remote_has_promised_stays_known_as_that() {
 
 #[test]
 fn while_a_maintenance_is_under_way_nothing_is_packed() {
-    let fixture = grown();
-    let before = loose(&fixture);
+    let fixture = fixture_with_commits();
+    let before = count_loose(&fixture);
     fixture.write(".git/objects/maintenance.lock", "");
     let _held = File::open(fixture.path(".git/objects/maintenance.lock")).unwrap();
     fixture.repository().pack_objects().unwrap();
-    assert_eq!(loose(&fixture), before);
+    assert_eq!(count_loose(&fixture), before);
 }
 
 #[test]
 fn a_lock_that_a_dead_maintenance_left_is_in_nobodys_way() {
-    let fixture = grown();
+    let fixture = fixture_with_commits();
     fixture.write(".git/objects/maintenance.lock", "");
     fixture.repository().pack_objects().unwrap();
-    assert_eq!(loose(&fixture), 0);
+    assert_eq!(count_loose(&fixture), 0);
 }

@@ -1,32 +1,32 @@
 //! Commits of those who have looked: only what they name is looked at again.
 
 use super::fixture::{ENGINES, Fixture, request};
-use crate::git::repository::engine::Engine;
-use crate::git::{CommitRequest, Committed, HoldBack, Repository};
+use crate::git::repository::engine::GitEngine;
+use crate::git::{CommitRequest, CommitOutcome, HoldBackRule, Repository};
 
 /// A file of this many bytes is held back.
 const LARGE: usize = 101;
 
 /// What is changed, and how.
-type Kind = (&'static str, fn(&Fixture));
+type EditKind = (&'static str, fn(&Fixture));
 
-fn rule() -> HoldBack {
-    HoldBack { max_file_bytes: 100, ..HoldBack::nothing() }
+fn hold_back_rule() -> HoldBackRule {
+    HoldBackRule { max_file_bytes: 100, ..HoldBackRule::nested_only() }
 }
 
-fn seen(repository: &Repository) -> Vec<Vec<u8>> {
-    repository.changes().unwrap().into_iter().map(|change| change.path).collect()
+fn list_changes(repository: &Repository) -> Vec<Vec<u8>> {
+    repository.list_changes().unwrap().into_iter().map(|change| change.path).collect()
 }
 
-fn commit_within(fixture: &Fixture, engine: Engine, within: &[Vec<u8>]) -> Committed {
-    let rule = rule();
-    let request = CommitRequest { within: Some(within), ..request(fixture, &rule) };
-    fixture.by(engine).commit_all(&request).unwrap()
+fn commit_paths_only(fixture: &Fixture, engine: GitEngine, paths: &[Vec<u8>]) -> CommitOutcome {
+    let rule = hold_back_rule();
+    let request = CommitRequest { paths: Some(paths), ..request(fixture, &rule) };
+    fixture.with_engine(engine).commit_all(&request).unwrap()
 }
 
 #[test]
 fn every_kind_of_change_that_was_seen_is_committed() {
-    let kinds: [Kind; 12] = [
+    let kinds: [EditKind; 12] = [
         ("a changed file", |fixture| fixture.write("a.txt", "changed")),
         ("one that is gone", |fixture| fixture.remove("dir/c.txt")),
         ("a new one", |fixture| fixture.write("dir/sub/new", "new")),
@@ -69,11 +69,11 @@ fn every_kind_of_change_that_was_seen_is_committed() {
             let (some, all) = (Fixture::new(), Fixture::new());
             change(&some);
             change(&all);
-            let (rule, paths) = (rule(), seen(&some.by(engine)));
+            let (rule, paths) = (hold_back_rule(), list_changes(&some.with_engine(engine)));
             let request = CommitRequest { allow_empty: true, ..request(&all, &rule) };
-            let whole = all.by(engine).commit_all(&request).unwrap();
-            let request = CommitRequest { parent: Some(some.head()), within: Some(&paths), ..request };
-            let within = some.by(engine).commit_all(&request).unwrap();
+            let whole = all.with_engine(engine).commit_all(&request).unwrap();
+            let request = CommitRequest { parent: Some(some.head()), paths: Some(&paths), ..request };
+            let within = some.with_engine(engine).commit_all(&request).unwrap();
             let names = |fixture: &Fixture| fixture.git(&["ls-tree", "-r", "--format=%(objectmode) %(path)", "HEAD"]);
             assert_eq!((names(&some), some.status()), (names(&all), all.status()), "{what}");
             assert_eq!(within.held_back, whole.held_back, "{what}");
@@ -85,11 +85,11 @@ fn every_kind_of_change_that_was_seen_is_committed() {
 fn what_was_written_since_stays_for_whoever_looks_next() {
     let fixture = Fixture::new();
     fixture.write("a.txt", "seen");
-    let (repository, rule) = (fixture.repository(), rule());
-    let paths = seen(&repository);
+    let (repository, rule) = (fixture.repository(), hold_back_rule());
+    let paths = list_changes(&repository);
     fixture.write("b.txt", "not seen");
     fixture.write("new", "not seen");
-    repository.commit_all(&CommitRequest { within: Some(&paths), ..request(&fixture, &rule) }).unwrap();
+    repository.commit_all(&CommitRequest { paths: Some(&paths), ..request(&fixture, &rule) }).unwrap();
     assert_eq!(fixture.status(), " M b.txt\n?? new");
     assert_eq!(fixture.git(&["show", "HEAD:a.txt"]), "seen");
 }
@@ -99,7 +99,7 @@ fn path_that_is_as_it_was_is_no_change() {
     let fixture = Fixture::new();
     fixture.write("a.txt", "changed");
     let paths = [b"a.txt".to_vec(), b"b.txt".to_vec(), b"nothing".to_vec()];
-    commit_within(&fixture, Engine::Library, &paths);
+    commit_paths_only(&fixture, GitEngine::Gix, &paths);
     assert_eq!(fixture.git(&["diff", "--name-only", "HEAD^", "HEAD"]), "a.txt");
     fixture.assert_sound();
 }
@@ -110,10 +110,10 @@ fn file_that_is_held_back_no_longer_is_committed_unseen() {
         let fixture = Fixture::new();
         fixture.write("a.txt", "changed");
         fixture.write("large", "x".repeat(LARGE));
-        assert_eq!(commit_within(&fixture, engine, &seen(&fixture.by(engine))).held_back, ["large"]);
+        assert_eq!(commit_paths_only(&fixture, engine, &list_changes(&fixture.with_engine(engine))).held_back, ["large"]);
         fixture.write("large", "small by now");
-        assert_eq!(seen(&fixture.by(engine)), Vec::<Vec<u8>>::new());
-        commit_within(&fixture, engine, &[]);
+        assert_eq!(list_changes(&fixture.with_engine(engine)), Vec::<Vec<u8>>::new());
+        commit_paths_only(&fixture, engine, &[]);
         assert_eq!(fixture.git(&["show", "HEAD:large"]), "small by now");
         fixture.assert_sound();
     }

@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use gix::bstr::BString;
 
-use crate::git::index::names::Names;
-use crate::git::path::display;
+use crate::git::index::names::IndexDiff;
+use crate::git::path::display_path;
 
 /// One path that differs from HEAD.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Change {
+pub struct WorktreeChange {
     /// The path relative to the work tree, as bytes; that of a nested repository ends in a slash.
     pub path: Vec<u8>,
     /// How it differs.
     pub kind: ChangeKind,
 }
 
-impl Change {
+impl WorktreeChange {
     /// Returns the path for people, with what is no UTF-8 replaced.
     pub fn display_path(&self) -> String {
-        display(&self.path)
+        display_path(&self.path)
     }
 }
 
@@ -41,9 +41,9 @@ pub enum ChangeKind {
 }
 
 /// Returns what the index says otherwise than HEAD.
-pub(in crate::git) fn staged(names: &Names) -> BTreeMap<BString, ChangeKind> {
-    let missing = names.missing.iter().map(|path| (path.clone(), ChangeKind::Deleted));
-    let staged = names.staged.iter().map(|path| (path.clone(), ChangeKind::Modified));
-    let added = names.added.iter().map(|path| (path.clone(), ChangeKind::Added));
+pub(in crate::git) fn index_changes(diff: &IndexDiff) -> BTreeMap<BString, ChangeKind> {
+    let missing = diff.missing.iter().map(|path| (path.clone(), ChangeKind::Deleted));
+    let staged = diff.staged.iter().map(|path| (path.clone(), ChangeKind::Modified));
+    let added = diff.added.iter().map(|path| (path.clone(), ChangeKind::Added));
     missing.chain(staged).chain(added).collect()
 }

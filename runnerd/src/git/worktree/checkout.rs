@@ -10,31 +10,31 @@ use tempfile::TempDir;
 
 use crate::git::index;
 use crate::git::index::cachetree;
-use crate::git::index::marks::UNREAD;
+use crate::git::index::marks::UNKNOWN_STAT;
 use crate::git::objects::{CommitEntry, EntryKind};
-use crate::git::repository::program::Git;
+use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Repository};
 
 /// Files in a folder that goes with it.
 #[derive(Debug)]
-pub struct Checkout {
+pub struct CheckoutDir {
     folder: TempDir,
 }
 
-impl Checkout {
+impl CheckoutDir {
     /// Returns what git makes of a file; none where it could not lay it out.
-    pub fn read(&self, path: &[u8]) -> Option<Vec<u8>> {
+    pub fn read_file(&self, path: &[u8]) -> Option<Vec<u8>> {
         fs::read(self.folder.path().join("work").join(OsStr::from_bytes(path))).ok()
     }
 }
 
 impl Repository {
     /// Lays out files by the attribute files among them; links and submodules are left out.
-    pub fn laid_out<'e>(&self, entries: impl IntoIterator<Item = &'e CommitEntry>) -> Result<Checkout, GitError> {
+    pub fn check_out_entries<'e>(&self, entries: impl IntoIterator<Item = &'e CommitEntry>) -> Result<CheckoutDir, GitError> {
         let folder = tempfile::tempdir().map_err(GitError::io("making a folder in", &std::env::temp_dir()))?;
         let (work, path) = (folder.path().join("work"), folder.path().join("index"));
         fs::create_dir(&work).map_err(GitError::io("making", &work))?;
-        let mut state = cachetree::empty(self.open()?.object_hash());
+        let mut state = cachetree::empty_index(self.open()?.object_hash());
         for entry in entries {
             let mode = match entry.kind {
                 EntryKind::File => Mode::FILE,
@@ -42,18 +42,18 @@ impl Repository {
                 EntryKind::Symlink | EntryKind::Submodule => continue,
             };
             // Git would lay out whatever stands under that name.
-            self.blob(&entry.id)?;
-            state.dangerously_push_entry(UNREAD, entry.id.object(), Flags::empty(), mode, entry.path.as_slice().into());
+            self.read_blob(&entry.id)?;
+            state.dangerously_push_entry(UNKNOWN_STAT, entry.id.object_id(), Flags::empty(), mode, entry.path.as_slice().into());
         }
         state.sort_entries();
         let file = File::create(&path).map_err(GitError::io("writing", &path))?;
-        index::write_to((file, &path), &state, false)?;
-        let git = Git::new(self, "checkout-index").env("GIT_INDEX_FILE", &path).env("GIT_WORK_TREE", &work).at(&work);
-        let outcome = git.args(["--all", "--force", "--quiet"]).outcome()?;
+        index::write_index_to((file, &path), &state, false)?;
+        let git = GitCommand::new(self, "checkout-index").env("GIT_INDEX_FILE", &path).env("GIT_WORK_TREE", &work).current_dir(&work);
+        let outcome = git.args(["--all", "--force", "--quiet"]).output()?;
         if !outcome.status.success() {
-            self.refuse_unusable()?;
+            self.check_git_usable()?;
             tracing::warn!(said = outcome.stderr, "git cannot lay out everything");
         }
-        Ok(Checkout { folder })
+        Ok(CheckoutDir { folder })
     }
 }

@@ -19,43 +19,43 @@ use gix::objs::Write as _;
 use gix::worktree::stack::state::attributes::Source;
 
 use crate::git::index::cachetree;
-use crate::git::index::edits::Stored;
-use crate::git::path::{display, has_safe_name, has_valid_name};
+use crate::git::index::edits::IndexEntry;
+use crate::git::path::{display_path, has_safe_name, has_valid_name};
 use crate::git::{GitError, Repository};
-use crate::obstruction::Obstructs as _;
+use crate::obstruction::Retryable as _;
 
 /// Two changes within this time can leave the same time stamp on a file.
 const CLOCK_GRAIN: Duration = Duration::from_millis(20);
 
 /// Longer content is stored in pieces; bytes.
-const AT_ONCE: u64 = 8 * 1024 * 1024;
+const MAX_IN_MEMORY: u64 = 8 * 1024 * 1024;
 
 /// Why a path has no content to store.
 #[derive(Debug)]
-pub(in crate::git) enum Refused {
+pub(in crate::git) enum StoreFailure {
     /// Nothing is there any more.
-    Gone,
+    Missing,
     /// git cannot store it, or it cannot be read.
     Unstorable,
     /// The repository cannot take anything now.
-    Fault(GitError),
+    Failed(GitError),
 }
 
 /// Stores files of one work tree, with the attributes that hold now.
-pub(in crate::git) struct Contents<'a> {
+pub(in crate::git) struct ContentStore<'a> {
     repo: &'a gix::Repository,
-    paths: &'a Repository,
+    repository: &'a Repository,
     pipeline: Pipeline<'a>,
     attributes: gix::AttributeStack<'a>,
     has_symlinks: bool,
     has_executable_bit: bool,
 }
 
-impl<'a> Contents<'a> {
+impl<'a> ContentStore<'a> {
     /// Prepares to store files; `index` has to be free of entries for attribute files that are gone.
     pub(in crate::git) fn new(
         repo: &'a gix::Repository,
-        paths: &'a Repository,
+        repository: &'a Repository,
         index: &gix::index::State,
     ) -> Result<Self, GitError> {
         let prepare = || -> gix::Result<Self> {
@@ -63,19 +63,19 @@ impl<'a> Contents<'a> {
             let capabilities = repo.filesystem_options()?;
             Ok(Self {
                 repo,
-                paths,
+                repository,
                 pipeline: Pipeline::new(repo, attributes()?.detach())?,
                 attributes: attributes()?,
                 has_symlinks: capabilities.symlink,
                 has_executable_bit: capabilities.executable_bit,
             })
         };
-        prepare().map_err(GitError::library("reading attributes and filters", paths.work_dir()))
+        prepare().map_err(GitError::gix("reading attributes and filters", repository.work_dir()))
     }
 
     /// Tells whether a file is text in another encoding, which git refuses where it cannot read it and the library stores.
-    pub(in crate::git) fn is_recoded(&mut self, path: &BStr) -> bool {
-        if self.paths.owns(path) {
+    pub(in crate::git) fn has_text_encoding(&mut self, path: &BStr) -> bool {
+        if self.repository.is_runner_path(path) {
             return false;
         }
         let mut found = self.attributes.selected_attribute_matches(["working-tree-encoding"]);
@@ -84,44 +84,44 @@ impl<'a> Contents<'a> {
     }
 
     /// Writes what is at `path` into the object database. `known` is the mode that the index has for it.
-    pub(in crate::git) fn store(
+    pub(in crate::git) fn store_file(
         &mut self,
         path: &BStr,
-        known: Option<Mode>,
+        known_mode: Option<Mode>,
         index: &gix::index::State,
-    ) -> Result<Stored, Refused> {
-        let file = self.paths.file(path);
-        let found = fs::symlink_metadata(&file).map_err(|error| refuse(&file, error))?;
-        let stat = stat_of(&file)?;
+    ) -> Result<IndexEntry, StoreFailure> {
+        let file = self.repository.absolute_path(path);
+        let found = fs::symlink_metadata(&file).map_err(|error| io_failure(&file, error))?;
+        let stat = read_stat(&file)?;
         let kind = found.file_type();
         let (id, mode) = if kind.is_symlink() {
-            let target = fs::read_link(&file).map_err(|error| refuse(&file, error))?;
-            (write(self.repo, &file, target.as_os_str().as_bytes())?, Mode::SYMLINK)
+            let target = fs::read_link(&file).map_err(|error| io_failure(&file, error))?;
+            (store_bytes(self.repo, &file, target.as_os_str().as_bytes())?, Mode::SYMLINK)
         } else if kind.is_file() {
-            let id = if self.paths.owns(path) { as_it_is(self.repo, &file) } else { self.filtered(path, &file, index) };
-            (id?, self.mode_of(found.mode(), known))
+            let id = if self.repository.is_runner_path(path) { store_unfiltered(self.repo, &file) } else { self.store_filtered(path, &file, index) };
+            (id?, self.file_mode(found.mode(), known_mode))
         } else if kind.is_dir() {
-            (head_of(&file).ok_or(Refused::Unstorable)?, Mode::COMMIT)
+            (read_head_commit(&file).ok_or(StoreFailure::Unstorable)?, Mode::COMMIT)
         } else {
-            return Err(Refused::Unstorable);
+            return Err(StoreFailure::Unstorable);
         };
-        let is_legal = if known.is_some() { has_valid_name } else { has_safe_name };
+        let is_legal = if known_mode.is_some() { has_valid_name } else { has_safe_name };
         if !is_legal(path, mode) {
-            return Err(Refused::Unstorable);
+            return Err(StoreFailure::Unstorable);
         }
-        Ok(Stored { id, mode, stat: settled(stat, &file)? })
+        Ok(IndexEntry { id, mode, stat: mark_racy_stat(stat, &file)? })
     }
 
     /// Writes a tracked file as if nothing were known of it: rules that are younger than it hold for it too.
-    pub(in crate::git) fn renormalised(&mut self, path: &BStr, known: Mode) -> Result<Stored, Refused> {
-        if self.is_recoded(path) {
-            return Err(Refused::Fault(recoded(self.paths, path)));
+    pub(in crate::git) fn store_renormalized(&mut self, path: &BStr, known: Mode) -> Result<IndexEntry, StoreFailure> {
+        if self.has_text_encoding(path) {
+            return Err(StoreFailure::Failed(encoding_error(self.repository, path)));
         }
-        self.store(path, Some(known), &cachetree::empty(self.repo.object_hash()))
+        self.store_file(path, Some(known), &cachetree::empty_index(self.repo.object_hash()))
     }
 
     /// git looks at the owner's executable bit alone, and keeps what it knows where the file system has none.
-    fn mode_of(&self, permissions: u32, known: Option<Mode>) -> Mode {
+    fn file_mode(&self, permissions: u32, known: Option<Mode>) -> Mode {
         match known {
             Some(Mode::SYMLINK) if !self.has_symlinks => Mode::SYMLINK,
             Some(mode @ (Mode::FILE | Mode::FILE_EXECUTABLE)) if !self.has_executable_bit => mode,
@@ -130,78 +130,78 @@ impl<'a> Contents<'a> {
         }
     }
 
-    fn filtered(&mut self, path: &BStr, file: &Path, index: &gix::index::State) -> Result<ObjectId, Refused> {
-        let opened = open_plain(file).map_err(|error| refuse(file, error))?;
+    fn store_filtered(&mut self, path: &BStr, file: &Path, index: &gix::index::State) -> Result<ObjectId, StoreFailure> {
+        let opened = open_regular_file(file).map_err(|error| io_failure(file, error))?;
         let (repo, mut bytes) = (self.repo, Vec::new());
         let read = match self.pipeline.convert_to_git(opened, Path::new(OsStr::from_bytes(path)), index) {
             Ok(ToGitOutcome::Unchanged(content)) => {
                 let length = content.metadata().map_or(0, |found| found.len());
-                if length > AT_ONCE {
-                    return stream(repo, file, (content, length));
+                if length > MAX_IN_MEMORY {
+                    return store_stream(repo, file, (content, length));
                 }
-                content.take(AT_ONCE + 1).read_to_end(&mut bytes)
+                content.take(MAX_IN_MEMORY + 1).read_to_end(&mut bytes)
             }
             Ok(ToGitOutcome::Process(mut content)) => {
-                let read = content.by_ref().take(AT_ONCE + 1).read_to_end(&mut bytes);
-                if bytes.len() as u64 > AT_ONCE {
-                    return spool(repo, file, &mut bytes.as_slice().chain(content));
+                let read = content.by_ref().take(MAX_IN_MEMORY + 1).read_to_end(&mut bytes);
+                if bytes.len() as u64 > MAX_IN_MEMORY {
+                    return store_spooled(repo, file, &mut bytes.as_slice().chain(content));
                 }
                 read
             }
-            Ok(ToGitOutcome::Buffer(content)) => return write(repo, file, content),
+            Ok(ToGitOutcome::Buffer(content)) => return store_bytes(repo, file, content),
             Err(error) => {
                 let known = index.entry_by_path(path).map(|entry| repo.find_object(entry.id));
-                return Err(refuse_filtered(file, error, known.and_then(Result::err)));
+                return Err(filter_failure(file, error, known.and_then(Result::err)));
             }
         };
-        read.map_err(|error| refuse(file, error))?;
-        write(repo, file, &bytes)
+        read.map_err(|error| io_failure(file, error))?;
+        store_bytes(repo, file, &bytes)
     }
 }
 
 /// Stores a file byte for byte.
-fn as_it_is(repo: &gix::Repository, file: &Path) -> Result<ObjectId, Refused> {
-    let opened = open_plain(file).map_err(|error| refuse(file, error))?;
-    let length = opened.metadata().map_err(|error| refuse(file, error))?.len();
-    stream(repo, file, (opened, length))
+fn store_unfiltered(repo: &gix::Repository, file: &Path) -> Result<ObjectId, StoreFailure> {
+    let opened = open_regular_file(file).map_err(|error| io_failure(file, error))?;
+    let length = opened.metadata().map_err(|error| io_failure(file, error))?.len();
+    store_stream(repo, file, (opened, length))
 }
 
 /// Stores the output of a program, which is as long as it is, by way of a file that has no name.
-fn spool(repo: &gix::Repository, file: &Path, output: &mut impl Read) -> Result<ObjectId, Refused> {
-    let mut spool = tempfile::tempfile().map_err(|error| refuse(file, error))?;
-    let length = io::copy(output, &mut spool).map_err(|error| refuse(file, error))?;
-    stream(repo, file, (spool, length))
+fn store_spooled(repo: &gix::Repository, file: &Path, output: &mut impl Read) -> Result<ObjectId, StoreFailure> {
+    let mut spool = tempfile::tempfile().map_err(|error| io_failure(file, error))?;
+    let length = io::copy(output, &mut spool).map_err(|error| io_failure(file, error))?;
+    store_stream(repo, file, (spool, length))
 }
 
 /// Stores bytes that are too many to be held in memory at once.
-fn stream(repo: &gix::Repository, file: &Path, (mut bytes, length): (File, u64)) -> Result<ObjectId, Refused> {
+fn store_stream(repo: &gix::Repository, file: &Path, (mut bytes, length): (File, u64)) -> Result<ObjectId, StoreFailure> {
     let (progress, stop) = (&mut gix::progress::Discard, &AtomicBool::new(false));
-    bytes.rewind().map_err(|error| refuse(file, error))?;
+    bytes.rewind().map_err(|error| io_failure(file, error))?;
     let (kind, blob) = (repo.object_hash(), gix::objs::Kind::Blob);
     let id = gix::objs::compute_stream_hash(
         kind,
         blob,
-        &mut Exactly { bytes: &bytes, left: length },
+        &mut ExactReader { bytes: &bytes, left: length },
         length,
         progress,
         stop,
     );
-    let id = id.map_err(|error| refuse_filtered(file, error, None))?;
+    let id = id.map_err(|error| filter_failure(file, error, None))?;
     if repo.has_object(id) {
         return Ok(id);
     }
-    bytes.rewind().map_err(|error| refuse(file, error))?;
-    let stored = repo.objects.write_stream(blob, length, &mut Exactly { bytes: &bytes, left: length });
-    stored.map_err(|error| Refused::Fault(GitError::library("storing", file)(error)))
+    bytes.rewind().map_err(|error| io_failure(file, error))?;
+    let stored = repo.objects.write_stream(blob, length, &mut ExactReader { bytes: &bytes, left: length });
+    stored.map_err(|error| StoreFailure::Failed(GitError::gix("storing", file)(error)))
 }
 
 /// As many bytes of a file as it had: an object says in front how many there are.
-struct Exactly<'a> {
+struct ExactReader<'a> {
     bytes: &'a File,
     left: u64,
 }
 
-impl Read for Exactly<'_> {
+impl Read for ExactReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let read = self.bytes.read(&mut buffer[..most])?;
@@ -214,60 +214,60 @@ impl Read for Exactly<'_> {
 }
 
 /// Says that git itself is needed.
-pub(in crate::git) fn recoded(paths: &Repository, path: &BStr) -> GitError {
-    GitError::Broken {
+pub(in crate::git) fn encoding_error(repository: &Repository, path: &BStr) -> GitError {
+    GitError::Corrupt {
         doing: "storing text",
-        path: paths.work_dir().to_owned(),
-        source: format!("{} is in another encoding", display(path)).into(),
+        path: repository.work_dir().to_owned(),
+        source: format!("{} is in another encoding", display_path(path)).into(),
     }
 }
 
 /// Whatever keeps bytes that have an id out of the object database is no fault of theirs.
-fn write(repo: &gix::Repository, file: &Path, bytes: &[u8]) -> Result<ObjectId, Refused> {
+fn store_bytes(repo: &gix::Repository, file: &Path, bytes: &[u8]) -> Result<ObjectId, StoreFailure> {
     let has_id = || gix::objs::compute_hash(repo.object_hash(), gix::objs::Kind::Blob, bytes).is_ok();
     repo.write_blob(bytes).map(gix::Id::detach).map_err(|error| {
-        if has_id() { Refused::Fault(GitError::library("storing", file)(error)) } else { Refused::Unstorable }
+        if has_id() { StoreFailure::Failed(GitError::gix("storing", file)(error)) } else { StoreFailure::Unstorable }
     })
 }
 
 /// Filters look at what the index has of the file; `unread` says why that cannot be read.
-fn refuse_filtered(file: &Path, error: gix::Error, unread: Option<gix::Error>) -> Refused {
-    let error = GitError::library("filtering", file)(error);
-    match unread {
-        _ if error.passes() => Refused::Fault(error),
-        Some(unread) => Refused::Fault(GitError::library("reading what the index has of", file)(unread)),
-        None => Refused::Unstorable,
+fn filter_failure(file: &Path, error: gix::Error, read_error: Option<gix::Error>) -> StoreFailure {
+    let error = GitError::gix("filtering", file)(error);
+    match read_error {
+        _ if error.is_transient() => StoreFailure::Failed(error),
+        Some(unread) => StoreFailure::Failed(GitError::gix("reading what the index has of", file)(unread)),
+        None => StoreFailure::Unstorable,
     }
 }
 
-fn refuse(file: &Path, error: io::Error) -> Refused {
+fn io_failure(file: &Path, error: io::Error) -> StoreFailure {
     match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Refused::Gone,
-        _ if error.passes() => Refused::Fault(GitError::io("reading", file)(error)),
-        _ => Refused::Unstorable,
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreFailure::Missing,
+        _ if error.is_transient() => StoreFailure::Failed(GitError::io("reading", file)(error)),
+        _ => StoreFailure::Unstorable,
     }
 }
 
-fn stat_of(file: &Path) -> Result<Stat, Refused> {
-    let found = gix::index::fs::Metadata::from_path_no_follow(file).map_err(|error| refuse(file, error))?;
-    Stat::from_fs(&found).map_err(|_| Refused::Unstorable)
+fn read_stat(file: &Path) -> Result<Stat, StoreFailure> {
+    let found = gix::index::fs::Metadata::from_path_no_follow(file).map_err(|error| io_failure(file, error))?;
+    Stat::from_fs(&found).map_err(|_| StoreFailure::Unstorable)
 }
 
 /// Makes git look again later if the file changed while it was read, or could have without its times telling.
-fn settled(before: Stat, file: &Path) -> Result<Stat, Refused> {
+fn mark_racy_stat(before: Stat, file: &Path) -> Result<Stat, StoreFailure> {
     let recent = SystemTime::UNIX_EPOCH + Duration::new(u64::from(before.mtime.secs), before.mtime.nsecs) + CLOCK_GRAIN;
-    let certain = before == stat_of(file)? && recent.elapsed().is_ok();
+    let certain = before == read_stat(file)? && recent.elapsed().is_ok();
     Ok(if certain { before } else { Stat { size: 0, ..before } })
 }
 
 /// Opens a file; neither a link nor a pipe that took its place meanwhile is followed or waited for.
-pub(in crate::git) fn open_plain(file: &Path) -> io::Result<File> {
+pub(in crate::git) fn open_regular_file(file: &Path) -> io::Result<File> {
     let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
     OpenOptions::new().read(true).custom_flags(flags).open(file)
 }
 
 /// Returns the commit that the repository in `folder` is at.
-pub(in crate::git) fn head_of(folder: &Path) -> Option<ObjectId> {
+pub(in crate::git) fn read_head_commit(folder: &Path) -> Option<ObjectId> {
     let nested = gix::open_opts(folder, gix::open::Options::isolated()).ok()?;
     Some(nested.head_id().ok()?.detach())
 }

@@ -14,36 +14,36 @@ use crate::git::repository::exclude_block::{BEGIN, END};
 use crate::git::{GitError, Repository};
 
 /// Returns the paths in the block of this work tree; those of repositories end in a slash.
-pub(in crate::git) fn read(paths: &Repository) -> Result<BTreeSet<BString>, GitError> {
-    let text = text_of(&file_of(paths))?;
-    let (_, block, _) = split(&text, paths);
-    Ok(block.lines().filter_map(path_of).collect())
+pub(in crate::git) fn read_excluded_paths(repository: &Repository) -> Result<BTreeSet<BString>, GitError> {
+    let text = read_text(&exclude_file(repository))?;
+    let (_, block, _) = split_block(&text, repository);
+    Ok(block.lines().filter_map(parse_pattern).collect())
 }
 
 /// Writes the block of this work tree anew; without `hidden` there is none.
-pub(in crate::git) fn write(paths: &Repository, hidden: &BTreeSet<BString>) -> Result<(), GitError> {
+pub(in crate::git) fn write_excluded_paths(repository: &Repository, hidden: &BTreeSet<BString>) -> Result<(), GitError> {
     // What counts for the runner may be a copy: the block is in both, and what is not the runner's stays in each.
-    for file in [file_of(paths), paths.rules("info/exclude")] {
-        let old = text_of(&file)?;
-        let new = with_block(&old, paths, hidden);
+    for file in [exclude_file(repository), repository.rules_file("info/exclude")] {
+        let old = read_text(&file)?;
+        let new = with_block(&old, repository, hidden);
         if old != new {
-            replace_file(&file, &new, mode_of(&file)).map_err(GitError::io("writing", &file))?;
+            replace_file(&file, &new, file_mode(&file)).map_err(GitError::io("writing", &file))?;
         }
     }
     Ok(())
 }
 
-fn with_block(old: &[u8], paths: &Repository, hidden: &BTreeSet<BString>) -> Vec<u8> {
-    let (before, _, after) = split(old, paths);
+fn with_block(old: &[u8], repository: &Repository, hidden: &BTreeSet<BString>) -> Vec<u8> {
+    let (before, _, after) = split_block(old, repository);
     let mut new = before.to_vec();
     if !hidden.is_empty() {
         if !new.is_empty() && !new.ends_with(b"\n") {
             new.push(b'\n');
         }
-        let (begin, end) = marks(paths);
+        let (begin, end) = block_markers(repository);
         new.extend_from_slice(begin.as_bytes());
         for path in hidden {
-            new.extend_from_slice(&line_of(path.as_ref()));
+            new.extend_from_slice(&format_pattern(path.as_ref()));
         }
         new.extend_from_slice(end.as_bytes());
     }
@@ -52,14 +52,14 @@ fn with_block(old: &[u8], paths: &Repository, hidden: &BTreeSet<BString>) -> Vec
 }
 
 /// Linked work trees share the file, so each has a block that names it.
-fn marks(paths: &Repository) -> (String, String) {
-    let tree = paths.git_dir().strip_prefix(paths.common_dir()).map(Path::to_string_lossy).unwrap_or_default();
-    let of = if tree.is_empty() { "this repository".into() } else { tree };
-    (format!("{BEGIN}{of}\n"), format!("{END}{of}\n"))
+fn block_markers(repository: &Repository) -> (String, String) {
+    let tree = repository.git_dir().strip_prefix(repository.common_dir()).map(Path::to_string_lossy).unwrap_or_default();
+    let owner = if tree.is_empty() { "this repository".into() } else { tree };
+    (format!("{BEGIN}{owner}\n"), format!("{END}{owner}\n"))
 }
 
-fn split<'t>(text: &'t [u8], paths: &Repository) -> (&'t [u8], &'t [u8], &'t [u8]) {
-    let (begin, end) = marks(paths);
+fn split_block<'t>(text: &'t [u8], repository: &Repository) -> (&'t [u8], &'t [u8], &'t [u8]) {
+    let (begin, end) = block_markers(repository);
     let Some(from) = text.find(&begin) else {
         return (text, b"", b"");
     };
@@ -72,7 +72,7 @@ fn split<'t>(text: &'t [u8], paths: &Repository) -> (&'t [u8], &'t [u8], &'t [u8
 }
 
 /// Writes a pattern that matches this path alone. Line breaks cannot be written, so any character stands for them.
-fn line_of(path: &BStr) -> Vec<u8> {
+fn format_pattern(path: &BStr) -> Vec<u8> {
     let mut line = vec![b'/'];
     for &byte in path.as_bytes() {
         match byte {
@@ -85,7 +85,7 @@ fn line_of(path: &BStr) -> Vec<u8> {
     line
 }
 
-fn path_of(line: &[u8]) -> Option<BString> {
+fn parse_pattern(line: &[u8]) -> Option<BString> {
     let mut path = Vec::with_capacity(line.len());
     let mut rest = line.strip_prefix(b"/")?.iter();
     while let Some(&byte) = rest.next() {
@@ -94,19 +94,19 @@ fn path_of(line: &[u8]) -> Option<BString> {
     Some(path.into())
 }
 
-fn file_of(paths: &Repository) -> PathBuf {
-    let file = paths.common_dir().join("info/exclude");
+fn exclude_file(repository: &Repository) -> PathBuf {
+    let file = repository.common_dir().join("info/exclude");
     file.canonicalize().unwrap_or(file)
 }
 
-fn text_of(file: &Path) -> Result<Vec<u8>, GitError> {
+fn read_text(file: &Path) -> Result<Vec<u8>, GitError> {
     match fs::read(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         read => read.map_err(GitError::io("reading", file)),
     }
 }
 
-fn mode_of(file: &Path) -> u32 {
+fn file_mode(file: &Path) -> u32 {
     fs::metadata(file).map_or(0o644, |found| found.permissions().mode() & 0o7777)
 }
 
@@ -118,9 +118,9 @@ mod tests {
     fn every_path_but_those_with_line_breaks_survives_its_line() {
         for path in [&b"a"[..], b"dir/b c", b"*?[x]\\", b"#hash", b"!bang", b" lead", b"trail ", b"\xff\xfe", b"nest/"]
         {
-            let line = line_of(path.as_bstr());
-            assert_eq!(path_of(line.trim_end_with(|c| c == '\n')), Some(path.into()));
+            let line = format_pattern(path.as_bstr());
+            assert_eq!(parse_pattern(line.trim_end_with(|c| c == '\n')), Some(path.into()));
         }
-        assert_eq!(line_of(b"a\nb".as_bstr()), b"/a?b\n");
+        assert_eq!(format_pattern(b"a\nb".as_bstr()), b"/a?b\n");
     }
 }

@@ -19,30 +19,30 @@ use super::renormalise;
 use crate::git::durable;
 use crate::git::index;
 use crate::git::index::cachetree;
-use crate::git::index::edits::{Edits, Stored, apply};
-use crate::git::index::marks::{HIDDEN, UNREAD};
-use crate::git::index::names::{self, Names};
-use crate::git::moment::Flush;
+use crate::git::index::edits::{IndexEdits, IndexEntry, apply_edits};
+use crate::git::index::marks::{HIDING_FLAGS, UNKNOWN_STAT};
+use crate::git::index::names::{self, IndexDiff};
+use crate::git::moment::FlushTime;
 use crate::git::objects::checked;
-use crate::git::objects::checked::Room;
+use crate::git::objects::checked::WalkBudget;
 use crate::git::objects::diff::compare_trees;
-use crate::git::path::{display, has_valid_name};
-use crate::git::repository::memory::Files;
+use crate::git::path::{display_path, has_valid_name};
+use crate::git::repository::memory::CachedFiles;
 use crate::git::{GitError, Id, Repository};
 
 /// Marks of entries whose files are not read.
-const SETTLED: Flags = Flags::UPTODATE.union(HIDDEN);
+const SKIP_READ_FLAGS: Flags = Flags::UPTODATE.union(HIDING_FLAGS);
 
 /// Above this many files that have to be read, the file system is flushed first, so that they are read once.
-const WORTH_A_FLUSH: usize = 256;
+const FLUSH_THRESHOLD: usize = 256;
 
 /// The files of HEAD that are tracked still, for one look or one commit.
-pub(in crate::git) struct Tracked<'a> {
-    pub(in crate::git) paths: &'a Repository,
+pub(in crate::git) struct TrackedFiles<'a> {
+    pub(in crate::git) repository: &'a Repository,
     /// One entry for each, as HEAD has it.
     pub(in crate::git) state: State,
     /// What else the index says.
-    pub(in crate::git) names: Names,
+    pub(in crate::git) index_diff: IndexDiff,
     tree: ObjectId,
     /// Files of HEAD that the index does not name.
     removed: Vec<(BString, ObjectId, Mode)>,
@@ -51,25 +51,25 @@ pub(in crate::git) struct Tracked<'a> {
 impl Repository {
     /// Has the files at these paths be read by every look and every commit, whatever their times say. A path that ends in
     /// a slash stands for all that is below it.
-    pub fn always_read(&self, paths: impl IntoIterator<Item = String>) {
-        self.memory.lock().always = paths.into_iter().map(BString::from).collect();
+    pub fn set_always_read(&self, paths: impl IntoIterator<Item = String>) {
+        self.cache.lock().always_read = paths.into_iter().map(BString::from).collect();
     }
 
     /// Has nothing below these folders be tracked, whatever HEAD and the index say: it is in no commit and is no change.
-    pub fn never_track<'f>(&self, folders: impl IntoIterator<Item = &'f str>) {
-        self.memory.lock().never = folders.into_iter().map(|folder| BString::from(format!("{folder}/"))).collect();
+    pub fn set_never_tracked<'f>(&self, folders: impl IntoIterator<Item = &'f str>) {
+        self.cache.lock().never_tracked = folders.into_iter().map(|folder| BString::from(format!("{folder}/"))).collect();
     }
 
     /// Returns the folders of which nothing is to be tracked, and something is, in HEAD or in the index.
-    pub fn wrongly_tracked(&self) -> Result<Vec<String>, GitError> {
-        let never = self.memory.lock().never.clone();
+    pub fn list_wrongly_tracked(&self) -> Result<Vec<String>, GitError> {
+        let never = self.cache.lock().never_tracked.clone();
         let head = self.head()?.commit();
-        let index = index::read(&self.open()?, self, head)?;
+        let index = index::read_index(&self.open()?, self, head)?;
         let mut tracked = Vec::new();
         for folder in never {
             let is_in_index = index.prefixed_entries(folder.as_ref()).is_some_and(|entries| !entries.is_empty());
-            let name = display(&folder);
-            let is_in = |head: Id| Ok(!self.entries(&head, name.trim_end_matches('/'))?.is_empty());
+            let name = display_path(&folder);
+            let is_in = |head: Id| Ok(!self.list_entries(&head, name.trim_end_matches('/'))?.is_empty());
             if is_in_index || head.map_or(Ok(false), is_in)? {
                 tracked.push(name);
             }
@@ -79,18 +79,18 @@ impl Repository {
 
     /// Has the files at these paths stay tracked as long as they are there, whatever the index names. A path that ends in a
     /// slash stands for all that is below it.
-    pub fn keep_tracked(&self, paths: impl IntoIterator<Item = String>) {
-        self.memory.lock().guarded = paths.into_iter().map(BString::from).collect();
+    pub fn set_guarded(&self, paths: impl IntoIterator<Item = String>) {
+        self.cache.lock().guarded = paths.into_iter().map(BString::from).collect();
     }
 
     /// Returns the files that were untracked when it was looked last and stay tracked all the same.
-    pub fn kept_tracked(&self) -> Vec<String> {
-        self.memory.lock().kept.iter().map(|path| display(path)).collect()
+    pub fn list_untracked_guarded(&self) -> Vec<String> {
+        self.cache.lock().untracked_guarded.iter().map(|path| display_path(path)).collect()
     }
 
     /// Makes what was written to the work tree survive a power cut, and every write that follows show.
-    pub fn flush(&self) -> Result<(), GitError> {
-        let flushed = match self.flush_by_its_clock()? {
+    pub fn flush_work_tree(&self) -> Result<(), GitError> {
+        let flushed = match self.flush_and_remember()? {
             Some(_) => Ok(()),
             None => durable::sync_file_system(&self.work_dir),
         };
@@ -98,96 +98,96 @@ impl Repository {
     }
 
     /// Flushes where none was yet, or so many files are to be read that it is worth it.
-    pub(in crate::git) fn flush_before_reading(&self, files: usize) -> Result<Option<Flush>, GitError> {
-        if files > WORTH_A_FLUSH || self.memory.flush().is_none() {
-            self.flush_by_its_clock()?;
+    pub(in crate::git) fn flush_before_reading(&self, files: usize) -> Result<Option<FlushTime>, GitError> {
+        if files > FLUSH_THRESHOLD || self.cache.last_flush().is_none() {
+            self.flush_and_remember()?;
         }
-        Ok(self.memory.flush())
+        Ok(self.cache.last_flush())
     }
 
-    fn flush_by_its_clock(&self) -> Result<Option<Flush>, GitError> {
-        let flush = Flush::now(&self.work_dir, &self.git_dir);
+    fn flush_and_remember(&self) -> Result<Option<FlushTime>, GitError> {
+        let flush = FlushTime::record_flush(&self.work_dir, &self.git_dir);
         let flush = flush.map_err(GitError::io("flushing the file system of", &self.work_dir))?;
-        let mut memory = self.memory.lock();
+        let mut memory = self.cache.lock();
         // Without another, the one before still tells whether the clock was set back.
         memory.flush = flush.or(memory.flush);
         Ok(flush)
     }
 }
 
-impl<'a> Tracked<'a> {
+impl<'a> TrackedFiles<'a> {
     /// Returns the files of `head` that the index names.
-    pub(in crate::git) fn open(
+    pub(in crate::git) fn load(
         repo: &gix::Repository,
-        paths: &'a Repository,
+        repository: &'a Repository,
         head: Option<Id>,
     ) -> Result<Self, GitError> {
-        let mut tracked = Self::of_head(repo, paths, head)?;
-        let is_new = tracked.names.is_new;
-        tracked.names = names::read(repo, paths, (&mut tracked.state, head), is_new)?;
-        let never = paths.memory.lock().never.clone();
-        tracked.names.disown(&tracked.state, &never);
-        tracked.disown_folders()?;
-        tracked.keep_guarded();
+        let mut tracked = Self::load_head(repo, repository, head)?;
+        let is_new = tracked.index_diff.is_new;
+        tracked.index_diff = names::read_index_diff(repo, repository, (&mut tracked.state, head), is_new)?;
+        let never = repository.cache.lock().never_tracked.clone();
+        tracked.index_diff.exclude_dirs(&tracked.state, &never);
+        tracked.exclude_plain_dirs()?;
+        tracked.retain_guarded();
         tracked.remove_missing();
         Ok(tracked)
     }
 
     /// Returns all files of `head`.
-    fn of_head(repo: &gix::Repository, paths: &'a Repository, head: Option<Id>) -> Result<Self, GitError> {
-        let failed = |error| GitError::library("reading the tree of HEAD", paths.git_dir())(error);
-        let tree = head.map(|head| Ok(checked::commit(repo, head.object())?.tree_id()?.detach())).transpose();
+    fn load_head(repo: &gix::Repository, repository: &'a Repository, head: Option<Id>) -> Result<Self, GitError> {
+        let failed = |error| GitError::gix("reading the tree of HEAD", repository.git_dir())(error);
+        let tree = head.map(|head| Ok(checked::read_commit(repo, head.object_id())?.tree_id()?.detach())).transpose();
         let tree = tree.map_err(failed)?.unwrap_or_else(|| ObjectId::empty_tree(repo.object_hash()));
-        let (known, always) = paths.memory.take();
+        let (known, always) = repository.cache.take_files();
         let is_new = known.is_none();
         let mut state = match known {
-            Some(Files { state, tree: of }) if of == tree => state,
-            Some(files) => files.moved_to(repo, tree).map_err(failed)?,
-            None => read(repo, tree).map_err(failed)?,
+            Some(CachedFiles { state, tree: of }) if of == tree => state,
+            Some(files) => files.update_to_tree(repo, tree).map_err(failed)?,
+            None => read_tree_state(repo, tree).map_err(failed)?,
         };
-        doubt(&mut state, &always);
-        let names = Names { is_new, ..Names::default() };
-        Ok(Self { paths, state, names, tree, removed: Vec::new() })
+        clear_uptodate(&mut state, &always);
+        let names = IndexDiff { is_new, ..IndexDiff::default() };
+        Ok(Self { repository, state, index_diff: names, tree, removed: Vec::new() })
     }
 
     /// Takes out each submodule in whose place files stand and no repository: git passes over them, and they would be in no
     /// commit. In the runner's folder there is none.
-    fn disown_folders(&mut self) -> Result<(), GitError> {
+    fn exclude_plain_dirs(&mut self) -> Result<(), GitError> {
         let submodules = self.state.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
         for path in submodules.map(|entry| entry.path(&self.state)) {
-            let folder = self.paths.file(path);
-            let is_own = self.paths.owns(&[path.as_bytes(), b"/"].concat());
-            if is_own || holds_plain_files(&folder).map_err(GitError::io("looking at", &folder))? {
-                self.names.missing.push(path.to_owned());
+            let folder = self.repository.absolute_path(path);
+            let is_own = self.repository.is_runner_path(&[path.as_bytes(), b"/"].concat());
+            if is_own || is_plain_dir(&folder).map_err(GitError::io("looking at", &folder))? {
+                self.index_diff.missing.push(path.to_owned());
             }
         }
-        self.names.missing.sort_unstable();
-        self.names.missing.dedup();
+        self.index_diff.missing.sort_unstable();
+        self.index_diff.missing.dedup();
         Ok(())
     }
 
     /// Has files that are not to be untracked be so still, where they are there.
-    fn keep_guarded(&mut self) {
-        let guarded = self.paths.memory.lock().guarded.clone();
+    fn retain_guarded(&mut self) {
+        let guarded = self.repository.cache.lock().guarded.clone();
         let is_guarded = |path: &BString| {
             let is_named = guarded.contains(path) || guarded.iter().any(|name| is_below(path, name));
-            is_named && self.paths.file(path).symlink_metadata().is_ok()
+            is_named && self.repository.absolute_path(path).symlink_metadata().is_ok()
         };
-        let missing = std::mem::take(&mut self.names.missing).into_iter();
-        let (kept, missing) = missing.partition(is_guarded);
-        self.names.missing = missing;
-        self.paths.memory.lock().kept = kept;
+        let missing = std::mem::take(&mut self.index_diff.missing).into_iter();
+        let (retained, missing) = missing.partition(is_guarded);
+        self.index_diff.missing = missing;
+        self.repository.cache.lock().untracked_guarded = retained;
     }
 
     fn remove_missing(&mut self) {
-        let mut edits = Edits::new();
-        for path in &self.names.missing {
+        let mut edits = IndexEdits::new();
+        for path in &self.index_diff.missing {
             let Some(entry) = self.state.entry_by_path(path.as_ref()) else { continue };
             self.removed.push((path.clone(), entry.id, entry.mode));
             edits.insert(path.clone(), None);
         }
         if !edits.is_empty() {
-            apply(&mut self.state, edits);
+            apply_edits(&mut self.state, edits);
         }
     }
 
@@ -197,67 +197,67 @@ impl<'a> Tracked<'a> {
     }
 
     /// Returns all files of HEAD, as it has them.
-    pub(in crate::git) fn all_of_head(&self) -> State {
+    pub(in crate::git) fn head_state(&self) -> State {
         let mut state = self.state.clone();
         let removed = self.removed.iter().cloned();
-        apply(&mut state, removed.map(|(path, id, mode)| (path, Some(Stored { id, mode, stat: UNREAD }))).collect());
+        apply_edits(&mut state, removed.map(|(path, id, mode)| (path, Some(IndexEntry { id, mode, stat: UNKNOWN_STAT }))).collect());
         state
     }
 
     /// Returns an index for programs that believe what it says of the files: only what is settled looks so.
-    pub(in crate::git) fn unsettled(&self) -> State {
+    pub(in crate::git) fn state_for_git(&self) -> State {
         let mut state = self.state.clone();
-        for entry in state.entries_mut().iter_mut().filter(|entry| !entry.flags.intersects(SETTLED)) {
-            entry.stat = UNREAD;
+        for entry in state.entries_mut().iter_mut().filter(|entry| !entry.flags.intersects(SKIP_READ_FLAGS)) {
+            entry.stat = UNKNOWN_STAT;
         }
         state
     }
 
     /// Remembers what was found out.
-    pub(in crate::git) fn keep(self) {
-        let Self { paths, state, tree, .. } = self.with_all_of_head();
-        paths.memory.keep(state, tree);
+    pub(in crate::git) fn store_in_cache(self) {
+        let Self { repository: paths, state, tree, .. } = self.restore_removed();
+        paths.cache.store_files(state, tree);
     }
 
     /// Returns all files of HEAD, whatever the index names.
-    pub(in crate::git) fn with_all_of_head(mut self) -> Self {
+    pub(in crate::git) fn restore_removed(mut self) -> Self {
         let removed = std::mem::take(&mut self.removed).into_iter();
-        let back: Edits = removed.map(|(path, id, mode)| (path, Some(Stored { id, mode, stat: UNREAD }))).collect();
-        if !back.is_empty() {
-            apply(&mut self.state, back);
+        let restored: IndexEdits = removed.map(|(path, id, mode)| (path, Some(IndexEntry { id, mode, stat: UNKNOWN_STAT }))).collect();
+        if !restored.is_empty() {
+            apply_edits(&mut self.state, restored);
         }
-        self.names = Names { is_new: self.names.is_new, ..Names::default() };
+        self.index_diff = IndexDiff { is_new: self.index_diff.is_new, ..IndexDiff::default() };
         self
     }
 }
 
-impl Files {
+impl CachedFiles {
     /// Returns the files of another tree; what both have is known.
-    fn moved_to(mut self, repo: &gix::Repository, tree: ObjectId) -> gix::Result<State> {
-        let (old, new) = (checked::tree(repo, self.tree)?, checked::tree(repo, tree)?);
-        let mut edits = Edits::new();
+    fn update_to_tree(mut self, repo: &gix::Repository, tree: ObjectId) -> gix::Result<State> {
+        let (old, new) = (checked::read_tree(repo, self.tree)?, checked::read_tree(repo, tree)?);
+        let mut edits = IndexEdits::new();
         for difference in compare_trees(repo, &old, &new)? {
             let stored = match difference.new {
                 Some((mode, id)) => {
                     let mode = Mode::from(mode);
-                    refuse_name(difference.path.as_ref(), mode)?;
-                    Some(Stored { id, mode, stat: UNREAD })
+                    check_entry_name(difference.path.as_ref(), mode)?;
+                    Some(IndexEntry { id, mode, stat: UNKNOWN_STAT })
                 }
                 None => None,
             };
             edits.insert(difference.path, stored);
         }
-        let governed: BTreeSet<BString> =
-            edits.keys().filter_map(|path| renormalise::governed(path)).map(ToOwned::to_owned).collect();
-        apply(&mut self.state, edits);
+        let affected: BTreeSet<BString> =
+            edits.keys().filter_map(|path| renormalise::governed_dir(path)).map(ToOwned::to_owned).collect();
+        apply_edits(&mut self.state, edits);
         // What was read by other rules than those that hold now is not known.
-        doubt(&mut self.state, &governed);
+        clear_uptodate(&mut self.state, &affected);
         Ok(self.state)
     }
 }
 
 /// Tells whether something stands in a folder that is no repository.
-fn holds_plain_files(folder: &Path) -> io::Result<bool> {
+fn is_plain_dir(folder: &Path) -> io::Result<bool> {
     let is_folder = match folder.symlink_metadata() {
         Ok(found) => found.is_dir(),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => false,
@@ -272,7 +272,7 @@ fn is_below(path: &BString, folder: &BString) -> bool {
 }
 
 /// Takes the mark off entries whose files are always read.
-fn doubt(state: &mut State, always: &BTreeSet<BString>) {
+fn clear_uptodate(state: &mut State, always: &BTreeSet<BString>) {
     for path in always {
         let range = match path.last() {
             None => Some(0..state.entries().len()),
@@ -286,9 +286,9 @@ fn doubt(state: &mut State, always: &BTreeSet<BString>) {
 }
 
 /// Reads the files of a tree, none of which is known to be in the work tree.
-fn read(repo: &gix::Repository, id: ObjectId) -> gix::Result<State> {
-    let mut state = cachetree::empty(repo.object_hash());
-    let root = read_folder(repo, (id, &mut BString::default()), &mut state, &mut Room::default())?;
+fn read_tree_state(repo: &gix::Repository, id: ObjectId) -> gix::Result<State> {
+    let mut state = cachetree::empty_index(repo.object_hash());
+    let root = read_dir_state(repo, (id, &mut BString::default()), &mut state, &mut WalkBudget::default())?;
     if let Some(memory) = state.tree_mut() {
         *memory = root;
     }
@@ -297,30 +297,30 @@ fn read(repo: &gix::Repository, id: ObjectId) -> gix::Result<State> {
 }
 
 /// Adds the files of one folder, whose path ends in a slash, and returns what an index remembers of it.
-fn read_folder(
+fn read_dir_state(
     repo: &gix::Repository,
     (id, folder): (ObjectId, &mut BString),
     state: &mut State,
-    room: &mut Room,
+    budget: &mut WalkBudget,
 ) -> gix::Result<Tree> {
     let (mut children, mut seen, before) = (Vec::new(), BTreeSet::new(), state.entries().len());
-    for (name, mode, id) in checked::entries(repo, id)? {
+    for (name, mode, id) in checked::read_entries(repo, id)? {
         let length = folder.len();
         folder.extend_from_slice(&name);
-        room.take(folder)?;
+        budget.consume(folder)?;
         if !seen.insert(name.clone()) {
-            return Err(gix::Error::from_error(NoFile(display(folder))));
+            return Err(gix::Error::from_error(InvalidTreeEntry(display_path(folder))));
         }
         if mode.is_tree() {
-            refuse_name(folder.as_ref(), Mode::FILE)?;
+            check_entry_name(folder.as_ref(), Mode::FILE)?;
             folder.push(b'/');
-            let mut child = read_folder(repo, (id, folder), state, room)?;
+            let mut child = read_dir_state(repo, (id, folder), state, budget)?;
             child.name = name.as_slice().into();
             children.push(child);
         } else {
             let mode = Mode::from(mode);
-            refuse_name(folder.as_ref(), mode)?;
-            state.dangerously_push_entry(UNREAD, id, Flags::empty(), mode, folder.as_ref());
+            check_entry_name(folder.as_ref(), mode)?;
+            state.dangerously_push_entry(UNKNOWN_STAT, id, Flags::empty(), mode, folder.as_ref());
         }
         folder.truncate(length);
     }
@@ -332,9 +332,9 @@ fn read_folder(
 /// A tree of git's has no such entry.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} stands twice in a tree, or is no name for a file")]
-struct NoFile(String);
+struct InvalidTreeEntry(String);
 
-fn refuse_name(path: &BStr, mode: Mode) -> gix::Result<()> {
+fn check_entry_name(path: &BStr, mode: Mode) -> gix::Result<()> {
     let name = path.rfind_byte(b'/').map_or(path, |slash| path[slash + 1..].as_bstr());
-    if has_valid_name(name, mode) { Ok(()) } else { Err(gix::Error::from_error(NoFile(display(path)))) }
+    if has_valid_name(name, mode) { Ok(()) } else { Err(gix::Error::from_error(InvalidTreeEntry(display_path(path)))) }
 }

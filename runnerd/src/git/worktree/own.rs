@@ -15,93 +15,93 @@ use gix::index::{Entry, State};
 use runner_core::layout::FOLDER;
 
 use super::exclude;
-use super::scan::{Finding, leads_through_a_link, stands_as};
-use crate::git::index::marks::HIDDEN;
+use super::scan::{ScanFinding, has_symlink_parent, stat_if_unchanged};
+use crate::git::index::marks::HIDING_FLAGS;
 use crate::git::{GitError, Repository};
 
 /// How the files of the folder differ from HEAD.
 #[derive(Debug, Default)]
-pub(in crate::git) struct Own {
+pub(in crate::git) struct RunnerDirDiff {
     /// Every path that differs.
-    pub(in crate::git) found: BTreeMap<BString, Finding>,
+    pub(in crate::git) differences: BTreeMap<BString, ScanFinding>,
     /// Entries whose files were read and are as HEAD has them, by position, with what each looks like.
-    pub(in crate::git) fresh: Vec<(usize, Stat)>,
+    pub(in crate::git) verified: Vec<(usize, Stat)>,
 }
 
 impl Repository {
     /// Tells whether a path lies in the runner's folder, where this is the work tree of a run.
-    pub(in crate::git) fn owns(&self, path: &[u8]) -> bool {
+    pub(in crate::git) fn is_runner_path(&self, path: &[u8]) -> bool {
         let is_inside = path.strip_prefix(FOLDER.as_bytes()).is_some_and(|below| below.starts_with(b"/"));
-        is_inside && !self.memory.lock().never.is_empty()
+        is_inside && !self.cache.lock().never_tracked.is_empty()
     }
 
     /// Tells whether the executable bit of a file says something here.
     pub fn has_executable_bit(&self) -> Result<bool, GitError> {
         let options = self.open()?.filesystem_options();
-        Ok(options.map_err(GitError::library("reading settings of", self.git_dir()))?.executable_bit)
+        Ok(options.map_err(GitError::gix("reading settings of", self.git_dir()))?.executable_bit)
     }
 
     /// Returns the positions of the files in the runner's folder; a submodule is none.
-    pub(in crate::git) fn own_positions(&self, state: &State) -> BTreeSet<usize> {
+    pub(in crate::git) fn runner_file_positions(&self, state: &State) -> BTreeSet<usize> {
         let range = state.prefixed_entries_range(format!("{FOLDER}/").as_str().into()).unwrap_or_default();
         let is_file = |at: &usize| state.entries()[*at].mode != Mode::COMMIT;
-        range.filter(is_file).filter(|at| self.owns(state.entries()[*at].path(state))).collect()
+        range.filter(is_file).filter(|at| self.is_runner_path(state.entries()[*at].path(state))).collect()
     }
 }
 
-impl Own {
+impl RunnerDirDiff {
     /// Compares the files with HEAD, and looks for others; `strangers` are all that can be there without an entry.
-    pub(in crate::git) fn look(
+    pub(in crate::git) fn compare(
         repo: &gix::Repository,
-        paths: &Repository,
-        (state, strangers): (&State, Option<&[BString]>),
+        repository: &Repository,
+        (state, untracked): (&State, Option<&[BString]>),
     ) -> Result<Self, GitError> {
-        let mut own = Self::default();
-        if !paths.owns(format!("{FOLDER}/").as_bytes()) {
-            return Ok(own);
+        let mut diff = Self::default();
+        if !repository.is_runner_path(format!("{FOLDER}/").as_bytes()) {
+            return Ok(diff);
         }
-        let names = repo.filesystem_options().map_err(GitError::library("reading settings of", paths.git_dir()))?;
-        for position in paths.own_positions(state) {
+        let options = repo.filesystem_options().map_err(GitError::gix("reading settings of", repository.git_dir()))?;
+        for position in repository.runner_file_positions(state) {
             let entry = &state.entries()[position];
             if entry.flags.contains(Flags::UPTODATE) {
                 continue;
             }
             let path = entry.path(state);
-            let file = paths.file(path);
-            let looked = if leads_through_a_link(paths, path) {
-                Err(Finding::Gone)
+            let file = repository.absolute_path(path);
+            let compared = if has_symlink_parent(repository, path) {
+                Err(ScanFinding::Removed)
             } else {
-                look_at(repo, &file, (entry, names.executable_bit)).map_err(GitError::io("looking at", &file))?
+                compare_file(repo, &file, (entry, options.executable_bit)).map_err(GitError::io("looking at", &file))?
             };
-            match looked {
+            match compared {
                 // A part of the files alone is checked out.
-                Err(Finding::Gone) if entry.flags.intersects(HIDDEN) => {}
-                Err(finding) => drop(own.found.insert(path.to_owned(), finding)),
-                Ok(stat) => own.fresh.push((position, stat)),
+                Err(ScanFinding::Removed) if entry.flags.intersects(HIDING_FLAGS) => {}
+                Err(finding) => drop(diff.differences.insert(path.to_owned(), finding)),
+                Ok(stat) => diff.verified.push((position, stat)),
             }
         }
-        own.add_strangers(paths, state, strangers)?;
-        Ok(own)
+        diff.add_untracked(repository, state, untracked)?;
+        Ok(diff)
     }
 
     /// Adds what has no entry, ignored or not, but for what is never tracked.
-    fn add_strangers(
+    fn add_untracked(
         &mut self,
-        paths: &Repository,
+        repository: &Repository,
         state: &State,
-        strangers: Option<&[BString]>,
+        untracked: Option<&[BString]>,
     ) -> Result<(), GitError> {
-        let never = paths.memory.lock().never.clone();
+        let never = repository.cache.lock().never_tracked.clone();
         let root = BString::from(FOLDER);
-        let mut left = match strangers {
-            Some(strangers) => strangers.iter().filter(|path| **path == root || paths.owns(path)).cloned().collect(),
+        let mut pending = match untracked {
+            Some(strangers) => strangers.iter().filter(|path| **path == root || repository.is_runner_path(path)).cloned().collect(),
             None => vec![root.clone()],
         };
-        while let Some(path) = left.pop() {
-            let file = paths.file(&path);
+        while let Some(path) = pending.pop() {
+            let file = repository.absolute_path(&path);
             let kind = match file.symlink_metadata() {
                 Ok(found) => found.file_type(),
-                Err(error) if is_absent(&error) => continue,
+                Err(error) if is_missing_error(&error) => continue,
                 Err(error) => return Err(GitError::io("looking at", &file)(error)),
             };
             let is_known = state.entry_range(path.as_ref()).is_some();
@@ -111,15 +111,15 @@ impl Own {
                 let is_repository = !is_made && file.join(".git").symlink_metadata().is_ok();
                 if is_repository && !is_known {
                     // One that is held back is hidden from git too.
-                    if !exclude::read(paths)?.contains([&path[..], b"/"].concat().as_bstr()) {
-                        self.found.insert(path, Finding::NewRepository);
+                    if !exclude::read_excluded_paths(repository)?.contains([&path[..], b"/"].concat().as_bstr()) {
+                        self.differences.insert(path, ScanFinding::NewRepository);
                     }
                 } else if !is_repository && !never.contains([&path[..], b"/"].concat().as_bstr()) {
-                    left.extend(names_in(paths, &path)?);
+                    pending.extend(list_names(repository, &path)?);
                 }
             } else if !is_known && path != root {
                 let is_stored = kind.is_file() || kind.is_symlink();
-                self.found.insert(path, if is_stored { Finding::New } else { Finding::Unstorable });
+                self.differences.insert(path, if is_stored { ScanFinding::New } else { ScanFinding::Unstorable });
             }
         }
         Ok(())
@@ -127,39 +127,39 @@ impl Own {
 }
 
 /// Returns what a file looks like that is as its entry says, else how it differs.
-fn look_at(
+fn compare_file(
     repo: &gix::Repository,
     file: &Path,
     (entry, has_executable_bit): (&Entry, bool),
-) -> io::Result<Result<Stat, Finding>> {
+) -> io::Result<Result<Stat, ScanFinding>> {
     let found = match file.symlink_metadata() {
         Ok(found) => found,
-        Err(error) if is_absent(&error) => return Ok(Err(Finding::Gone)),
+        Err(error) if is_missing_error(&error) => return Ok(Err(ScanFinding::Removed)),
         Err(error) => return Err(error),
     };
     let kind = found.file_type();
     if kind.is_dir() && file.join(".git").symlink_metadata().is_err()
         || !kind.is_dir() && !kind.is_file() && !kind.is_symlink()
     {
-        return Ok(Err(Finding::Gone));
+        return Ok(Err(ScanFinding::Removed));
     }
     if kind.is_dir() || kind.is_symlink() != (entry.mode == Mode::SYMLINK) {
-        return Ok(Err(Finding::Retyped));
+        return Ok(Err(ScanFinding::Retyped));
     }
     if kind.is_symlink() {
         let target = fs::read_link(file)?;
         let id = gix::objs::compute_hash(entry.id.kind(), gix::objs::Kind::Blob, target.as_os_str().as_bytes());
         let stat = gix::index::fs::Metadata::from_path_no_follow(file)
             .and_then(|found| Stat::from_fs(&found).map_err(io::Error::other))?;
-        return Ok(if id.is_ok_and(|id| id == entry.id) { Ok(stat) } else { Err(Finding::Modified) });
+        return Ok(if id.is_ok_and(|id| id == entry.id) { Ok(stat) } else { Err(ScanFinding::Modified) });
     }
     let is_executable = found.permissions().mode() & 0o100 != 0;
     let has_mode = !has_executable_bit || is_executable == (entry.mode == Mode::FILE_EXECUTABLE);
-    Ok(stands_as(repo, file, entry).filter(|_| has_mode).ok_or(Finding::Modified))
+    Ok(stat_if_unchanged(repo, file, entry).filter(|_| has_mode).ok_or(ScanFinding::Modified))
 }
 
-fn names_in(paths: &Repository, folder: &BString) -> Result<Vec<BString>, GitError> {
-    let absolute = paths.file(folder);
+fn list_names(repository: &Repository, folder: &BString) -> Result<Vec<BString>, GitError> {
+    let absolute = repository.absolute_path(folder);
     let failed = || GitError::io("listing", &absolute);
     let mut names = Vec::new();
     for entry in fs::read_dir(&absolute).map_err(failed())? {
@@ -171,6 +171,6 @@ fn names_in(paths: &Repository, folder: &BString) -> Result<Vec<BString>, GitErr
     Ok(names)
 }
 
-fn is_absent(error: &io::Error) -> bool {
+fn is_missing_error(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

@@ -8,93 +8,93 @@ use gix::ObjectId;
 use gix::bstr::{BString, ByteSlice as _};
 use runner_core::layout::FOLDER;
 
-use super::change::{Change, ChangeKind, staged};
-use super::hold_back::{HoldBack, Verdict};
-use super::known::Tracked;
+use super::change::{WorktreeChange, ChangeKind, index_changes};
+use super::hold_back::{HoldBackRule, HoldBackVerdict};
+use super::known::TrackedFiles;
 use super::private::PrivateIndex;
-use super::renormalise::{concerned, governed};
-use super::scan::unstorable_files;
-use super::stage::{Collected, declared_submodules};
-use super::status::add;
+use super::renormalise::{find_affected, governed_dir};
+use super::scan::find_unstorable_files;
+use super::stage::{CollectedTree, declared_submodules};
+use super::status::merge_finding;
 use crate::git::durable;
-use crate::git::repository::program::Git;
+use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Repository};
 
 /// The git program on a work tree, with an index of the runner's own.
-struct Porcelain<'a> {
-    paths: &'a Repository,
+struct GitPorcelain<'a> {
+    repository: &'a Repository,
     index: &'a Path,
 }
 
 /// How one path differs from HEAD.
-struct Difference {
+struct StatusEntry {
     kind: ChangeKind,
     /// Whether the work tree differs from the index as well.
     is_unstaged: bool,
 }
 
 /// Returns what differs from HEAD, sorted by path.
-pub(in crate::git) fn changes(repo: &gix::Repository, paths: &Repository) -> Result<Vec<Change>, GitError> {
-    let private = PrivateIndex::of(repo, Tracked::open(repo, paths, paths.head()?.commit())?)?;
-    let mut kinds = staged(&private.tracked.names);
+pub(in crate::git) fn list_changes(repo: &gix::Repository, repository: &Repository) -> Result<Vec<WorktreeChange>, GitError> {
+    let private = PrivateIndex::create(repo, TrackedFiles::load(repo, repository, repository.head()?.commit())?)?;
+    let mut kinds = index_changes(&private.tracked.index_diff);
     // A repository that was added is known without the slash by which git names it.
     let is_known = |path: &BString| path.ends_with(b"/") && kinds.contains_key(without_slash(path).as_bstr());
-    let mut found = private.porcelain().status()?;
-    if private.porcelain().renormalise(&private, &found)? {
-        found = private.porcelain().status()?;
+    let mut found = private.porcelain().read_status()?;
+    if private.porcelain().renormalize_changed(&private, &found)? {
+        found = private.porcelain().read_status()?;
     }
     let found: Vec<_> = found.into_iter().filter(|(path, _)| !is_known(path)).collect();
     kinds.extend(found.into_iter().map(|(path, found)| (path, found.kind)));
-    kinds.extend(private.refused.iter().map(|path| (path.clone(), ChangeKind::Modified)));
-    for (path, finding) in private.own()? {
-        add(&mut kinds, &path, finding);
+    kinds.extend(private.unconvertible.iter().map(|path| (path.clone(), ChangeKind::Modified)));
+    for (path, finding) in private.diff_runner_dir()? {
+        merge_finding(&mut kinds, &path, finding);
     }
-    let unmerged = private.tracked.names.unmerged.iter();
+    let unmerged = private.tracked.index_diff.unmerged.iter();
     kinds.extend(unmerged.map(|path| (path.clone(), ChangeKind::Unmerged)));
-    private.tracked.keep();
-    Ok(kinds.into_iter().map(|(path, kind)| Change { path: path.into(), kind }).collect())
+    private.tracked.store_in_cache();
+    Ok(kinds.into_iter().map(|(path, kind)| WorktreeChange { path: path.into(), kind }).collect())
 }
 
 /// Stages all into an index, and writes the tree.
-pub(in crate::git) fn stage(private: &PrivateIndex<'_>, rule: &HoldBack) -> Result<Collected, GitError> {
-    let (porcelain, paths) = (private.porcelain(), private.tracked.paths);
-    porcelain.renormalise(private, &porcelain.status()?)?;
-    let (mut held_back, mut unstorable) = porcelain.judge(rule)?;
+pub(in crate::git) fn stage_all(private: &PrivateIndex<'_>, rule: &HoldBackRule) -> Result<CollectedTree, GitError> {
+    let (porcelain, paths) = (private.porcelain(), private.tracked.repository);
+    porcelain.renormalize_changed(private, &porcelain.read_status()?)?;
+    let (mut held_back, mut unstorable) = porcelain.judge_untracked(rule)?;
     let left_out: BTreeSet<BString> = held_back.union(&unstorable).cloned().collect();
     unstorable.extend(porcelain.fill_index(&left_out)?);
-    unstorable.extend(private.refused.iter().cloned());
-    unstorable.extend(unstorable_files(private.repo, &private.tracked.state));
-    let own = private.stage_own(rule)?;
+    unstorable.extend(private.unconvertible.iter().cloned());
+    unstorable.extend(find_unstorable_files(private.repo, &private.tracked.state));
+    let own = private.stage_runner_dir(rule)?;
     held_back.extend(own.held_back);
     unstorable.extend(own.unstorable);
-    let tree = match porcelain.git("write-tree").line() {
-        Err(_) if porcelain.drop_lost()? => {
+    let tree = match porcelain.git("write-tree").run_line() {
+        Err(_) if porcelain.drop_missing_blobs()? => {
             unstorable.extend(porcelain.fill_index(&left_out)?);
-            porcelain.git("write-tree").line()?
+            porcelain.git("write-tree").run_line()?
         }
         written => written?,
     };
-    let tree = ObjectId::from_hex(tree.as_bytes()).map_err(|error| GitError::Broken {
+    let tree = ObjectId::from_hex(tree.as_bytes()).map_err(|error| GitError::Corrupt {
         doing: "writing a tree",
         path: paths.git_dir().to_owned(),
         source: Box::new(error),
     })?;
     durable::sync_all_objects(&paths.common_dir().join("objects"))?;
-    Ok(Collected { tree, held_back, unstorable, written: Vec::new() })
+    Ok(CollectedTree { tree, held_back, unstorable, written: Vec::new() })
 }
 
 impl PrivateIndex<'_> {
-    fn porcelain(&self) -> Porcelain<'_> {
-        Porcelain { paths: self.tracked.paths, index: &self.file }
+    fn porcelain(&self) -> GitPorcelain<'_> {
+        GitPorcelain { repository: self.tracked.repository, index: &self.file }
     }
 }
 
-impl<'a> Porcelain<'a> {
-    fn git(&self, command: &str) -> Git<'a> {
-        Git::new(self.paths, command).env("GIT_INDEX_FILE", self.index)
+impl<'a> GitPorcelain<'a> {
+    fn git(&self, command: &str) -> GitCommand<'a> {
+        GitCommand::new(self.repository, command).env("GIT_INDEX_FILE", self.index)
     }
 
-    fn status(&self) -> Result<BTreeMap<BString, Difference>, GitError> {
+    fn read_status(&self) -> Result<BTreeMap<BString, StatusEntry>, GitError> {
         let options = ["--porcelain", "-z", "-uall", "--no-renames", "--ignore-submodules=dirty", "--", ":(top)"];
         let git = self.git("status").with_pathspec_magic().args(options);
         let listing = git.args(self.own_pathspec()).run()?;
@@ -103,71 +103,71 @@ impl<'a> Porcelain<'a> {
             let path = BString::from(&record[3..]);
             // Two records for one path: removed from the index and still there.
             let is_second = differences.contains_key(&path);
-            let kind = if is_second { ChangeKind::Modified } else { kind_of(record[0], record[1]) };
-            differences.insert(path, Difference { kind, is_unstaged: record[1] != b' ' });
+            let kind = if is_second { ChangeKind::Modified } else { parse_change_kind(record[0], record[1]) };
+            differences.insert(path, StatusEntry { kind, is_unstaged: record[1] != b' ' });
         }
         Ok(differences)
     }
 
     /// Leaves out the runner's folder, where it is one.
     fn own_pathspec(&self) -> Option<String> {
-        self.paths.owns(format!("{FOLDER}/").as_bytes()).then(|| format!(":(top,exclude,literal){FOLDER}/"))
+        self.repository.is_runner_path(format!("{FOLDER}/").as_bytes()).then(|| format!(":(top,exclude,literal){FOLDER}/"))
     }
 
     /// Stages files that git would store otherwise since files of attributes have changed; tells whether there may be any.
-    fn renormalise(&self, private: &PrivateIndex<'_>, found: &BTreeMap<BString, Difference>) -> Result<bool, GitError> {
+    fn renormalize_changed(&self, private: &PrivateIndex<'_>, found: &BTreeMap<BString, StatusEntry>) -> Result<bool, GitError> {
         let tracked = &private.tracked;
         let rules: Vec<BString> =
-            found.keys().chain(tracked.removed()).filter(|path| governed(path).is_some()).cloned().collect();
+            found.keys().chain(tracked.removed()).filter(|path| governed_dir(path).is_some()).cloned().collect();
         if rules.is_empty() {
             return Ok(false);
         }
-        let failed = GitError::library("comparing attributes", self.paths.work_dir());
-        let concerned = concerned((private.repo, self.paths), &tracked.all_of_head(), rules.iter()).map_err(failed)?;
+        let failed = GitError::gix("comparing attributes", self.repository.work_dir());
+        let affected = find_affected((private.repo, self.repository), &tracked.head_state(), rules.iter()).map_err(failed)?;
         let is_there = |path: &BString| {
             let is_tracked = tracked.state.entry_by_path(path.as_ref()).is_some();
-            is_tracked && self.paths.file(path).symlink_metadata().is_ok()
+            is_tracked && self.repository.absolute_path(path).symlink_metadata().is_ok()
         };
-        let concerned: Vec<BString> = concerned.into_iter().filter(is_there).collect();
+        let affected: Vec<BString> = affected.into_iter().filter(is_there).collect();
         // One that is gone would govern through the index.
         let gone: Vec<&BString> =
-            rules.iter().filter(|path| self.paths.file(path).symlink_metadata().is_err()).collect();
+            rules.iter().filter(|path| self.repository.absolute_path(path).symlink_metadata().is_err()).collect();
         self.drop_from_index(gone.into_iter())?;
-        self.renormalise_by_halves(&concerned)?;
+        self.renormalize_bisecting(&affected)?;
         Ok(true)
     }
 
     /// What cannot be stored stays as it was stored, and keeps nothing else from being stored anew.
-    fn renormalise_by_halves(&self, some: &[BString]) -> Result<(), GitError> {
+    fn renormalize_bisecting(&self, some: &[BString]) -> Result<(), GitError> {
         if some.is_empty() {
             return Ok(());
         }
         let options = ["--renormalize", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"];
         let names: Vec<u8> = some.iter().flat_map(|path| [path.as_slice(), b"\0"].concat()).collect();
-        let outcome = self.git("add").args(options).input(names).outcome()?;
-        if outcome.blames_store() && !outcome.status.success() {
-            return Err(outcome.into_error("add".to_owned(), self.paths.work_dir().to_owned()));
+        let outcome = self.git("add").args(options).input(names).output()?;
+        if outcome.is_store_error() && !outcome.status.success() {
+            return Err(outcome.into_error("add".to_owned(), self.repository.work_dir().to_owned()));
         }
         if outcome.status.success() {
             return Ok(());
         }
         if some.len() == 1 {
-            return self.paths.refuse_unusable();
+            return self.repository.check_git_usable();
         }
         let (first, second) = some.split_at(some.len() / 2);
-        self.renormalise_by_halves(first)?;
-        self.renormalise_by_halves(second)
+        self.renormalize_bisecting(first)?;
+        self.renormalize_bisecting(second)
     }
 
     /// Returns which new files the rule holds back, and which of them git cannot store.
-    fn judge(&self, rule: &HoldBack) -> Result<(BTreeSet<BString>, BTreeSet<BString>), GitError> {
-        let submodules = declared_submodules(&self.paths.open()?);
+    fn judge_untracked(&self, rule: &HoldBackRule) -> Result<(BTreeSet<BString>, BTreeSet<BString>), GitError> {
+        let submodules = declared_submodules(&self.repository.open()?);
         let (mut held_back, mut unstorable) = (BTreeSet::new(), BTreeSet::new());
-        for (mut path, Difference { kind, .. }) in self.status()? {
+        for (mut path, StatusEntry { kind, .. }) in self.read_status()? {
             if !matches!(kind, ChangeKind::Untracked | ChangeKind::Added) {
                 continue;
             }
-            if self.paths.file(&path).join(".git").exists() {
+            if self.repository.absolute_path(&path).join(".git").exists() {
                 if submodules.contains(without_slash(&path).as_bstr()) {
                     continue;
                 }
@@ -175,10 +175,10 @@ impl<'a> Porcelain<'a> {
                     path.push(b'/');
                 }
             }
-            match rule.judge(self.paths, path.as_ref()) {
-                Verdict::HeldBack => drop(held_back.insert(path)),
-                Verdict::Unstorable => drop(unstorable.insert(path)),
-                Verdict::Welcome | Verdict::Absent => {}
+            match rule.judge_path(self.repository, path.as_ref()) {
+                HoldBackVerdict::HeldBack => drop(held_back.insert(path)),
+                HoldBackVerdict::Unstorable => drop(unstorable.insert(path)),
+                HoldBackVerdict::Included | HoldBackVerdict::Missing => {}
             }
         }
         Ok((held_back, unstorable))
@@ -186,36 +186,36 @@ impl<'a> Porcelain<'a> {
 
     /// Stages everything but `left_out`. Returns what git could not take while it took the rest.
     fn add_all(&self, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
-        let Some(error) = self.add(&[], left_out)? else { return Ok(Vec::new()) };
+        let Some(error) = self.run_add(&[], left_out)? else { return Ok(Vec::new()) };
         tracing::warn!(%error, "git cannot store everything");
-        let differences = self.status()?.into_iter();
+        let differences = self.read_status()?.into_iter();
         let missing = differences.filter(|(path, found)| found.is_unstaged && !left_out.contains(path));
-        self.add_by_halves(&missing.map(|(path, _)| path).collect::<Vec<_>>(), left_out)
+        self.add_bisecting(&missing.map(|(path, _)| path).collect::<Vec<_>>(), left_out)
     }
 
     /// One file can make git give up on all others; so it is found by trying fewer and fewer together.
-    fn add_by_halves(&self, missing: &[BString], left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
-        if missing.is_empty() || self.add(missing, left_out)?.is_none() {
+    fn add_bisecting(&self, missing: &[BString], left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
+        if missing.is_empty() || self.run_add(missing, left_out)?.is_none() {
             return Ok(Vec::new());
         }
         if missing.len() == 1 {
             return Ok(missing.to_vec());
         }
         let (first, second) = missing.split_at(missing.len() / 2);
-        let mut refused = self.add_by_halves(first, left_out)?;
-        refused.extend(self.add_by_halves(second, left_out)?);
-        Ok(refused)
+        let mut unstorable = self.add_bisecting(first, left_out)?;
+        unstorable.extend(self.add_bisecting(second, left_out)?);
+        Ok(unstorable)
     }
 
     /// Stages `only`, or everything if that is empty, but for `left_out`. Returns what git complained of.
-    fn add(&self, only: &[BString], left_out: &BTreeSet<BString>) -> Result<Option<GitError>, GitError> {
+    fn run_add(&self, only: &[BString], left_out: &BTreeSet<BString>) -> Result<Option<GitError>, GitError> {
         let mut pathspecs = Vec::new();
         if only.is_empty() {
             pathspecs.extend_from_slice(b":/\0");
         }
-        let wanted = only.iter().map(|path| (":(top,literal)", path.as_bytes()));
-        let unwanted = left_out.iter().map(|path| (":(top,exclude,literal)", without_slash(path)));
-        for (magic, path) in wanted.chain(unwanted) {
+        let included = only.iter().map(|path| (":(top,literal)", path.as_bytes()));
+        let excluded = left_out.iter().map(|path| (":(top,exclude,literal)", without_slash(path)));
+        for (magic, path) in included.chain(excluded) {
             pathspecs.extend_from_slice(magic.as_bytes());
             pathspecs.extend_from_slice(path);
             pathspecs.push(0);
@@ -223,38 +223,38 @@ impl<'a> Porcelain<'a> {
         pathspecs.extend(self.own_pathspec().into_iter().flat_map(|pathspec| [pathspec.as_bytes(), b"\0"].concat()));
         let options = ["--all", "--sparse", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul"];
         let git = self.git("add").with_pathspec_magic().args(options);
-        let outcome = git.input(pathspecs).outcome()?;
+        let outcome = git.input(pathspecs).output()?;
         if outcome.status.success() {
             return Ok(None);
         }
-        let is_about_store = outcome.blames_store();
-        let error = outcome.into_error("add".to_owned(), self.paths.work_dir().to_owned());
+        let is_about_store = outcome.is_store_error();
+        let error = outcome.into_error("add".to_owned(), self.repository.work_dir().to_owned());
         if is_about_store {
             return Err(error);
         }
-        self.paths.refuse_unusable().map(|()| Some(error))
+        self.repository.check_git_usable().map(|()| Some(error))
     }
 
     /// Brings the index to the work tree, but for `left_out`, and returns what git could not take.
     fn fill_index(&self, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
-        let refused = self.add_all(left_out)?;
+        let unstorable = self.add_all(left_out)?;
         self.drop_from_index(left_out.iter())?;
-        Ok(refused)
+        Ok(unstorable)
     }
 
     /// Takes out of the index what is not in the store, so that it is stored again; returns whether there was any.
     ///
     /// A `git add` whose objects the disk refuses at the last moment says nothing of it and writes the index.
-    fn drop_lost(&self) -> Result<bool, GitError> {
+    fn drop_missing_blobs(&self) -> Result<bool, GitError> {
         let staged = self.git("ls-files").args(["--stage", "-z"]).run()?;
-        let entries: Vec<(&[u8], BString)> = staged.split(|byte| *byte == 0).filter_map(blob_of).collect();
+        let entries: Vec<(&[u8], BString)> = staged.split(|byte| *byte == 0).filter_map(parse_blob_entry).collect();
         let ids = entries.iter().flat_map(|(id, _)| [*id, b"\n"].concat()).collect();
         let known = self.git("cat-file").args(["--batch-check=%(objectname)"]).input(ids).run()?;
         let answers = known.split(|byte| *byte == b'\n');
-        let lost = entries.iter().zip(answers).filter(|(_, answer)| answer.ends_with(b" missing"));
-        let lost: Vec<&BString> = lost.map(|((_, path), _)| path).collect();
-        self.drop_from_index(lost.iter().copied())?;
-        Ok(!lost.is_empty())
+        let missing = entries.iter().zip(answers).filter(|(_, answer)| answer.ends_with(b" missing"));
+        let missing: Vec<&BString> = missing.map(|((_, path), _)| path).collect();
+        self.drop_from_index(missing.iter().copied())?;
+        Ok(!missing.is_empty())
     }
 
     /// What somebody staged is in the index in spite of the pathspecs.
@@ -268,14 +268,14 @@ impl<'a> Porcelain<'a> {
 }
 
 /// Reads a record of `ls-files --stage`; none where it is of a submodule, whose commit is in another store.
-fn blob_of(record: &[u8]) -> Option<(&[u8], BString)> {
+fn parse_blob_entry(record: &[u8]) -> Option<(&[u8], BString)> {
     let (entry, path) = record.split_once_str(b"\t")?;
     let mut words = entry.split(|byte| *byte == b' ');
     let (mode, id) = (words.next()?, words.next()?);
     (mode != b"160000").then(|| (id, path.into()))
 }
 
-fn kind_of(staged: u8, unstaged: u8) -> ChangeKind {
+fn parse_change_kind(staged: u8, unstaged: u8) -> ChangeKind {
     match (staged, unstaged) {
         (b'?', _) => ChangeKind::Untracked,
         (b'U', _) | (_, b'U') | (b'A', b'A') | (b'D', b'D') => ChangeKind::Unmerged,

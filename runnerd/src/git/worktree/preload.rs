@@ -17,63 +17,63 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode as Permissions, OFlags, opena
 use rustix::io::Errno;
 
 use crate::git::Repository;
-use crate::git::index::marks::HIDDEN;
+use crate::git::index::marks::HIDING_FLAGS;
 
 /// Entries for which one more thread is worth its start, and the most threads: as git has them.
 const ENTRIES_PER_THREAD: usize = 500;
 const MAX_THREADS: usize = 20;
 /// Above this many paths without an entry, a walk of everything is no slower than to look for each.
-const MAX_STRANGERS: usize = 64;
+const MAX_UNTRACKED: usize = 64;
 /// How a folder is opened.
-const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+const DIR_FLAGS: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
 static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
 
 /// What is left to look at when the plain cases are known.
-pub(in crate::git) struct Preload {
+pub(in crate::git) struct IndexPreload {
     /// What lies in the folders of the index without an entry, ignored or not; none where everything has to be walked.
-    pub(in crate::git) strangers: Option<Vec<BString>>,
+    pub(in crate::git) untracked: Option<Vec<BString>>,
     /// The entries whose files have to be read, by position.
-    pub(in crate::git) doubts: Vec<usize>,
+    pub(in crate::git) unverified: Vec<usize>,
 }
 
-impl Preload {
+impl IndexPreload {
     /// Looks at everything that is known, and leaves the mark on the entries whose files look as they did.
-    pub(in crate::git) fn run(repo: &gix::Repository, paths: &Repository, known: &mut State) -> Self {
-        let found = look_at_all(repo, paths, known);
+    pub(in crate::git) fn run(repo: &gix::Repository, repository: &Repository, known: &mut State) -> Self {
+        let found = scan_all(repo, repository, known);
         let entries = known.entries_mut();
-        let mut is_sure = vec![false; entries.len()];
-        for position in found.iter().flat_map(|found| &found.sure) {
-            is_sure[*position] = true;
+        let mut is_verified = vec![false; entries.len()];
+        for position in found.iter().flat_map(|found| &found.verified) {
+            is_verified[*position] = true;
         }
-        let mut doubts = Vec::new();
-        for (position, entry) in entries.iter_mut().enumerate().filter(|(position, _)| !is_sure[*position]) {
+        let mut unverified = Vec::new();
+        for (position, entry) in entries.iter_mut().enumerate().filter(|(position, _)| !is_verified[*position]) {
             entry.flags.remove(Flags::UPTODATE);
-            if !entry.flags.intersects(HIDDEN) {
-                doubts.push(position);
+            if !entry.flags.intersects(HIDING_FLAGS) {
+                unverified.push(position);
             }
         }
-        let strangers = found.map(|found| found.strangers).filter(|strangers| strangers.len() <= MAX_STRANGERS);
-        Self { strangers, doubts }
+        let untracked = found.map(|found| found.untracked).filter(|strangers| strangers.len() <= MAX_UNTRACKED);
+        Self { untracked, unverified }
     }
 }
 
 /// None where a name can be written in several ways, where the index has a path that no checkout has, and where the
 /// system refuses a look.
-fn look_at_all(repo: &gix::Repository, paths: &Repository, index: &State) -> Option<Found> {
+fn scan_all(repo: &gix::Repository, repository: &Repository, index: &State) -> Option<PreloadResult> {
     let names = repo.filesystem_options().ok()?;
     if names.ignore_case || names.precompose_unicode {
         return None;
     }
-    let root = openat(CWD, paths.work_dir(), FOLDER, Permissions::empty()).ok()?;
-    let look = Look { root, index, folders: folders(index)? };
+    let root = openat(CWD, repository.work_dir(), DIR_FLAGS, Permissions::empty()).ok()?;
+    let scan = PreloadScan { root, index, folders: list_index_dirs(index)? };
     let threads = (index.entries().len() / ENTRIES_PER_THREAD).clamp(1, MAX_THREADS).min(*CORES);
-    look.share(threads, &look.standing().ok()?).ok()
+    scan.scan_parallel(threads, &scan.find_present_dirs().ok()?).ok()
 }
 
 /// A folder that the index knows.
 #[derive(Default)]
-struct Folder {
+struct IndexDir {
     /// Its path without a slash at the end; empty for the root.
     path: BString,
     /// Positions of the entries that lie in it, in their order.
@@ -83,87 +83,87 @@ struct Folder {
 }
 
 /// Returns the folders of an index, each before those in it; none where a path is that of no file in a checkout.
-fn folders(index: &State) -> Option<Vec<Folder>> {
-    let mut folders = vec![Folder::default()];
-    let mut way = vec![];
+fn list_index_dirs(index: &State) -> Option<Vec<IndexDir>> {
+    let mut folders = vec![IndexDir::default()];
+    let mut stack = vec![];
     for (position, entry) in index.entries().iter().enumerate() {
         let path = entry.path(index);
-        while way.last().is_some_and(|at: &usize| !lies_in(path, folders[*at].path.as_ref())) {
-            way.pop();
+        while stack.last().is_some_and(|at: &usize| !is_inside(path, folders[*at].path.as_ref())) {
+            stack.pop();
         }
-        let mut at = way.last().copied().unwrap_or_default();
+        let mut at = stack.last().copied().unwrap_or_default();
         let inside = if at == 0 { 0 } else { folders[at].path.len() + 1 };
         for slash in path[inside..].find_iter(b"/") {
             let path = path[..inside + slash].as_bstr();
-            let folder = plain(path).map(|_| folders.len())?;
+            let folder = valid_file_name(path).map(|_| folders.len())?;
             folders[at].folders.push(folder);
-            folders.push(Folder { path: path.to_owned(), ..Folder::default() });
-            way.push(folder);
+            folders.push(IndexDir { path: path.to_owned(), ..IndexDir::default() });
+            stack.push(folder);
             at = folder;
         }
-        plain(path)?;
+        valid_file_name(path)?;
         folders[at].entries.push(position);
     }
     Some(folders)
 }
 
-fn lies_in(path: &BStr, folder: &BStr) -> bool {
+fn is_inside(path: &BStr, folder: &BStr) -> bool {
     path.strip_prefix(folder.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
 /// Returns the name at the end of a path, if a file of a work tree can have it.
-fn plain(path: &BStr) -> Option<&[u8]> {
+fn valid_file_name(path: &BStr) -> Option<&[u8]> {
     let name = path.rfind_byte(b'/').map_or(path.as_bytes(), |slash| &path[slash + 1..]);
     (!matches!(name, b"" | b"." | b".." | b".git")).then_some(name)
 }
 
 /// What was found in some folders.
 #[derive(Default)]
-struct Found {
+struct PreloadResult {
     /// Positions of the entries that are as their files.
-    sure: Vec<usize>,
-    strangers: Vec<BString>,
+    verified: Vec<usize>,
+    untracked: Vec<BString>,
 }
 
-impl Found {
-    fn and(mut self, other: Self) -> Self {
-        self.sure.extend(other.sure);
-        self.strangers.extend(other.strangers);
+impl PreloadResult {
+    fn merge(mut self, other: Self) -> Self {
+        self.verified.extend(other.verified);
+        self.untracked.extend(other.untracked);
         self
     }
 }
 
 /// One look at everything that an index knows.
-struct Look<'a> {
+struct PreloadScan<'a> {
     root: OwnedFd,
     index: &'a State,
-    folders: Vec<Folder>,
+    folders: Vec<IndexDir>,
 }
 
-impl Look<'_> {
+impl PreloadScan<'_> {
     /// Tells of each folder whether it is there, and no link on the way to it.
-    fn standing(&self) -> Result<Vec<bool>, Errno> {
-        let mut standing = vec![true; self.folders.len()];
+    fn find_present_dirs(&self) -> Result<Vec<bool>, Errno> {
+        let mut present = vec![true; self.folders.len()];
         for (position, folder) in self.folders.iter().enumerate() {
             for child in &folder.folders {
-                standing[*child] = standing[position] && {
-                    let found = status(&self.root, &self.folders[*child].path)?;
+                present[*child] = present[position] && {
+                    let found = read_stat(&self.root, &self.folders[*child].path)?;
                     found.is_some_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
                 };
             }
         }
-        Ok(standing)
+        Ok(present)
     }
 
     /// Looks at the folders that stand with as many threads, or with those that the system grants.
-    fn share(&self, threads: usize, standing: &[bool]) -> Result<Found, Errno> {
+    fn scan_parallel(&self, threads: usize, present: &[bool]) -> Result<PreloadResult, Errno> {
         let next = AtomicUsize::new(0);
         let work = || {
-            let mut found = Found::default();
+            let mut found = PreloadResult::default();
             loop {
                 let position = next.fetch_add(1, Ordering::Relaxed);
-                match standing.get(position) {
-                    Some(true) => self.look_into(&self.folders[position], standing, &mut found)?,
+                match present.get(position) {
+                    Some(true) => self.scan_dir(&self.folders[position], present, &mut found)?,
                     Some(false) => {}
                     None => return Ok(found),
                 }
@@ -175,36 +175,36 @@ impl Look<'_> {
             let own = work();
             let join =
                 |other: thread::ScopedJoinHandle<'_, _>| other.join().unwrap_or_else(|panic| resume_unwind(panic));
-            others.into_iter().map(join).try_fold(own?, |found, other| Ok(found.and(other?)))
+            others.into_iter().map(join).try_fold(own?, |found, other| Ok(found.merge(other?)))
         })
     }
 
     /// Compares the entries of a folder with its files, and names what else is in it.
-    fn look_into(&self, folder: &Folder, standing: &[bool], found: &mut Found) -> Result<(), Errno> {
+    fn scan_dir(&self, folder: &IndexDir, present: &[bool], found: &mut PreloadResult) -> Result<(), Errno> {
         let path = if folder.path.is_empty() { b"." } else { folder.path.as_bytes() };
-        let mut listing = Dir::new(openat(&self.root, path, FOLDER | OFlags::NOFOLLOW, Permissions::empty())?)?;
-        let children = folder.folders.iter().filter(|child| standing[**child]);
-        let mut known: Vec<&[u8]> = children.filter_map(|child| plain(self.folders[*child].path.as_ref())).collect();
+        let mut listing = Dir::new(openat(&self.root, path, DIR_FLAGS | OFlags::NOFOLLOW, Permissions::empty())?)?;
+        let children = folder.folders.iter().filter(|child| present[**child]);
+        let mut known: Vec<&[u8]> = children.filter_map(|child| valid_file_name(self.folders[*child].path.as_ref())).collect();
         for position in &folder.entries {
             let entry = &self.index.entries()[*position];
-            let Some(name) = plain(entry.path(self.index)) else { continue };
-            let Some(file) = status(listing.fd()?, name)? else { continue };
+            let Some(name) = valid_file_name(entry.path(self.index)) else { continue };
+            let Some(file) = read_stat(listing.fd()?, name)? else { continue };
             let is_of_kind = FileType::from_raw_mode(file.st_mode).is_dir() == (entry.mode == Mode::COMMIT);
             if is_of_kind && known.last() != Some(&name) {
                 known.push(name);
             }
-            if is_sure(entry, &file) {
-                found.sure.push(*position);
+            if is_verified(entry, &file) {
+                found.verified.push(*position);
             }
         }
         let mut count = 0;
-        each_name(&mut listing, |_| count += 1)?;
+        visit_names(&mut listing, |_| count += 1)?;
         if count != known.len() {
             let known: HashSet<&[u8]> = known.into_iter().collect();
             listing.rewind();
-            each_name(&mut listing, |name| {
+            visit_names(&mut listing, |name| {
                 if !known.contains(name) {
-                    found.strangers.push(below(folder.path.as_ref(), name));
+                    found.untracked.push(join_path(folder.path.as_ref(), name));
                 }
             })?;
         }
@@ -213,7 +213,7 @@ impl Look<'_> {
 }
 
 /// Tells whether a file looks as it did when it was read.
-fn is_sure(entry: &Entry, file: &rustix::fs::Stat) -> bool {
+fn is_verified(entry: &Entry, file: &rustix::fs::Stat) -> bool {
     let kind = FileType::from_raw_mode(file.st_mode);
     let is_executable = file.st_mode & 0o100 != 0;
     let has_mode = match entry.mode {
@@ -222,27 +222,27 @@ fn is_sure(entry: &Entry, file: &rustix::fs::Stat) -> bool {
         Mode::SYMLINK => kind.is_symlink(),
         _ => false,
     };
-    has_mode && entry.flags.contains(Flags::UPTODATE) && recorded(file) == Some(entry.stat)
+    has_mode && entry.flags.contains(Flags::UPTODATE) && to_index_stat(file) == Some(entry.stat)
 }
 
 /// Names everything in a folder but git's own.
-fn each_name(listing: &mut Dir, mut tell: impl FnMut(&[u8])) -> Result<(), Errno> {
+fn visit_names(listing: &mut Dir, mut visit: impl FnMut(&[u8])) -> Result<(), Errno> {
     while let Some(entry) = listing.read() {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if !matches!(name, b"." | b".." | b".git") {
-            tell(name);
+            visit(name);
         }
     }
     Ok(())
 }
 
-fn below(folder: &BStr, name: &[u8]) -> BString {
+fn join_path(folder: &BStr, name: &[u8]) -> BString {
     if folder.is_empty() { name.into() } else { [folder.as_bytes(), b"/", name].concat().into() }
 }
 
 /// Returns what a file looks like; none where there is none.
-fn status(folder: impl AsFd, name: &[u8]) -> Result<Option<rustix::fs::Stat>, Errno> {
+fn read_stat(folder: impl AsFd, name: &[u8]) -> Result<Option<rustix::fs::Stat>, Errno> {
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
         found => found.map(Some),
@@ -250,7 +250,7 @@ fn status(folder: impl AsFd, name: &[u8]) -> Result<Option<rustix::fs::Stat>, Er
 }
 
 /// Returns what an index would say of a file; none where it has no room for it.
-fn recorded(file: &rustix::fs::Stat) -> Option<Stat> {
+fn to_index_stat(file: &rustix::fs::Stat) -> Option<Stat> {
     let low = |wide: u64| u32::try_from(wide & u64::from(u32::MAX)).ok();
     let time = |secs, nsecs| Some(Time { secs: u32::try_from(secs).ok()?, nsecs: u32::try_from(nsecs).ok()? });
     Some(Stat {

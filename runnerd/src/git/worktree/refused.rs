@@ -12,21 +12,21 @@ use gix::bstr::{BStr, BString, ByteSlice as _};
 use gix::index::State;
 use gix::worktree::stack::state::attributes::Source;
 
-use super::change::{Change, ChangeKind};
-use super::content::open_plain;
+use super::change::{WorktreeChange, ChangeKind};
+use super::content::open_regular_file;
 use crate::git::index::cachetree;
 use crate::git::objects::checked;
-use crate::git::path::display;
-use crate::git::repository::program::{Git, Outcome};
+use crate::git::path::display_path;
+use crate::git::repository::program::{GitCommand, GitOutput};
 use crate::git::{GitError, Repository};
-use crate::obstruction::{Obstructs as _, remedy_at};
+use crate::obstruction::{Retryable as _, path_remedy};
 
 /// Most files that one program is given.
-const AT_ONCE: usize = 200;
+const BATCH_SIZE: usize = 200;
 
 /// A changed path that git cannot store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct UnstorableFile {
     /// The path relative to the work tree.
     pub(in crate::git) path: BString,
     /// Why, as the end of a sentence.
@@ -35,20 +35,20 @@ pub struct Refused {
     remedy: String,
 }
 
-impl Refused {
+impl UnstorableFile {
     /// Returns the path for people.
     pub fn display_path(&self) -> String {
-        display(&self.path)
+        display_path(&self.path)
     }
 
     /// Says it as what is in the way of a commit.
     pub fn into_error(self) -> GitError {
-        GitError::CannotStore { file: display(&self.path), why: self.why, remedy: self.remedy }
+        GitError::UnstorableChange { file: display_path(&self.path), why: self.why, remedy: self.remedy }
     }
 }
 
 /// What a conversion that can refuse a file is known by.
-enum Converter {
+enum ContentConverter {
     /// A filter without which nothing is to be stored.
     Filter { name: String, program: String },
     /// Text that is stored as UTF-8.
@@ -57,13 +57,13 @@ enum Converter {
 
 impl Repository {
     /// Fails if one of the files that HEAD has was changed into what git cannot store.
-    pub fn refuse_unstorable(&self, changes: &[Change]) -> Result<(), GitError> {
+    pub fn check_storable(&self, changes: &[WorktreeChange]) -> Result<(), GitError> {
         let repo = self.open()?;
         let head = self.head()?.commit();
-        for found in self.refused_of(&repo, changes)? {
-            let tree = self.tree_of(&repo, head)?.id;
-            let known = checked::at_path(&repo, tree, found.path.as_ref());
-            if known.map_err(GitError::library("looking up a file of a commit", self.git_dir()))?.is_some() {
+        for found in self.find_unstorable(&repo, changes)? {
+            let tree = self.commit_tree(&repo, head)?.id;
+            let known = checked::find_at_path(&repo, tree, found.path.as_ref());
+            if known.map_err(GitError::gix("looking up a file of a commit", self.git_dir()))?.is_some() {
                 return Err(found.into_error());
             }
         }
@@ -71,52 +71,52 @@ impl Repository {
     }
 
     /// Returns what of the changes git cannot store, tracked or not.
-    pub(in crate::git) fn refused_of(
+    pub(in crate::git) fn find_unstorable(
         &self,
         repo: &gix::Repository,
-        changes: &[Change],
-    ) -> Result<Vec<Refused>, GitError> {
-        let mut trial = Trial::new(repo, self)?;
-        let (mut refused, mut converted) = (Vec::new(), Vec::new());
-        for Change { path, kind } in changes {
+        changes: &[WorktreeChange],
+    ) -> Result<Vec<UnstorableFile>, GitError> {
+        let mut check = StorabilityCheck::new(repo, self)?;
+        let (mut unstorable, mut converted) = (Vec::new(), Vec::new());
+        for WorktreeChange { path, kind } in changes {
             let path = path.as_bstr();
-            if *kind == ChangeKind::Deleted && self.file(path).symlink_metadata().is_err() {
+            if *kind == ChangeKind::Deleted && self.absolute_path(path).symlink_metadata().is_err() {
                 continue;
             }
-            match trial.look(path) {
-                Seen::Plain => {}
-                Seen::Converted => converted.push(path),
-                Seen::Refused(why, remedy) => refused.push(Refused { path: path.to_owned(), why, remedy }),
+            match check.probe_path(path) {
+                StoreProbe::Plain => {}
+                StoreProbe::Converted => converted.push(path),
+                StoreProbe::Unstorable(why, remedy) => unstorable.push(UnstorableFile { path: path.to_owned(), why, remedy }),
             }
         }
-        for some in converted.chunks(AT_ONCE) {
-            trial.store(some, &mut refused)?;
+        for batch in converted.chunks(BATCH_SIZE) {
+            check.try_store(batch, &mut unstorable)?;
         }
-        Ok(refused)
+        Ok(unstorable)
     }
 
     /// Returns which of some entries have files that git cannot store, by position.
-    pub(in crate::git) fn refused_among(
+    pub(in crate::git) fn find_unstorable_entries(
         &self,
         repo: &gix::Repository,
         state: &State,
         positions: &[usize],
     ) -> Result<Vec<usize>, GitError> {
         let path = |position: &usize| state.entries()[*position].path(state);
-        let changes: Vec<Change> =
-            positions.iter().map(|at| Change { path: path(at).to_vec(), kind: ChangeKind::Modified }).collect();
-        let refused: BTreeSet<BString> =
-            self.refused_of(repo, &changes)?.into_iter().map(|refused| refused.path).collect();
-        Ok(positions.iter().copied().filter(|at| refused.contains(path(at))).collect())
+        let changes: Vec<WorktreeChange> =
+            positions.iter().map(|at| WorktreeChange { path: path(at).to_vec(), kind: ChangeKind::Modified }).collect();
+        let unstorable: BTreeSet<BString> =
+            self.find_unstorable(repo, &changes)?.into_iter().map(|refused| refused.path).collect();
+        Ok(positions.iter().copied().filter(|at| unstorable.contains(path(at))).collect())
     }
 
     /// Says why git did not store a path.
-    pub(in crate::git) fn refusal_of(&self, repo: &gix::Repository, path: &BStr) -> Result<Refused, GitError> {
-        let change = Change { path: path.to_vec(), kind: ChangeKind::Modified };
-        let found = self.refused_of(repo, &[change])?.pop();
+    pub(in crate::git) fn explain_unstorable(&self, repo: &gix::Repository, path: &BStr) -> Result<UnstorableFile, GitError> {
+        let change = WorktreeChange { path: path.to_vec(), kind: ChangeKind::Modified };
+        let found = self.find_unstorable(repo, &[change])?.pop();
         Ok(found.unwrap_or_else(|| {
-            let file = self.file(path);
-            Refused {
+            let file = self.absolute_path(path);
+            UnstorableFile {
                 path: path.to_owned(),
                 why: "git does not take it".to_owned(),
                 remedy: format!("fix what is at {}", file.display()),
@@ -126,53 +126,53 @@ impl Repository {
 }
 
 /// What a look at a path says of storing it.
-enum Seen {
+enum StoreProbe {
     /// Nothing can keep it out.
     Plain,
     /// A program or an encoding has a say in it.
     Converted,
     /// It cannot be stored, why, and what helps.
-    Refused(String, String),
+    Unstorable(String, String),
 }
 
 /// Storing files to see whether it can be done.
-struct Trial<'a> {
+struct StorabilityCheck<'a> {
     repo: &'a gix::Repository,
-    paths: &'a Repository,
+    repository: &'a Repository,
     attributes: gix::AttributeStack<'a>,
 }
 
-impl<'a> Trial<'a> {
-    fn new(repo: &'a gix::Repository, paths: &'a Repository) -> Result<Self, GitError> {
+impl<'a> StorabilityCheck<'a> {
+    fn new(repo: &'a gix::Repository, repository: &'a Repository) -> Result<Self, GitError> {
         // Attribute files that are gone govern nothing.
-        let nothing = cachetree::empty(repo.object_hash());
+        let nothing = cachetree::empty_index(repo.object_hash());
         let attributes = repo
             .attributes_only(&nothing, Source::WorktreeThenIdMapping)
-            .map_err(GitError::library("reading attributes", paths.work_dir()))?;
-        Ok(Self { repo, paths, attributes })
+            .map_err(GitError::gix("reading attributes", repository.work_dir()))?;
+        Ok(Self { repo, repository, attributes })
     }
 
-    fn look(&mut self, path: &BStr) -> Seen {
-        let file = self.paths.file(path);
-        let Ok(found) = fs::symlink_metadata(&file) else { return Seen::Plain };
+    fn probe_path(&mut self, path: &BStr) -> StoreProbe {
+        let file = self.repository.absolute_path(path);
+        let Ok(found) = fs::symlink_metadata(&file) else { return StoreProbe::Plain };
         if found.is_symlink() || found.is_dir() {
-            return Seen::Plain;
+            return StoreProbe::Plain;
         }
         if !found.is_file() {
-            let remedy = remedy_at(&file, &io::ErrorKind::NotADirectory.into());
-            return Seen::Refused("it is neither a file nor a link".to_owned(), remedy);
+            let remedy = path_remedy(&file, &io::ErrorKind::NotADirectory.into());
+            return StoreProbe::Unstorable("it is neither a file nor a link".to_owned(), remedy);
         }
-        match open_plain(&file) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound && !error.passes() => {
-                Seen::Refused(error.to_string(), remedy_at(&file, &error))
+        match open_regular_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound && !error.is_transient() => {
+                StoreProbe::Unstorable(error.to_string(), path_remedy(&file, &error))
             }
-            _ if !self.paths.owns(path) && self.converter(path).is_some() => Seen::Converted,
-            _ => Seen::Plain,
+            _ if !self.repository.is_runner_path(path) && self.converter(path).is_some() => StoreProbe::Converted,
+            _ => StoreProbe::Plain,
         }
     }
 
     /// Returns what can refuse the file by its attributes.
-    fn converter(&mut self, path: &BStr) -> Option<Converter> {
+    fn converter(&mut self, path: &BStr) -> Option<ContentConverter> {
         let mut found = self.attributes.selected_attribute_matches(["filter", "working-tree-encoding"]);
         self.attributes.at_entry(path, None).ok()?.matching_attributes(&mut found);
         let mut states = found.iter_selected().map(|found| match found.assignment.state {
@@ -181,56 +181,56 @@ impl<'a> Trial<'a> {
             StateRef::Unspecified => None,
         });
         let (filter, encoding) = (states.next().flatten(), states.next().flatten());
-        let filter = filter.filter(|name| !name.is_empty()).and_then(|name| self.required(name));
-        filter.or(encoding.map(Converter::Encoding))
+        let filter = filter.filter(|name| !name.is_empty()).and_then(|name| self.required_filter(name));
+        filter.or(encoding.map(ContentConverter::Encoding))
     }
 
-    fn required(&self, name: String) -> Option<Converter> {
+    fn required_filter(&self, name: String) -> Option<ContentConverter> {
         let config = self.repo.config_snapshot();
         config.boolean(&format!("filter.{name}.required")).filter(|is_required| *is_required)?;
         let programs = ["process", "clean"].map(|key| config.string(&format!("filter.{name}.{key}")));
         let program = programs.into_iter().flatten().next().unwrap_or_default().to_string();
-        Some(Converter::Filter { name, program })
+        Some(ContentConverter::Filter { name, program })
     }
 
     /// Has git store files; one that it refuses is found by trying fewer and fewer together.
-    fn store(&mut self, some: &[&BStr], refused: &mut Vec<Refused>) -> Result<(), GitError> {
+    fn try_store(&mut self, batch: &[&BStr], unstorable: &mut Vec<UnstorableFile>) -> Result<(), GitError> {
         // Relative to the work tree, where the program is started: attributes are found by that.
-        let names = some.iter().map(|path| OsStr::from_bytes(path));
-        let outcome = Git::new(self.paths, "hash-object").args(["-w", "--"]).args(names).outcome()?;
+        let names = batch.iter().map(|path| OsStr::from_bytes(path));
+        let outcome = GitCommand::new(self.repository, "hash-object").args(["-w", "--"]).args(names).output()?;
         if outcome.status.success() {
             return Ok(());
         }
-        if outcome.blames_store() {
-            return Err(outcome.into_error("hash-object".to_owned(), self.paths.work_dir().to_owned()));
+        if outcome.is_store_error() {
+            return Err(outcome.into_error("hash-object".to_owned(), self.repository.work_dir().to_owned()));
         }
-        if let [path] = some {
-            self.paths.refuse_unusable()?;
-            if self.paths.file(path).symlink_metadata().is_ok() {
-                refused.push(self.refusal(path, &outcome));
+        if let [path] = batch {
+            self.repository.check_git_usable()?;
+            if self.repository.absolute_path(path).symlink_metadata().is_ok() {
+                unstorable.push(self.describe_failure(path, &outcome));
             }
             return Ok(());
         }
-        let (first, second) = some.split_at(some.len() / 2);
-        self.store(first, refused)?;
-        self.store(second, refused)
+        let (first, second) = batch.split_at(batch.len() / 2);
+        self.try_store(first, unstorable)?;
+        self.try_store(second, unstorable)
     }
 
-    fn refusal(&mut self, path: &BStr, outcome: &Outcome) -> Refused {
-        let file = self.paths.file(path);
-        let said = outcome.stderr.lines().rev().find_map(|line| line.strip_prefix("fatal: "));
-        let named = format!("{}: ", display(path));
-        let said = said.map(|said| said.strip_prefix(named.as_str()).unwrap_or(said));
+    fn describe_failure(&mut self, path: &BStr, outcome: &GitOutput) -> UnstorableFile {
+        let file = self.repository.absolute_path(path);
+        let message = outcome.stderr.lines().rev().find_map(|line| line.strip_prefix("fatal: "));
+        let named = format!("{}: ", display_path(path));
+        let message = message.map(|said| said.strip_prefix(named.as_str()).unwrap_or(said));
         let remedy = match self.converter(path) {
-            Some(Converter::Filter { name, .. }) if name == "lfs" => "install git-lfs".to_owned(),
-            Some(Converter::Filter { name, program }) => {
+            Some(ContentConverter::Filter { name, .. }) if name == "lfs" => "install git-lfs".to_owned(),
+            Some(ContentConverter::Filter { name, program }) => {
                 format!("make the filter {name} of git's configuration work (`{program}`)")
             }
-            Some(Converter::Encoding(encoding)) => {
+            Some(ContentConverter::Encoding(encoding)) => {
                 format!("save {} as {encoding}, or mend its working-tree-encoding in .gitattributes", file.display())
             }
             None => format!("fix what is at {}", file.display()),
         };
-        Refused { path: path.to_owned(), why: said.unwrap_or("git does not take it").to_owned(), remedy }
+        UnstorableFile { path: path.to_owned(), why: message.unwrap_or("git does not take it").to_owned(), remedy }
     }
 }

@@ -8,15 +8,15 @@ use gix::bstr::{BStr, BString};
 use gix::index::State;
 use gix::index::entry::Stage;
 
-use super::content::{Contents, Refused, recoded};
-use super::hold_back::{HoldBack, Verdict};
-use super::scan::{Finding, Scan};
+use super::content::{ContentStore, StoreFailure, encoding_error};
+use super::hold_back::{HoldBackRule, HoldBackVerdict};
+use super::scan::{ScanFinding, WorktreeScan};
 use crate::git::index::cachetree;
-use crate::git::index::edits::{Edits, apply};
+use crate::git::index::edits::{IndexEdits, apply_edits};
 use crate::git::{GitError, Repository};
 
 /// An index that says what the work tree holds.
-pub(in crate::git) struct Staged {
+pub(in crate::git) struct StagedIndex {
     pub(in crate::git) state: State,
     /// Paths held back; those of repositories end in a slash.
     pub(in crate::git) held_back: BTreeSet<BString>,
@@ -27,7 +27,7 @@ pub(in crate::git) struct Staged {
 }
 
 /// What became of the work tree as a whole.
-pub(in crate::git) struct Collected {
+pub(in crate::git) struct CollectedTree {
     pub(in crate::git) tree: ObjectId,
     pub(in crate::git) held_back: BTreeSet<BString>,
     pub(in crate::git) unstorable: BTreeSet<BString>,
@@ -36,29 +36,29 @@ pub(in crate::git) struct Collected {
 }
 
 /// What has to be known to stage.
-pub(in crate::git) struct Staging<'a> {
+pub(in crate::git) struct WorktreeStager<'a> {
     pub(in crate::git) repo: &'a gix::Repository,
-    pub(in crate::git) paths: &'a Repository,
-    pub(in crate::git) rule: &'a HoldBack,
+    pub(in crate::git) repository: &'a Repository,
+    pub(in crate::git) rule: &'a HoldBackRule,
 }
 
-impl Staging<'_> {
+impl WorktreeStager<'_> {
     /// Brings `state` to what `scan` saw.
-    pub(in crate::git) fn run(self, state: State, scan: Scan) -> Result<Staged, GitError> {
+    pub(in crate::git) fn run(self, state: State, scan: WorktreeScan) -> Result<StagedIndex, GitError> {
         let (held_back, unstorable, written) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
-        let mut staged = Staged { state, held_back, unstorable, written };
-        let mut found = scan.found;
-        self.hold_back(&mut found, &mut staged);
-        drop_gone(&mut staged.state, &found);
-        let edits = self.store((&found, &scan.renormalised), &mut staged)?;
-        apply(&mut staged.state, edits);
+        let mut staged = StagedIndex { state, held_back, unstorable, written };
+        let mut found = scan.findings;
+        self.remove_held_back(&mut found, &mut staged);
+        remove_missing_entries(&mut staged.state, &found);
+        let edits = self.store_files((&found, &scan.renormalized), &mut staged)?;
+        apply_edits(&mut staged.state, edits);
         Ok(staged)
     }
 
     /// Takes what the rule holds back out of `found`, and out of the index what was put there since HEAD.
-    fn hold_back(&self, found: &mut BTreeMap<BString, Finding>, staged: &mut Staged) {
+    fn remove_held_back(&self, found: &mut BTreeMap<BString, ScanFinding>, staged: &mut StagedIndex) {
         let submodules = declared_submodules(self.repo);
-        for (path, is_repository) in candidates(found) {
+        for (path, is_repository) in list_new_paths(found) {
             if is_repository && submodules.contains(&path) {
                 continue;
             }
@@ -66,48 +66,48 @@ impl Staging<'_> {
             if is_repository {
                 name.push(b'/');
             }
-            if self.rule.judge(self.paths, name.as_ref()) != Verdict::HeldBack {
+            if self.rule.judge_path(self.repository, name.as_ref()) != HoldBackVerdict::HeldBack {
                 continue;
             }
             found.remove(&path);
-            forget(&mut staged.state, path.as_ref());
+            remove_entry(&mut staged.state, path.as_ref());
             staged.held_back.insert(name);
         }
     }
 
-    fn store(
+    fn store_files(
         &self,
-        (found, renormalised): (&BTreeMap<BString, Finding>, &BTreeSet<BString>),
-        staged: &mut Staged,
-    ) -> Result<Edits, GitError> {
-        let mut contents = Contents::new(self.repo, self.paths, &staged.state)?;
-        let mut edits = Edits::new();
+        (found, renormalized): (&BTreeMap<BString, ScanFinding>, &BTreeSet<BString>),
+        staged: &mut StagedIndex,
+    ) -> Result<IndexEdits, GitError> {
+        let mut contents = ContentStore::new(self.repo, self.repository, &staged.state)?;
+        let mut edits = IndexEdits::new();
         for (path, finding) in found {
-            if matches!(finding, Finding::Gone) {
+            if matches!(finding, ScanFinding::Removed) {
                 continue;
             }
-            if contents.is_recoded(path.as_ref()) {
-                return Err(recoded(self.paths, path.as_ref()));
+            if contents.has_text_encoding(path.as_ref()) {
+                return Err(encoding_error(self.repository, path.as_ref()));
             }
             let known =
                 staged.state.entry_by_path_and_stage(path.as_ref(), Stage::Unconflicted).map(|entry| entry.mode);
-            let stored = match known.filter(|_| renormalised.contains(path)) {
-                Some(known) => contents.renormalised(path.as_ref(), known),
-                None => contents.store(path.as_ref(), known, &staged.state),
+            let stored = match known.filter(|_| renormalized.contains(path)) {
+                Some(known) => contents.store_renormalized(path.as_ref(), known),
+                None => contents.store_file(path.as_ref(), known, &staged.state),
             };
             match stored {
                 Ok(stored) => {
                     staged.written.push(stored.id);
                     edits.insert(path.clone(), Some(stored));
                 }
-                Err(Refused::Gone) => drop(edits.insert(path.clone(), None)),
-                Err(Refused::Unstorable) => {
+                Err(StoreFailure::Missing) => drop(edits.insert(path.clone(), None)),
+                Err(StoreFailure::Unstorable) => {
                     staged.unstorable.insert(path.clone());
-                    if *finding == Finding::Unmerged {
+                    if *finding == ScanFinding::Unmerged {
                         edits.insert(path.clone(), None);
                     }
                 }
-                Err(Refused::Fault(error)) => return Err(error),
+                Err(StoreFailure::Failed(error)) => return Err(error),
             }
         }
         Ok(edits)
@@ -115,21 +115,21 @@ impl Staging<'_> {
 }
 
 /// Returns the paths that HEAD lacks, and whether each is a repository.
-fn candidates(found: &BTreeMap<BString, Finding>) -> Vec<(BString, bool)> {
+fn list_new_paths(found: &BTreeMap<BString, ScanFinding>) -> Vec<(BString, bool)> {
     let new = found.iter().filter_map(|(path, finding)| match finding {
-        Finding::New => Some((path.clone(), false)),
-        Finding::NewRepository => Some((path.clone(), true)),
+        ScanFinding::New => Some((path.clone(), false)),
+        ScanFinding::NewRepository => Some((path.clone(), true)),
         _ => None,
     });
     new.collect()
 }
 
 /// Attribute files that are gone must not govern what is stored next, so removals come first.
-fn drop_gone(state: &mut State, found: &BTreeMap<BString, Finding>) {
+fn remove_missing_entries(state: &mut State, found: &BTreeMap<BString, ScanFinding>) {
     let gone: Vec<&BString> =
-        found.iter().filter(|(_, finding)| **finding == Finding::Gone).map(|(path, _)| path).collect();
+        found.iter().filter(|(_, finding)| **finding == ScanFinding::Removed).map(|(path, _)| path).collect();
     for path in &gone {
-        cachetree::forget(state, path.as_ref());
+        cachetree::invalidate_path(state, path.as_ref());
     }
     let gone: BTreeSet<&BStr> = gone.into_iter().map(AsRef::as_ref).collect();
     if !gone.is_empty() {
@@ -137,8 +137,8 @@ fn drop_gone(state: &mut State, found: &BTreeMap<BString, Finding>) {
     }
 }
 
-fn forget(state: &mut State, path: &BStr) {
-    cachetree::forget(state, path);
+fn remove_entry(state: &mut State, path: &BStr) {
+    cachetree::invalidate_path(state, path);
     if state.entry_range(path).is_some() {
         state.remove_entries(|_, entry, _| entry == path);
     }

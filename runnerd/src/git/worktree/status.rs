@@ -4,50 +4,50 @@ use std::collections::BTreeMap;
 
 use gix::bstr::BString;
 
-use super::change::{Change, ChangeKind, staged};
-use super::known::Tracked;
+use super::change::{WorktreeChange, ChangeKind, index_changes};
+use super::known::TrackedFiles;
 use super::porcelain;
-use super::scan::{Finding, Scan};
+use super::scan::{ScanFinding, WorktreeScan};
 use crate::git::{GitError, Repository};
 
 impl Repository {
     /// Returns everything that HEAD lacks or has otherwise: staged, changed and untracked paths, one by one, sorted.
     ///
     /// Ignored files are left out, what is changed only inside submodules, and what is never tracked.
-    pub fn changes(&self) -> Result<Vec<Change>, GitError> {
+    pub fn list_changes(&self) -> Result<Vec<WorktreeChange>, GitError> {
         let repo = self.open()?;
-        let by_library = || self.changes_by_library(&repo);
-        let mut changes = self.engine(&repo).carry_out(by_library, || porcelain::changes(&repo, self))?;
-        let never = self.memory.lock().never.clone();
+        let with_gix = || self.list_changes_with_gix(&repo);
+        let mut changes = self.choose_engine(&repo).run_with(with_gix, || porcelain::list_changes(&repo, self))?;
+        let never = self.cache.lock().never_tracked.clone();
         changes.retain(|change| !never.iter().any(|folder| change.path.starts_with(folder)));
         Ok(changes)
     }
 
-    fn changes_by_library(&self, repo: &gix::Repository) -> Result<Vec<Change>, GitError> {
-        let mut tracked = Tracked::open(repo, self, self.head()?.commit())?;
-        let scan = Scan::run(repo, self, &mut tracked)?;
-        let mut kinds = staged(&tracked.names);
-        for (path, finding) in &scan.found {
-            add(&mut kinds, path, *finding);
+    fn list_changes_with_gix(&self, repo: &gix::Repository) -> Result<Vec<WorktreeChange>, GitError> {
+        let mut tracked = TrackedFiles::load(repo, self, self.head()?.commit())?;
+        let scan = WorktreeScan::run(repo, self, &mut tracked)?;
+        let mut kinds = index_changes(&tracked.index_diff);
+        for (path, finding) in &scan.findings {
+            merge_finding(&mut kinds, path, *finding);
         }
-        tracked.keep();
-        Ok(kinds.into_iter().map(|(path, kind)| Change { path: path.into(), kind }).collect())
+        tracked.store_in_cache();
+        Ok(kinds.into_iter().map(|(path, kind)| WorktreeChange { path: path.into(), kind }).collect())
     }
 }
 
-pub(super) fn add(kinds: &mut BTreeMap<BString, ChangeKind>, path: &BString, finding: Finding) {
+pub(super) fn merge_finding(kinds: &mut BTreeMap<BString, ChangeKind>, path: &BString, finding: ScanFinding) {
     let staged = kinds.get(path).copied();
     let kind = match (finding, staged) {
-        (Finding::Unstorable, _) => return,
-        (Finding::Unmerged, _) => ChangeKind::Unmerged,
-        (Finding::Gone, _) => ChangeKind::Deleted,
-        (Finding::New | Finding::NewRepository, Some(ChangeKind::Added)) => ChangeKind::Added,
-        (Finding::New, Some(ChangeKind::Deleted)) | (Finding::Modified, _) => ChangeKind::Modified,
-        (Finding::Retyped, _) => ChangeKind::Retyped,
-        (Finding::New | Finding::NewRepository, _) => ChangeKind::Untracked,
+        (ScanFinding::Unstorable, _) => return,
+        (ScanFinding::Unmerged, _) => ChangeKind::Unmerged,
+        (ScanFinding::Removed, _) => ChangeKind::Deleted,
+        (ScanFinding::New | ScanFinding::NewRepository, Some(ChangeKind::Added)) => ChangeKind::Added,
+        (ScanFinding::New, Some(ChangeKind::Deleted)) | (ScanFinding::Modified, _) => ChangeKind::Modified,
+        (ScanFinding::Retyped, _) => ChangeKind::Retyped,
+        (ScanFinding::New | ScanFinding::NewRepository, _) => ChangeKind::Untracked,
     };
     let mut path = path.clone();
-    if finding == Finding::NewRepository && kind != ChangeKind::Added {
+    if finding == ScanFinding::NewRepository && kind != ChangeKind::Added {
         path.push(b'/');
     }
     kinds.insert(path, kind);

@@ -1,68 +1,68 @@
 //! A death after each step of publishing, and before the next commit or after it: the next life brings the source to the
 //! same end.
 
-use super::super::look::Look;
-use super::super::{Published, Publisher};
-use super::fixture::Pair;
+use super::super::look::PublishSnapshot;
+use super::super::{PublishedMove, Publisher};
+use super::fixture::PublishFixture;
 
 /// Where a life ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Death {
+enum PublishDeath {
     ObjectsSent,
     ObjectsKept,
     ObjectsChecked,
     MoveNoted,
     BranchMoved,
-    MoveLookedAfter,
+    MoveVerified,
 }
 
-const DEATHS: [Death; 6] = [
-    Death::ObjectsSent,
-    Death::ObjectsKept,
-    Death::ObjectsChecked,
-    Death::MoveNoted,
-    Death::BranchMoved,
-    Death::MoveLookedAfter,
+const DEATHS: [PublishDeath; 6] = [
+    PublishDeath::ObjectsSent,
+    PublishDeath::ObjectsKept,
+    PublishDeath::ObjectsChecked,
+    PublishDeath::MoveNoted,
+    PublishDeath::BranchMoved,
+    PublishDeath::MoveVerified,
 ];
 
 /// Publishes until the death.
-fn live_until(death: Death, pair: &Pair) {
+fn publish_until(death: PublishDeath, pair: &PublishFixture) {
     let mut publisher = pair.publisher();
-    let look = |publisher: &Publisher<'_>| publisher.look().unwrap().unwrap();
-    let first: Look = look(&publisher);
-    publisher.send(&first, false).unwrap();
-    if death == Death::ObjectsSent {
+    let look = |publisher: &Publisher<'_>| publisher.read_snapshot().unwrap().unwrap();
+    let first: PublishSnapshot = look(&publisher);
+    publisher.send_objects(&first, false).unwrap();
+    if death == PublishDeath::ObjectsSent {
         return;
     }
-    publisher.keep(&first).unwrap();
-    if death == Death::ObjectsKept {
+    publisher.update_keep_refs(&first).unwrap();
+    if death == PublishDeath::ObjectsKept {
         return;
     }
-    publisher.check(&look(&publisher)).unwrap();
-    if death == Death::ObjectsChecked {
+    publisher.check_complete(&look(&publisher)).unwrap();
+    if death == PublishDeath::ObjectsChecked {
         return;
     }
     let from = first.branch.as_deref().map(|id| id.parse().unwrap());
-    let note = Published { from, to: first.tip, is_done: false };
-    publisher.note.write(&note).unwrap();
-    if death == Death::MoveNoted {
+    let note = PublishedMove { from, to: first.tip, is_done: false };
+    publisher.record_file.write(&note).unwrap();
+    if death == PublishDeath::MoveNoted {
         return;
     }
     publisher.set_branch(from, first.tip).unwrap();
-    if death == Death::BranchMoved {
+    if death == PublishDeath::BranchMoved {
         return;
     }
-    publisher.look_after(&note).unwrap();
+    publisher.verify_move(&note).unwrap();
 }
 
 #[test]
 fn row_99_a_death_after_any_step_leaves_what_the_next_life_brings_to_its_end() {
     for death in DEATHS {
         for commits_between in 0..2 {
-            let pair = Pair::new();
+            let pair = PublishFixture::new();
             for text in ["one", "two"] {
                 pair.commit(text);
-                live_until(death, &pair);
+                publish_until(death, &pair);
                 for number in 0..commits_between {
                     pair.commit(&format!("{text}-{number}"));
                 }
@@ -76,12 +76,12 @@ fn row_99_a_death_after_any_step_leaves_what_the_next_life_brings_to_its_end() {
 
 #[test]
 fn one_death_after_the_other_comes_to_the_same_end() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     for text in ["one", "two", "three"] {
         pair.commit(text);
         for death in DEATHS {
-            if pair.publisher().look().unwrap().unwrap().branch.as_deref() != Some(pair.tip().as_str()) {
-                live_until(death, &pair);
+            if pair.publisher().read_snapshot().unwrap().unwrap().branch.as_deref() != Some(pair.tip().as_str()) {
+                publish_until(death, &pair);
             }
         }
         pair.publish();
@@ -92,10 +92,10 @@ fn one_death_after_the_other_comes_to_the_same_end() {
 #[test]
 fn row_102_objects_that_are_collected_after_any_step_are_sent_again() {
     for death in DEATHS {
-        let pair = Pair::new();
+        let pair = PublishFixture::new();
         for text in ["one", "two"] {
             pair.commit(text);
-            live_until(death, &pair);
+            publish_until(death, &pair);
             pair.source_git("reflog expire --expire=now --all");
             pair.source_git("gc --quiet --prune=now");
             pair.publish();
@@ -107,10 +107,10 @@ fn row_102_objects_that_are_collected_after_any_step_are_sent_again() {
 #[test]
 fn row_103_references_that_are_packed_after_any_step_are_found() {
     for death in DEATHS {
-        let pair = Pair::new();
+        let pair = PublishFixture::new();
         for text in ["one", "two"] {
             pair.commit(text);
-            live_until(death, &pair);
+            publish_until(death, &pair);
             pair.source_git("pack-refs --all");
             pair.publish();
             pair.assert_sound();
@@ -121,11 +121,11 @@ fn row_103_references_that_are_packed_after_any_step_are_found() {
 #[test]
 fn a_commit_that_the_source_had_not_whole_is_sent_whole() {
     // Its own reference says that it is there, and a file of it is not.
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.commit("one");
     pair.publish();
     let tip = pair.commit("two");
-    live_until(Death::ObjectsKept, &pair);
+    publish_until(PublishDeath::ObjectsKept, &pair);
     let blob = pair.source_git(&format!("rev-parse {tip}:file"));
     std::fs::remove_file(pair.source().join(".git/objects").join(&blob[..2]).join(&blob[2..])).unwrap();
     pair.publish();
@@ -134,7 +134,7 @@ fn a_commit_that_the_source_had_not_whole_is_sent_whole() {
 
 #[test]
 fn a_base_that_was_collected_comes_with_what_was_made_upon_it() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.commit("one");
     pair.source_git("checkout --quiet --orphan other");
     pair.source_git("commit --quiet -m other");

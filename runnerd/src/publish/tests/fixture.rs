@@ -6,29 +6,29 @@ use std::process::{Command, Output};
 
 use protocol::path::WirePath;
 use protocol::view::{PublishedView, StopReason};
-use runner_testkit::Scratch;
+use runner_testkit::ScratchDir;
 
 use crate::git::Repository;
-use crate::publish::{Publication, PublishError, Publisher, publish};
-use crate::repo::kept::Vault;
-use crate::repo::seal::Key;
-use crate::store::{Source, Store};
+use crate::publish::{PublishOutcome, PublishError, Publisher, publish_run};
+use crate::repo::kept::StateDir;
+use crate::repo::seal::SealKey;
+use crate::store::{SourceRepo, RepoStore};
 
 /// A source with one commit, and a workspace on the branch of run `x` upon it.
-pub(crate) struct Pair {
-    folder: Scratch,
-    pub(crate) store: Store,
-    pub(crate) of: Source,
+pub(crate) struct PublishFixture {
+    folder: ScratchDir,
+    pub(crate) store: RepoStore,
+    pub(crate) origin: SourceRepo,
     pub(crate) workspace: Repository,
 }
 
-impl Pair {
+impl PublishFixture {
     pub(crate) fn new() -> Self {
         Self::with(&[])
     }
 
     pub(crate) fn with(options: &[&str]) -> Self {
-        let folder = Scratch::new();
+        let folder = ScratchDir::new();
         let root = folder.path().canonicalize().unwrap();
         let (source, workspace) = (root.join("source"), root.join("workspace"));
         for tree in [&source, &workspace] {
@@ -48,21 +48,21 @@ impl Pair {
         ok(&workspace, &git(&workspace, &["fetch", "--quiet", "--update-head-ok", from, "main:main"]));
         ok(&workspace, &git(&workspace, &["reset", "--quiet", "--hard"]));
         ok(&workspace, &git(&workspace, &["switch", "--quiet", "-c", "runner/x"]));
-        let vault = Vault::new(root.join("private"), Key::random().unwrap());
-        let store = Store::new(&vault, "0123456789ab");
+        let vault = StateDir::new(root.join("private"), SealKey::random().unwrap());
+        let store = RepoStore::new(&vault, "0123456789ab");
         store.create().unwrap();
-        let of = Source {
+        let of = SourceRepo {
             common_dir: WirePath(source.join(".git")),
             path: WirePath(source),
             run: "x".to_owned(),
             nonce: "1".to_owned(),
         };
-        let workspace = Repository::discover(&workspace).unwrap().capture(&root.join("captured")).unwrap();
-        Self { folder, store, of, workspace }
+        let workspace = Repository::discover(&workspace).unwrap().pin_config(&root.join("captured")).unwrap();
+        Self { folder, store, origin: of, workspace }
     }
 
     pub(crate) fn source(&self) -> &Path {
-        self.of.path.as_path()
+        self.origin.path.as_path()
     }
 
     pub(crate) fn place(&self, name: &str) -> PathBuf {
@@ -101,11 +101,11 @@ impl Pair {
     }
 
     pub(crate) fn publisher(&self) -> Publisher<'_> {
-        Publisher::new(&self.store, &self.workspace, &self.of).unwrap()
+        Publisher::new(&self.store, &self.workspace, &self.origin).unwrap()
     }
 
-    pub(crate) fn try_publish(&self) -> Result<Publication, PublishError> {
-        publish(&self.store, &self.workspace, &self.of)
+    pub(crate) fn try_publish(&self) -> Result<PublishOutcome, PublishError> {
+        publish_run(&self.store, &self.workspace, &self.origin)
     }
 
     pub(crate) fn publish(&self) -> PublishedView {
@@ -115,7 +115,7 @@ impl Pair {
     }
 
     /// Publishes, which holds the run; returns why.
-    pub(crate) fn held(&self) -> StopReason {
+    pub(crate) fn hold_reason(&self) -> StopReason {
         let publication = self.try_publish().unwrap();
         assert!(publication.is_held, "{publication:?}");
         publication.view.unwrap().why.unwrap()

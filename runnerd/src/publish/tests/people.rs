@@ -1,19 +1,19 @@
 //! What a person does to the branch in the source while the run goes on, and that what he is told then lets it go on.
 
-use super::super::{last_kept, look};
-use super::fixture::{Pair, git};
+use super::super::{find_last_kept, inspect_published};
+use super::fixture::{PublishFixture, git};
 use crate::git::Repository;
 
 #[test]
 fn row_100_a_commit_of_a_persons_on_the_branch_holds_the_run_and_is_kept() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.commit("one");
     pair.publish();
     pair.source_git("switch --quiet runner/x");
     pair.source_git("commit --quiet --allow-empty -m mine");
     let mine = pair.branch();
     pair.commit("two");
-    let why = pair.held();
+    let why = pair.hold_reason();
     assert_eq!(why.message, format!("runner/x has {}, which the run did not make", &mine[..12]));
     assert_eq!(pair.branch(), mine, "nothing was written over");
     pair.follow(&why);
@@ -25,13 +25,13 @@ fn row_100_a_commit_of_a_persons_on_the_branch_holds_the_run_and_is_kept() {
 
 #[test]
 fn a_branch_that_was_rebased_holds_the_run_and_is_kept() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.commit("one");
     pair.publish();
     let other = pair.source_git("commit-tree -m other HEAD^{tree}");
     pair.source_git(&format!("branch --quiet --force runner/x {other}"));
     pair.commit("two");
-    pair.follow(&pair.held());
+    pair.follow(&pair.hold_reason());
     pair.publish();
     pair.assert_sound();
     assert_eq!(pair.source_git("rev-parse x-by-hand"), other);
@@ -39,7 +39,7 @@ fn a_branch_that_was_rebased_holds_the_run_and_is_kept() {
 
 #[test]
 fn a_branch_that_was_set_back_is_moved_on_again() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     let first = pair.commit("one");
     pair.publish();
     pair.commit("two");
@@ -51,12 +51,12 @@ fn a_branch_that_was_set_back_is_moved_on_again() {
 
 #[test]
 fn what_has_become_of_a_branch_is_seen_by_a_look_that_changes_nothing() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     let first = pair.commit("one");
     pair.publish();
     let second = pair.commit("two");
     pair.publish();
-    let look = || look(&pair.store, &pair.workspace, &pair.of).map(|view| view.expect("the run has commits"));
+    let look = || inspect_published(&pair.store, &pair.workspace, &pair.origin).map(|view| view.expect("the run has commits"));
     assert_eq!((look().unwrap().behind, look().unwrap().tip), (Some(0), Some(second)));
     pair.source_git(&format!("branch --quiet --force runner/x {first}"));
     assert_eq!((look().unwrap().behind, pair.branch()), (Some(1), first));
@@ -70,7 +70,7 @@ fn what_has_become_of_a_branch_is_seen_by_a_look_that_changes_nothing() {
 #[test]
 fn row_104_a_branch_that_was_deleted_holds_the_run_and_comes_back_with_all_that_it_had() {
     for keeper_too in [false, true] {
-        let pair = Pair::new();
+        let pair = PublishFixture::new();
         pair.commit("one");
         pair.publish();
         pair.source_git("branch --quiet -D runner/x");
@@ -79,11 +79,11 @@ fn row_104_a_branch_that_was_deleted_holds_the_run_and_comes_back_with_all_that_
             pair.source_git("gc --quiet --prune=now");
         }
         for _ in 0..2 {
-            let why = pair.held();
+            let why = pair.hold_reason();
             assert_eq!(why.message, format!("runner/x is gone from {}", pair.source().display()));
         }
         pair.commit("two");
-        pair.follow(&pair.held());
+        pair.follow(&pair.hold_reason());
         pair.publish();
         pair.assert_sound();
     }
@@ -91,7 +91,7 @@ fn row_104_a_branch_that_was_deleted_holds_the_run_and_comes_back_with_all_that_
 
 #[test]
 fn row_101_a_branch_that_is_checked_out_is_left_and_caught_up_with() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     let first = pair.commit("one");
     pair.publish();
     pair.source_git("switch --quiet runner/x");
@@ -103,7 +103,7 @@ fn row_101_a_branch_that_is_checked_out_is_left_and_caught_up_with() {
     assert_eq!(why.message, format!("runner/x is in use in {}", pair.source().display()));
     assert_eq!(pair.source_git("status --porcelain"), "");
     let source = Repository::discover(pair.source()).unwrap();
-    let kept = last_kept(&source, "x").unwrap().unwrap();
+    let kept = find_last_kept(&source, "x").unwrap().unwrap();
     assert_eq!(kept.to_string(), tip, "what was made is in the source all the same");
     assert_eq!(why.command.as_deref(), Some(format!("git -C {} switch --detach", pair.source().display()).as_str()));
     pair.source_git("switch --quiet --detach");
@@ -113,7 +113,7 @@ fn row_101_a_branch_that_is_checked_out_is_left_and_caught_up_with() {
 
 #[test]
 fn a_branch_is_in_use_wherever_a_work_tree_comes_back_to_it() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     let first = pair.commit("one");
     pair.publish();
     pair.commit("two");
@@ -142,20 +142,20 @@ fn a_branch_is_in_use_wherever_a_work_tree_comes_back_to_it() {
 #[test]
 fn a_branch_that_is_checked_out_at_the_moment_of_its_move_goes_back() {
     for is_death in [false, true] {
-        let pair = Pair::new();
+        let pair = PublishFixture::new();
         let first = pair.commit("one");
         pair.publish();
         pair.commit("two");
         let mut publisher = pair.publisher();
-        publisher.send(&publisher.look().unwrap().unwrap(), false).unwrap();
-        publisher.keep(&publisher.look().unwrap().unwrap()).unwrap();
-        publisher.check(&publisher.look().unwrap().unwrap()).unwrap();
-        let look = publisher.look().unwrap().unwrap();
+        publisher.send_objects(&publisher.read_snapshot().unwrap().unwrap(), false).unwrap();
+        publisher.update_keep_refs(&publisher.read_snapshot().unwrap().unwrap()).unwrap();
+        publisher.check_complete(&publisher.read_snapshot().unwrap().unwrap()).unwrap();
+        let look = publisher.read_snapshot().unwrap().unwrap();
         // Read as free, and checked out before it is moved.
         pair.source_git("switch --quiet runner/x");
         if is_death {
             let from = first.parse().ok();
-            publisher.note.write(&super::super::Published { from, to: look.tip, is_done: false }).unwrap();
+            publisher.record_file.write(&super::super::PublishedMove { from, to: look.tip, is_done: false }).unwrap();
             publisher.set_branch(from, look.tip).unwrap();
             assert_ne!(pair.source_git("status --porcelain"), "", "a commit of the run's looks taken back");
             assert_eq!(pair.publish().behind, Some(1));
@@ -172,7 +172,7 @@ fn a_branch_that_is_checked_out_at_the_moment_of_its_move_goes_back() {
 
 #[test]
 fn a_branch_that_is_checked_out_after_its_move_stays() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.commit("one");
     pair.publish();
     let second = pair.commit("two");
@@ -187,10 +187,10 @@ fn a_branch_that_is_checked_out_after_its_move_stays() {
 
 #[test]
 fn a_branch_named_runner_holds_the_run() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.source_git("branch runner");
     pair.commit("one");
-    let why = pair.held();
+    let why = pair.hold_reason();
     assert!(why.message.starts_with("branch runner of "), "{}", why.message);
     pair.follow(&why);
     pair.publish();
@@ -199,10 +199,10 @@ fn a_branch_named_runner_holds_the_run() {
 
 #[test]
 fn a_branch_below_the_runs_name_holds_the_run() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.source_git("branch runner/x/y");
     pair.commit("one");
-    let why = pair.held();
+    let why = pair.hold_reason();
     assert!(why.message.starts_with("branch runner/x/y of "), "{}", why.message);
     pair.follow(&why);
     pair.publish();

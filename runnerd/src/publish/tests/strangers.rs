@@ -4,21 +4,21 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::super::Published;
-use super::fixture::Pair;
+use super::super::PublishedMove;
+use super::fixture::PublishFixture;
 use crate::git::{MovedRef, Repository};
-use crate::obstruction::Obstructs as _;
+use crate::obstruction::Retryable as _;
 
 #[test]
 fn a_lock_of_somebody_elses_is_waited_for() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.commit("one");
     let lock = pair.source().join(".git/refs/heads/runner");
     fs::create_dir_all(&lock).unwrap();
     let lock = lock.join("x.lock");
     let holder = fs::File::create(&lock).unwrap();
     let error = pair.try_publish().unwrap_err();
-    assert!(error.passes(), "{error}");
+    assert!(error.is_transient(), "{error}");
     assert!(error.to_string().contains("x.lock"), "{error}");
     drop(holder);
     fs::remove_file(lock).unwrap();
@@ -28,7 +28,7 @@ fn a_lock_of_somebody_elses_is_waited_for() {
 
 #[test]
 fn no_hook_of_the_source_is_run_and_no_setting_of_it_obeyed() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     let hooks = pair.source().join(".git/hooks");
     fs::create_dir_all(&hooks).unwrap();
     for name in ["reference-transaction", "pre-receive", "update", "post-receive", "post-update", "proc-receive"] {
@@ -56,11 +56,11 @@ fn no_hook_of_the_source_is_run_and_no_setting_of_it_obeyed() {
 #[test]
 fn a_reference_that_links_to_a_persons_branch_moves_nothing_of_his() {
     for name in ["refs/runner/at/x", "refs/heads/runner/x"] {
-        let pair = Pair::new();
+        let pair = PublishFixture::new();
         pair.commit("one");
         let main = pair.source_git("rev-parse main");
         pair.source_git(&format!("symbolic-ref {name} refs/heads/main"));
-        let why = pair.held();
+        let why = pair.hold_reason();
         assert!(why.message.contains("which the run did not make"), "{}", why.message);
         assert_eq!(pair.source_git("rev-parse main"), main);
     }
@@ -68,7 +68,7 @@ fn a_reference_that_links_to_a_persons_branch_moves_nothing_of_his() {
 
 #[test]
 fn an_object_that_is_not_what_its_name_says_is_never_published() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.commit("one");
     pair.publish();
     let first = pair.branch();
@@ -88,13 +88,13 @@ fn an_object_that_is_not_what_its_name_says_is_never_published() {
 
 #[test]
 fn the_daemon_accounts_for_what_it_has_published_and_for_nothing_else() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     let ids = ["one", "two", "three"].map(|text| {
         let id = pair.commit(text);
         pair.publish();
         id
     });
-    let note: Published = pair.store.published().read().unwrap().unwrap();
+    let note: PublishedMove = pair.store.published_file().read().unwrap().unwrap();
     let source = Repository::discover(pair.source()).unwrap();
     let other = pair.source_git("commit-tree -m other HEAD^{tree} -p HEAD");
     let is_accounted = |before: Option<&String>, after: Option<&String>| {
@@ -113,7 +113,7 @@ fn the_daemon_accounts_for_what_it_has_published_and_for_nothing_else() {
 
 #[test]
 fn row_113_an_id_that_is_reserved_for_another_run_is_left_to_it() {
-    let pair = Pair::new();
+    let pair = PublishFixture::new();
     pair.commit("one");
     let reserve = |nonce: &str| {
         fs::write(pair.place("nonce"), nonce).unwrap();
@@ -122,12 +122,12 @@ fn row_113_an_id_that_is_reserved_for_another_run_is_left_to_it() {
     };
     reserve("another");
     let before = pair.state_of_source();
-    let why = pair.held();
+    let why = pair.hold_reason();
     assert!(why.message.starts_with("x is reserved for another run in "), "{why:?}");
     assert_eq!(pair.state_of_source(), before);
     pair.follow(&why);
     pair.publish();
-    reserve(&pair.of.nonce);
+    reserve(&pair.origin.nonce);
     pair.commit("two");
     pair.publish();
     pair.assert_sound();

@@ -17,14 +17,14 @@ use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use nix::errno::Errno;
-use runner_testkit::Random;
+use runner_testkit::RandomSource;
 
 /// Size in bytes of the pieces in which a file reaches the disk.
 const SECTOR: usize = 512;
 
 /// What a crash is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Crash {
+pub(crate) enum CrashKind {
     /// The daemon is killed: what it wrote is there, but may still be lost later.
     Kill,
     /// Power is lost; names reach the disk in order.
@@ -35,7 +35,7 @@ pub(crate) enum Crash {
 
 /// What a disk, or a program on it, may do wrong. A test that finds nothing with one of these finds nothing at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Flaws {
+pub(crate) struct DiskFlaws {
     /// Files are never flushed.
     pub(crate) no_file_sync: bool,
     /// Folders are never flushed.
@@ -46,18 +46,18 @@ pub(crate) struct Flaws {
 
 /// A call that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct DiskFault {
     /// Which call, from 1.
     pub(crate) at: u64,
     /// How many in a row.
     pub(crate) count: u64,
     /// How.
-    pub(crate) how: Failure,
+    pub(crate) failure: DiskFailure,
 }
 
 /// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum DiskFailure {
     /// With this error.
     Error(Errno),
     /// A write takes a part of the bytes; other calls do not fail.
@@ -66,19 +66,19 @@ pub(crate) enum Failure {
 
 /// The crash that a test asked for, as it unwinds through the code under test.
 #[derive(Debug)]
-struct Crashed;
+struct CrashedDisk;
 
 /// The disk.
 #[derive(Debug, Clone)]
-pub(crate) struct SimulatedDisk(Arc<Mutex<State>>);
+pub(crate) struct SimulatedDisk(Arc<Mutex<DiskState>>);
 
 #[derive(Debug, Clone, Default)]
-struct State {
-    nodes: Vec<Node>,
+struct DiskState {
+    nodes: Vec<DiskNode>,
     /// Changes of names, oldest first.
-    changes: Vec<Change>,
-    flaws: Flaws,
-    fault: Option<Fault>,
+    changes: Vec<NameChange>,
+    flaws: DiskFlaws,
+    fault: Option<DiskFault>,
     /// Calls so far, and those that changed something.
     calls: u64,
     writes: u64,
@@ -87,21 +87,21 @@ struct State {
 }
 
 #[derive(Debug, Clone)]
-enum Node {
+enum DiskNode {
     File { seen: Vec<u8>, flushed: Vec<u8>, between: Vec<Vec<u8>>, is_lost: bool },
     Folder { seen: BTreeMap<OsString, usize> },
 }
 
 /// One change of names in a folder; it reaches the disk whole or not at all.
 #[derive(Debug, Clone)]
-struct Change {
+struct NameChange {
     folder: usize,
     removed: Option<OsString>,
     added: Option<(OsString, usize)>,
     is_flushed: bool,
 }
 
-impl Change {
+impl NameChange {
     fn apply(&self, names: &mut BTreeMap<OsString, usize>) {
         if let Some(name) = &self.removed {
             names.remove(name);
@@ -114,14 +114,14 @@ impl Change {
 
 impl Default for SimulatedDisk {
     fn default() -> Self {
-        let root = Node::Folder { seen: BTreeMap::new() };
-        Self(Arc::new(Mutex::new(State { nodes: vec![root], ..State::default() })))
+        let root = DiskNode::Folder { seen: BTreeMap::new() };
+        Self(Arc::new(Mutex::new(DiskState { nodes: vec![root], ..DiskState::default() })))
     }
 }
 
 impl SimulatedDisk {
     /// Has it do something wrong from now on.
-    pub(crate) fn set_flaws(&self, flaws: Flaws) {
+    pub(crate) fn set_flaws(&self, flaws: DiskFlaws) {
         self.lock().flaws = flaws;
     }
 
@@ -138,7 +138,7 @@ impl SimulatedDisk {
     }
 
     /// Has calls fail.
-    pub(crate) fn fail(&self, fault: Option<Fault>) {
+    pub(crate) fn fail(&self, fault: Option<DiskFault>) {
         let mut state = self.lock();
         (state.calls, state.fault) = (0, fault);
     }
@@ -159,7 +159,7 @@ impl SimulatedDisk {
         let Some(folder) = state.find(folder) else { return Err(Errno::ENOENT.into()) };
         let mut left = vec![folder];
         while let Some(at) = left.pop() {
-            if let Node::Folder { seen } = &state.nodes[at] {
+            if let DiskNode::Folder { seen } = &state.nodes[at] {
                 left.extend(seen.values());
                 state.flush_names(at);
             } else {
@@ -185,15 +185,15 @@ impl SimulatedDisk {
     pub(crate) fn read_whole(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.lock();
         match &state.nodes[state.find(path)?] {
-            Node::File { seen, .. } => Some(seen.clone()),
-            Node::Folder { .. } => None,
+            DiskNode::File { seen, .. } => Some(seen.clone()),
+            DiskNode::Folder { .. } => None,
         }
     }
 
     /// Returns the states that may be found after a crash now: all, or a sample of `most` that `seed` alone picks.
-    pub(crate) fn after(&self, crash: Crash, seed: u64, most: u64) -> Vec<Self> {
+    pub(crate) fn states_after(&self, crash: CrashKind, seed: u64, most: u64) -> Vec<Self> {
         let state = self.lock();
-        if crash == Crash::Kill {
+        if crash == CrashKind::Kill {
             let mut same = state.clone();
             (same.crash_at, same.fault) = (None, None);
             return vec![Self(Arc::new(Mutex::new(same)))];
@@ -203,54 +203,54 @@ impl SimulatedDisk {
         let picked: Vec<Vec<u64>> = if count <= most {
             (0..count).map(|number| digits(number, &choices)).collect()
         } else {
-            let mut random = Random::new(seed);
+            let mut random = RandomSource::new(seed);
             (0..most).map(|_| choices.iter().map(|of| random.below(*of)).collect()).collect()
         };
-        picked.into_iter().map(|choice| Self(Arc::new(Mutex::new(state.found(crash, &choice))))).collect()
+        picked.into_iter().map(|choice| Self(Arc::new(Mutex::new(state.state_after(crash, &choice))))).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DiskState> {
         self.0.lock().unwrap()
     }
 
     /// Counts a call, which may be the one that fails or before which the daemon crashes.
-    fn call(&self, is_change: bool) -> io::Result<MutexGuard<'_, State>> {
+    fn call(&self, is_change: bool) -> io::Result<MutexGuard<'_, DiskState>> {
         let mut state = self.lock();
         if is_change {
             state.writes += 1;
             if state.crash_at.is_some_and(|at| state.writes >= at) {
                 drop(state);
-                panic::resume_unwind(Box::new(Crashed) as Box<dyn Any + Send>);
+                panic::resume_unwind(Box::new(CrashedDisk) as Box<dyn Any + Send>);
             }
         }
         state.calls += 1;
-        match state.failing() {
-            Some(Failure::Error(errno)) => Err(errno.into()),
-            Some(Failure::ShortWrite) | None => Ok(state),
+        match state.take_failure() {
+            Some(DiskFailure::Error(errno)) => Err(errno.into()),
+            Some(DiskFailure::ShortWrite) | None => Ok(state),
         }
     }
 }
 
 /// Runs something that may crash; none if it did.
-pub(crate) fn until_crash<T>(run: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn run_until_crash<T>(run: impl FnOnce() -> T) -> Option<T> {
     match panic::catch_unwind(panic::AssertUnwindSafe(run)) {
         Ok(done) => Some(done),
-        Err(cause) if cause.is::<Crashed>() => None,
+        Err(cause) if cause.is::<CrashedDisk>() => None,
         Err(cause) => panic::resume_unwind(cause),
     }
 }
 
-impl State {
-    fn failing(&self) -> Option<Failure> {
+impl DiskState {
+    fn take_failure(&self) -> Option<DiskFailure> {
         let fault = self.fault?;
-        (fault.at..fault.at + fault.count).contains(&self.calls).then_some(fault.how)
+        (fault.at..fault.at + fault.count).contains(&self.calls).then_some(fault.failure)
     }
 
     fn find(&self, path: &Path) -> Option<usize> {
         let names = path.components().filter(|part| *part != Component::RootDir);
         names.into_iter().try_fold(0, |at, name| match &self.nodes[at] {
-            Node::Folder { seen } => seen.get(name.as_os_str()).copied(),
-            Node::File { .. } => None,
+            DiskNode::Folder { seen } => seen.get(name.as_os_str()).copied(),
+            DiskNode::File { .. } => None,
         })
     }
 
@@ -260,8 +260,8 @@ impl State {
         Ok((folder, path.file_name().unwrap().to_owned()))
     }
 
-    fn change(&mut self, change: Change) {
-        if let Node::Folder { seen } = &mut self.nodes[change.folder] {
+    fn change(&mut self, change: NameChange) {
+        if let DiskNode::Folder { seen } = &mut self.nodes[change.folder] {
             change.apply(seen);
         }
         self.changes.push(change);
@@ -271,25 +271,25 @@ impl State {
         self.add(
             folder,
             name,
-            Node::File { seen: Vec::new(), flushed: Vec::new(), between: Vec::new(), is_lost: false },
+            DiskNode::File { seen: Vec::new(), flushed: Vec::new(), between: Vec::new(), is_lost: false },
         )
     }
 
-    fn add(&mut self, folder: usize, name: &OsStr, node: Node) -> usize {
+    fn add(&mut self, folder: usize, name: &OsStr, node: DiskNode) -> usize {
         self.nodes.push(node);
         let node = self.nodes.len() - 1;
-        self.change(Change { folder, removed: None, added: Some((name.to_owned(), node)), is_flushed: false });
+        self.change(NameChange { folder, removed: None, added: Some((name.to_owned(), node)), is_flushed: false });
         node
     }
 
     fn write(&mut self, node: usize, bytes: Vec<u8>) {
-        if let Node::File { seen, between, .. } = &mut self.nodes[node] {
+        if let DiskNode::File { seen, between, .. } = &mut self.nodes[node] {
             between.push(std::mem::replace(seen, bytes));
         }
     }
 
     fn flush(&mut self, node: usize) {
-        if let Node::File { seen, flushed, between, is_lost: false } = &mut self.nodes[node]
+        if let DiskNode::File { seen, flushed, between, is_lost: false } = &mut self.nodes[node]
             && !self.flaws.no_file_sync
         {
             flushed.clone_from(seen);
@@ -307,47 +307,47 @@ impl State {
     }
 
     /// Returns how many ways there are for each thing that a crash leaves open.
-    fn choices(&self, crash: Crash) -> Vec<u64> {
+    fn choices(&self, crash: CrashKind) -> Vec<u64> {
         let open = self.changes.iter().filter(|change| !change.is_flushed).count() as u64;
         let names = match crash {
-            Crash::Ordered => vec![(self.changes.len() - self.surely()) as u64 + 1],
-            Crash::Kill | Crash::Unordered => vec![2; usize::try_from(open).unwrap()],
+            CrashKind::Ordered => vec![(self.changes.len() - self.count_certain()) as u64 + 1],
+            CrashKind::Kill | CrashKind::Unordered => vec![2; usize::try_from(open).unwrap()],
         };
         let files = self.nodes.iter().map(|node| leftovers(node).len() as u64).filter(|ways| *ways > 1);
         names.into_iter().chain(files).collect()
     }
 
     /// Returns how many changes of names are on the disk in any case, where they get there in order.
-    fn surely(&self) -> usize {
+    fn count_certain(&self) -> usize {
         self.changes.iter().rposition(|change| change.is_flushed).map_or(0, |last| last + 1)
     }
 
     /// Makes the state that a choice leads to.
-    fn found(&self, crash: Crash, choice: &[u64]) -> Self {
+    fn state_after(&self, crash: CrashKind, choice: &[u64]) -> Self {
         let mut choice = choice.iter().copied();
-        let kept: Vec<&Change> = if crash == Crash::Ordered {
+        let kept: Vec<&NameChange> = if crash == CrashKind::Ordered {
             let more = usize::try_from(choice.next().unwrap()).unwrap();
-            self.changes.iter().take(self.surely() + more).collect()
+            self.changes.iter().take(self.count_certain() + more).collect()
         } else {
             self.changes.iter().filter(|change| change.is_flushed || choice.next() == Some(1)).collect()
         };
-        let mut nodes: Vec<Node> = self
+        let mut nodes: Vec<DiskNode> = self
             .nodes
             .iter()
             .map(|node| match node {
-                Node::Folder { .. } => Node::Folder { seen: BTreeMap::new() },
-                file @ Node::File { .. } => {
+                DiskNode::Folder { .. } => DiskNode::Folder { seen: BTreeMap::new() },
+                file @ DiskNode::File { .. } => {
                     let mut ways = leftovers(file);
                     let way = if ways.len() > 1 { usize::try_from(choice.next().unwrap()).unwrap() } else { 0 };
                     let bytes = ways.swap_remove(way);
-                    Node::File { seen: bytes.clone(), flushed: bytes, between: Vec::new(), is_lost: false }
+                    DiskNode::File { seen: bytes.clone(), flushed: bytes, between: Vec::new(), is_lost: false }
                 }
             })
             .collect();
-        let changes: Vec<Change> =
-            kept.into_iter().map(|change| Change { is_flushed: true, ..change.clone() }).collect();
+        let changes: Vec<NameChange> =
+            kept.into_iter().map(|change| NameChange { is_flushed: true, ..change.clone() }).collect();
         for change in &changes {
-            if let Node::Folder { seen } = &mut nodes[change.folder] {
+            if let DiskNode::Folder { seen } = &mut nodes[change.folder] {
                 change.apply(seen);
             }
         }
@@ -356,8 +356,8 @@ impl State {
 }
 
 /// Returns what a crash may leave of a file, without repetition.
-fn leftovers(node: &Node) -> Vec<Vec<u8>> {
-    let Node::File { seen, flushed, between, .. } = node else { return Vec::new() };
+fn leftovers(node: &DiskNode) -> Vec<Vec<u8>> {
+    let DiskNode::File { seen, flushed, between, .. } = node else { return Vec::new() };
     let mut ways = vec![flushed.clone()];
     if between.is_empty() {
         return ways;

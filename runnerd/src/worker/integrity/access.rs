@@ -16,94 +16,94 @@ use protocol::words::PhaseName;
 
 use crate::git::Repository;
 use crate::repo::layout::Layout;
-use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::restore;
 
 /// The mode of a work tree whose own says nothing.
-const WORK_TREE: u32 = 0o755;
+const WORK_TREE_MODE: u32 = 0o755;
 /// What the owner of a folder needs.
-const FOLDER: u32 = 0o700;
+const DIRECTORY_MODE: u32 = 0o700;
 /// What the owner of a file needs, and what its folder's mode leaves of that where it is given back.
-const FILE: (u32, u32) = (0o400, 0o666);
+const FILE_MODE: (u32, u32) = (0o400, 0o666);
 /// The same of a file that is added to.
-const LOG: (u32, u32) = (0o600, 0o666);
+const LOG_MODE: (u32, u32) = (0o600, 0o666);
 /// The same of one that nobody writes to.
-const OBJECT: (u32, u32) = (0o400, 0o444);
+const OBJECT_MODE: (u32, u32) = (0o400, 0o444);
 /// Folders deeper than this are not looked into.
-const DEEPEST: usize = 512;
+const MAX_DEPTH: usize = 512;
 
 /// A path whose owner cannot use it, and the mode that it is to have.
-struct Closed {
+struct ClosedPath {
     path: PathBuf,
     mode: u32,
 }
 
 /// Gives back what a process of an iteration has taken, and notes what that was for those who look what else it did.
-pub(crate) fn regain(context: &RunContext, (iter, phase): (u32, PhaseName)) -> Result<(), Obstacle> {
+pub(crate) fn restore_permissions(context: &RunContext, (iter, phase): (u32, PhaseName)) -> Result<(), EffectError> {
     let repository = context.repository()?;
-    let mut named: Vec<PathBuf> = Vec::new();
+    let mut reported: Vec<PathBuf> = Vec::new();
     // Behind a folder that was closed there may be others.
-    for _ in 0..DEEPEST {
-        let closed = closed(&repository).map_err(Obstacle::system("looking below", repository.work_dir()))?;
+    for _ in 0..MAX_DEPTH {
+        let closed = find_closed(&repository).map_err(EffectError::io_error("looking below", repository.work_dir()))?;
         if closed.is_empty() {
             break;
         }
-        let is_named = |path: &PathBuf| named.iter().any(|above| path.starts_with(above));
+        let is_reported = |path: &PathBuf| reported.iter().any(|above| path.starts_with(above));
         let new: Vec<PathBuf> =
-            closed.iter().map(|closed| closed.path.clone()).filter(|path| !is_named(path)).collect();
-        restore::note_put_back(context, (iter, phase), new.iter().map(|path| name_of(&repository, path)))?;
-        named.extend(new);
-        for Closed { path, mode } in closed {
-            let given = fs::set_permissions(&path, Permissions::from_mode(mode));
-            given.map_err(Obstacle::system("giving back the mode of", &path))?;
+            closed.iter().map(|closed| closed.path.clone()).filter(|path| !is_reported(path)).collect();
+        restore::note_restored(context, (iter, phase), new.iter().map(|path| display_name(&repository, path)))?;
+        reported.extend(new);
+        for ClosedPath { path, mode } in closed {
+            let result = fs::set_permissions(&path, Permissions::from_mode(mode));
+            result.map_err(EffectError::io_error("giving back the mode of", &path))?;
         }
     }
     Ok(())
 }
 
-fn name_of(repository: &Repository, path: &Path) -> String {
+fn display_name(repository: &Repository, path: &Path) -> String {
     if path == repository.work_dir() {
         return ".".to_owned();
     }
-    repository.name_of(path).trim_end_matches('/').to_owned()
+    repository.display_git_path(path).trim_end_matches('/').to_owned()
 }
 
 /// Looks for what is closed, not behind what is closed itself.
-fn closed(repository: &Repository) -> io::Result<Vec<Closed>> {
+fn find_closed(repository: &Repository) -> io::Result<Vec<ClosedPath>> {
     let root = repository.work_dir();
     let mut closed = Vec::new();
-    let found = root.symlink_metadata()?;
-    if !has(&found, FOLDER) {
-        closed.push(Closed { path: root.to_owned(), mode: WORK_TREE });
+    let metadata = root.symlink_metadata()?;
+    if !owner_has(&metadata, DIRECTORY_MODE) {
+        closed.push(ClosedPath { path: root.to_owned(), mode: WORK_TREE_MODE });
         return Ok(closed);
     }
     // In a linked work tree a file leads to git's folder.
     let common = repository.common_dir();
     let folders = BTreeSet::from([common.to_owned(), root.join(".git"), root.join(Layout::FOLDER)]);
     for folder in folders {
-        if let Ok(below) = folder.symlink_metadata() {
-            look((&folder, &below), found.mode() & 0o777, FILE, &mut closed)?;
+        if let Ok(metadata) = folder.symlink_metadata() {
+            collect_closed((&folder, &metadata), metadata.mode() & 0o777, FILE_MODE, &mut closed)?;
         }
     }
     Ok(closed)
 }
 
 /// Looks at a path, and below; `above` is the mode of its folder, `file` what the owner of a file there needs.
-fn look((path, found): (&Path, &Metadata), above: u32, file: (u32, u32), closed: &mut Vec<Closed>) -> io::Result<()> {
-    let (need, left) = file;
-    if found.is_file() && !has(found, need) {
-        closed.push(Closed { path: path.to_owned(), mode: above & left | need });
+fn collect_closed((path, metadata): (&Path, &Metadata), above: u32, file: (u32, u32), closed: &mut Vec<ClosedPath>) -> io::Result<()> {
+    let (needed, inherited) = file;
+    if metadata.is_file() && !owner_has(metadata, needed) {
+        closed.push(ClosedPath { path: path.to_owned(), mode: above & inherited | needed });
     }
-    if !found.is_dir() {
+    if !metadata.is_dir() {
         return Ok(());
     }
-    if !has(found, FOLDER) {
-        closed.push(Closed { path: path.to_owned(), mode: above | FOLDER });
+    if !owner_has(metadata, DIRECTORY_MODE) {
+        closed.push(ClosedPath { path: path.to_owned(), mode: above | DIRECTORY_MODE });
         return Ok(());
     }
     let file = match path.file_name().and_then(OsStr::to_str) {
-        Some("logs") => LOG,
-        Some("objects") => OBJECT,
+        Some("logs") => LOG_MODE,
+        Some("objects") => OBJECT_MODE,
         _ => file,
     };
     let entries = match fs::read_dir(path) {
@@ -114,7 +114,7 @@ fn look((path, found): (&Path, &Metadata), above: u32, file: (u32, u32), closed:
     for entry in entries {
         let entry = entry?;
         match entry.metadata() {
-            Ok(below) => look((&entry.path(), &below), found.mode() & 0o777, file, closed)?,
+            Ok(metadata) => collect_closed((&entry.path(), &metadata), metadata.mode() & 0o777, file, closed)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -123,17 +123,17 @@ fn look((path, found): (&Path, &Metadata), above: u32, file: (u32, u32), closed:
 }
 
 /// Whether the owner has what is needed; what is somebody else's is not this user's to give.
-fn has(found: &Metadata, need: u32) -> bool {
+fn owner_has(metadata: &Metadata, need: u32) -> bool {
     let user = geteuid();
-    let is_own = user.is_root() || found.uid() == user.as_raw();
-    found.mode() & need == need || !is_own
+    let is_own = user.is_root() || metadata.uid() == user.as_raw();
+    metadata.mode() & need == need || !is_own
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn mode(path: &Path) -> u32 {
+    fn mode_of(path: &Path) -> u32 {
         path.symlink_metadata().unwrap().mode() & 0o777
     }
 
@@ -151,14 +151,14 @@ mod tests {
             fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
         }
         let mut closed = Vec::new();
-        look((folder.path(), &folder.path().metadata().unwrap()), 0o755, FILE, &mut closed).unwrap();
+        collect_closed((folder.path(), &folder.path().metadata().unwrap()), 0o755, FILE_MODE, &mut closed).unwrap();
         closed.sort_by(|a, b| a.path.cmp(&b.path));
         let found: Vec<_> = closed.iter().map(|closed| (closed.path.clone(), closed.mode)).collect();
-        let above = mode(folder.path());
+        let above = mode_of(folder.path());
         let expected = [
             (at("HEAD"), above & 0o666 | 0o400),
-            (at("logs/HEAD"), mode(&at("logs")) & 0o666 | 0o600),
-            (at("objects/ab"), mode(&at("objects")) | FOLDER),
+            (at("logs/HEAD"), mode_of(&at("logs")) & 0o666 | 0o600),
+            (at("objects/ab"), mode_of(&at("objects")) | DIRECTORY_MODE),
         ];
         assert_eq!(found, expected);
     }

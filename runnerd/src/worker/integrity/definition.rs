@@ -9,171 +9,171 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use runner_core::definition::{Definition, Departure, Guarded};
-use runner_core::watched::Watched;
+use runner_core::definition::{GuardDefinition, DefinitionDiff, DefinitionState};
+use runner_core::watched::WatchedFiles;
 
-use crate::config::{PatternPlace as Place, Patterns};
+use crate::config::{PatternRoot as Place, Patterns};
 use crate::git::{CommitEntry, EntryKind, GitError, Id, Repository};
-use crate::repo::kept::{Kept, Note};
+use crate::repo::kept::{SealedFile, Sealable};
 use crate::repo::layout::Layout;
-use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::ignored;
-use crate::worker::integrity::restore::{self, Standing};
+use crate::worker::integrity::restore::{self, PathContent};
 use crate::worker::integrity::watched;
-use crate::worker::load::{LoadError, Loaded};
+use crate::worker::load::{LoadError, CommittedState};
 
 /// The name of files by which git lays out others.
-const ATTRIBUTES: &str = ".gitattributes";
+const ATTRIBUTES_FILE: &str = ".gitattributes";
 
 /// What is watched at a commit, and what the commit has of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct CommitDefinition {
     /// What is watched.
-    pub(crate) watched: Watched,
+    pub(crate) watched_files: WatchedFiles,
     /// What was accepted of it, and what is committed.
-    pub(crate) guarded: Guarded,
+    pub(crate) definition: DefinitionState,
 }
 
 /// Reads the definition at a commit, and what was accepted as the commit tells it.
-pub(crate) fn at(repository: &Repository, loaded: &Loaded) -> Result<Guarded, LoadError> {
-    Ok(known(repository, loaded)?.guarded.clone())
+pub(crate) fn definition_at(repository: &Repository, loaded: &CommittedState) -> Result<DefinitionState, LoadError> {
+    Ok(known_definition(repository, loaded)?.definition.clone())
 }
 
 /// Returns the files of the definition that a commit has otherwise than a person has accepted them, each with what was
 /// accepted; nothing for one that is not to be there.
-pub(crate) fn departed(repository: &Repository, loaded: &Loaded) -> Result<Vec<(String, Option<String>)>, LoadError> {
-    let guarded = at(repository, loaded)?;
-    let Departure { paths, has_accepted } = guarded.departure(&guarded.committed);
+pub(crate) fn changed_files(repository: &Repository, loaded: &CommittedState) -> Result<Vec<(String, Option<String>)>, LoadError> {
+    let definition = definition_at(repository, loaded)?;
+    let DefinitionDiff { paths, has_accepted } = definition.diff_from_accepted(&definition.committed);
     let paths = paths.into_iter().filter(|_| has_accepted);
     Ok(paths
         .map(|path| {
-            let accepted = guarded.accepted.get(&path).cloned();
+            let accepted = definition.accepted.get(&path).cloned();
             (path, accepted)
         })
         .collect())
 }
 
 /// Reads what is watched at a commit.
-pub(crate) fn known<'l>(repository: &Repository, loaded: &'l Loaded) -> Result<&'l Known, LoadError> {
-    if let Some(known) = loaded.guarded.get() {
+pub(crate) fn known_definition<'l>(repository: &Repository, loaded: &'l CommittedState) -> Result<&'l CommitDefinition, LoadError> {
+    if let Some(known) = loaded.definition.get() {
         return Ok(known);
     }
-    let watched = watched::at(repository, loaded.commit, (&loaded.config, &loaded.run_state))?;
-    let committed = in_commit(repository, &loaded.commit, &patterns(&watched))?;
+    let watched = watched::watched_with_config(repository, loaded.commit, (&loaded.config, &loaded.run_state))?;
+    let committed = read_from_commit(repository, &loaded.commit, &watch_patterns(&watched))?;
     let (accepted, is_absence_accepted) = (watched.accepted.clone(), watched.is_absence_accepted);
-    let committed = watched.checks.settle(&accepted, committed, is_of_definition);
-    let guarded = Guarded { accepted, committed, is_absence_accepted };
-    Ok(loaded.guarded.get_or_init(|| Known { watched, guarded }))
+    let committed = watched.checks.normalize_forms(&accepted, committed, is_in_definition);
+    let definition = DefinitionState { accepted, committed, is_absence_accepted };
+    Ok(loaded.definition.get_or_init(|| CommitDefinition { watched_files: watched, definition }))
 }
 
 /// Returns the definition in a commit.
-pub(super) fn in_commit(repository: &Repository, commit: &Id, patterns: &Patterns) -> Result<Definition, GitError> {
+pub(super) fn read_from_commit(repository: &Repository, commit: &Id, patterns: &Patterns) -> Result<GuardDefinition, GitError> {
     let mut entries = Vec::new();
-    for place in patterns.places() {
+    for place in patterns.roots() {
         match place {
-            Place::File(path) => entries.extend(repository.entry(commit, &path)?),
-            Place::Folder(folder) => entries.extend(repository.entries(commit, &folder)?),
+            Place::File(path) => entries.extend(repository.find_entry(commit, &path)?),
+            Place::Folder(folder) => entries.extend(repository.list_entries(commit, &folder)?),
         }
     }
-    let file = |entry: CommitEntry| Some((String::from_utf8(entry.path.clone()).ok()?, form(&entry)?));
-    Ok(entries.into_iter().filter_map(file).filter(|(path, _)| is_part(path, patterns)).collect())
+    let file = |entry: CommitEntry| Some((String::from_utf8(entry.path.clone()).ok()?, entry_form(&entry)?));
+    Ok(entries.into_iter().filter_map(file).filter(|(path, _)| is_definition_path(path, patterns)).collect())
 }
 
 /// Compares the work tree with what was accepted before a guard runs, and keeps what was found: where it is done again,
 /// it finds what has not been put back meanwhile.
-pub(crate) fn look(context: &RunContext, loaded: &Loaded, iter: u32) -> Result<Departure, Obstacle> {
-    let found = departure(context, &context.repository()?, loaded)?;
-    note(context, iter).write(&noted(context, iter)?.and(&found))?;
-    Ok(found)
+pub(crate) fn compare_before_guard(context: &RunContext, loaded: &CommittedState, iter: u32) -> Result<DefinitionDiff, EffectError> {
+    let diff = diff_work_tree(context, &context.repository()?, loaded)?;
+    diff_note(context, iter).write(&noted_diff(context, iter)?.merged_with(&diff))?;
+    Ok(diff)
 }
 
 /// Returns all that was found before the guards of this iteration; nothing where nobody has looked yet.
-pub(crate) fn noted(context: &RunContext, iter: u32) -> Result<Departure, Obstacle> {
-    Ok(note(context, iter).read()?.unwrap_or_default())
+pub(crate) fn noted_diff(context: &RunContext, iter: u32) -> Result<DefinitionDiff, EffectError> {
+    Ok(diff_note(context, iter).read()?.unwrap_or_default())
 }
 
-fn note(context: &RunContext, iter: u32) -> Kept<Departure> {
-    context.note(iter, "definition")
+fn diff_note(context: &RunContext, iter: u32) -> SealedFile<DefinitionDiff> {
+    context.iteration_note(iter, "definition")
 }
 
-impl Note for Departure {
+impl Sealable for DefinitionDiff {
     const KIND: &'static str = "definition";
     const VERSION: u32 = 1;
 }
 
 /// Has the files of the definition, and the runner's own, be read by every look, whatever their times say.
-pub(crate) fn watch(repository: &Repository, loaded: &Loaded) -> Result<(), LoadError> {
-    let Guarded { accepted, committed, .. } = at(repository, loaded)?;
-    let own = format!("{}/", Layout::FOLDER);
+pub(crate) fn watch_files(repository: &Repository, loaded: &CommittedState) -> Result<(), LoadError> {
+    let DefinitionState { accepted, committed, .. } = definition_at(repository, loaded)?;
+    let runner_dir = format!("{}/", Layout::FOLDER);
     let definition: Vec<String> = accepted.into_keys().chain(committed.into_keys()).collect();
     // The records of iterations and what a session is given are not tracked.
     let state = format!("{}/", Layout::STATE);
-    repository.keep_tracked(definition.iter().cloned().chain([state]));
-    repository.always_read(definition.into_iter().chain([own]));
+    repository.set_guarded(definition.iter().cloned().chain([state]));
+    repository.set_always_read(definition.into_iter().chain([runner_dir]));
     Ok(())
 }
 
 /// Compares the work tree with what was accepted, byte for byte, ignored files and all: a guard sees them too.
 ///
 /// A file is as accepted where it has the bytes that are stored, or those that a checkout makes of them by the accepted rules.
-pub(crate) fn departure(context: &RunContext, repository: &Repository, loaded: &Loaded) -> Result<Departure, Obstacle> {
-    watch(repository, loaded)?;
-    let Known { watched, guarded } = known(repository, loaded)?;
+pub(crate) fn diff_work_tree(context: &RunContext, repository: &Repository, loaded: &CommittedState) -> Result<DefinitionDiff, EffectError> {
+    watch_files(repository, loaded)?;
+    let CommitDefinition { watched_files: watched, definition: guarded } = known_definition(repository, loaded)?;
     let accepted = &guarded.accepted;
     let paths = paths_in_work_tree(context, repository, loaded)?;
-    let ignored = ignored::among(context, repository, known(repository, loaded)?, &paths)?;
-    let mut standing = forms(context, repository, paths.difference(&ignored))?;
+    let ignored = ignored::select_ignored(context, repository, known_definition(repository, loaded)?, &paths)?;
+    let mut present = read_forms(context, repository, paths.difference(&ignored))?;
     if !repository.has_executable_bit()? {
-        for (path, form) in &mut standing {
-            if let Some(other) = accepted.get(path).filter(|other| blob_of(other) == blob_of(form)) {
+        for (path, form) in &mut present {
+            if let Some(other) = accepted.get(path).filter(|other| form_blob(other) == form_blob(form)) {
                 form.clone_from(other);
             }
         }
     }
-    let doubtful = |path: &&String| accepted.get(*path) != standing.get(*path) && standing.contains_key(*path);
+    let doubtful = |path: &&String| accepted.get(*path) != present.get(*path) && present.contains_key(*path);
     let doubtful: Vec<&String> = accepted.keys().filter(doubtful).collect();
     let mut checks = watched.checks.clone();
-    for path in standing.keys().filter(|path| accepted.get(*path) != standing.get(*path)) {
-        if let (Some(form), Standing::File(bytes)) =
-            (standing.get(path), restore::standing(&context.layout.path(path))?)
+    for path in present.keys().filter(|path| accepted.get(*path) != present.get(*path)) {
+        if let (Some(form), PathContent::File(bytes)) =
+            (present.get(path), restore::read_content(&context.layout.path(path))?)
         {
             checks.add(path, form, &bytes);
         }
     }
-    for (path, file) in laid_out(repository, accepted, doubtful)? {
-        let is_laid_out = standing.get(&path) == Some(&file.form(repository)?);
-        standing.extend(accepted.get(&path).filter(|_| is_laid_out).map(|form| (path.clone(), form.clone())));
+    for (path, file) in checkout_files(repository, accepted, doubtful)? {
+        let is_checkout = present.get(&path) == Some(&file.form(repository)?);
+        present.extend(accepted.get(&path).filter(|_| is_checkout).map(|form| (path.clone(), form.clone())));
     }
-    let is_as_accepted = |path: &&String| accepted.get(*path) == standing.get(*path);
-    let alike: Vec<String> = accepted.keys().filter(is_as_accepted).cloned().collect();
-    let found = guarded.departure(&checks.settle(accepted, standing, is_of_definition));
-    let departed = ignored::departed(context)?.intersection(&ignored).cloned().collect();
-    let found = found.and(&Departure { paths: departed, ..found.clone() });
-    if !found.paths.iter().any(|path| path.ends_with(ATTRIBUTES)) {
-        return Ok(found);
+    let is_as_accepted = |path: &&String| accepted.get(*path) == present.get(*path);
+    let unchanged: Vec<String> = accepted.keys().filter(is_as_accepted).cloned().collect();
+    let diff = guarded.diff_from_accepted(&checks.normalize_forms(accepted, present, is_in_definition));
+    let departed = ignored::changed_files(context)?.intersection(&ignored).cloned().collect();
+    let diff = diff.merged_with(&DefinitionDiff { paths: departed, ..diff.clone() });
+    if !diff.paths.iter().any(|path| path.ends_with(ATTRIBUTES_FILE)) {
+        return Ok(diff);
     }
     // By other rules the same bytes are stored as something else.
-    let changed = changed(repository)?;
-    let paths = alike.into_iter().filter(|path| changed.contains(path.as_bytes())).collect();
-    Ok(found.and(&Departure { paths, ..found.clone() }))
+    let changed = changed_paths(repository)?;
+    let paths = unchanged.into_iter().filter(|path| changed.contains(path.as_bytes())).collect();
+    Ok(diff.merged_with(&DefinitionDiff { paths, ..diff.clone() }))
 }
 
 /// Returns those of the files that depart of which no commit would tell: git takes them for what is accepted and committed.
-pub(crate) fn hidden(repository: &Repository, loaded: &Loaded, found: &Departure) -> Result<Departure, Obstacle> {
-    let (accepted, changed) = (&known(repository, loaded)?.guarded.accepted, changed(repository)?);
+pub(crate) fn hidden_changes(repository: &Repository, loaded: &CommittedState, diff: &DefinitionDiff) -> Result<DefinitionDiff, EffectError> {
+    let (accepted, changed) = (&known_definition(repository, loaded)?.definition.accepted, changed_paths(repository)?);
     let head = repository.head()?.commit();
     let mut paths = Vec::new();
-    for path in found.paths.iter().filter(|path| !changed.contains(path.as_bytes())) {
-        let committed = head.map(|head| repository.entry(&head, path)).transpose()?.flatten();
-        if committed.as_ref().and_then(form).is_some_and(|form| accepted.get(path) == Some(&form)) {
+    for path in diff.paths.iter().filter(|path| !changed.contains(path.as_bytes())) {
+        let committed = head.map(|head| repository.find_entry(&head, path)).transpose()?.flatten();
+        if committed.as_ref().and_then(entry_form).is_some_and(|form| accepted.get(path) == Some(&form)) {
             paths.push(path.clone());
         }
     }
-    Ok(Departure { paths, ..found.clone() })
+    Ok(DefinitionDiff { paths, ..diff.clone() })
 }
 
-fn changed(repository: &Repository) -> Result<BTreeSet<Vec<u8>>, GitError> {
-    Ok(repository.changes()?.into_iter().map(|change| change.path).collect())
+fn changed_paths(repository: &Repository) -> Result<BTreeSet<Vec<u8>>, GitError> {
+    Ok(repository.list_changes()?.into_iter().map(|change| change.path).collect())
 }
 
 /// An accepted file as a checkout makes it.
@@ -186,67 +186,67 @@ impl DefinitionFile {
     /// Returns its form, of the bytes that it has.
     pub(crate) fn form(&self, repository: &Repository) -> Result<String, GitError> {
         let entry = CommitEntry { path: Vec::new(), id: repository.hash_blob(&self.bytes)?, kind: self.kind };
-        Ok(form(&entry).unwrap_or_default())
+        Ok(entry_form(&entry).unwrap_or_default())
     }
 }
 
 /// Returns accepted files as a checkout makes them by the accepted rules; none for what is accepted as no object.
-pub(crate) fn laid_out<'p>(
+pub(crate) fn checkout_files<'p>(
     repository: &Repository,
-    accepted: &Definition,
+    accepted: &GuardDefinition,
     paths: impl IntoIterator<Item = &'p String>,
 ) -> Result<BTreeMap<String, DefinitionFile>, GitError> {
-    let entry_of = |path: &'p String| Some((path, entry(path, accepted.get(path)?)?));
+    let entry_of = |path: &'p String| Some((path, parse_form(path, accepted.get(path)?)?));
     let entries: BTreeMap<&String, CommitEntry> = paths.into_iter().filter_map(entry_of).collect();
     if entries.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let rules = accepted.iter().filter(|(path, _)| path.ends_with(ATTRIBUTES) && !entries.contains_key(path));
-    let rules: Vec<CommitEntry> = rules.filter_map(|(path, form)| entry(path, form)).collect();
-    let made = repository.laid_out(entries.values().chain(&rules))?;
-    let mut laid_out = BTreeMap::new();
+    let attribute_files = accepted.iter().filter(|(path, _)| path.ends_with(ATTRIBUTES_FILE) && !entries.contains_key(path));
+    let attribute_files: Vec<CommitEntry> = attribute_files.filter_map(|(path, form)| parse_form(path, form)).collect();
+    let checkout = repository.check_out_entries(entries.values().chain(&attribute_files))?;
+    let mut files = BTreeMap::new();
     for (path, CommitEntry { path: name, id, kind }) in entries {
         // What git cannot lay out stands as it is stored.
-        let bytes = made.read(&name).map_or_else(|| repository.blob(&id), Ok)?;
-        laid_out.insert(path.clone(), DefinitionFile { kind, bytes });
+        let bytes = checkout.read_file(&name).map_or_else(|| repository.read_blob(&id), Ok)?;
+        files.insert(path.clone(), DefinitionFile { kind, bytes });
     }
-    Ok(laid_out)
+    Ok(files)
 }
 
 /// Returns those files of a commit that are as it says they were accepted, links aside, as a checkout makes them by the accepted
 /// rules.
-pub(crate) fn laid_out_at(repository: &Repository, commit: &Id) -> Result<BTreeMap<String, DefinitionFile>, LoadError> {
-    if repository.entry(commit, Layout::RUN_STATE)?.is_none() {
+pub(crate) fn checkout_files_at(repository: &Repository, commit: &Id) -> Result<BTreeMap<String, DefinitionFile>, LoadError> {
+    if repository.find_entry(commit, Layout::RUN_STATE)?.is_none() {
         return Ok(BTreeMap::new());
     }
-    let accepted = watched::state_at(repository, commit)?.guard_definition;
+    let accepted = watched::read_run_state(repository, commit)?.guard_definition;
     let mut paths = Vec::new();
     for path in accepted.keys() {
-        let committed = repository.entry(commit, path)?;
-        if committed.as_ref().and_then(form).as_ref() == accepted.get(path) {
+        let committed = repository.find_entry(commit, path)?;
+        if committed.as_ref().and_then(entry_form).as_ref() == accepted.get(path) {
             paths.push(path);
         }
     }
-    let files = laid_out(repository, &accepted, paths)?.into_iter();
+    let files = checkout_files(repository, &accepted, paths)?.into_iter();
     Ok(files.filter(|(_, file)| file.kind != EntryKind::Symlink).collect())
 }
 
 /// Reads a form.
-fn entry(path: &str, form: &str) -> Option<CommitEntry> {
+fn parse_form(path: &str, form: &str) -> Option<CommitEntry> {
     let kind = match form.split_once(':').map(|(mode, _)| mode) {
         None => EntryKind::File,
         Some("100755") => EntryKind::Executable,
         Some(_) => EntryKind::Symlink,
     };
-    Some(CommitEntry { path: path.as_bytes().to_vec(), id: blob_of(form).parse().ok()?, kind })
+    Some(CommitEntry { path: path.as_bytes().to_vec(), id: form_blob(form).parse().ok()?, kind })
 }
 
-fn blob_of(form: &str) -> &str {
+fn form_blob(form: &str) -> &str {
     form.rsplit(':').next().unwrap_or(form)
 }
 
 /// Returns the globs of what is watched.
-pub(super) fn patterns(watched: &Watched) -> Patterns {
+pub(super) fn watch_patterns(watched: &WatchedFiles) -> Patterns {
     Patterns::new(watched.globs.iter().cloned())
 }
 
@@ -255,40 +255,40 @@ pub(super) fn patterns(watched: &Watched) -> Patterns {
 pub(super) fn paths_in_work_tree(
     context: &RunContext,
     repository: &Repository,
-    loaded: &Loaded,
-) -> Result<BTreeSet<String>, Obstacle> {
-    let patterns = &patterns(&known(repository, loaded)?.watched);
+    loaded: &CommittedState,
+) -> Result<BTreeSet<String>, EffectError> {
+    let patterns = &watch_patterns(&known_definition(repository, loaded)?.watched_files);
     let base = loaded.run_state.base.as_ref().and_then(|base| base.parse().ok()).unwrap_or(loaded.commit);
-    let places: BTreeSet<Place> = patterns.places().into_iter().collect();
+    let search_roots: BTreeSet<Place> = patterns.roots().into_iter().collect();
     // All other folders are below the root.
-    let is_all = places.contains(&Place::Folder(String::new()));
+    let includes_root = search_roots.contains(&Place::Folder(String::new()));
     let is_submodule =
-        |folder: &str| Ok(repository.entry(&base, folder)?.is_some_and(|entry| entry.kind == EntryKind::Submodule));
+        |folder: &str| Ok(repository.find_entry(&base, folder)?.is_some_and(|entry| entry.kind == EntryKind::Submodule));
     context.last_load.with_listing(|listing| {
         let mut paths = BTreeSet::new();
-        for place in places {
+        for place in search_roots {
             match place {
                 Place::File(path) => paths.extend([path]),
-                Place::Folder(folder) if is_all && !folder.is_empty() => {}
+                Place::Folder(folder) if includes_root && !folder.is_empty() => {}
                 Place::Folder(folder) => {
                     paths.extend(listing.files_below((&context.layout, folder), patterns, is_submodule)?);
                 }
             }
         }
-        paths.retain(|path| is_part(path, patterns));
+        paths.retain(|path| is_definition_path(path, patterns));
         Ok(paths)
     })
 }
 
 /// Returns what stands at these paths of the work tree.
-pub(super) fn forms<'p>(
+pub(super) fn read_forms<'p>(
     context: &RunContext,
     repository: &Repository,
     paths: impl IntoIterator<Item = &'p String>,
-) -> Result<Definition, Obstacle> {
-    let mut definition = Definition::new();
+) -> Result<GuardDefinition, EffectError> {
+    let mut definition = GuardDefinition::new();
     for path in paths {
-        if let Some(form) = standing_form(context, repository, path)? {
+        if let Some(form) = work_tree_form(context, repository, path)? {
             definition.insert(path.clone(), form);
         }
     }
@@ -296,24 +296,24 @@ pub(super) fn forms<'p>(
 }
 
 /// Tells whether a path belongs to the definition that these globs name.
-pub fn is_of_definition(globs: &[String], path: &str) -> bool {
-    is_part(path, &Patterns::new(globs.iter().cloned()))
+pub fn is_in_definition(globs: &[String], path: &str) -> bool {
+    is_definition_path(path, &Patterns::new(globs.iter().cloned()))
 }
 
 /// What the runner owns is none of a definition's business, nor is git's own folder.
-fn is_part(path: &str, patterns: &Patterns) -> bool {
+fn is_definition_path(path: &str, patterns: &Patterns) -> bool {
     let is_under =
         |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     !is_under(Layout::FOLDER) && !is_under(".git") && patterns.matches_path(path)
 }
 
 /// Returns where attributes that concern a path may stand.
-pub(super) fn rules_above(path: &str) -> impl Iterator<Item = String> {
+pub(super) fn attribute_files_above(path: &str) -> impl Iterator<Item = String> {
     let folders = [""].into_iter().chain(path.match_indices('/').map(|(at, _)| &path[..=at]));
-    folders.map(|folder| format!("{folder}{ATTRIBUTES}"))
+    folders.map(|folder| format!("{folder}{ATTRIBUTES_FILE}"))
 }
 
-pub(super) fn form(entry: &CommitEntry) -> Option<String> {
+pub(super) fn entry_form(entry: &CommitEntry) -> Option<String> {
     match entry.kind {
         EntryKind::File => Some(entry.id.to_string()),
         EntryKind::Executable => Some(format!("100755:{}", entry.id)),
@@ -323,44 +323,44 @@ pub(super) fn form(entry: &CommitEntry) -> Option<String> {
 }
 
 /// Returns what a file of the work tree is; none where there is neither file nor link on a way without links.
-pub(crate) fn standing_form(
+pub(crate) fn work_tree_form(
     context: &RunContext,
     repository: &Repository,
     path: &str,
-) -> Result<Option<String>, Obstacle> {
+) -> Result<Option<String>, EffectError> {
     let file = context.layout.path(path);
-    if leads_elsewhere(context, path) {
+    if crosses_non_directory(context, path) {
         return Ok(None);
     }
-    let found = match looked_at(&file) {
+    let metadata = match stat_optional(&file) {
         Ok(Some(found)) => found,
         Ok(None) => return Ok(None),
         // The guard cannot read it either.
-        Err(Obstacle::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+        Err(EffectError::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
             return Ok(Some("unreadable".to_owned()));
         }
         Err(error) => return Err(error),
     };
-    if found.is_symlink() {
-        let target = std::fs::read_link(&file).map_err(Obstacle::system("reading", &file))?;
+    if metadata.is_symlink() {
+        let target = std::fs::read_link(&file).map_err(EffectError::io_error("reading", &file))?;
         return Ok(Some(format!("120000:{}", repository.hash_blob(target.as_os_str().as_bytes())?)));
     }
-    let bytes = match restore::standing(&file) {
-        Ok(Standing::File(bytes)) => bytes,
-        Ok(Standing::NoFile) => return Ok(None),
-        Ok(Standing::TooLarge) => return Ok(Some("too large".to_owned())),
+    let bytes = match restore::read_content(&file) {
+        Ok(PathContent::File(bytes)) => bytes,
+        Ok(PathContent::Absent) => return Ok(None),
+        Ok(PathContent::TooLarge) => return Ok(Some("too large".to_owned())),
         // The guard cannot read it either.
-        Err(Obstacle::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+        Err(EffectError::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
             return Ok(Some("unreadable".to_owned()));
         }
         Err(error) => return Err(error),
     };
-    let mode = if found.permissions().mode() & 0o100 == 0 { "" } else { "100755:" };
+    let mode = if metadata.permissions().mode() & 0o100 == 0 { "" } else { "100755:" };
     Ok(Some(format!("{mode}{}", repository.hash_blob(&bytes)?)))
 }
 
 /// Whether something else than a folder stands on the way to a path.
-fn leads_elsewhere(context: &RunContext, path: &str) -> bool {
+fn crosses_non_directory(context: &RunContext, path: &str) -> bool {
     let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
     let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     folders.into_iter().any(|folder| !is_folder(&context.layout.path(folder)))
@@ -369,11 +369,11 @@ fn leads_elsewhere(context: &RunContext, path: &str) -> bool {
 /// Looks at what stands at a path, where anything does.
 ///
 /// A file that is there for the guard must not be compared as if it were not: what the system refuses is told.
-fn looked_at(file: &Path) -> Result<Option<Metadata>, Obstacle> {
+fn stat_optional(file: &Path) -> Result<Option<Metadata>, EffectError> {
     match std::fs::symlink_metadata(file) {
         Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(Obstacle::system("looking at", file)(error)),
+        Err(error) => Err(EffectError::io_error("looking at", file)(error)),
     }
 }
 
@@ -385,10 +385,10 @@ mod tests {
     fn file_that_the_system_refuses_to_show_is_not_taken_for_absent() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("guard.sh");
-        assert!(looked_at(&file).unwrap().is_none());
+        assert!(stat_optional(&file).unwrap().is_none());
         std::fs::write(&file, "").unwrap();
-        assert!(looked_at(&file).unwrap().is_some());
-        assert!(looked_at(&file.join("below")).unwrap().is_none());
-        looked_at(&folder.path().join("x".repeat(300))).unwrap_err();
+        assert!(stat_optional(&file).unwrap().is_some());
+        assert!(stat_optional(&file.join("below")).unwrap().is_none());
+        stat_optional(&folder.path().join("x".repeat(300))).unwrap_err();
     }
 }

@@ -25,36 +25,36 @@ const MAX_TOTAL: u64 = 1 << 30;
 const WINDOW: usize = 1 << 20;
 
 /// Returns which of the changed files hold which secrets; `paths` are relative to the work tree.
-pub(crate) fn look(root: &Path, paths: &[Vec<u8>], secrets: &Secrets) -> Vec<SecretSeen> {
+pub(crate) fn scan_files(root: &Path, paths: &[Vec<u8>], secrets: &Secrets) -> Vec<SecretSeen> {
     let mut seen = Vec::new();
-    let mut left = MAX_TOTAL;
+    let mut budget = MAX_TOTAL;
     for path in paths.iter().collect::<BTreeSet<_>>() {
-        if secrets.is_empty() || seen.len() >= MAX_SEEN || left == 0 {
+        if secrets.is_empty() || seen.len() >= MAX_SEEN || budget == 0 {
             break;
         }
         let mut names = secrets.names_in(path);
-        if let Ok(Some(file)) = open(&root.join(OsStr::from_bytes(path))) {
+        if let Ok(Some(file)) = open_regular(&root.join(OsStr::from_bytes(path))) {
             // Half of a file is looked through where the rest cannot be read: this is a report, not a gate.
-            let _ = add_names(file.take(MAX_FILE.min(left)), secrets, &mut names, &mut left);
+            let _ = add_secret_names(file.take(MAX_FILE.min(budget)), secrets, &mut names, &mut budget);
         }
-        let shown = secrets.redact(&String::from_utf8_lossy(path)).into_owned();
-        seen.extend(names.into_iter().map(|variable| SecretSeen { path: shown.clone(), variable }));
+        let display_path = secrets.redact(&String::from_utf8_lossy(path)).into_owned();
+        seen.extend(names.into_iter().map(|variable| SecretSeen { path: display_path.clone(), variable }));
     }
     seen.truncate(MAX_SEEN);
     seen
 }
 
 /// Opens a regular file; neither a link nor a pipe is followed.
-fn open(path: &Path) -> io::Result<Option<File>> {
+fn open_regular(path: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)?;
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
-fn add_names(
+fn add_secret_names(
     mut file: io::Take<File>,
     secrets: &Secrets,
     names: &mut BTreeSet<String>,
-    left: &mut u64,
+    budget: &mut u64,
 ) -> io::Result<()> {
     let mut window = Vec::new();
     loop {
@@ -62,10 +62,10 @@ fn add_names(
         if read == 0 {
             return Ok(());
         }
-        *left = left.saturating_sub(read as u64);
+        *budget = budget.saturating_sub(read as u64);
         names.append(&mut secrets.names_in(&window));
-        let before = window.len().min(secrets.longest().saturating_sub(1));
-        window.drain(..window.len() - before);
+        let overlap = window.len().min(secrets.max_spelling_len().saturating_sub(1));
+        window.drain(..window.len() - overlap);
     }
 }
 
@@ -75,45 +75,45 @@ mod tests {
 
     const KEY: &str = "sk-abcdefgh12345678";
 
-    fn seen_in(files: &[(&str, &[u8])]) -> Vec<(String, String)> {
+    fn scan_test_files(files: &[(&str, &[u8])]) -> Vec<(String, String)> {
         let folder = tempfile::tempdir().unwrap();
         for (name, bytes) in files {
             std::fs::write(folder.path().join(name), bytes).unwrap();
         }
         let paths: Vec<Vec<u8>> = files.iter().map(|(name, _)| name.as_bytes().to_vec()).collect();
-        let secrets = Secrets::of([("API_KEY", KEY), ("DB_PASSWORD", "correct-horse")]).unwrap();
-        look(folder.path(), &paths, &secrets).into_iter().map(|seen| (seen.path, seen.variable)).collect()
+        let secrets = Secrets::from_variables([("API_KEY", KEY), ("DB_PASSWORD", "correct-horse")]).unwrap();
+        scan_files(folder.path(), &paths, &secrets).into_iter().map(|seen| (seen.path, seen.variable)).collect()
     }
 
-    fn told(path: &str, variable: &str) -> (String, String) {
+    fn secret_pair(path: &str, variable: &str) -> (String, String) {
         (path.to_owned(), variable.to_owned())
     }
 
     #[test]
     fn file_and_variable_are_told_and_not_the_value() {
         let both = format!("{KEY} correct-horse");
-        let seen = seen_in(&[("a", both.as_bytes()), ("b", b"nothing"), (KEY, b"")]);
+        let seen = scan_test_files(&[("a", both.as_bytes()), ("b", b"nothing"), (KEY, b"")]);
         let name = "[redacted: API_KEY]";
-        assert_eq!(seen, [told("a", "API_KEY"), told("a", "DB_PASSWORD"), told(name, "API_KEY")]);
+        assert_eq!(seen, [secret_pair("a", "API_KEY"), secret_pair("a", "DB_PASSWORD"), secret_pair(name, "API_KEY")]);
     }
 
     #[test]
     fn secret_across_the_border_of_two_windows_is_found() {
         for before in [WINDOW - 1, WINDOW - KEY.len() + 1, WINDOW - KEY.len() / 2] {
             let text = [&vec![b'.'; before][..], KEY.as_bytes()].concat();
-            assert_eq!(seen_in(&[("a", &text)]), [told("a", "API_KEY")], "{before}");
+            assert_eq!(scan_test_files(&[("a", &text)]), [secret_pair("a", "API_KEY")], "{before}");
         }
     }
 
     #[test]
     fn what_is_no_file_is_passed_by() {
         let folder = tempfile::tempdir().unwrap();
-        let secrets = Secrets::of([("API_KEY", KEY)]).unwrap();
+        let secrets = Secrets::from_variables([("API_KEY", KEY)]).unwrap();
         std::fs::write(folder.path().join("elsewhere"), KEY).unwrap();
         std::os::unix::fs::symlink("elsewhere", folder.path().join("link")).unwrap();
         nix::unistd::mkfifo(&folder.path().join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         std::fs::create_dir(folder.path().join("folder")).unwrap();
         let paths = ["link", "pipe", "folder", "gone"].map(|name| name.as_bytes().to_vec());
-        assert!(look(folder.path(), &paths, &secrets).is_empty());
+        assert!(scan_files(folder.path(), &paths, &secrets).is_empty());
     }
 }

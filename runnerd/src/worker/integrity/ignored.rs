@@ -9,17 +9,17 @@ use std::os::unix::fs::MetadataExt as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use runner_core::definition::{Definition, Departure};
-use runner_core::ignored::Ignored;
+use runner_core::definition::{GuardDefinition, DefinitionDiff};
+use runner_core::ignored::IgnoredDefinition;
 use serde::{Deserialize, Serialize};
 
 use crate::git::{EntryKind, Id, Repository};
-use crate::repo::durable::{self, Access};
-use crate::repo::kept::Note;
-use crate::worker::context::{Obstacle, RunContext};
-use crate::worker::integrity::definition::{self, DefinitionFile, Known};
-use crate::worker::integrity::restore::{self, Standing};
-use crate::worker::load::Loaded;
+use crate::repo::durable::{self, FileAccess};
+use crate::repo::kept::Sealable;
+use crate::worker::context::{EffectError, RunContext};
+use crate::worker::integrity::definition::{self, DefinitionFile, CommitDefinition};
+use crate::worker::integrity::restore::{self, PathContent};
+use crate::worker::load::CommittedState;
 
 /// Most bytes of a file that is copied; a larger one is told by its size and its time, and cannot be put back.
 const MAX_COPIED: u64 = 256 * 1024;
@@ -30,80 +30,80 @@ const MAX_COPIES: usize = 4 * 1024 * 1024;
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct IgnoredFiles {
-    files: Ignored,
+    files: IgnoredDefinition,
     /// What accepted files hold, in base64, by form.
     copies: BTreeMap<String, String>,
 }
 
-impl Note for IgnoredFiles {
+impl Sealable for IgnoredFiles {
     const KIND: &'static str = "ignored";
     const VERSION: u32 = 1;
 }
 
 /// Keeps how the ignored files of the definition stand before a session.
-pub(crate) fn look_before(context: &RunContext, loaded: &Loaded) -> Result<(), Obstacle> {
-    let (repository, before) = (context.repository()?, read(context)?);
-    let files = before.files.before_session(&standing(context, &repository, loaded)?);
+pub(crate) fn save_before_session(context: &RunContext, loaded: &CommittedState) -> Result<(), EffectError> {
+    let (repository, before) = (context.repository()?, read_note(context)?);
+    let files = before.files.before_session(&read_ignored_forms(context, &repository, loaded)?);
     let mut copies = BTreeMap::new();
-    let mut left = MAX_COPIES;
+    let mut budget = MAX_COPIES;
     for (path, form) in &files.accepted {
         let copy = match before.copies.get(form) {
             Some(copy) => Some(copy.clone()),
             None if files.departed.contains(path) => None,
-            None => copy(context, path, form)?,
+            None => copy_file(context, path, form)?,
         };
-        if let Some(copy) = copy.filter(|copy| copy.len() <= left) {
-            left -= copy.len();
+        if let Some(copy) = copy.filter(|copy| copy.len() <= budget) {
+            budget -= copy.len();
             copies.insert(form.clone(), copy);
         }
     }
-    write(context, &before, &IgnoredFiles { files, copies })
+    write_note(context, &before, &IgnoredFiles { files, copies })
 }
 
 /// Compares them with how they stand when a session has ended.
-pub(crate) fn look_after(context: &RunContext, repository: &Repository, loaded: &Loaded) -> Result<(), Obstacle> {
-    let before = read(context)?;
-    let files = before.files.after_session(&standing(context, repository, loaded)?);
+pub(crate) fn compare_after_session(context: &RunContext, repository: &Repository, loaded: &CommittedState) -> Result<(), EffectError> {
+    let before = read_note(context)?;
+    let files = before.files.after_session(&read_ignored_forms(context, repository, loaded)?);
     let copies = before.copies.clone();
-    write(context, &before, &IgnoredFiles { files, copies })
+    write_note(context, &before, &IgnoredFiles { files, copies })
 }
 
 /// Returns the files that a session has added or changed.
-pub(crate) fn departed(context: &RunContext) -> Result<BTreeSet<String>, Obstacle> {
-    Ok(read(context)?.files.departed)
+pub(crate) fn changed_files(context: &RunContext) -> Result<BTreeSet<String>, EffectError> {
+    Ok(read_note(context)?.files.departed)
 }
 
 /// Returns those of these files of the definition that are neither accepted nor in a commit, nor to be in one.
-pub(super) fn among(
+pub(super) fn select_ignored(
     context: &RunContext,
     repository: &Repository,
-    known: &Known,
+    known: &CommitDefinition,
     paths: &BTreeSet<String>,
-) -> Result<BTreeSet<String>, Obstacle> {
-    let Known { watched, guarded } = known;
+) -> Result<BTreeSet<String>, EffectError> {
+    let CommitDefinition { watched_files: watched, definition: guarded } = known;
     let is_known = |path: &String| guarded.accepted.contains_key(path) || guarded.committed.contains_key(path);
     let mut others: BTreeSet<String> = paths.iter().filter(|path| !is_known(path)).cloned().collect();
     if others.is_empty() {
         return Ok(others);
     }
     if let Some(head) = repository.head()?.commit() {
-        let committed = definition::in_commit(repository, &head, &definition::patterns(watched))?;
+        let committed = definition::read_from_commit(repository, &head, &definition::watch_patterns(watched))?;
         others.retain(|path| !committed.contains_key(path));
     }
-    for change in context.seen()? {
+    for change in context.cached_changes()? {
         others.remove(&*String::from_utf8_lossy(&change.path));
     }
     Ok(others)
 }
 
 /// Returns the accepted bytes of those among the files that depart; none for one that was not there.
-pub(super) fn accepted(
+pub(super) fn accepted_files(
     context: &RunContext,
-    departure: &Departure,
-) -> Result<BTreeMap<String, DefinitionFile>, Obstacle> {
-    let IgnoredFiles { files, copies } = read(context)?;
+    diff: &DefinitionDiff,
+) -> Result<BTreeMap<String, DefinitionFile>, EffectError> {
+    let IgnoredFiles { files, copies } = read_note(context)?;
     let mut accepted = BTreeMap::new();
-    for path in departure.paths.iter().filter(|path| files.departed.contains(*path)) {
+    for path in diff.paths.iter().filter(|path| files.departed.contains(*path)) {
         let Some(form) = files.accepted.get(path) else { continue };
         let kind = match form.split_once(':').map(|(mode, _)| mode) {
             None => EntryKind::File,
@@ -111,64 +111,64 @@ pub(super) fn accepted(
             Some(_) => EntryKind::Symlink,
         };
         let bytes = copies.get(form).and_then(|copy| BASE64.decode(copy).ok());
-        let bytes = bytes.ok_or_else(|| Obstacle::NoBlob(form.clone()))?;
+        let bytes = bytes.ok_or_else(|| EffectError::InvalidBlob(form.clone()))?;
         accepted.insert(path.clone(), DefinitionFile { kind, bytes });
     }
     Ok(accepted)
 }
 
 /// Returns the first of the files that depart that was there and cannot be put back.
-pub(crate) fn without_copy(context: &RunContext, departure: &Departure) -> Result<Option<String>, Obstacle> {
-    let IgnoredFiles { files, copies } = read(context)?;
-    let is_lost = |path: &&String| {
+pub(crate) fn find_uncopied(context: &RunContext, diff: &DefinitionDiff) -> Result<Option<String>, EffectError> {
+    let IgnoredFiles { files, copies } = read_note(context)?;
+    let is_uncopied = |path: &&String| {
         files.departed.contains(*path) && files.accepted.get(*path).is_some_and(|form| !copies.contains_key(form))
     };
-    Ok(departure.paths.iter().find(is_lost).cloned())
+    Ok(diff.paths.iter().find(is_uncopied).cloned())
 }
 
-fn standing(context: &RunContext, repository: &Repository, loaded: &Loaded) -> Result<Definition, Obstacle> {
-    let known = definition::known(repository, loaded)?;
+fn read_ignored_forms(context: &RunContext, repository: &Repository, loaded: &CommittedState) -> Result<GuardDefinition, EffectError> {
+    let known = definition::known_definition(repository, loaded)?;
     let paths = definition::paths_in_work_tree(context, repository, loaded)?;
-    let mut standing = Definition::new();
-    for path in among(context, repository, known, &paths)? {
-        let found = std::fs::symlink_metadata(context.layout.path(&path));
-        let form = match found {
+    let mut forms = GuardDefinition::new();
+    for path in select_ignored(context, repository, known, &paths)? {
+        let metadata = std::fs::symlink_metadata(context.layout.path(&path));
+        let form = match metadata {
             Ok(found) if found.is_file() && found.len() > MAX_COPIED => {
                 let (ino, len, time) = (found.ino(), found.len(), (found.ctime(), found.ctime_nsec()));
                 Some(format!("stat:{ino}:{len}:{}.{:09}", time.0, time.1))
             }
-            _ => definition::standing_form(context, repository, &path)?,
+            _ => definition::work_tree_form(context, repository, &path)?,
         };
-        standing.extend(form.map(|form| (path, form)));
+        forms.extend(form.map(|form| (path, form)));
     }
-    Ok(standing)
+    Ok(forms)
 }
 
 /// Returns what a file holds, where it is what its form says and not too large.
-fn copy(context: &RunContext, path: &str, form: &str) -> Result<Option<String>, Obstacle> {
+fn copy_file(context: &RunContext, path: &str, form: &str) -> Result<Option<String>, EffectError> {
     let file = context.layout.path(path);
     if form.starts_with("120000:") {
-        let target = std::fs::read_link(&file).map_err(Obstacle::system("reading", &file))?;
+        let target = std::fs::read_link(&file).map_err(EffectError::io_error("reading", &file))?;
         return Ok(Some(BASE64.encode(target.as_os_str().as_bytes())));
     }
     let is_object = form.rsplit(':').next().is_some_and(|id| id.parse::<Id>().is_ok());
-    Ok(match restore::standing(&file)? {
-        Standing::File(bytes) if is_object && bytes.len() as u64 <= MAX_COPIED => Some(BASE64.encode(bytes)),
+    Ok(match restore::read_content(&file)? {
+        PathContent::File(bytes) if is_object && bytes.len() as u64 <= MAX_COPIED => Some(BASE64.encode(bytes)),
         _ => None,
     })
 }
 
-fn read(context: &RunContext) -> Result<IgnoredFiles, Obstacle> {
-    let (note, _) = context.store.ignored::<IgnoredFiles>(&context.run);
+fn read_note(context: &RunContext) -> Result<IgnoredFiles, EffectError> {
+    let (note, _) = context.store.ignored_file::<IgnoredFiles>(&context.run);
     Ok(note.read()?.unwrap_or_default())
 }
 
 /// Keeps what is not kept yet: a run without such files has no note.
-fn write(context: &RunContext, before: &IgnoredFiles, now: &IgnoredFiles) -> Result<(), Obstacle> {
+fn write_note(context: &RunContext, before: &IgnoredFiles, now: &IgnoredFiles) -> Result<(), EffectError> {
     if before == now {
         return Ok(());
     }
-    let (note, folder) = context.store.ignored(&context.run);
-    durable::create_dir(&folder, Access::Private)?;
+    let (note, folder) = context.store.ignored_file(&context.run);
+    durable::create_dir(&folder, FileAccess::Private)?;
     Ok(note.write(now)?)
 }

@@ -13,20 +13,20 @@ use jiff::{SignedDuration, Timestamp};
 use crate::clock;
 use crate::config::Patterns;
 use crate::repo::layout::Layout;
-use crate::worker::context::Obstacle;
+use crate::worker::context::EffectError;
 
 /// How long a folder must have been as it is when it is listed: within less, a second change may have the time of the first.
-const SETTLED: SignedDuration = SignedDuration::from_secs(2);
+const SETTLE_TIME: SignedDuration = SignedDuration::from_secs(2);
 
 /// Folders as they were listed last.
 #[derive(Debug, Default)]
-pub(crate) struct Listing {
+pub(crate) struct WorkTreeListing {
     patterns: Patterns,
-    folders: HashMap<String, Folder>,
+    folders: HashMap<String, ListedDirectory>,
 }
 
 #[derive(Debug)]
-struct Folder {
+struct ListedDirectory {
     /// By which a change is told; none where it was listed too soon after one.
     stamp: Option<(u64, u64, i64, i64)>,
     /// Whether a git folder, or a file that names one, is in it.
@@ -36,32 +36,32 @@ struct Folder {
     files: Vec<String>,
 }
 
-impl Listing {
+impl WorkTreeListing {
     /// Lists the files below a folder that the patterns name, by paths that are text. No link is followed; git's own folder
     /// and the runner's are left out, and repositories that `is_apart` tells.
     pub(super) fn files_below(
         &mut self,
         (layout, folder): (&Layout, String),
         patterns: &Patterns,
-        is_apart: impl Fn(&str) -> Result<bool, Obstacle>,
-    ) -> Result<Vec<String>, Obstacle> {
+        is_separate: impl Fn(&str) -> Result<bool, EffectError>,
+    ) -> Result<Vec<String>, EffectError> {
         if self.patterns != *patterns {
             *self = Self { patterns: patterns.clone(), folders: HashMap::new() };
         }
         let (mut files, mut folders) = (Vec::new(), vec![folder]);
         while let Some(path) = folders.pop() {
             let absolute = layout.path(&path);
-            let found = match std::fs::symlink_metadata(&absolute) {
+            let metadata = match std::fs::symlink_metadata(&absolute) {
                 Ok(found) if found.is_dir() => found,
                 _ => continue,
             };
-            let listed = self.folders.remove(&path).filter(|listed| listed.stamp == Some(stamp(&found)));
+            let cached = self.folders.remove(&path).filter(|listed| listed.stamp == Some(change_stamp(&metadata)));
             let Some(listed) =
-                listed.map_or_else(|| Folder::list((&absolute, &path), &found, patterns), |it| Ok(Some(it)))?
+                cached.map_or_else(|| ListedDirectory::read_directory((&absolute, &path), &metadata, patterns), |it| Ok(Some(it)))?
             else {
                 continue;
             };
-            if path.is_empty() || !listed.is_repository || !is_apart(&path)? {
+            if path.is_empty() || !listed.is_repository || !is_separate(&path)? {
                 files.extend_from_slice(&listed.files);
                 folders.extend_from_slice(&listed.folders);
             }
@@ -71,20 +71,20 @@ impl Listing {
     }
 }
 
-impl Folder {
+impl ListedDirectory {
     /// Lists a folder; none where it is gone. What cannot be listed can be read by name all the same.
-    fn list((absolute, path): (&Path, &str), found: &Metadata, patterns: &Patterns) -> Result<Option<Self>, Obstacle> {
-        let changed = Timestamp::new(found.ctime(), i32::try_from(found.ctime_nsec()).unwrap_or(0)).ok();
-        let is_settled = changed.is_some_and(|changed| clock::now().duration_since(changed) > SETTLED);
+    fn read_directory((absolute, path): (&Path, &str), metadata: &Metadata, patterns: &Patterns) -> Result<Option<Self>, EffectError> {
+        let changed = Timestamp::new(metadata.ctime(), i32::try_from(metadata.ctime_nsec()).unwrap_or(0)).ok();
+        let is_settled = changed.is_some_and(|changed| clock::now().duration_since(changed) > SETTLE_TIME);
         let mut folder =
-            Self { stamp: is_settled.then(|| stamp(found)), is_repository: false, folders: vec![], files: vec![] };
+            Self { stamp: is_settled.then(|| change_stamp(metadata)), is_repository: false, folders: vec![], files: vec![] };
         let entries = match std::fs::read_dir(absolute) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Obstacle::system("listing", absolute)(error)),
+            Err(error) => return Err(EffectError::io_error("listing", absolute)(error)),
         };
         for entry in entries {
-            let entry = entry.map_err(Obstacle::system("listing", absolute))?;
+            let entry = entry.map_err(EffectError::io_error("listing", absolute))?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             folder.is_repository |= name == ".git";
             let path = if path.is_empty() { name } else { format!("{path}/{name}") };
@@ -100,15 +100,15 @@ impl Folder {
     }
 }
 
-fn stamp(found: &Metadata) -> (u64, u64, i64, i64) {
-    (found.dev(), found.ino(), found.ctime(), found.ctime_nsec())
+fn change_stamp(metadata: &Metadata) -> (u64, u64, i64, i64) {
+    (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn listed(listing: &mut Listing, root: &Path, globs: &[&str]) -> Vec<String> {
+    fn listed(listing: &mut WorkTreeListing, root: &Path, globs: &[&str]) -> Vec<String> {
         let patterns = Patterns::new(globs.iter().copied());
         let mut files =
             listing.files_below((&Layout::new(root), String::new()), &patterns, |path| Ok(path == "apart")).unwrap();
@@ -127,7 +127,7 @@ mod tests {
         for path in ["a/x", "a/b/x", "a/b/y", ".git/x", "apart/.git/x", "apart/x", "own/.git/x", "own/x"] {
             put(path);
         }
-        let mut listing = Listing::default();
+        let mut listing = WorkTreeListing::default();
         assert_eq!(listed(&mut listing, root.path(), &["x"]), ["a/b/x", "a/x", "own/.git/x", "own/x"]);
         put("a/b/c/x");
         assert_eq!(listed(&mut listing, root.path(), &["x"]), ["a/b/c/x", "a/b/x", "a/x", "own/.git/x", "own/x"]);
@@ -138,8 +138,8 @@ mod tests {
     fn a_folder_is_listed_once_where_it_does_not_change() {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("x"), "").unwrap();
-        std::thread::sleep(SETTLED.unsigned_abs() + std::time::Duration::from_millis(100));
-        let mut listing = Listing::default();
+        std::thread::sleep(SETTLE_TIME.unsigned_abs() + std::time::Duration::from_millis(100));
+        let mut listing = WorkTreeListing::default();
         assert_eq!(listed(&mut listing, root.path(), &["x"]), ["x"]);
         let known = listing.folders.get_mut("").unwrap();
         assert!(known.stamp.is_some());

@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::folders;
-use crate::repo::durable::{self, Access};
+use crate::repo::durable::{self, FileAccess};
 use crate::worker::clear;
-use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::context::{EffectError, RunContext};
 use crate::worker::record;
 
 /// The folder `reverted/` of one iteration's record.
@@ -19,29 +19,29 @@ pub(crate) struct Quarantine<'a> {
 
 impl<'a> Quarantine<'a> {
     /// Names the folder; it is made with the first that is kept.
-    pub(crate) fn of(context: &'a RunContext, iter: u32) -> Self {
+    pub(crate) fn for_iteration(context: &'a RunContext, iter: u32) -> Self {
         Self { context, folder: context.layout.iteration(&context.run, iter).join("reverted") }
     }
 
     /// Keeps bytes that were found at `path`, which is relative.
-    pub(crate) fn keep(&self, path: &str, bytes: &[u8]) -> Result<(), Obstacle> {
-        Ok(durable::replace(&self.place(path)?, bytes, Access::Private)?)
+    pub(crate) fn save(&self, path: &str, bytes: &[u8]) -> Result<(), EffectError> {
+        Ok(durable::replace(&self.create_path(path)?, bytes, FileAccess::Private)?)
     }
 
     /// Moves a file here that is too large to be copied: a copy would take the disk that a hole in it does not.
-    pub(crate) fn take(&self, path: &str, file: &Path) -> Result<(), Obstacle> {
-        folders::rename(file, &self.place(path)?).map_err(Obstacle::system("moving", file))
+    pub(crate) fn move_file(&self, path: &str, file: &Path) -> Result<(), EffectError> {
+        folders::rename(file, &self.create_path(path)?).map_err(EffectError::io_error("moving", file))
     }
 
-    fn place(&self, path: &str) -> Result<PathBuf, Obstacle> {
+    fn create_path(&self, path: &str) -> Result<PathBuf, EffectError> {
         let record = self.folder.parent().unwrap_or(&self.folder);
-        record::make_folder(self.context, record)?;
+        record::create_record_dir(self.context, record)?;
         if std::fs::symlink_metadata(&self.folder).is_ok_and(|found| !found.is_dir()) {
-            clear::remove(&self.folder)?;
+            clear::remove_path(&self.folder)?;
         }
-        durable::create_dir(&self.folder, Access::Private)?;
-        let place = self.folder.join(path.replace('/', "__"));
-        clear::clear_for_file(&place)?;
-        Ok(place)
+        durable::create_dir(&self.folder, FileAccess::Private)?;
+        let target = self.folder.join(path.replace('/', "__"));
+        clear::clear_path_for_file(&target)?;
+        Ok(target)
     }
 }

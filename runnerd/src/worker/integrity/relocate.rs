@@ -15,38 +15,38 @@ use crate::folders;
 use crate::repo::disk::RealDisk;
 use crate::repo::durable;
 use crate::worker::clear;
-use crate::worker::context::Obstacle;
+use crate::worker::context::EffectError;
 
 /// Most bytes that are copied: what a file with holes has more of than the disk would fill the disk.
 const MAX_COPIED: u64 = 1 << 30;
 
 /// Moves a file, a link or a folder with all that is in it; nothing may stand at `to`.
-pub(crate) fn relocate(from: &Path, to: &Path) -> Result<(), Obstacle> {
+pub(crate) fn move_path(from: &Path, to: &Path) -> Result<(), EffectError> {
     match folders::rename(from, to) {
         Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::CrossesDevices => across(from, to)?,
-        Err(error) => return Err(Obstacle::system("moving", from)(error)),
+        Err(error) if error.kind() == ErrorKind::CrossesDevices => move_across_devices(from, to)?,
+        Err(error) => return Err(EffectError::io_error("moving", from)(error)),
     }
-    sync_folder_of(to)?;
-    sync_folder_of(from)
+    sync_parent(to)?;
+    sync_parent(from)
 }
 
 /// Flushes the names beside a path.
-pub(crate) fn sync_folder_of(path: &Path) -> Result<(), Obstacle> {
-    Ok(durable::on(&RealDisk).sync_folder(path.parent().unwrap_or(path))?)
+pub(crate) fn sync_parent(path: &Path) -> Result<(), EffectError> {
+    Ok(durable::with_disk(&RealDisk).sync_folder(path.parent().unwrap_or(path))?)
 }
 
-fn across(from: &Path, to: &Path) -> Result<(), Obstacle> {
-    let copy = beside(to);
+fn move_across_devices(from: &Path, to: &Path) -> Result<(), EffectError> {
+    let copy = temporary_path(to);
     // Of a try that was cut short.
-    clear::remove(&copy)?;
-    Copying { left: MAX_COPIED }.copy(from, &copy).map_err(Obstacle::system("copying", from))?;
-    fs::rename(&copy, to).map_err(Obstacle::system("moving", &copy))?;
-    sync_folder_of(to)?;
-    clear::remove(from)
+    clear::remove_path(&copy)?;
+    BoundedCopy { bytes_left: MAX_COPIED }.copy_path(from, &copy).map_err(EffectError::io_error("copying", from))?;
+    fs::rename(&copy, to).map_err(EffectError::io_error("moving", &copy))?;
+    sync_parent(to)?;
+    clear::remove_path(from)
 }
 
-fn beside(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(".moving");
@@ -54,33 +54,33 @@ fn beside(path: &Path) -> PathBuf {
 }
 
 /// A copy under way.
-struct Copying {
+struct BoundedCopy {
     /// Bytes that may still be copied.
-    left: u64,
+    bytes_left: u64,
 }
 
-impl Copying {
-    fn copy(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        let found = fs::symlink_metadata(from)?;
-        if found.is_symlink() {
+impl BoundedCopy {
+    fn copy_path(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let metadata = fs::symlink_metadata(from)?;
+        if metadata.is_symlink() {
             symlink(fs::read_link(from)?, to)?;
-        } else if found.is_dir() {
-            self.copy_folder(from, to)?;
-            fs::set_permissions(to, Permissions::from_mode(found.mode() & 0o7777))?;
-        } else if found.is_file() {
+        } else if metadata.is_dir() {
+            self.copy_directory(from, to)?;
+            fs::set_permissions(to, Permissions::from_mode(metadata.mode() & 0o7777))?;
+        } else if metadata.is_file() {
             self.copy_file(from, to)?;
         } else {
             return Err(io::Error::other("neither a file nor a folder, on another file system than its new place"));
         }
         // By its time a file is told from one that was written since.
-        keep_time(to, &found)
+        copy_times(to, &metadata)
     }
 
-    fn copy_folder(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+    fn copy_directory(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         fs::create_dir(to)?;
         for entry in fs::read_dir(from)? {
             let name = entry?.file_name();
-            self.copy(&from.join(&name), &to.join(&name))?;
+            self.copy_path(&from.join(&name), &to.join(&name))?;
         }
         File::open(to)?.sync_all()
     }
@@ -90,8 +90,8 @@ impl Copying {
         let mut target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
         let mode = source.metadata()?.mode() & 0o7777;
         // One byte more than may be copied tells that it is too many: it may grow meanwhile.
-        let copied = io::copy(&mut source.take(self.left + 1), &mut target)?;
-        self.left = self.left.checked_sub(copied).ok_or_else(|| {
+        let copied = io::copy(&mut source.take(self.bytes_left + 1), &mut target)?;
+        self.bytes_left = self.bytes_left.checked_sub(copied).ok_or_else(|| {
             io::Error::other(format!("it has more than the {MAX_COPIED} bytes that are copied to another file system"))
         })?;
         target.set_permissions(Permissions::from_mode(mode))?;
@@ -99,9 +99,9 @@ impl Copying {
     }
 }
 
-fn keep_time(path: &Path, found: &Metadata) -> io::Result<()> {
+fn copy_times(path: &Path, metadata: &Metadata) -> io::Result<()> {
     let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-    let last_modification = Timespec { tv_sec: found.mtime(), tv_nsec: found.mtime_nsec() };
+    let last_modification = Timespec { tv_sec: metadata.mtime(), tv_nsec: metadata.mtime_nsec() };
     let times = Timestamps { last_access, last_modification };
     Ok(utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     /// A folder with a link, an executable file and a file of some years ago.
-    fn furnished(folder: &Path) -> PathBuf {
+    fn create_tree(folder: &Path) -> PathBuf {
         let from = folder.join("from");
         fs::create_dir_all(from.join("inner")).unwrap();
         symlink("/nowhere", from.join("link")).unwrap();
@@ -120,7 +120,7 @@ mod tests {
         from
     }
 
-    fn stands(at: &Path) -> (PathBuf, Vec<u8>, u32, i64) {
+    fn tree_state(at: &Path) -> (PathBuf, Vec<u8>, u32, i64) {
         let run = fs::metadata(at.join("inner/run")).unwrap();
         (fs::read_link(at.join("link")).unwrap(), fs::read(at.join("inner/run")).unwrap(), run.mode(), run.mtime_nsec())
     }
@@ -128,13 +128,13 @@ mod tests {
     #[test]
     fn what_is_moved_to_another_file_system_is_there_as_it_was_and_here_no_more() {
         let folder = tempfile::tempdir().unwrap();
-        let (from, to) = (furnished(folder.path()), folder.path().join("to"));
-        let before = stands(&from);
+        let (from, to) = (create_tree(folder.path()), folder.path().join("to"));
+        let before = tree_state(&from);
         // Left by one that died.
-        fs::create_dir(beside(&to)).unwrap();
-        across(&from, &to).unwrap();
-        assert_eq!(stands(&to), before);
-        assert!(fs::symlink_metadata(&from).is_err() && fs::symlink_metadata(beside(&to)).is_err());
+        fs::create_dir(temporary_path(&to)).unwrap();
+        move_across_devices(&from, &to).unwrap();
+        assert_eq!(tree_state(&to), before);
+        assert!(fs::symlink_metadata(&from).is_err() && fs::symlink_metadata(temporary_path(&to)).is_err());
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let from = folder.path().join("from");
         File::create(&from).unwrap().set_len(3).unwrap();
-        let error = Copying { left: 2 }.copy(&from, &folder.path().join("to")).unwrap_err();
+        let error = BoundedCopy { bytes_left: 2 }.copy_path(&from, &folder.path().join("to")).unwrap_err();
         assert!(error.to_string().contains("more than"), "{error}");
         assert!(from.exists());
     }

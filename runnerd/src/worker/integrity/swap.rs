@@ -11,239 +11,239 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use runner_core::definition::{Definition, Departure};
+use runner_core::definition::{GuardDefinition, DefinitionDiff};
 use serde::{Deserialize, Serialize};
 
-use crate::folders::Opened;
+use crate::folders::OpenedDirs;
 use crate::git::{EntryKind, GitError, Id};
-use crate::repo::durable::{self, Access};
-use crate::repo::kept::{Kept, Note};
-use crate::worker::clear::remove;
-use crate::worker::context::{Obstacle, RunContext};
-use crate::worker::integrity::definition::{DefinitionFile, form, laid_out, rules_above, standing_form};
+use crate::repo::durable::{self, FileAccess};
+use crate::repo::kept::{SealedFile, Sealable};
+use crate::worker::clear::remove_path;
+use crate::worker::context::{EffectError, RunContext};
+use crate::worker::integrity::definition::{DefinitionFile, entry_form, checkout_files, attribute_files_above, work_tree_form};
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::quarantine::Quarantine;
-use crate::worker::integrity::relocate::{relocate, sync_folder_of};
+use crate::worker::integrity::relocate::{move_path, sync_parent};
 use crate::worker::integrity::restore::put_file;
 
 /// What is out of its place for one run of the guard.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Swap {
+struct GuardOverlay {
     /// Number of the iteration.
     iter: u32,
     /// What stood in the way; the n-th is kept under the name n.
     moved: Vec<String>,
     /// The files that were put there, each with its form.
-    laid: Definition,
+    laid: GuardDefinition,
     /// Folders that were made for them, the outermost first.
     made: Vec<String>,
 }
 
-impl Note for Swap {
+impl Sealable for GuardOverlay {
     const KIND: &'static str = "swap";
     const VERSION: u32 = 1;
 }
 
 /// Puts the accepted files in the place of those that depart, until [`back`].
-pub(crate) fn lay(
+pub(crate) fn apply(
     context: &RunContext,
     iter: u32,
-    accepted: &Definition,
-    departure: &Departure,
-) -> Result<(), Obstacle> {
+    accepted: &GuardDefinition,
+    diff: &DefinitionDiff,
+) -> Result<(), EffectError> {
     let repository = context.repository()?;
-    let files = files_of(context, accepted, departure)?;
-    let _open = open_ways(context, &departure.paths);
+    let files = accepted_files(context, accepted, diff)?;
+    let _open = open_parents(context, &diff.paths);
     let missing = |folder: &&str| std::fs::symlink_metadata(context.layout.path(folder)).is_err();
-    let made: BTreeSet<&str> = files.keys().flat_map(|path| folders(path)).filter(missing).collect();
-    let made = made.into_iter().map(str::to_owned).collect();
+    let created: BTreeSet<&str> = files.keys().flat_map(|path| parent_dirs(path)).filter(missing).collect();
+    let made = created.into_iter().map(str::to_owned).collect();
     let form = |(path, file): (&String, &DefinitionFile)| Ok::<_, GitError>((path.clone(), file.form(&repository)?));
-    let laid = files.iter().map(form).collect::<Result<_, _>>()?;
-    let swap = Swap { iter, moved: in_the_way(context, departure), laid, made };
-    let folder = kept_in(context);
-    durable::create_dir(&folder, Access::Private)?;
-    list(context).write(&swap)?;
-    for (number, path) in swap.moved.iter().enumerate() {
-        relocate(&context.layout.path(path), &folder.join(number.to_string()))?;
+    let placed = files.iter().map(form).collect::<Result<_, _>>()?;
+    let overlay = GuardOverlay { iter, moved: find_blocking_paths(context, diff), laid: placed, made };
+    let folder = overlay_dir(context);
+    durable::create_dir(&folder, FileAccess::Private)?;
+    overlay_note(context).write(&overlay)?;
+    for (number, path) in overlay.moved.iter().enumerate() {
+        move_path(&context.layout.path(path), &folder.join(number.to_string()))?;
     }
-    put(context, &files)
+    write_files(context, &files)
 }
 
 /// Puts the accepted files there for good; what stood in the way is kept in the record.
-pub(crate) fn revert(
+pub(crate) fn restore_accepted(
     context: &RunContext,
     iter: u32,
-    accepted: &Definition,
-    departure: &Departure,
-) -> Result<(), Obstacle> {
-    let _open = open_ways(context, &departure.paths);
-    for path in in_the_way(context, departure) {
-        keep(context, iter, ("definition", &path))?;
+    accepted: &GuardDefinition,
+    diff: &DefinitionDiff,
+) -> Result<(), EffectError> {
+    let _open = open_parents(context, &diff.paths);
+    for path in find_blocking_paths(context, diff) {
+        quarantine_path(context, iter, ("definition", &path))?;
     }
-    put(context, &files_of(context, accepted, departure)?)
+    write_files(context, &accepted_files(context, accepted, diff)?)
 }
 
 /// Puts back what [`lay`] has moved, if anything is out of its place. Done again it finds nothing.
 ///
 /// A list that cannot be trusted holds the run, and everything stays where it is: nobody else knows what belongs where.
-pub(crate) fn back(context: &RunContext) -> Result<(), Obstacle> {
-    let Some(swap) = list(context).read()? else { return Ok(()) };
-    let folder = kept_in(context);
-    let _open = open_ways(context, swap.moved.iter().chain(swap.laid.keys()));
+pub(crate) fn revert(context: &RunContext) -> Result<(), EffectError> {
+    let Some(swap) = overlay_note(context).read()? else { return Ok(()) };
+    let folder = overlay_dir(context);
+    let _open = open_parents(context, swap.moved.iter().chain(swap.laid.keys()));
     for (number, path) in swap.moved.iter().enumerate() {
-        let kept = folder.join(number.to_string());
-        if !is_kept(&kept)? {
+        let saved = folder.join(number.to_string());
+        if !path_exists(&saved)? {
             continue;
         }
-        clear(context, &swap, path)?;
-        make_folders(context, path)?;
+        remove_placed(context, &swap, path)?;
+        create_parents(context, path)?;
         remove_leftovers(context, path)?;
-        relocate(&kept, &context.layout.path(path))?;
+        move_path(&saved, &context.layout.path(path))?;
     }
-    let is_moved = |path: &&String| swap.moved.iter().any(|moved| is_below(path, moved));
+    let is_moved = |path: &&String| swap.moved.iter().any(|moved| is_within(path, moved));
     for path in swap.laid.keys().filter(|path| !is_moved(path)) {
-        clear(context, &swap, path)?;
+        remove_placed(context, &swap, path)?;
         remove_leftovers(context, path)?;
     }
     for folder in swap.made.iter().rev() {
         // What the guard has written there stays, and its folder with it.
         let _ = std::fs::remove_dir(context.layout.path(folder));
     }
-    list(context).remove()?;
+    overlay_note(context).remove()?;
     // Empty by now.
     let _ = std::fs::remove_dir(&folder);
     Ok(())
 }
 
 /// Makes these paths what a commit has there.
-pub(crate) fn restore(context: &RunContext, commit: &Id, paths: &[String]) -> Result<(), Obstacle> {
+pub(crate) fn restore_paths(context: &RunContext, commit: &Id, paths: &[String]) -> Result<(), EffectError> {
     let repository = context.repository()?;
-    let mut wanted = Definition::new();
+    let mut expected = GuardDefinition::new();
     for path in paths {
-        let rules = rules_above(path);
+        let rules = attribute_files_above(path);
         for path in rules.chain([path.clone()]) {
-            let entry = repository.entry(commit, &path)?;
-            wanted.extend(entry.as_ref().and_then(form).map(|form| (path, form)));
+            let entry = repository.find_entry(commit, &path)?;
+            expected.extend(entry.as_ref().and_then(entry_form).map(|form| (path, form)));
         }
     }
-    let _open = open_ways(context, paths);
-    for path in paths.iter().filter(|path| !wanted.contains_key(*path)) {
+    let _open = open_parents(context, paths);
+    for path in paths.iter().filter(|path| !expected.contains_key(*path)) {
         // The change has removed it, and From has what stands there.
-        remove(&context.layout.path(path))?;
+        remove_path(&context.layout.path(path))?;
     }
-    put(context, &laid_out(&repository, &wanted, paths.iter().filter(|path| wanted.contains_key(*path)))?)
+    write_files(context, &checkout_files(&repository, &expected, paths.iter().filter(|path| expected.contains_key(*path)))?)
 }
 
 /// Takes away what was put at a path; what the guard has made of it is kept in the record.
-fn clear(context: &RunContext, swap: &Swap, path: &str) -> Result<(), Obstacle> {
+fn remove_placed(context: &RunContext, overlay: &GuardOverlay, path: &str) -> Result<(), EffectError> {
     let repository = context.repository()?;
-    let is_as_laid = |form: &String| swap.laid.get(path) == Some(form);
-    match standing_form(context, &repository, path)? {
-        Some(form) if is_as_laid(&form) => remove(&context.layout.path(path)),
-        _ => keep(context, swap.iter, ("swapped", path)),
+    let is_as_placed = |form: &String| overlay.laid.get(path) == Some(form);
+    match work_tree_form(context, &repository, path)? {
+        Some(form) if is_as_placed(&form) => remove_path(&context.layout.path(path)),
+        _ => quarantine_path(context, overlay.iter, ("swapped", path)),
     }
 }
 
 /// Keeps what stands at a path in the record, apart from what others keep there.
-fn keep(context: &RunContext, iter: u32, (as_what, path): (&str, &str)) -> Result<(), Obstacle> {
+fn quarantine_path(context: &RunContext, iter: u32, (kind, path): (&str, &str)) -> Result<(), EffectError> {
     let file = context.layout.path(path);
     if std::fs::symlink_metadata(&file).is_err() {
         return Ok(());
     }
-    Quarantine::of(context, iter).take(&format!("{as_what}/{path}"), &file)?;
-    sync_folder_of(&file)
+    Quarantine::for_iteration(context, iter).move_file(&format!("{kind}/{path}"), &file)?;
+    sync_parent(&file)
 }
 
 /// Returns the accepted files among those that depart.
-fn files_of(
+fn accepted_files(
     context: &RunContext,
-    accepted: &Definition,
-    departure: &Departure,
-) -> Result<BTreeMap<String, DefinitionFile>, Obstacle> {
-    let mut files = laid_out(&context.repository()?, accepted, &departure.paths)?;
-    let wanted = departure.paths.iter().filter_map(|path| Some((path, accepted.get(path)?)));
-    if let Some((_, form)) = wanted.into_iter().find(|(path, _)| !files.contains_key(*path)) {
-        return Err(Obstacle::NoBlob(form.clone()));
+    accepted: &GuardDefinition,
+    diff: &DefinitionDiff,
+) -> Result<BTreeMap<String, DefinitionFile>, EffectError> {
+    let mut files = checkout_files(&context.repository()?, accepted, &diff.paths)?;
+    let expected = diff.paths.iter().filter_map(|path| Some((path, accepted.get(path)?)));
+    if let Some((_, form)) = expected.into_iter().find(|(path, _)| !files.contains_key(*path)) {
+        return Err(EffectError::InvalidBlob(form.clone()));
     }
-    files.extend(ignored::accepted(context, departure)?);
+    files.extend(ignored::accepted_files(context, diff)?);
     Ok(files)
 }
 
 /// Names what stands where the accepted files go: at their paths, or in the place of a folder on the way to one.
-fn in_the_way(context: &RunContext, departure: &Departure) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for path in &departure.paths {
+fn find_blocking_paths(context: &RunContext, diff: &DefinitionDiff) -> Vec<String> {
+    let mut blocking: Vec<String> = Vec::new();
+    for path in &diff.paths {
         let is_folder =
             |path: &str| std::fs::symlink_metadata(context.layout.path(path)).is_ok_and(|found| found.is_dir());
-        let first = folders(path).find(|folder| !is_folder(folder)).unwrap_or(path);
-        let stands = std::fs::symlink_metadata(context.layout.path(first)).is_ok();
-        if stands && !found.iter().any(|known| is_below(first, known)) {
-            found.push(first.to_owned());
+        let first = parent_dirs(path).find(|folder| !is_folder(folder)).unwrap_or(path);
+        let exists = std::fs::symlink_metadata(context.layout.path(first)).is_ok();
+        if exists && !blocking.iter().any(|known| is_within(first, known)) {
+            blocking.push(first.to_owned());
         }
     }
-    found
+    blocking
 }
 
 /// Writes files as a checkout makes them.
-fn put(context: &RunContext, files: &BTreeMap<String, DefinitionFile>) -> Result<(), Obstacle> {
+fn write_files(context: &RunContext, files: &BTreeMap<String, DefinitionFile>) -> Result<(), EffectError> {
     for (path, file) in files {
-        make_folders(context, path)?;
+        create_parents(context, path)?;
         remove_leftovers(context, path)?;
-        put_one(&context.layout.path(path), file)?;
+        write_file(&context.layout.path(path), file)?;
     }
     Ok(())
 }
 
-fn put_one(file: &Path, DefinitionFile { kind, bytes }: &DefinitionFile) -> Result<(), Obstacle> {
+fn write_file(file: &Path, DefinitionFile { kind, bytes }: &DefinitionFile) -> Result<(), EffectError> {
     if *kind == EntryKind::Symlink {
-        return symlink(OsStr::from_bytes(bytes), file).map_err(Obstacle::system("linking", file));
+        return symlink(OsStr::from_bytes(bytes), file).map_err(EffectError::io_error("linking", file));
     }
     put_file(file, *kind, bytes)
 }
 
 /// Opens the folders on the way to paths that a process has closed, for as long as something is done there.
-fn open_ways<'p>(context: &RunContext, paths: impl IntoIterator<Item = &'p String>) -> Opened {
-    Opened::ways(context.layout.root(), paths)
+fn open_parents<'p>(context: &RunContext, paths: impl IntoIterator<Item = &'p String>) -> OpenedDirs {
+    OpenedDirs::open_parents(context.layout.root(), paths)
 }
 
-fn make_folders(context: &RunContext, path: &str) -> Result<(), Obstacle> {
+fn create_parents(context: &RunContext, path: &str) -> Result<(), EffectError> {
     if let Some((folder, _)) = path.rsplit_once('/') {
-        durable::put_dir_below(context.layout.root(), folder, Access::Repository)?;
+        durable::create_dir_below_unsynced(context.layout.root(), folder, FileAccess::Repository)?;
     }
     Ok(())
 }
 
 /// A write that was cut short by a kill leaves a file beside its own.
-fn remove_leftovers(context: &RunContext, path: &str) -> Result<(), Obstacle> {
+fn remove_leftovers(context: &RunContext, path: &str) -> Result<(), EffectError> {
     let file = context.layout.path(path);
     let folder = file.parent().filter(|folder| folder.is_dir());
     Ok(folder.map_or(Ok(0), durable::remove_leftovers).map(drop)?)
 }
 
 /// Whether something is kept there: what is not is back in its place, or was not moved yet.
-fn is_kept(path: &Path) -> Result<bool, Obstacle> {
+fn path_exists(path: &Path) -> Result<bool, EffectError> {
     match std::fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Obstacle::system("looking at", path)(error)),
+        Err(error) => Err(EffectError::io_error("looking at", path)(error)),
     }
 }
 
 /// Returns the folders on the way to a path, the outermost first.
-fn folders(path: &str) -> impl Iterator<Item = &str> {
+fn parent_dirs(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at])
 }
 
-fn is_below(path: &str, above: &str) -> bool {
+fn is_within(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Not named by the iteration: it outlives all that is forgotten with one. What it lists does, too.
-fn list(context: &RunContext) -> Kept<Swap> {
-    context.note_of_run("swap")
+fn overlay_note(context: &RunContext) -> SealedFile<GuardOverlay> {
+    context.run_note("swap")
 }
 
-fn kept_in(context: &RunContext) -> PathBuf {
-    context.store.live().join(format!("{}-swapped", context.run))
+fn overlay_dir(context: &RunContext) -> PathBuf {
+    context.store.live_dir().join(format!("{}-swapped", context.run))
 }

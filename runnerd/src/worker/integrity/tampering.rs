@@ -3,74 +3,74 @@
 //! What was seen is kept in `live/` before anything runs, so that a crash does not forget it. Branches are left where a
 //! session has moved them; what it took away is kept and written down.
 
-use crate::git::{Fingerprint, Id, MovedRef, Repository, Tampered, UsersRules};
-use crate::repo::kept::{Kept, Note};
-use crate::worker::context::{Obstacle, RunContext};
+use crate::git::{GitDirSnapshot, Id, MovedRef, Repository, ChangedGitFile, UserGitConfig};
+use crate::repo::kept::{SealedFile, Sealable};
+use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::quarantine::Quarantine;
-use crate::worker::publication::not_published;
+use crate::worker::publication::exclude_published;
 
 /// Times that putting back is tried: a folder that became a link hides what was in it.
-const ROUNDS: usize = 3;
+const MAX_ROUNDS: usize = 3;
 /// References that are kept where a session has moved or removed them.
 const MAX_KEPT_REFS: usize = 200;
 /// References that people are told of; the record has them all.
-const MAX_TOLD_REFS: usize = 20;
+const MAX_SHOWN_REFS: usize = 20;
 
-impl Note for Fingerprint {
+impl Sealable for GitDirSnapshot {
     const KIND: &'static str = "git-folder";
     const VERSION: u32 = 1;
 }
 
-impl Note for UsersRules {
+impl Sealable for UserGitConfig {
     const KIND: &'static str = "users-configuration";
     const VERSION: u32 = 1;
 }
 
 /// Looks at git's own folder before the processes of an iteration, unless that was done, and keeps the commit at which
 /// they begin: a branch that a session moves holds it no longer, and what is put back is put back from it.
-pub(crate) fn look_before(context: &RunContext, (from, iter): (Id, u32)) -> Result<(), Obstacle> {
-    let kept = kept_in(context, iter);
-    if kept.read()?.is_some() {
+pub(crate) fn save_snapshot(context: &RunContext, (from, iter): (Id, u32)) -> Result<(), EffectError> {
+    let note = snapshot_note(context, iter);
+    if note.read()?.is_some() {
         return Ok(());
     }
     let repository = context.repository()?;
-    repository.pin(&from_ref(context), &from)?;
+    repository.force_runner_ref(&starting_ref(context), &from)?;
     // The record of the iteration was begun a moment ago.
-    Ok(kept.write(&repository.fingerprint(&context.layout.run_records(&context.run))?)?)
+    Ok(note.write(&repository.snapshot_git_dir(&context.layout.run_records(&context.run))?)?)
 }
 
 /// Returns the reference that keeps the commit at which the iteration in hand began, and with it all that came before.
-fn from_ref(context: &RunContext) -> String {
+fn starting_ref(context: &RunContext) -> String {
     format!("refs/runner/from/{}", context.run)
 }
 
 /// Returns what was seen before the processes of an iteration; none where none was begun.
 ///
 /// A note that cannot be trusted holds the run: what a session did to git's own folder would go on uncompared.
-pub(crate) fn seen_before(context: &RunContext, iter: u32) -> Result<Option<Fingerprint>, Obstacle> {
-    Ok(kept_in(context, iter).read()?)
+pub(crate) fn read_snapshot(context: &RunContext, iter: u32) -> Result<Option<GitDirSnapshot>, EffectError> {
+    Ok(snapshot_note(context, iter).read()?)
 }
 
-fn kept_in(context: &RunContext, iter: u32) -> Kept<Fingerprint> {
-    context.note(iter, "git")
+fn snapshot_note(context: &RunContext, iter: u32) -> SealedFile<GitDirSnapshot> {
+    context.iteration_note(iter, "git")
 }
 
 /// Puts everything back that is not as it was, keeping what was found.
-pub(crate) fn put_back(
+pub(crate) fn restore_git_dir(
     repository: &Repository,
-    before: &Fingerprint,
+    before: &GitDirSnapshot,
     quarantine: &Quarantine<'_>,
-) -> Result<(), Obstacle> {
-    for _ in 0..ROUNDS {
-        let tampered = repository.tampered(before)?;
+) -> Result<(), EffectError> {
+    for _ in 0..MAX_ROUNDS {
+        let tampered = repository.find_changed_git_files(before)?;
         if tampered.is_empty() {
             break;
         }
-        for Tampered { name, found } in tampered {
+        for ChangedGitFile { name, content: found } in tampered {
             if let Some(found) = found {
-                quarantine.keep(&name, &found)?;
+                quarantine.save(&name, &found)?;
             }
-            repository.put_back(before, &name)?;
+            repository.restore_git_file(before, &name)?;
         }
     }
     Ok(())
@@ -78,75 +78,75 @@ pub(crate) fn put_back(
 
 /// What a look inside git's own folder has found.
 #[derive(Debug)]
-pub(crate) struct Inside {
+pub(crate) struct GitDirReport {
     /// Names of what was put back.
-    pub(crate) put_back: Vec<String>,
+    pub(crate) restored: Vec<String>,
     /// References that were moved, each with where it was and where it is.
-    pub(crate) moved: Vec<String>,
+    pub(crate) moved_refs: Vec<String>,
 }
 
 /// Puts back which objects stand for others, which files git looks at, and references that nothing can be read from.
 ///
 /// References that a session has moved otherwise are written down, and what they no longer lead to is kept.
-pub(crate) fn look_inside(
+pub(crate) fn restore_refs_and_index(
     context: &RunContext,
     repository: &Repository,
-    before: &Fingerprint,
+    before: &GitDirSnapshot,
     (from, iter): (Id, u32),
-) -> Result<Inside, Obstacle> {
-    let hidden = repository.unhide(before)?;
-    let mut put_back: Vec<String> = hidden.into_iter().map(|path| format!(".git/index: {path}")).collect();
-    put_back.extend(repository.wrongly_tracked()?.into_iter().map(|folder| format!(".git/index: {folder}")));
-    let pin = from_ref(context);
-    if repository.pin(&pin, &from)? {
-        put_back.push(pin);
+) -> Result<GitDirReport, EffectError> {
+    let hidden = repository.unhide_files(before)?;
+    let mut restored: Vec<String> = hidden.into_iter().map(|path| format!(".git/index: {path}")).collect();
+    restored.extend(repository.list_wrongly_tracked()?.into_iter().map(|folder| format!(".git/index: {folder}")));
+    let pin = starting_ref(context);
+    if repository.force_runner_ref(&pin, &from)? {
+        restored.push(pin);
     }
-    let own = format!("refs/heads/{}", context.branch());
+    let own_branch = format!("refs/heads/{}", context.branch());
     let mut moved = Vec::new();
-    let others = not_published(&context.store, repository, repository.moved_refs(before)?)?;
-    for other in others.into_iter().filter(|moved| moved.name != own) {
-        if repository.put_back_replaced(&other)? || repository.put_back_garbled(&other)? {
-            put_back.push(other.name);
+    let others = exclude_published(&context.store, repository, repository.find_moved_refs(before)?)?;
+    for other in others.into_iter().filter(|moved| moved.name != own_branch) {
+        if repository.restore_replace_ref(&other)? || repository.restore_garbled_ref(&other)? {
+            restored.push(other.name);
         } else {
             moved.push(other);
         }
     }
-    keep_moved(context, repository, (&moved, iter))?;
-    Ok(Inside { put_back, moved: moved.iter().take(MAX_TOLD_REFS).map(told).collect() })
+    save_moved_refs(context, repository, (&moved, iter))?;
+    Ok(GitDirReport { restored, moved_refs: moved.iter().take(MAX_SHOWN_REFS).map(describe_moved_ref).collect() })
 }
 
-fn told(MovedRef { name, before, after }: &MovedRef) -> String {
-    let of = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
-    format!("{name}: {} -> {}", of(before), of(after))
+fn describe_moved_ref(MovedRef { name, before, after }: &MovedRef) -> String {
+    let value_or_nothing = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+    format!("{name}: {} -> {}", value_or_nothing(before), value_or_nothing(after))
 }
 
 /// Remembers how a session has left the user's own git configuration, so that it is not obeyed before a person agrees.
-pub(crate) fn suspect(context: &RunContext, before: &Fingerprint) -> Result<(), Obstacle> {
-    let now = UsersRules::now()?;
-    let changed = now.differing(before.users());
+pub(crate) fn save_suspects(context: &RunContext, before: &GitDirSnapshot) -> Result<(), EffectError> {
+    let now = UserGitConfig::read()?;
+    let changed = now.changed_files(before.user_config());
     if changed.is_empty() {
         return Ok(());
     }
     tracing::warn!(run = context.run, files = ?changed, "the user's git configuration was changed while a session ran");
-    Ok(context.store.suspects().write(&now)?)
+    Ok(context.store.suspects_file().write(&now)?)
 }
 
 /// Writes down which references a session has moved, and keeps what they no longer lead to.
-fn keep_moved(
+fn save_moved_refs(
     context: &RunContext,
     repository: &Repository,
     (moved, iter): (&[MovedRef], u32),
-) -> Result<(), Obstacle> {
+) -> Result<(), EffectError> {
     if moved.is_empty() {
         return Ok(());
     }
-    let text: String = moved.iter().map(|moved| told(moved) + "\n").collect();
-    Quarantine::of(context, iter).keep("refs.txt", context.secrets.redact(&text).as_bytes())?;
+    let text: String = moved.iter().map(|moved| describe_moved_ref(moved) + "\n").collect();
+    Quarantine::for_iteration(context, iter).save("refs.txt", context.secrets.redact(&text).as_bytes())?;
     tracing::warn!(run = context.run, iter, refs = moved.len(), "a session has moved references of others");
     for MovedRef { name, before, .. } in moved.iter().take(MAX_KEPT_REFS) {
         let Some(id) = before.as_ref().and_then(|before| before.parse::<Id>().ok()) else { continue };
         let short = name.strip_prefix("refs/").unwrap_or(name);
-        repository.keep(&format!("refs/runner/moved/{}/{iter:04}/{short}", context.run), &id)?;
+        repository.set_runner_ref(&format!("refs/runner/moved/{}/{iter:04}/{short}", context.run), &id)?;
     }
     Ok(())
 }

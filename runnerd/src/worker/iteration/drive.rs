@@ -6,23 +6,23 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use runner_core::iteration::{Effect, Event, IllegalEvent, Over, Phase, decide};
-use runner_core::obstacle::{self, Answer, Nature, Obstruction};
+use runner_core::iteration::{IterationEffect, IterationEvent, IllegalIterationEvent, IterationEnd, Phase, decide};
+use runner_core::obstacle::{self, RetryDecision, Transience, Blocker};
 use runner_core::policy::Policy;
 use runner_core::verdict::StopCause;
 use tokio_util::sync::CancellationToken;
 
-use crate::obstruction::{Obstructs, obstruction};
-use crate::worker::iteration::world::{Control, Log, World};
+use crate::obstruction::{Retryable, describe_blocker};
+use crate::worker::iteration::world::{DriveControl, EventLog, EffectWorld};
 use crate::worker::journal::JournalError;
 
 /// How driving ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Drove {
+pub(crate) enum DriveOutcome {
     /// The iteration is over.
-    Over(Over),
+    Finished(IterationEnd),
     /// The daemon leaves; the journal tells the next life where it was.
-    Left,
+    Suspended,
 }
 
 /// Why an iteration cannot be driven.
@@ -33,32 +33,32 @@ pub(crate) enum DriveError {
     Journal(#[from] JournalError),
     /// What is in the way of an effect does not pass by itself: a person must look first.
     #[error("{}", .0.what)]
-    Obstructed(Obstruction),
+    Blocked(Blocker),
     /// A bug: an effect reported what its phase does not know.
     #[error(transparent)]
-    Illegal(#[from] IllegalEvent),
+    Illegal(#[from] IllegalIterationEvent),
 }
 
-impl Obstructs for DriveError {
-    fn nature(&self) -> Nature {
+impl Retryable for DriveError {
+    fn transience(&self) -> Transience {
         match self {
-            Self::Journal(error) => error.nature(),
-            Self::Obstructed(obstruction) => obstruction.nature,
-            Self::Illegal(_) => Nature::Lasting,
+            Self::Journal(error) => error.transience(),
+            Self::Blocked(blocker) => blocker.nature,
+            Self::Illegal(_) => Transience::Lasting,
         }
     }
 
     fn remedy(&self) -> Option<String> {
         match self {
             Self::Journal(error) => error.remedy(),
-            Self::Obstructed(obstruction) => Some(obstruction.remedy.clone()),
+            Self::Blocked(blocker) => Some(blocker.remedy.clone()),
             Self::Illegal(_) => None,
         }
     }
 }
 
 /// One iteration on its way.
-pub(crate) struct Drive<'a, W, C, L> {
+pub(crate) struct IterationDriver<'a, W, C, L> {
     /// Performs the effects.
     pub world: &'a mut W,
     /// Steers from outside.
@@ -66,74 +66,74 @@ pub(crate) struct Drive<'a, W, C, L> {
     /// Keeps the events.
     pub log: &'a mut L,
     /// A stop that was asked for while an event was being kept.
-    pub heard: Option<StopCause>,
+    pub pending_stop: Option<StopCause>,
 }
 
-impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
+impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> {
     /// Drives the iteration from `phase` to its end.
-    pub(crate) async fn run(&mut self, mut phase: Phase) -> Result<Drove, DriveError> {
+    pub(crate) async fn drive_iteration(&mut self, mut phase: Phase) -> Result<DriveOutcome, DriveError> {
         let mut tries = 0;
         loop {
             let end = match phase {
-                Phase::Over { end } => return Ok(Drove::Over(end)),
-                phase if self.control.is_leaving() && begins(phase.effect()) => return Ok(Drove::Left),
-                phase => match self.asked_before(&phase).await {
-                    Some(cause) => Ended::Event(phase, Event::Stop(cause)),
-                    None => self.effect(phase).await?,
+                Phase::Over { end } => return Ok(DriveOutcome::Finished(end)),
+                phase if self.control.is_shutting_down() && starts_new_work(phase.effect()) => return Ok(DriveOutcome::Suspended),
+                phase => match self.take_pending_stop(&phase).await {
+                    Some(cause) => EffectEnd::Event(phase, IterationEvent::Stop(cause)),
+                    None => self.perform_effect(phase).await?,
                 },
             };
             let next = match end {
-                Ended::Left => None,
-                Ended::Stopped(phase) => Some(phase),
-                Ended::Event(phase, Event::Obstructed(obstruction)) => {
+                EffectEnd::Suspended => None,
+                EffectEnd::Finished(phase) => Some(phase),
+                EffectEnd::Event(phase, IterationEvent::Obstructed(blocker)) => {
                     tries += 1;
-                    self.retry(phase, obstruction, tries).await?
+                    self.retry_effect(phase, blocker, tries).await?
                 }
-                Ended::Event(phase, event) => {
+                EffectEnd::Event(phase, event) => {
                     tries = 0;
-                    self.take(phase, event).await?
+                    self.apply_event(phase, event).await?
                 }
             };
-            let Some(next) = next else { return Ok(Drove::Left) };
+            let Some(next) = next else { return Ok(DriveOutcome::Suspended) };
             phase = next;
         }
     }
 
     /// Returns the stop that somebody asked for before an effect that begins something.
-    async fn asked_before(&mut self, phase: &Phase) -> Option<StopCause> {
-        if !begins(phase.effect()) {
+    async fn take_pending_stop(&mut self, phase: &Phase) -> Option<StopCause> {
+        if !starts_new_work(phase.effect()) {
             return None;
         }
         tokio::select! {
             biased;
-            cause = next_stop(&mut self.heard, self.control) => Some(cause),
+            cause = next_stop(&mut self.pending_stop, self.control) => Some(cause),
             () = std::future::ready(()) => None,
         }
     }
 
     /// Performs the effect of a phase while listening to whoever steers.
-    async fn effect(&mut self, mut phase: Phase) -> Result<Ended, DriveError> {
-        self.control.entered(&phase);
+    async fn perform_effect(&mut self, mut phase: Phase) -> Result<EffectEnd, DriveError> {
+        self.control.on_phase_entered(&phase);
         let effect = phase.effect();
-        let begun = phase.clone();
+        let started_phase = phase.clone();
         let policy = self.world.policy().clone();
         let stop = CancellationToken::new();
-        let mut running = std::pin::pin!(self.world.perform(&begun, &stop));
+        let mut running = std::pin::pin!(self.world.perform_effect(&started_phase, &stop));
         let event = loop {
             tokio::select! {
                 biased;
                 event = running.as_mut() => break event,
-                cause = next_stop(&mut self.heard, self.control) => {
-                    let event = Event::Stop(cause);
+                cause = next_stop(&mut self.pending_stop, self.control) => {
+                    let event = IterationEvent::Stop(cause);
                     let next = decide(&policy, phase, event.clone())?;
-                    if next.effect() != effect || self.control.is_leaving() {
+                    if next.effect() != effect || self.control.is_shutting_down() {
                         stop.cancel();
                     }
                     // What runs is attended to, however long the disk refuses.
-                    let keeping = keep(self.log, (self.control, &mut self.heard), &event, &policy);
-                    let (kept, ended) = both(keeping, running.as_mut()).await;
+                    let recording = record_event(self.log, (self.control, &mut self.pending_stop), &event, &policy);
+                    let (recorded, ended) = poll_both(recording, running.as_mut()).await;
                     phase = next;
-                    match (kept, ended) {
+                    match (recorded, ended) {
                         (Ok(true), Some(event)) => break event,
                         (Ok(true), None) => {}
                         (kept, ended) => {
@@ -141,84 +141,84 @@ impl<W: World, C: Control, L: Log> Drive<'_, W, C, L> {
                             if ended.is_none() {
                                 running.await;
                             }
-                            return kept.map(|_| Ended::Left).map_err(DriveError::from);
+                            return kept.map(|_| EffectEnd::Suspended).map_err(DriveError::from);
                         }
                     }
                 }
             }
         };
         if matches!(phase, Phase::Over { .. }) {
-            return Ok(Ended::Stopped(phase));
+            return Ok(EffectEnd::Finished(phase));
         }
         // A guard or reviewer that was ended because the daemon leaves is asked again in the next life.
         let is_redone = phase.effect() == effect
-            && matches!(effect, Some(Effect::RunGuard | Effect::RunAccepted | Effect::RunReview));
+            && matches!(effect, Some(IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::RunReview));
         if is_redone && stop.is_cancelled() {
-            return Ok(Ended::Left);
+            return Ok(EffectEnd::Suspended);
         }
-        Ok(Ended::Event(phase, event))
+        Ok(EffectEnd::Event(phase, event))
     }
 
     /// Keeps an event and acts upon it; none if the daemon leaves without.
-    async fn take(&mut self, phase: Phase, event: Event) -> Result<Option<Phase>, DriveError> {
-        if !keep(self.log, (self.control, &mut self.heard), &event, self.world.policy()).await? {
+    async fn apply_event(&mut self, phase: Phase, event: IterationEvent) -> Result<Option<Phase>, DriveError> {
+        if !record_event(self.log, (self.control, &mut self.pending_stop), &event, self.world.policy()).await? {
             return Ok(None);
         }
         Ok(Some(decide(self.world.policy(), phase, event)?))
     }
 
     /// Waits before an obstructed effect is tried again, listening to whoever steers; none if the daemon leaves.
-    async fn retry(&mut self, phase: Phase, obstruction: Obstruction, tries: u32) -> Result<Option<Phase>, DriveError> {
-        self.control.obstructed(&obstruction);
+    async fn retry_effect(&mut self, phase: Phase, blocker: Blocker, tries: u32) -> Result<Option<Phase>, DriveError> {
+        self.control.on_blocked(&blocker);
         // Not kept: it changes nothing, and the disk may be what is in the way.
-        let phase = decide(self.world.policy(), phase, Event::Obstructed(obstruction.clone()))?;
-        if self.control.is_leaving() {
+        let phase = decide(self.world.policy(), phase, IterationEvent::Obstructed(blocker.clone()))?;
+        if self.control.is_shutting_down() {
             return Ok(None);
         }
-        if let Some(cause) = self.heard_by_now(obstruction.nature).await {
-            return self.take(phase, Event::Stop(cause)).await;
+        if let Some(cause) = self.take_stop_by_now(blocker.nature).await {
+            return self.apply_event(phase, IterationEvent::Stop(cause)).await;
         }
-        let Some(pause) = pause_before((obstruction.nature, self.control.is_cancelled()), tries) else {
-            return Err(DriveError::Obstructed(obstruction));
+        let Some(pause) = retry_pause((blocker.nature, self.control.is_cancelled()), tries) else {
+            return Err(DriveError::Blocked(blocker));
         };
-        match self.control.wait(pause).await {
-            Some(cause) => self.take(phase, Event::Stop(cause)).await,
+        match self.control.wait_for_retry(pause).await {
+            Some(cause) => self.apply_event(phase, IterationEvent::Stop(cause)).await,
             None => Ok(Some(phase)),
         }
     }
 
     /// Returns the stop that somebody has asked for. Whoever had a program ended that gave no answer has not been heard while
     /// it was waited for: what they want decides what becomes of the phase.
-    async fn heard_by_now(&mut self, nature: Nature) -> Option<StopCause> {
-        if nature != Nature::Lost {
-            return self.heard.take();
+    async fn take_stop_by_now(&mut self, nature: Transience) -> Option<StopCause> {
+        if nature != Transience::Lost {
+            return self.pending_stop.take();
         }
         tokio::select! {
             biased;
-            cause = next_stop(&mut self.heard, self.control) => Some(cause),
+            cause = next_stop(&mut self.pending_stop, self.control) => Some(cause),
             () = std::future::ready(()) => None,
         }
     }
 }
 
 /// Waits for the first, and polls the second meanwhile; returns what the second came to, if it did.
-async fn both<A, B>(first: impl Future<Output = A>, mut second: Pin<&mut impl Future<Output = B>>) -> (A, Option<B>) {
+async fn poll_both<A, B>(first: impl Future<Output = A>, mut second: Pin<&mut impl Future<Output = B>>) -> (A, Option<B>) {
     let mut first = std::pin::pin!(first);
-    let mut ended = None;
+    let mut second_output = None;
     loop {
         tokio::select! {
             biased;
-            done = first.as_mut() => return (done, ended),
-            end = second.as_mut(), if ended.is_none() => ended = Some(end),
+            done = first.as_mut() => return (done, second_output),
+            end = second.as_mut(), if second_output.is_none() => second_output = Some(end),
         }
     }
 }
 
 /// Waits for a stop, first for one that was asked for while an event was being kept. Cancel-safe.
-async fn next_stop(heard: &mut Option<StopCause>, control: &mut impl Control) -> StopCause {
-    match heard.take() {
+async fn next_stop(pending_stop: &mut Option<StopCause>, control: &mut impl DriveControl) -> StopCause {
+    match pending_stop.take() {
         Some(cause) => cause,
-        None => control.stop().await,
+        None => control.wait_for_stop().await,
     }
 }
 
@@ -226,51 +226,51 @@ async fn next_stop(heard: &mut Option<StopCause>, control: &mut impl Control) ->
 ///
 /// A daemon that leaves does not wait for the disk: false, and the next life does again what was done. Whoever steers is
 /// heard meanwhile; what they want comes after this event.
-async fn keep(
-    log: &mut impl Log,
-    (control, heard): (&mut impl Control, &mut Option<StopCause>),
-    event: &Event,
+async fn record_event(
+    log: &mut impl EventLog,
+    (control, pending_stop): (&mut impl DriveControl, &mut Option<StopCause>),
+    event: &IterationEvent,
     policy: &Policy,
 ) -> Result<bool, JournalError> {
     let mut tries = 0;
     loop {
-        let error = match log.record(event, policy) {
-            Err(error) if error.is_obstacle() => error,
+        let error = match log.record_event(event, policy) {
+            Err(error) if error.is_retryable() => error,
             kept => return kept.map(|()| true),
         };
-        if control.is_leaving() {
+        if control.is_shutting_down() {
             return Ok(false);
         }
         tries += 1;
-        let obstruction = obstruction(&error);
-        control.obstructed(&obstruction);
-        let Some(pause) = pause_before((obstruction.nature, control.is_cancelled()), tries) else { return Err(error) };
+        let blocker = describe_blocker(&error);
+        control.on_blocked(&blocker);
+        let Some(pause) = retry_pause((blocker.nature, control.is_cancelled()), tries) else { return Err(error) };
         tokio::select! {
             biased;
-            cause = control.stop() => *heard = heard.or(Some(cause)),
+            cause = control.wait_for_stop() => *pending_stop = pending_stop.or(Some(cause)),
             () = tokio::time::sleep(pause) => {}
         }
     }
 }
 
 /// Returns the pause before the next try; none if it is given up. A cancelled run gives up soon.
-pub(crate) fn pause_before((nature, is_cancelled): (Nature, bool), tries: u32) -> Option<Duration> {
-    let answer = if is_cancelled { obstacle::answer_when_cancelled } else { obstacle::answer };
-    match answer(nature, tries) {
-        Answer::TryAgain { secs } => Some(Duration::from_secs(secs)),
-        Answer::Hold => None,
+pub(crate) fn retry_pause((nature, is_cancelled): (Transience, bool), tries: u32) -> Option<Duration> {
+    let decide_retry = if is_cancelled { obstacle::decide_retry_when_cancelled } else { obstacle::decide_retry };
+    match decide_retry(nature, tries) {
+        RetryDecision::Retry { secs } => Some(Duration::from_secs(secs)),
+        RetryDecision::Hold => None,
     }
 }
 
 #[expect(clippy::large_enum_variant, reason = "made once per effect, and taken apart at once")]
-enum Ended {
-    Event(Phase, Event),
-    Stopped(Phase),
-    Left,
+enum EffectEnd {
+    Event(Phase, IterationEvent),
+    Finished(Phase),
+    Suspended,
 }
 
 /// Whether an effect begins something that is better begun by the next life.
-fn begins(effect: Option<Effect>) -> bool {
-    use Effect::{Brief, Open, RunAccepted, RunGuard, RunReview, RunSession};
+fn starts_new_work(effect: Option<IterationEffect>) -> bool {
+    use IterationEffect::{Brief, Open, RunAccepted, RunGuard, RunReview, RunSession};
     matches!(effect, Some(Open | Brief | RunSession | RunGuard | RunAccepted | RunReview))
 }

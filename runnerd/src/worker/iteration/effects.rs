@@ -5,175 +5,175 @@
 use std::sync::Arc;
 
 use protocol::words::PhaseName;
-use runner_core::iteration::{Effect, Event, Phase};
-use runner_core::obstacle::Obstruction;
+use runner_core::iteration::{IterationEffect, IterationEvent, Phase};
+use runner_core::obstacle::Blocker;
 use runner_core::policy::Policy;
-use runner_core::verdict::Task;
+use runner_core::verdict::SessionTask;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent;
-use crate::obstruction::obstruction;
-use crate::worker::context::{Obstacle, RunContext};
+use crate::obstruction::describe_blocker;
+use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::access;
 use crate::worker::iteration::brief;
-use crate::worker::iteration::guard::{self, Check};
+use crate::worker::iteration::guard::{self, GuardCheck};
 use crate::worker::iteration::inspect;
-use crate::worker::iteration::open::{self, Found};
+use crate::worker::iteration::open::{self, OpenOutcome};
 use crate::worker::iteration::review;
 use crate::worker::iteration::session;
-use crate::worker::iteration::session::Surroundings;
+use crate::worker::iteration::session::ProcessContext;
 use crate::worker::iteration::settle;
-use crate::worker::iteration::world::World;
-use crate::worker::journal::Entry;
-use crate::worker::load::Loaded;
+use crate::worker::iteration::world::EffectWorld;
+use crate::worker::journal::JournalEntry;
+use crate::worker::load::CommittedState;
 
 /// The real world around one iteration.
-pub(crate) struct Effects {
+pub(crate) struct LiveEffects {
     /// Where it takes place.
     pub context: RunContext,
     /// Mark of the iteration's processes.
     pub mark: String,
     /// What Open found instead of a leaf.
-    pub found: Option<Found>,
+    pub open_outcome: Option<OpenOutcome>,
     policy: Policy,
-    loaded: Option<Arc<Loaded>>,
+    loaded: Option<Arc<CommittedState>>,
     /// The phases of which a program may have been started before.
-    begun: Vec<PhaseName>,
+    started_phases: Vec<PhaseName>,
     /// The events so far, for the record.
-    entries: crate::worker::iteration::log::Entries,
+    entries: crate::worker::iteration::log::SharedEntries,
 }
 
-impl Effects {
+impl LiveEffects {
     /// Sets up the scene; `policy` is From's if the iteration was begun by a previous life.
     pub(crate) fn new(
         context: RunContext,
         mark: String,
         policy: Policy,
-        entries: crate::worker::iteration::log::Entries,
+        entries: crate::worker::iteration::log::SharedEntries,
     ) -> Self {
-        let is_taken_over = !entries.lock().is_empty();
-        let begun = if is_taken_over { vec![PhaseName::Guard, PhaseName::Review] } else { Vec::new() };
-        Self { context, mark, found: None, policy, loaded: None, begun, entries }
+        let is_taken_over = !entries.snapshot().is_empty();
+        let started_phases = if is_taken_over { vec![PhaseName::Guard, PhaseName::Review] } else { Vec::new() };
+        Self { context, mark, open_outcome: None, policy, loaded: None, started_phases, entries }
     }
 
-    async fn effect(&mut self, phase: &Phase, stop: &CancellationToken) -> Result<Event, Obstacle> {
-        let Some(effect) = phase.effect() else { return Ok(Event::Declined) };
+    async fn perform_phase(&mut self, phase: &Phase, stop: &CancellationToken) -> Result<IterationEvent, EffectError> {
+        let Some(effect) = phase.effect() else { return Ok(IterationEvent::Declined) };
         // Notes that a session has moved away look as if they had never been written.
-        self.context.launcher.refuse_moved()?;
+        self.context.launcher.check_hidden_folder()?;
         match (effect, phase) {
-            (Effect::Open, _) => block_in_place(|| self.open()),
-            (Effect::Brief, Phase::Brief { task }) => {
-                let loaded = self.loaded(task)?;
-                block_in_place(|| brief::brief(&self.context, &loaded, task))?;
-                Ok(Event::Briefed)
+            (IterationEffect::Open, _) => block_in_place(|| self.open_iteration()),
+            (IterationEffect::Brief, Phase::Brief { task }) => {
+                let loaded = self.state_at_start(task)?;
+                block_in_place(|| brief::write_brief(&self.context, &loaded, task))?;
+                Ok(IterationEvent::Briefed)
             }
-            (Effect::RunSession, Phase::Work { task, .. }) => {
-                let loaded = self.loaded(task)?;
-                let end = session::work(self.around(&loaded, stop), task).await?;
-                Ok(Event::SessionEnded(end))
+            (IterationEffect::RunSession, Phase::Work { task, .. }) => {
+                let loaded = self.state_at_start(task)?;
+                let end = session::run_session(self.process_context(&loaded, stop), task).await?;
+                Ok(IterationEvent::SessionEnded(end))
             }
-            (Effect::EndSession, Phase::Work { task, .. }) => {
+            (IterationEffect::EndSession, Phase::Work { task, .. }) => {
                 // What runs is ended, though what it was begun from cannot be read any more.
-                let survivors = block_in_place(|| session::sweep(&self.context, &self.mark, PhaseName::Work))?;
-                let loaded = self.loaded(task)?;
-                let executor = session::executor(&loaded, task);
-                Ok(Event::SessionEnded(agent::interrupted(&executor, survivors, &self.context.launcher)))
+                let survivors = block_in_place(|| session::end_leftovers(&self.context, &self.mark, PhaseName::Work))?;
+                let loaded = self.state_at_start(task)?;
+                let executor = session::executor_for_task(&loaded, task);
+                Ok(IterationEvent::SessionEnded(agent::interrupted_end(&executor, survivors, &self.context.launcher)))
             }
-            (Effect::Inspect, Phase::Inspect { task, session, stop: asked }) => {
-                let loaded = self.loaded(task)?;
+            (IterationEffect::Inspect, Phase::Inspect { task, session, stop: stop_cause }) => {
+                let loaded = self.state_at_start(task)?;
                 block_in_place(|| {
-                    access::regain(&self.context, (task.iter, PhaseName::Work))?;
+                    access::restore_permissions(&self.context, (task.iter, PhaseName::Work))?;
                     // From here on the session's work is not lost by a power cut either.
-                    self.context.repository()?.flush()?;
-                    inspect::inspect(&self.context, &loaded, task, (session, *asked)).map(Event::Inspected)
+                    self.context.repository()?.flush_work_tree()?;
+                    inspect::inspect_session(&self.context, &loaded, task, (session, *stop_cause)).map(IterationEvent::Inspected)
                 })
             }
-            (Effect::RunGuard | Effect::RunAccepted, Phase::Guard { work, .. }) => {
-                let loaded = self.loaded(&work.task)?;
-                self.sweep_before(PhaseName::Guard)?;
-                let check = Check { spent_ms: phase.spent_ms(), with_accepted: effect == Effect::RunAccepted };
-                let end = guard::check(self.around(&loaded, stop), work, check).await?;
-                Ok(Event::GuardEnded(end))
+            (IterationEffect::RunGuard | IterationEffect::RunAccepted, Phase::Guard { work, .. }) => {
+                let loaded = self.state_at_start(&work.task)?;
+                self.end_leftovers_of(PhaseName::Guard)?;
+                let options = GuardCheck { spent_ms: phase.elapsed_ms(), with_accepted: effect == IterationEffect::RunAccepted };
+                let end = guard::run_check(self.process_context(&loaded, stop), work, options).await?;
+                Ok(IterationEvent::GuardEnded(end))
             }
-            (Effect::EndGuard, Phase::Guard { work, .. }) => {
-                block_in_place(|| session::sweep(&self.context, &self.mark, PhaseName::Guard))?;
-                let loaded = self.loaded(&work.task)?;
-                block_in_place(|| guard::cut(&self.context, &loaded, work)).map(Event::GuardEnded)
+            (IterationEffect::EndGuard, Phase::Guard { work, .. }) => {
+                block_in_place(|| session::end_leftovers(&self.context, &self.mark, PhaseName::Guard))?;
+                let loaded = self.state_at_start(&work.task)?;
+                block_in_place(|| guard::finish_interrupted(&self.context, &loaded, work)).map(IterationEvent::GuardEnded)
             }
-            (Effect::Settle, Phase::Settle { outcome }) => {
-                let loaded = self.loaded(&outcome.work.task)?;
-                let entries: Vec<Entry> = self.entries.lock();
-                let commit = block_in_place(|| settle::settle(&self.context, &loaded, outcome, &entries))?;
-                Ok(Event::Settled { commit: commit.map(|commit| commit.to_string()) })
+            (IterationEffect::Settle, Phase::Settle { outcome }) => {
+                let loaded = self.state_at_start(&outcome.work.task)?;
+                let entries: Vec<JournalEntry> = self.entries.snapshot();
+                let commit = block_in_place(|| settle::settle_iteration(&self.context, &loaded, outcome, &entries))?;
+                Ok(IterationEvent::Settled { commit: commit.map(|commit| commit.to_string()) })
             }
-            (Effect::RunReview, Phase::Review { work, failed, .. }) => {
-                let loaded = self.loaded(&work.task)?;
-                self.sweep_before(PhaseName::Review)?;
+            (IterationEffect::RunReview, Phase::Review { work, failed, .. }) => {
+                let loaded = self.state_at_start(&work.task)?;
+                self.end_leftovers_of(PhaseName::Review)?;
                 let failed = failed.as_ref().map_or(0, |failed| failed.tries);
-                let end = review::review(self.around(&loaded, stop), work, (phase.spent_ms(), failed)).await?;
-                Ok(Event::ReviewEnded(end))
+                let end = review::run_review(self.process_context(&loaded, stop), work, (phase.elapsed_ms(), failed)).await?;
+                Ok(IterationEvent::ReviewEnded(end))
             }
-            (Effect::EndReview, Phase::Review { work, .. }) => {
-                block_in_place(|| session::sweep(&self.context, &self.mark, PhaseName::Review))?;
-                let loaded = self.loaded(&work.task)?;
-                block_in_place(|| review::cut(&self.context, &loaded, work)).map(Event::ReviewEnded)
+            (IterationEffect::EndReview, Phase::Review { work, .. }) => {
+                block_in_place(|| session::end_leftovers(&self.context, &self.mark, PhaseName::Review))?;
+                let loaded = self.state_at_start(&work.task)?;
+                block_in_place(|| review::finish_interrupted(&self.context, &loaded, work)).map(IterationEvent::ReviewEnded)
             }
             (effect, phase) => unreachable!("BUG: {effect:?} is not the effect of {}", phase.name()),
         }
     }
 
     /// Ends what is left of a phase before a program of it is started, if it is not the first.
-    fn sweep_before(&mut self, phase: PhaseName) -> Result<(), Obstacle> {
-        if self.begun.contains(&phase) {
-            block_in_place(|| session::sweep(&self.context, &self.mark, phase))?;
+    fn end_leftovers_of(&mut self, phase: PhaseName) -> Result<(), EffectError> {
+        if self.started_phases.contains(&phase) {
+            block_in_place(|| session::end_leftovers(&self.context, &self.mark, phase))?;
         } else {
-            self.begun.push(phase);
+            self.started_phases.push(phase);
         }
         Ok(())
     }
 
-    fn around<'a>(&'a self, loaded: &'a Loaded, stop: &'a CancellationToken) -> Surroundings<'a> {
-        Surroundings { context: &self.context, loaded, mark: &self.mark, stop }
+    fn process_context<'a>(&'a self, loaded: &'a CommittedState, stop: &'a CancellationToken) -> ProcessContext<'a> {
+        ProcessContext { context: &self.context, loaded, mark: &self.mark, stop }
     }
 
-    fn open(&mut self) -> Result<Event, Obstacle> {
-        match open::open(&self.context)? {
-            Found::Task(loaded, task) => {
+    fn open_iteration(&mut self) -> Result<IterationEvent, EffectError> {
+        match open::open_iteration(&self.context)? {
+            OpenOutcome::Task(loaded, task) => {
                 self.policy = loaded.policy.clone();
                 self.loaded = Some(loaded);
-                Ok(Event::Opened(task))
+                Ok(IterationEvent::Opened(task))
             }
             found => {
-                self.found = Some(found);
-                Ok(Event::Declined)
+                self.open_outcome = Some(found);
+                Ok(IterationEvent::Declined)
             }
         }
     }
 
     /// Returns the state at From, read again if a previous life had opened the iteration.
-    fn loaded(&mut self, task: &Task) -> Result<Arc<Loaded>, Obstacle> {
+    fn state_at_start(&mut self, task: &SessionTask) -> Result<Arc<CommittedState>, EffectError> {
         if let Some(loaded) = &self.loaded {
             return Ok(Arc::clone(loaded));
         }
-        let from = task.from.parse().map_err(|_| Obstacle::NoCommit(task.from.clone()))?;
+        let from = task.from.parse().map_err(|_| EffectError::InvalidCommit(task.from.clone()))?;
         let loaded = block_in_place(|| {
             let repository = self.context.repository()?;
-            self.context.last_load.load(&repository, from).map_err(Obstacle::from)
+            self.context.last_load.load(&repository, from).map_err(EffectError::from)
         })?;
         self.loaded = Some(Arc::clone(&loaded));
         Ok(loaded)
     }
 }
 
-impl World for Effects {
-    async fn perform(&mut self, phase: &Phase, stop: &CancellationToken) -> Event {
-        match self.effect(phase, stop).await {
+impl EffectWorld for LiveEffects {
+    async fn perform_effect(&mut self, phase: &Phase, stop: &CancellationToken) -> IterationEvent {
+        match self.perform_phase(phase, stop).await {
             Ok(event) => event,
             Err(obstacle) => {
-                let obstruction = obstruction(&obstacle);
-                let what = self.context.secrets.redact(&obstruction.what).into_owned();
-                Event::Obstructed(Obstruction { what, ..obstruction })
+                let blocker = describe_blocker(&obstacle);
+                let what = self.context.secrets.redact(&blocker.what).into_owned();
+                IterationEvent::Obstructed(Blocker { what, ..blocker })
             }
         }
     }

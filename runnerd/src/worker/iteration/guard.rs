@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use protocol::words::PhaseName;
 use runner_core::fence::one_line;
-use runner_core::iteration::{GuardEnd, GuardHow, Worked, discarded as discarded_reason};
-use runner_core::policy::OnChange;
+use runner_core::iteration::{GuardEnd, GuardEndKind, WorkResult, describe_discarded as discarded_reason};
+use runner_core::policy::ChangePolicy;
 use runner_core::publish;
 use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
 
-use crate::git::{Change, GitError, Id, SnapshotRequest};
+use crate::git::{WorktreeChange, GitError, Id, SnapshotRequest};
 use crate::guard;
 use crate::process::Mark;
-use crate::repo::kept::Note;
-use crate::worker::context::{Obstacle, RunContext};
+use crate::repo::kept::Sealable;
+use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::access;
 use crate::worker::integrity::definition;
 use crate::worker::integrity::ignored;
-use crate::worker::integrity::restore::{self, After, Found};
+use crate::worker::integrity::restore::{self, RestoreRequest, RestoreReport};
 use crate::worker::integrity::swap;
 use crate::worker::iteration::inspect;
 use crate::worker::iteration::relay;
-use crate::worker::iteration::session::Surroundings;
-use crate::worker::load::Loaded;
+use crate::worker::iteration::session::ProcessContext;
+use crate::worker::load::CommittedState;
 use crate::worker::record;
 
 /// Most bytes of a path in what is said of it.
@@ -33,7 +33,7 @@ const MAX_PATH: usize = 200;
 
 /// One run of the guard.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Check {
+pub(crate) struct GuardCheck {
     /// How much of the budget is used up.
     pub(crate) spent_ms: u64,
     /// Whether it runs with the accepted definition in the place of the one that the session has left.
@@ -41,73 +41,73 @@ pub(crate) struct Check {
 }
 
 /// Runs the guard, and looks at what it did.
-pub(crate) async fn check(around: Surroundings<'_>, work: &Worked, check: Check) -> Result<GuardEnd, Obstacle> {
-    let Surroundings { context, loaded, mark, stop } = around;
+pub(crate) async fn run_check(process: ProcessContext<'_>, work: &WorkResult, check: GuardCheck) -> Result<GuardEnd, EffectError> {
+    let ProcessContext { context, loaded, mark, stop } = process;
     let folder = context.layout.iteration(&context.run, work.task.iter);
     let log = folder.join(if check.with_accepted { "guard-accepted.log" } else { "guard.log" });
-    let laid_out = block_in_place(|| {
+    let prepared = block_in_place(|| {
         // The session could lead the folder elsewhere.
-        record::make_folder(context, &folder)?;
-        lay_out(context, loaded, work.task.iter, check.with_accepted)
+        record::create_record_dir(context, &folder)?;
+        prepare_definition(context, loaded, work.task.iter, check.with_accepted)
     })?;
-    let before = match laid_out {
+    let before = match prepared {
         Ok(before) => before,
         Err(reason) => {
             return block_in_place(|| {
-                record::write(context, &log, reason.as_bytes())?;
-                look_after(context, loaded, work, GuardEnd::not_run(reason))
+                record::write_file(context, &log, reason.as_bytes())?;
+                restore_after_guard(context, loaded, work, GuardEnd::not_run(reason))
             });
         }
     };
-    let left = loaded.policy.budget_ms.saturating_sub(check.spent_ms);
-    let guard = guard::Guard {
-        called: guard::GUARD,
+    let remaining_ms = loaded.policy.budget_ms.saturating_sub(check.spent_ms);
+    let guard = guard::GuardCall {
+        display_name: guard::GUARD_NAME,
         config: &loaded.config.guard,
         folder: context.layout.root(),
         env: context.guard_env(&loaded.config.env.guard),
         log: log.clone(),
-        budget: Duration::from_millis(left),
-        live: Some(relay::begin(context, work.task.iter, PhaseName::Guard)),
+        budget: Duration::from_millis(remaining_ms),
+        output: Some(relay::relay_output(context, work.task.iter, PhaseName::Guard)),
         secrets: context.secrets.clone(),
         mark: Mark::new(format!("{mark}-guard")),
-        lock: context.store.live().join("shim.lock"),
+        lock: context.store.live_dir().join("shim.lock"),
     };
-    context.last_scan.forget();
-    let timed_out = || Ok(GuardEnd::new(GuardHow::TimedOut));
-    let end = if left == 0 { timed_out() } else { guard::run(guard, &context.launcher, stop).await };
+    context.last_scan.invalidate();
+    let timed_out = || Ok(GuardEnd::new(GuardEndKind::TimedOut));
+    let end = if remaining_ms == 0 { timed_out() } else { guard::run_guard(guard, &context.launcher, stop).await };
     block_in_place(|| {
-        access::regain(context, (work.task.iter, PhaseName::Guard))?;
-        swap::back(context)?;
+        access::restore_permissions(context, (work.task.iter, PhaseName::Guard))?;
+        swap::revert(context)?;
         let end = end?;
-        let discarded = restore_discarded(context, loaded, &before)?;
+        let discarded = restore_discarded_paths(context, loaded, &before)?;
         if let Some(reason) = discarded_reason(&discarded) {
-            record::append(context, &log, format!("\n{reason}\n").as_bytes())?;
+            record::append_file(context, &log, format!("\n{reason}\n").as_bytes())?;
         }
-        let wrote = written_since(context, &before)?;
-        look_after(context, loaded, work, GuardEnd { wrote, ..end }.with_discarded(&discarded))
+        let written = paths_written_since(context, &before)?;
+        restore_after_guard(context, loaded, work, GuardEnd { wrote: written, ..end }.with_discarded(&discarded))
     })
 }
 
 /// Makes the definition what the guard is to run with, and returns how things stood before the first guard, or why the guard
 /// cannot run with what is accepted.
-fn lay_out(
+fn prepare_definition(
     context: &RunContext,
-    loaded: &Loaded,
+    loaded: &CommittedState,
     iter: u32,
     with_accepted: bool,
-) -> Result<Result<Before, String>, Obstacle> {
+) -> Result<Result<PreGuardState, String>, EffectError> {
     // A life that was killed may have left the accepted one there.
-    swap::back(context)?;
-    let departure = definition::look(context, loaded, iter)?;
-    let accepted = || Ok::<_, Obstacle>(definition::at(&context.repository()?, loaded)?.accepted);
-    let hidden = definition::hidden(&context.repository()?, loaded, &departure)?;
+    swap::revert(context)?;
+    let diff = definition::compare_before_guard(context, loaded, iter)?;
+    let accepted = || Ok::<_, EffectError>(definition::definition_at(&context.repository()?, loaded)?.accepted);
+    let hidden = definition::hidden_changes(&context.repository()?, loaded, &diff)?;
     if !hidden.paths.is_empty() {
-        swap::revert(context, iter, &accepted()?, &hidden)?;
-        context.last_scan.forget();
+        swap::restore_accepted(context, iter, &accepted()?, &hidden)?;
+        context.last_scan.invalidate();
     }
-    let is_reverted = departure.answer(loaded.policy.on_change) == OnChange::Revert;
-    if (is_reverted || with_accepted)
-        && let Some(path) = ignored::without_copy(context, &departure)?
+    let is_reverting = diff.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert;
+    if (is_reverting || with_accepted)
+        && let Some(path) = ignored::find_uncopied(context, &diff)?
     {
         let path = one_line(&path, MAX_PATH);
         return Ok(Err(format!(
@@ -115,99 +115,99 @@ fn lay_out(
              large to be put back. Restore it, or take it out of [guard] definition.\n"
         )));
     }
-    if is_reverted {
-        swap::revert(context, iter, &accepted()?, &departure)?;
-        context.last_scan.forget();
+    if is_reverting {
+        swap::restore_accepted(context, iter, &accepted()?, &diff)?;
+        context.last_scan.invalidate();
     }
-    let before = before_guard(context, loaded, iter)?;
+    let before = load_pre_guard_state(context, loaded, iter)?;
     if with_accepted {
-        swap::lay(context, iter, &accepted()?, &departure)?;
+        swap::apply(context, iter, &accepted()?, &diff)?;
     }
     Ok(Ok(before))
 }
 
 /// Returns the end of a guard that nobody runs any more.
-pub(crate) fn cut(context: &RunContext, loaded: &Loaded, work: &Worked) -> Result<GuardEnd, Obstacle> {
-    swap::back(context)?;
-    let before = before_guard(context, loaded, work.task.iter)?;
-    restore_discarded(context, loaded, &before)?;
-    let wrote = written_since(context, &before)?;
-    look_after(context, loaded, work, GuardEnd { wrote, ..GuardEnd::new(GuardHow::Cut) })
+pub(crate) fn finish_interrupted(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<GuardEnd, EffectError> {
+    swap::revert(context)?;
+    let before = load_pre_guard_state(context, loaded, work.task.iter)?;
+    restore_discarded_paths(context, loaded, &before)?;
+    let written = paths_written_since(context, &before)?;
+    restore_after_guard(context, loaded, work, GuardEnd { wrote: written, ..GuardEnd::new(GuardEndKind::Cut) })
 }
 
-fn look_after(context: &RunContext, loaded: &Loaded, work: &Worked, end: GuardEnd) -> Result<GuardEnd, Obstacle> {
+fn restore_after_guard(context: &RunContext, loaded: &CommittedState, work: &WorkResult, end: GuardEnd) -> Result<GuardEnd, EffectError> {
     let repository = context.repository()?;
-    let text = inspect::tree_to_stand(context, loaded, work)?;
-    let after = After {
+    let text = inspect::final_tree_text(context, loaded, work)?;
+    let request = RestoreRequest {
         from: loaded.commit,
         iter: work.task.iter,
         phase: PhaseName::Guard,
         tree: Some(text.as_bytes()),
-        scenery: None,
+        baseline: None,
     };
-    let undone = restore::undo(context, &repository, loaded, after)?;
-    inspect::look(context, &repository)?;
-    let Found { history, elsewhere, mut reverted, moved_refs, .. } = undone;
-    let departure = definition::noted(context, work.task.iter)?;
-    if departure.answer(loaded.policy.on_change) == OnChange::Revert {
-        reverted.extend_from_slice(&departure.paths);
+    let report = restore::restore_after_process(context, &repository, loaded, request)?;
+    inspect::scan_changes(context, &repository)?;
+    let RestoreReport { history, elsewhere, mut reverted, moved_refs, .. } = report;
+    let diff = definition::noted_diff(context, work.task.iter)?;
+    if diff.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert {
+        reverted.extend_from_slice(&diff.paths);
     }
-    Ok(GuardEnd { history, elsewhere, reverted, moved_refs, departure, ..end })
+    Ok(GuardEnd { history, elsewhere, reverted, moved_refs, departure: diff, ..end })
 }
 
 /// How the work tree stood before the first guard of an iteration.
 #[derive(Debug, Serialize, Deserialize)]
-struct Before {
+struct PreGuardState {
     head: Option<String>,
-    stamps: Stamps,
+    stamps: PathStamps,
     /// The commit that keeps the files.
     files: String,
 }
 
-impl Note for Before {
+impl Sealable for PreGuardState {
     const KIND: &'static str = "before-guard";
     const VERSION: u32 = 1;
 }
 
 /// Every path that differs from HEAD, with what tells whether it was written.
-type Stamps = BTreeMap<String, (u64, i64, i64)>;
+type PathStamps = BTreeMap<String, (u64, i64, i64)>;
 
 /// Returns how things stood before the first guard of an iteration, kept when it began: what a guard has written is the
 /// guard's, although the daemon died while it ran.
-fn before_guard(context: &RunContext, loaded: &Loaded, iter: u32) -> Result<Before, Obstacle> {
-    let kept = context.note::<Before>(iter, "before-guard");
-    if let Some(before) = kept.read()? {
+fn load_pre_guard_state(context: &RunContext, loaded: &CommittedState, iter: u32) -> Result<PreGuardState, EffectError> {
+    let note = context.iteration_note::<PreGuardState>(iter, "before-guard");
+    if let Some(before) = note.read()? {
         return Ok(before);
     }
     let repository = context.repository()?;
     let head = repository.head()?.commit();
-    let stamps = stamps(context, &context.seen()?);
+    let stamps = path_stamps(context, &context.cached_changes()?);
     let files = if let Some(head) = head.filter(|_| stamps.is_empty()) {
         head
     } else {
         let request = SnapshotRequest {
-            name: &publish::guarded(&context.run),
+            name: &publish::guard_ref(&context.run),
             message: &format!("guard: run {} iteration {iter:04}", context.run),
             author: RunContext::identity(&repository),
-            hold_back: &restore::hold_back(loaded),
-            restoring: None,
+            hold_back: &restore::hold_back_rule(loaded),
+            restore_target: None,
         };
-        repository.snapshot(&request)?.commit
+        repository.create_snapshot(&request)?.commit
     };
-    let before = Before { head: head.map(|head| head.to_string()), stamps, files: files.to_string() };
-    kept.write(&before)?;
+    let before = PreGuardState { head: head.map(|head| head.to_string()), stamps, files: files.to_string() };
+    note.write(&before)?;
     Ok(before)
 }
 
 /// Restores the paths of the session's change that a guard has removed or made again what they were at From, and returns them.
-fn restore_discarded(context: &RunContext, loaded: &Loaded, before: &Before) -> Result<Vec<String>, Obstacle> {
+fn restore_discarded_paths(context: &RunContext, loaded: &CommittedState, before: &PreGuardState) -> Result<Vec<String>, EffectError> {
     let repository = context.repository()?;
-    let (from, files) = (loaded.commit, as_id(&before.files)?);
-    let changes: BTreeSet<String> = context.look()?.iter().map(Change::display_path).collect();
+    let (from, files) = (loaded.commit, parse_id(&before.files)?);
+    let changes: BTreeSet<String> = context.scan_changes()?.iter().map(WorktreeChange::display_path).collect();
     let is_there = |path: &String| std::fs::symlink_metadata(context.layout.path(path)).is_ok();
-    let vanished = before.stamps.keys().filter(|path| !changes.contains(*path));
-    let removed = changes.iter().filter(|path| !is_there(path));
-    let candidates: BTreeSet<&String> = vanished.chain(removed).filter(|path| !path.starts_with(".runner/")).collect();
+    let reverted_paths = before.stamps.keys().filter(|path| !changes.contains(*path));
+    let removed_paths = changes.iter().filter(|path| !is_there(path));
+    let candidates: BTreeSet<&String> = reverted_paths.chain(removed_paths).filter(|path| !path.starts_with(".runner/")).collect();
     if candidates.is_empty() {
         return Ok(Vec::new());
     }
@@ -215,54 +215,54 @@ fn restore_discarded(context: &RunContext, loaded: &Loaded, before: &Before) -> 
     let head = repository.head().ok().and_then(|head| head.commit()).unwrap_or(from);
     let mut discarded = Vec::new();
     for path in candidates {
-        let (made, at_from) = (repository.entry(&files, path)?, repository.entry(&from, path)?);
-        let is_gone = made.is_some() && !is_there(path);
-        let is_reverted = !changes.contains(path) && repository.entry(&head, path)? == at_from;
-        if made != at_from && (is_gone || is_reverted) {
+        let (before_entry, at_from) = (repository.find_entry(&files, path)?, repository.find_entry(&from, path)?);
+        let is_gone = before_entry.is_some() && !is_there(path);
+        let is_reverted = !changes.contains(path) && repository.find_entry(&head, path)? == at_from;
+        if before_entry != at_from && (is_gone || is_reverted) {
             discarded.push(path.clone());
         }
     }
     if !discarded.is_empty() {
-        swap::restore(context, &files, &discarded)?;
-        context.last_scan.forget();
+        swap::restore_paths(context, &files, &discarded)?;
+        context.last_scan.invalidate();
     }
     Ok(discarded)
 }
 
-fn as_id(id: &str) -> Result<Id, Obstacle> {
-    id.parse().map_err(|_| Obstacle::NoCommit(id.to_owned()))
+fn parse_id(id: &str) -> Result<Id, EffectError> {
+    id.parse().map_err(|_| EffectError::InvalidCommit(id.to_owned()))
 }
 
 /// Returns the paths outside `.runner/` that were written since, in commits of a guard's own too.
-fn written_since(context: &RunContext, before: &Before) -> Result<Vec<String>, Obstacle> {
-    let mut now = stamps(context, &context.look()?);
+fn paths_written_since(context: &RunContext, before: &PreGuardState) -> Result<Vec<String>, EffectError> {
+    let mut current = path_stamps(context, &context.scan_changes()?);
     let repository = context.repository()?;
-    let old = before.head.as_deref().map(as_id).transpose()?;
+    let old = before.head.as_deref().map(parse_id).transpose()?;
     // A guard may have garbled HEAD or lost the commit that it names. What is looked at next finds that and puts history
     // back, and then nothing of what was committed upon it stays.
     let head = repository.head().ok().and_then(|head| head.commit());
     let committed = match (old, head) {
         (Some(old), Some(new)) if old != new => match repository.changed_paths(&old, &new) {
-            Err(error @ GitError::FalseObject { .. }) => return Err(error.into()),
+            Err(error @ GitError::HashMismatch { .. }) => return Err(error.into()),
             changed => changed.unwrap_or_default(),
         },
         _ => Vec::new(),
     };
     for path in committed {
         let path = String::from_utf8_lossy(&path).into_owned();
-        let stamp = stamp(context, &path);
-        now.insert(path, stamp);
+        let stamp = path_stamp(context, &path);
+        current.insert(path, stamp);
     }
-    let wrote = now.into_iter().filter(|(path, stamp)| before.stamps.get(path) != Some(stamp));
-    Ok(wrote.map(|(path, _)| path).filter(|path| !path.starts_with(".runner/")).collect())
+    let written = current.into_iter().filter(|(path, stamp)| before.stamps.get(path) != Some(stamp));
+    Ok(written.map(|(path, _)| path).filter(|path| !path.starts_with(".runner/")).collect())
 }
 
-fn stamps(context: &RunContext, changes: &[Change]) -> Stamps {
-    let paths = changes.iter().map(Change::display_path);
-    paths.map(|path| (path.clone(), stamp(context, &path))).collect()
+fn path_stamps(context: &RunContext, changes: &[WorktreeChange]) -> PathStamps {
+    let paths = changes.iter().map(WorktreeChange::display_path);
+    paths.map(|path| (path.clone(), path_stamp(context, &path))).collect()
 }
 
-fn stamp(context: &RunContext, path: &str) -> (u64, i64, i64) {
+fn path_stamp(context: &RunContext, path: &str) -> (u64, i64, i64) {
     let found = std::fs::symlink_metadata(context.layout.path(path));
     found.map_or((0, 0, 0), |found| (found.len(), found.mtime(), found.mtime_nsec()))
 }

@@ -8,114 +8,114 @@ use std::io::Read as _;
 use protocol::answer::AgentAnswer;
 use protocol::tree::TaskTree;
 use protocol::words::PhaseName;
-use runner_core::examine::{self, Examined};
-use runner_core::iteration::Worked;
+use runner_core::examine::{self, TreeExamination};
+use runner_core::iteration::WorkResult;
 use runner_core::redact::Secrets;
 use runner_core::tree::{self, MAX_TREE_BYTES};
 use runner_core::validate::TreeFault;
-use runner_core::verdict::{Breach, Finding, SessionEnd, StopCause, Task, TreeFinding};
+use runner_core::verdict::{RuleBreach, SessionFinding, SessionEnd, StopCause, SessionTask, TreeFinding};
 
-use crate::git::{Change, Id, Repository};
+use crate::git::{WorktreeChange, Id, Repository};
 use crate::repo::layout::Layout;
-use crate::store::LeftTree;
-use crate::worker::context::{Obstacle, RunContext};
+use crate::store::SavedTree;
+use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::exposure;
 use crate::worker::integrity::ignored;
-use crate::worker::integrity::restore::{self, After};
-use crate::worker::load::Loaded;
+use crate::worker::integrity::restore::{self, RestoreRequest};
+use crate::worker::load::CommittedState;
 
 /// Looks at what a session has left.
-pub(crate) fn inspect(
+pub(crate) fn inspect_session(
     context: &RunContext,
-    loaded: &Loaded,
-    task: &Task,
+    loaded: &CommittedState,
+    task: &SessionTask,
     (session, stop): (&SessionEnd, Option<StopCause>),
-) -> Result<Finding, Obstacle> {
+) -> Result<SessionFinding, EffectError> {
     let repository = context.repository()?;
-    let text = agents_tree(context, task)?;
-    let after = After { from: loaded.commit, iter: task.iter, phase: PhaseName::Work, tree: None, scenery: None };
-    let undone = restore::undo(context, &repository, loaded, after)?;
-    let is_put_back = undone.history.is_some() || undone.elsewhere.is_some();
-    let tree = if is_put_back {
+    let text = read_agent_tree(context, task)?;
+    let request = RestoreRequest { from: loaded.commit, iter: task.iter, phase: PhaseName::Work, tree: None, baseline: None };
+    let report = restore::restore_after_process(context, &repository, loaded, request)?;
+    let was_moved = report.history.is_some() || report.elsewhere.is_some();
+    let tree = if was_moved {
         TreeFinding::UNTOUCHED
     } else {
         let text = text.as_deref();
-        without_secrets(examine_tree(loaded, (task, session.answer()), text).finding, text, &context.secrets)
+        redact_finding(examine_agent_tree(loaded, (task, session.answer()), text).finding, text, &context.secrets)
     };
     let head = repository.head()?.commit();
-    let changes = look(context, &repository)?;
-    ignored::look_after(context, &repository, loaded)?;
-    let untracked = repository.kept_tracked();
+    let changes = scan_changes(context, &repository)?;
+    ignored::compare_after_session(context, &repository, loaded)?;
+    let untracked = repository.list_untracked_guarded();
     if stop != Some(StopCause::Cancel) {
         // What is claimed and checked is what is there, and a commit would be without it; the tree is written anew.
-        let is_tree = |change: &&Change| change.path == Layout::TREE.as_bytes();
-        let kept: Vec<Change> = changes.iter().filter(|change| !is_tree(change)).cloned().collect();
-        repository.refuse_unstorable(&kept)?;
+        let is_tree = |change: &&WorktreeChange| change.path == Layout::TREE.as_bytes();
+        let kept: Vec<WorktreeChange> = changes.iter().filter(|change| !is_tree(change)).cloned().collect();
+        repository.check_storable(&kept)?;
     }
     let uncommitted: Vec<Vec<u8>> = changes.into_iter().map(|change| change.path).collect();
-    let committed = |commit: &Id| -> Result<Vec<Vec<u8>>, Obstacle> {
+    let committed = |commit: &Id| -> Result<Vec<Vec<u8>>, EffectError> {
         let committed = head.map(|head| repository.changed_paths(commit, &head)).transpose()?;
         Ok(committed.unwrap_or_default())
     };
-    let has_code = |paths: &[Vec<u8>]| paths.iter().any(|path| is_code(path));
+    let has_code = |paths: &[Vec<u8>]| paths.iter().any(|path| is_code_path(path));
     let changes = [uncommitted.clone(), committed(&loaded.commit)?].concat();
     let base = loaded.run_state.base.as_deref().and_then(|base| base.parse::<Id>().ok()).unwrap_or(loaded.commit);
     // Even a commit that changes nothing is one: what a session leaves on the branch belongs to a receipt.
     let has_moved = head != Some(loaded.commit);
-    let mut reverted = undone.reverted;
+    let mut reverted = report.reverted;
     // Untracked by the session, and tracked still.
     reverted.extend(untracked);
     reverted.sort();
     reverted.dedup();
-    let dirty_submodules = repository.dirty_submodules()?;
-    Ok(Finding {
-        secrets: exposure::look(context.layout.root(), &changes, &context.secrets),
+    let dirty_submodules = repository.find_dirty_submodules()?;
+    Ok(SessionFinding {
+        secrets: exposure::scan_files(context.layout.root(), &changes, &context.secrets),
         changed: has_moved
             || !changes.is_empty()
             || !reverted.is_empty()
-            || is_put_back
+            || was_moved
             || !dirty_submodules.is_empty(),
-        history: undone.history,
-        elsewhere: undone.elsewhere,
+        history: report.history,
+        elsewhere: report.elsewhere,
         tree,
         changed_code: has_code(&changes),
         changed_since_base: has_code(&uncommitted) || has_code(&committed(&base)?),
         reverted,
-        moved_refs: undone.moved_refs,
+        moved_refs: report.moved_refs,
         dirty_submodules,
     })
 }
 
 /// Looks at what differs from HEAD. What can be stored by nobody, and holds nothing, counts as removed.
-pub(crate) fn look(context: &RunContext, repository: &Repository) -> Result<Vec<Change>, Obstacle> {
-    let changes = context.look()?;
+pub(crate) fn scan_changes(context: &RunContext, repository: &Repository) -> Result<Vec<WorktreeChange>, EffectError> {
+    let changes = context.scan_changes()?;
     if !repository.remove_pipes_among(&changes)? {
         return Ok(changes);
     }
-    context.last_scan.forget();
-    Ok(context.look()?)
+    context.last_scan.invalidate();
+    Ok(context.scan_changes()?)
 }
 
 /// Takes the secrets out of what is told of a tree: it gets into feedback and prompts.
-fn without_secrets(finding: TreeFinding, text: Option<&[u8]>, secrets: &Secrets) -> TreeFinding {
-    let clean = |text: String| secrets.redact(&text).into_owned();
+fn redact_finding(finding: TreeFinding, text: Option<&[u8]>, secrets: &Secrets) -> TreeFinding {
+    let redact = |text: String| secrets.redact(&text).into_owned();
     match finding {
         TreeFinding::Legal { .. } => finding,
         TreeFinding::Illegal(breach) => {
-            TreeFinding::Illegal(Breach { at: clean(breach.at), seen: clean(breach.seen), ..breach })
+            TreeFinding::Illegal(RuleBreach { at: redact(breach.at), seen: redact(breach.seen), ..breach })
         }
         TreeFinding::Invalid { faults, blob, .. } => {
-            let clean_fault = |fault: TreeFault| TreeFault { path: clean(fault.path), rule: clean(fault.rule) };
+            let clean_fault = |fault: TreeFault| TreeFault { path: redact(fault.path), rule: redact(fault.rule) };
             // From the whole text: one that was cut may end within a secret.
-            let text = examine::kept_text(&secrets.redact_bytes(text.unwrap_or_default()));
+            let text = examine::clip_invalid_text(&secrets.redact_bytes(text.unwrap_or_default()));
             TreeFinding::Invalid { faults: faults.into_iter().map(clean_fault).collect(), text, blob }
         }
     }
 }
 
 /// Judges the tree that a session has left, as it was kept.
-fn examine_tree(loaded: &Loaded, (task, answer): (&Task, Option<&AgentAnswer>), text: Option<&[u8]>) -> Examined {
-    let session = examine::LeftBySession {
+fn examine_agent_tree(loaded: &CommittedState, (task, answer): (&SessionTask, Option<&AgentAnswer>), text: Option<&[u8]>) -> TreeExamination {
+    let session = examine::SessionTree {
         from: &loaded.tree,
         node: &task.node,
         text,
@@ -123,51 +123,51 @@ fn examine_tree(loaded: &Loaded, (task, answer): (&Task, Option<&AgentAnswer>), 
         max_attempts: loaded.policy.max_attempts_default,
     };
     let is_untouched = text == Some(loaded.canonical_tree().as_bytes());
-    if is_untouched { examine::examine_untouched(&session) } else { examine::examine(&session) }
+    if is_untouched { examine::examine_unchanged_tree(&session) } else { examine::examine_tree(&session) }
 }
 
 /// Returns the tree of a session that can be taken, as it was kept; where a person has decided, nobody's is.
-pub(crate) fn legal_tree(context: &RunContext, loaded: &Loaded, work: &Worked) -> Result<Option<TaskTree>, Obstacle> {
+pub(crate) fn read_legal_tree(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<Option<TaskTree>, EffectError> {
     if work.session().is_none() {
         return Ok(None);
     }
-    let text = agents_tree(context, &work.task)?;
-    Ok(examine_tree(loaded, (&work.task, work.answer()), text.as_deref()).tree)
+    let text = read_agent_tree(context, &work.task)?;
+    Ok(examine_agent_tree(loaded, (&work.task, work.answer()), text.as_deref()).tree)
 }
 
 /// Returns the canonical form of the tree that a session has left, or of From's where it cannot be taken.
-pub(crate) fn tree_to_stand(context: &RunContext, loaded: &Loaded, work: &Worked) -> Result<String, Obstacle> {
-    let legal = legal_tree(context, loaded, work)?.filter(|legal| *legal != loaded.tree);
-    Ok(legal.map_or_else(|| loaded.canonical_tree().to_owned(), |legal| tree::canonical(&legal)))
+pub(crate) fn final_tree_text(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<String, EffectError> {
+    let tree = read_legal_tree(context, loaded, work)?.filter(|legal| *legal != loaded.tree);
+    Ok(tree.map_or_else(|| loaded.canonical_tree().to_owned(), |legal| tree::canonical(&legal)))
 }
 
 /// Reads the tree as the session has left it, the first time from the work tree, then as it was kept.
 ///
 /// None where there is no regular file.
-pub(crate) fn agents_tree(context: &RunContext, task: &Task) -> Result<Option<Vec<u8>>, Obstacle> {
-    let kept = context.note::<LeftTree>(task.iter, "tree");
-    let left = if let Some(left) = kept.read()? {
+pub(crate) fn read_agent_tree(context: &RunContext, task: &SessionTask) -> Result<Option<Vec<u8>>, EffectError> {
+    let note = context.iteration_note::<SavedTree>(task.iter, "tree");
+    let agent_tree = if let Some(left) = note.read()? {
         left
     } else {
-        let left = read_left(&context.layout.tree())?.map_or(LeftTree::None, LeftTree::of);
-        kept.write(&left)?;
+        let left = read_tree_file(&context.layout.tree())?.map_or(SavedTree::None, SavedTree::from_bytes);
+        note.write(&left)?;
         left
     };
-    left.bytes().map_err(|error| Obstacle::Kept(kept.malformed(&error)))
+    agent_tree.into_bytes().map_err(|error| EffectError::SealedFile(note.malformed_error(&error)))
 }
 
 /// Reads a file up to more than any legal tree has; a link or a pipe is no file.
-fn read_left(path: &std::path::Path) -> Result<Option<Vec<u8>>, Obstacle> {
+fn read_tree_file(path: &std::path::Path) -> Result<Option<Vec<u8>>, EffectError> {
     if !std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
         return Ok(None);
     }
-    let file = std::fs::File::open(path).map_err(Obstacle::system("reading", path))?;
+    let file = std::fs::File::open(path).map_err(EffectError::io_error("reading", path))?;
     let mut text = Vec::new();
     let limit = 4 * MAX_TREE_BYTES as u64 + 1;
-    file.take(limit).read_to_end(&mut text).map_err(Obstacle::system("reading", path))?;
+    file.take(limit).read_to_end(&mut text).map_err(EffectError::io_error("reading", path))?;
     Ok(Some(text))
 }
 
-fn is_code(path: &[u8]) -> bool {
+fn is_code_path(path: &[u8]) -> bool {
     !path.starts_with(b".runner/")
 }

@@ -4,30 +4,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use protocol::answer::SessionUsage;
 use protocol::meta::SecretSeen;
-use runner_core::iteration::{Event, Phase, decide};
+use runner_core::iteration::{IterationEvent, Phase, decide};
 use runner_core::policy::Policy;
-use runner_core::usage::Spent;
-use runner_core::verdict::Task;
+use runner_core::usage::ResourceUsage;
+use runner_core::verdict::SessionTask;
 use tokio::task::block_in_place;
 
 use crate::clock;
 use crate::repo::disk::{Disk, RealDisk};
-use crate::store::Store;
+use crate::store::RepoStore;
 use crate::worker::iteration::drive::DriveError;
-use crate::worker::iteration::world::Log;
-use crate::worker::journal::{self, Entry, Header, Journal, JournalError, Place, Recorded};
+use crate::worker::iteration::world::EventLog;
+use crate::worker::journal::{self, JournalEntry, JournalHeader, IterationJournal, JournalError, JournalFile, JournalContents};
 
 /// The events of the live iteration, shared with the world for its record.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Entries(Arc<Mutex<Vec<Entry>>>);
+pub(crate) struct SharedEntries(Arc<Mutex<Vec<JournalEntry>>>);
 
-impl Entries {
+impl SharedEntries {
     /// Returns the events so far.
-    pub(crate) fn lock(&self) -> Vec<Entry> {
+    pub(crate) fn snapshot(&self) -> Vec<JournalEntry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, entries: &[Entry]) {
+    fn set(&self, entries: &[JournalEntry]) {
         entries.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -40,49 +40,49 @@ pub(crate) struct SessionFacts {
     /// What the session consumed.
     pub(crate) usage: SessionUsage,
     /// That and what reviewers consumed, with the time of session, guard and review.
-    pub(crate) spent: Spent,
+    pub(crate) consumed: ResourceUsage,
     /// Whether a reviewer was asked, whose end is the iteration's.
     pub(crate) is_reviewed: bool,
 }
 
 /// A journal that is begun or gone on with.
 pub(crate) struct JournalLog<D = RealDisk> {
-    place: Place<D>,
+    file: JournalFile<D>,
     /// Its first line, once it has one.
-    pub(crate) header: Header,
-    journal: Option<Journal<D>>,
-    entries: Entries,
+    pub(crate) header: JournalHeader,
+    journal: Option<IterationJournal<D>>,
+    entries: SharedEntries,
 }
 
 impl<D: Disk> JournalLog<D> {
     /// Begins a journal with the first event that matters.
-    pub(crate) fn new(store: &Store<D>, run: &str, entries: Entries) -> Self {
+    pub(crate) fn new(store: &RepoStore<D>, run: &str, entries: SharedEntries) -> Self {
         let nonce = clock::now().as_nanosecond();
-        let header = Header {
+        let header = JournalHeader {
             version: journal::VERSION,
             run: run.to_owned(),
             mark: format!("{}-{run}-{nonce:x}", store.id()),
             policy: Policy::default(),
         };
-        Self { place: Place::of(store), header, journal: None, entries }
+        Self { file: JournalFile::for_store(store), header, journal: None, entries }
     }
 
     /// Goes on with the journal of a previous life: replays it, and tells it that life began anew.
-    pub(crate) fn reopen(store: &Store<D>, recorded: Recorded, entries: Entries) -> Result<(Phase, Self), DriveError> {
-        let place = Place::of(store);
-        let phase = journal::replay(place.path(), &recorded)?;
+    pub(crate) fn reopen_journal(store: &RepoStore<D>, recorded: JournalContents, entries: SharedEntries) -> Result<(Phase, Self), DriveError> {
+        let file = JournalFile::for_store(store);
+        let phase = journal::replay(file.path(), &recorded)?;
         let header = recorded.header.clone();
-        let journal = Journal::reopen(&place, recorded)?;
-        let mut log = Self { place, header, journal: Some(journal), entries };
+        let journal = IterationJournal::reopen(&file, recorded)?;
+        let mut log = Self { file, header, journal: Some(journal), entries };
         let policy = log.header.policy.clone();
-        log.keep(&Event::Restarted, &policy)?;
-        Ok((decide(&policy, phase, Event::Restarted)?, log))
+        log.append_event(&IterationEvent::Restarted, &policy)?;
+        Ok((decide(&policy, phase, IterationEvent::Restarted)?, log))
     }
 
     /// Returns what the iteration is about.
-    pub(crate) fn task(&self) -> Option<Task> {
-        self.entries.lock().into_iter().find_map(|entry| match entry.event {
-            Event::Opened(task) => Some(task),
+    pub(crate) fn task(&self) -> Option<SessionTask> {
+        self.entries.snapshot().into_iter().find_map(|entry| match entry.event {
+            IterationEvent::Opened(task) => Some(task),
             _ => None,
         })
     }
@@ -90,19 +90,19 @@ impl<D: Disk> JournalLog<D> {
     /// Returns who ran the session, and what the iteration spent.
     pub(crate) fn session_facts(&self) -> SessionFacts {
         let mut facts = SessionFacts::default();
-        for entry in self.entries.lock() {
+        for entry in self.entries.snapshot() {
             match entry.event {
-                Event::SessionEnded(end) => {
+                IterationEvent::SessionEnded(end) => {
                     facts.usage = end.usage;
-                    facts.spent = Spent { usage: (&end.usage).into(), elapsed_ms: end.elapsed_ms };
+                    facts.consumed = ResourceUsage { usage: (&end.usage).into(), elapsed_ms: end.elapsed_ms };
                     facts.agent = end.agent;
                 }
-                Event::GuardEnded(guard) => {
-                    facts.spent.elapsed_ms = facts.spent.elapsed_ms.saturating_add(guard.elapsed_ms);
+                IterationEvent::GuardEnded(guard) => {
+                    facts.consumed.elapsed_ms = facts.consumed.elapsed_ms.saturating_add(guard.elapsed_ms);
                 }
-                Event::ReviewEnded(review) => {
+                IterationEvent::ReviewEnded(review) => {
                     facts.is_reviewed = true;
-                    facts.spent = facts.spent.and(&Spent { usage: review.usage, elapsed_ms: review.elapsed_ms });
+                    facts.consumed = facts.consumed.plus(&ResourceUsage { usage: review.usage, elapsed_ms: review.elapsed_ms });
                 }
                 _ => {}
             }
@@ -111,10 +111,10 @@ impl<D: Disk> JournalLog<D> {
     }
 
     /// Returns which files of the session hold secrets.
-    pub(crate) fn secrets_seen(&self) -> Vec<SecretSeen> {
-        let entries = self.entries.lock();
+    pub(crate) fn found_secrets(&self) -> Vec<SecretSeen> {
+        let entries = self.entries.snapshot();
         let inspected = entries.into_iter().rev().find_map(|entry| match entry.event {
-            Event::Inspected(finding) => Some(finding.secrets),
+            IterationEvent::Inspected(finding) => Some(finding.secrets),
             _ => None,
         });
         inspected.unwrap_or_default()
@@ -122,37 +122,37 @@ impl<D: Disk> JournalLog<D> {
 
     /// Returns which references of others the processes moved, as they stood after the last of them.
     pub(crate) fn moved_refs(&self) -> Vec<String> {
-        let entries = self.entries.lock();
-        let looked = entries.into_iter().rev().find_map(|entry| match entry.event {
-            Event::Inspected(finding) => Some(finding.moved_refs),
-            Event::GuardEnded(guard) if !guard.moved_refs.is_empty() => Some(guard.moved_refs),
-            Event::ReviewEnded(review) if !review.moved_refs.is_empty() => Some(review.moved_refs),
+        let entries = self.entries.snapshot();
+        let moved = entries.into_iter().rev().find_map(|entry| match entry.event {
+            IterationEvent::Inspected(finding) => Some(finding.moved_refs),
+            IterationEvent::GuardEnded(guard) if !guard.moved_refs.is_empty() => Some(guard.moved_refs),
+            IterationEvent::ReviewEnded(review) if !review.moved_refs.is_empty() => Some(review.moved_refs),
             _ => None,
         });
-        looked.unwrap_or_default()
+        moved.unwrap_or_default()
     }
 
     /// Keeps one event; blocks on the disk.
-    pub(crate) fn keep(&mut self, event: &Event, policy: &Policy) -> Result<(), JournalError> {
-        let entry = Entry { at: clock::now(), event: event.clone() };
+    pub(crate) fn append_event(&mut self, event: &IterationEvent, policy: &Policy) -> Result<(), JournalError> {
+        let entry = JournalEntry { at: clock::now(), event: event.clone() };
         match (&mut self.journal, event) {
             // Opened anew after a restart, the configuration may be another.
-            (_, Event::Opened(_)) => {
+            (_, IterationEvent::Opened(_)) => {
                 self.header.policy = policy.clone();
-                self.journal = Some(Journal::begin(&self.place, self.header.clone(), entry)?);
+                self.journal = Some(IterationJournal::create(&self.file, self.header.clone(), entry)?);
             }
             (Some(journal), _) => journal.append(entry)?,
             (None, _) => return Ok(()),
         }
         if let Some(journal) = &self.journal {
-            self.entries.set(&journal.recorded().entries);
+            self.entries.set(&journal.contents().entries);
         }
         Ok(())
     }
 }
 
-impl<D: Disk> Log for JournalLog<D> {
-    fn record(&mut self, event: &Event, policy: &Policy) -> Result<(), JournalError> {
-        block_in_place(|| self.keep(event, policy))
+impl<D: Disk> EventLog for JournalLog<D> {
+    fn record_event(&mut self, event: &IterationEvent, policy: &Policy) -> Result<(), JournalError> {
+        block_in_place(|| self.append_event(event, policy))
     }
 }

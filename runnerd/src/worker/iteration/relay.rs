@@ -5,102 +5,102 @@
 use protocol::event::{Activity, EventKind};
 use protocol::words::PhaseName;
 use runner_core::fence::clean;
-use runner_core::redact::{Secrets, Stream};
+use runner_core::redact::{Secrets, RedactStream};
 use tokio::sync::mpsc;
 
 use crate::agent;
-use crate::events::{About, Events};
-use crate::process::Piece;
+use crate::events::{EventSubject, EventStream};
+use crate::process::OutputPiece;
 use crate::worker::context::RunContext;
 
 /// Pieces of output that may wait to be sent on.
-const PIECES: usize = 128;
+const CHANNEL_CAPACITY: usize = 128;
 
 /// Most bytes of text in an event.
 const MAX_TEXT: usize = 8 * 1024;
 
 /// Returns where a process of an iteration, or one before the first, sends what it prints.
-pub(crate) fn begin(context: &RunContext, iter: impl Into<Option<u32>>, phase: PhaseName) -> mpsc::Sender<Piece> {
-    let (sender, mut pieces) = mpsc::channel::<Piece>(PIECES);
-    let about = About { repo: Some(context.store.id().to_owned()), run: Some(context.run.clone()), iter: iter.into() };
-    let (mut relay, events) = (Relay::new(&context.secrets), context.events.clone());
+pub(crate) fn relay_output(context: &RunContext, iter: impl Into<Option<u32>>, phase: PhaseName) -> mpsc::Sender<OutputPiece> {
+    let (sender, mut receiver) = mpsc::channel::<OutputPiece>(CHANNEL_CAPACITY);
+    let scope = EventSubject { repo: Some(context.store.id().to_owned()), run: Some(context.run.clone()), iter: iter.into() };
+    let (mut relay, events) = (OutputRelay::new(&context.secrets), context.events.clone());
     tokio::spawn(async move {
-        while let Some(piece) = pieces.recv().await {
-            let text = if events.has_output_readers() { relay.take(&piece) } else { relay.skip() };
-            publish(&events, &about, phase, &text);
+        while let Some(piece) = receiver.recv().await {
+            let text = if events.has_output_readers() { relay.redact_piece(&piece) } else { relay.mark_gap() };
+            publish_output(&events, &scope, phase, &text);
         }
-        publish(&events, &about, phase, &relay.finish());
+        publish_output(&events, &scope, phase, &relay.finish_output());
     });
     sender
 }
 
 /// Returns where a session's steps are sent to.
-pub(crate) fn activity(context: &RunContext, iter: u32) -> mpsc::Sender<Activity> {
-    let (sender, mut steps) = mpsc::channel::<Activity>(PIECES);
-    let about = About { repo: Some(context.store.id().to_owned()), run: Some(context.run.clone()), iter: Some(iter) };
+pub(crate) fn relay_activity(context: &RunContext, iter: u32) -> mpsc::Sender<Activity> {
+    let (sender, mut receiver) = mpsc::channel::<Activity>(CHANNEL_CAPACITY);
+    let scope = EventSubject { repo: Some(context.store.id().to_owned()), run: Some(context.run.clone()), iter: Some(iter) };
     let (secrets, events) = (context.secrets.clone(), context.events.clone());
     tokio::spawn(async move {
-        while let Some(Activity { what, text }) = steps.recv().await {
-            let step = agent::bounded(&Activity { what, text: secrets.redact(&text).into_owned() });
-            events.publish_output(about.clone(), EventKind::Activity(step));
+        while let Some(Activity { what, text }) = receiver.recv().await {
+            let step = agent::bound_step(&Activity { what, text: secrets.redact(&text).into_owned() });
+            events.publish_output(scope.clone(), EventKind::Activity(step));
         }
     });
     sender
 }
 
-fn publish(events: &Events, about: &About, phase: PhaseName, bytes: &[u8]) {
+fn publish_output(events: &EventStream, about: &EventSubject, phase: PhaseName, bytes: &[u8]) {
     // Cleaning spells characters out: a piece may have grown.
     let text = clean(&String::from_utf8_lossy(bytes));
-    for text in parts(&text) {
+    for text in split_text(&text) {
         events.publish_output(about.clone(), EventKind::Output { phase, text: text.to_owned() });
     }
 }
 
 /// Cuts a text into parts of bounded size: events of many subscribers wait in memory.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
+fn split_text(text: &str) -> impl Iterator<Item = &str> {
+    let mut remaining = text;
     std::iter::from_fn(move || {
-        let (part, after) = rest.split_at(rest.floor_char_boundary(MAX_TEXT));
-        rest = after;
+        let (part, after) = remaining.split_at(remaining.floor_char_boundary(MAX_TEXT));
+        remaining = after;
         (!part.is_empty()).then_some(part)
     })
 }
 
 /// The output on its way, redacted.
-struct Relay {
-    redacted: Stream,
+struct OutputRelay {
+    redactor: RedactStream,
     /// Most bytes after a gap that may be the end of a secret.
-    blind: usize,
+    max_partial_secret: usize,
     /// How many of them are still to come.
-    unsure: usize,
+    uncertain_bytes: usize,
 }
 
-impl Relay {
+impl OutputRelay {
     fn new(secrets: &Secrets) -> Self {
-        Self { redacted: secrets.stream(), blind: secrets.longest().saturating_sub(1), unsure: 0 }
+        Self { redactor: secrets.stream(), max_partial_secret: secrets.max_spelling_len().saturating_sub(1), uncertain_bytes: 0 }
     }
 
-    fn take(&mut self, piece: &Piece) -> Vec<u8> {
+    fn redact_piece(&mut self, piece: &OutputPiece) -> Vec<u8> {
         if piece.after_gap {
-            self.skip();
+            self.mark_gap();
         }
-        let (unsure, sure) = piece.bytes.split_at(self.unsure.min(piece.bytes.len()));
-        self.unsure -= unsure.len();
+        let (uncertain, certain) = piece.bytes.split_at(self.uncertain_bytes.min(piece.bytes.len()));
+        self.uncertain_bytes -= uncertain.len();
         let mut out = Vec::new();
-        self.redacted.push(sure, &mut out);
+        self.redactor.push(certain, &mut out);
         out
     }
 
     /// Notes that something was left out.
-    fn skip(&mut self) -> Vec<u8> {
-        self.redacted.forget();
-        self.unsure = self.blind;
+    fn mark_gap(&mut self) -> Vec<u8> {
+        self.redactor.discard_held();
+        self.uncertain_bytes = self.max_partial_secret;
         Vec::new()
     }
 
-    fn finish(self) -> Vec<u8> {
+    fn finish_output(self) -> Vec<u8> {
         let mut out = Vec::new();
-        self.redacted.finish(&mut out);
+        self.redactor.finish(&mut out);
         out
     }
 }
@@ -111,30 +111,30 @@ mod tests {
 
     const KEY: &str = "sk-abcdefgh12345678";
 
-    fn relay() -> Relay {
-        Relay::new(&Secrets::of([("API_KEY", KEY)]).unwrap())
+    fn sample_relay() -> OutputRelay {
+        OutputRelay::new(&Secrets::from_variables([("API_KEY", KEY)]).unwrap())
     }
 
-    fn piece(text: &str, after_gap: bool) -> Piece {
-        Piece { bytes: text.as_bytes().to_vec(), after_gap }
+    fn sample_piece(text: &str, after_gap: bool) -> OutputPiece {
+        OutputPiece { bytes: text.as_bytes().to_vec(), after_gap }
     }
 
     #[test]
     fn secret_that_pieces_cut_is_not_sent_on() {
-        let mut relay = relay();
-        let mut seen = relay.take(&piece("key sk-abcdef", false));
-        seen.extend(relay.take(&piece("gh12345678 end", false)));
-        seen.extend(relay.finish());
+        let mut relay = sample_relay();
+        let mut seen = relay.redact_piece(&sample_piece("key sk-abcdef", false));
+        seen.extend(relay.redact_piece(&sample_piece("gh12345678 end", false)));
+        seen.extend(relay.finish_output());
         assert_eq!(String::from_utf8(seen).unwrap(), "key [redacted: API_KEY] end");
     }
 
     #[test]
     fn neither_end_of_a_secret_around_a_gap_is_sent_on() {
-        let mut relay = relay();
-        let mut seen = relay.take(&piece("key sk-abcdef", false));
-        seen.extend(relay.take(&piece("78 end", true)));
-        seen.extend(relay.take(&piece(&format!("{} and {KEY}", "x".repeat(KEY.len() * 2)), false)));
-        seen.extend(relay.finish());
+        let mut relay = sample_relay();
+        let mut seen = relay.redact_piece(&sample_piece("key sk-abcdef", false));
+        seen.extend(relay.redact_piece(&sample_piece("78 end", true)));
+        seen.extend(relay.redact_piece(&sample_piece(&format!("{} and {KEY}", "x".repeat(KEY.len() * 2)), false)));
+        seen.extend(relay.finish_output());
         let seen = String::from_utf8(seen).unwrap();
         assert!(seen.starts_with("key x") && seen.ends_with("x and [redacted: API_KEY]"), "{seen}");
     }
@@ -142,14 +142,14 @@ mod tests {
     #[test]
     fn text_that_grew_is_cut_between_characters() {
         let text = "ä".repeat(MAX_TEXT);
-        let parts: Vec<&str> = parts(&text).collect();
+        let parts: Vec<&str> = split_text(&text).collect();
         assert!(parts.len() > 1 && parts.iter().all(|part| part.len() <= MAX_TEXT));
         assert_eq!(parts.concat(), text);
     }
 
     #[test]
     fn without_secrets_a_gap_costs_nothing_more() {
-        let mut relay = Relay::new(&Secrets::default());
-        assert_eq!(relay.take(&piece("after", true)), b"after");
+        let mut relay = OutputRelay::new(&Secrets::default());
+        assert_eq!(relay.redact_piece(&sample_piece("after", true)), b"after");
     }
 }

@@ -9,146 +9,146 @@ use std::time::Duration;
 use protocol::answer::ReviewAnswer;
 use protocol::words::{PhaseName, Role};
 use runner_core::digest::Digest;
-use runner_core::iteration::{ReviewEnd, ReviewHow, Worked};
-use runner_core::verdict::Task;
+use runner_core::iteration::{ReviewEnd, ReviewEndKind, WorkResult};
+use runner_core::verdict::SessionTask;
 use tokio::task::block_in_place;
 
 use crate::git::SnapshotRequest;
 use crate::process::Mark;
-use crate::repo::kept::Kept;
+use crate::repo::kept::SealedFile;
 use crate::worker::clear;
-use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::ignored;
-use crate::worker::integrity::restore::{self, After, Found, Scenery};
+use crate::worker::integrity::restore::{self, RestoreRequest, RestoreReport, WorktreeBaseline};
 use crate::worker::iteration::brief;
 use crate::worker::iteration::inspect;
 use crate::worker::iteration::relay;
-use crate::worker::iteration::session::{self, Surroundings};
-use crate::worker::load::Loaded;
+use crate::worker::iteration::session::{self, ProcessContext};
+use crate::worker::load::CommittedState;
 use crate::worker::record;
 use crate::{agent, review};
 
 /// Files of a record that one reviewer writes: name and ending.
-const FILES: [(&str, &str); 2] = [("review", "json"), ("reviewer", "log")];
+const REVIEW_FILES: [(&str, &str); 2] = [("review", "json"), ("reviewer", "log")];
 
 /// Asks a reviewer, and undoes what it did. `spent_ms` of the budget are used up, and `failed` reviewers went before.
-pub(crate) async fn review(
-    around: Surroundings<'_>,
-    work: &Worked,
+pub(crate) async fn run_review(
+    process: ProcessContext<'_>,
+    work: &WorkResult,
     (spent_ms, failed): (u64, u32),
-) -> Result<ReviewEnd, Obstacle> {
-    let Surroundings { context, loaded, mark, stop } = around;
-    let left = loaded.policy.budget_ms.saturating_sub(spent_ms);
-    if left == 0 {
-        return block_in_place(|| look_after(context, loaded, work, ReviewEnd::new(ReviewHow::TimedOut)));
+) -> Result<ReviewEnd, EffectError> {
+    let ProcessContext { context, loaded, mark, stop } = process;
+    let remaining_ms = loaded.policy.budget_ms.saturating_sub(spent_ms);
+    if remaining_ms == 0 {
+        return block_in_place(|| restore_after_review(context, loaded, work, ReviewEnd::new(ReviewEndKind::TimedOut)));
     }
-    let task = Task { role: Role::Reviewer, kind: work.task.reviewer.clone(), ..work.task.clone() };
-    let executor = session::executor(loaded, &task);
-    let (folder, prompt) = block_in_place(|| prepare(context, loaded, work, failed))?;
-    let session = agent::Session {
+    let task = SessionTask { role: Role::Reviewer, kind: work.task.reviewer.clone(), ..work.task.clone() };
+    let executor = session::executor_for_task(loaded, &task);
+    let (folder, prompt) = block_in_place(|| prepare_review(context, loaded, work, failed))?;
+    let session = agent::AgentSession {
         executor: &executor,
         prompt: context.secrets.redact(&prompt).into_owned(),
         folder: context.layout.root(),
         git_folder: block_in_place(|| context.repository())?.common_dir().to_owned(),
-        env: agent::environment(&executor, &loaded.config.env.agent, &context.env),
+        env: agent::session_environment(&executor, &loaded.config.env.agent, &context.env),
         record: folder.clone(),
         output: folder.join("review.json"),
         log: folder.join("reviewer.log"),
-        budget: Duration::from_millis(left),
-        live: Some(relay::begin(context, task.iter, PhaseName::Review)),
-        activity: Some(relay::activity(context, task.iter)),
+        budget: Duration::from_millis(remaining_ms),
+        output_sender: Some(relay::relay_output(context, task.iter, PhaseName::Review)),
+        activity_sender: Some(relay::relay_activity(context, task.iter)),
         secrets: context.secrets.clone(),
         mark: Mark::new(format!("{mark}-review")),
-        lock: context.store.live().join("shim.lock"),
+        lock: context.store.live_dir().join("shim.lock"),
     };
-    context.last_scan.forget();
-    let mut end = agent::run::<ReviewAnswer>(session, &context.launcher, stop).await?;
-    session::price(loaded, &executor, &mut end);
-    let prompt = Some(Digest::of(prompt.as_bytes()).to_string());
-    block_in_place(|| look_after(context, loaded, work, ReviewEnd { prompt, ..review::ended(end) }))
+    context.last_scan.invalidate();
+    let mut end = agent::run_session::<ReviewAnswer>(session, &context.launcher, stop).await?;
+    session::fill_in_cost(loaded, &executor, &mut end);
+    let prompt = Some(Digest::compute(prompt.as_bytes()).to_string());
+    block_in_place(|| restore_after_review(context, loaded, work, ReviewEnd { prompt, ..review::review_end(end) }))
 }
 
 /// Returns the end of a review that nobody gives any more.
-pub(crate) fn cut(context: &RunContext, loaded: &Loaded, work: &Worked) -> Result<ReviewEnd, Obstacle> {
-    look_after(context, loaded, work, ReviewEnd::new(ReviewHow::Cut))
+pub(crate) fn finish_interrupted(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<ReviewEnd, EffectError> {
+    restore_after_review(context, loaded, work, ReviewEnd::new(ReviewEndKind::Cut))
 }
 
 /// Undoes what a reviewer of an earlier life has written, and makes ready for the next; returns its record and its prompt.
-fn prepare(context: &RunContext, loaded: &Loaded, work: &Worked, failed: u32) -> Result<(PathBuf, String), Obstacle> {
+fn prepare_review(context: &RunContext, loaded: &CommittedState, work: &WorkResult, failed: u32) -> Result<(PathBuf, String), EffectError> {
     let iter = work.task.iter;
-    if scenery(context, iter)?.is_some() {
-        undo(context, loaded, work)?;
+    if read_baseline(context, iter)?.is_some() {
+        restore_baseline(context, loaded, work)?;
     }
-    let Scenery { files, .. } = keep_scenery(context, loaded, iter)?;
-    let prompt = brief::review_prompt(&context.repository()?, loaded, &work.task, &files)?;
+    let WorktreeBaseline { files, .. } = save_baseline(context, loaded, iter)?;
+    let prompt = brief::build_review_prompt(&context.repository()?, loaded, &work.task, &files)?;
     let folder = context.layout.iteration(&context.run, iter);
     // The session could lead the folder elsewhere.
-    record::make_folder(context, &folder)?;
-    for file in FILES {
-        set_aside(&folder, file, failed)?;
+    record::create_record_dir(context, &folder)?;
+    for file in REVIEW_FILES {
+        set_aside_file(&folder, file, failed)?;
     }
-    record::write(context, &folder.join("review.prompt.md"), prompt.as_bytes())?;
+    record::write_file(context, &folder.join("review.prompt.md"), prompt.as_bytes())?;
     Ok((folder, prompt))
 }
 
 /// Keeps what the reviewer before this one has written as `<name>.<number>.<end>`.
-fn set_aside(folder: &Path, (name, end): (&str, &str), failed: u32) -> Result<(), Obstacle> {
+fn set_aside_file(folder: &Path, (name, end): (&str, &str), failed: u32) -> Result<(), EffectError> {
     let file = folder.join(format!("{name}.{end}"));
     let aside = folder.join(format!("{name}.{failed}.{end}"));
     if failed > 0 && !aside.exists() {
         // For people: what cannot be moved, or was never written, is not missed.
         let _ = std::fs::rename(&file, &aside);
     }
-    clear::remove(&file)
+    clear::remove_path(&file)
 }
 
 /// Returns how things stood before the first reviewer of an iteration, where one was begun.
-fn scenery(context: &RunContext, iter: u32) -> Result<Option<Scenery>, Obstacle> {
-    Ok(kept_in(context, iter).read()?)
+fn read_baseline(context: &RunContext, iter: u32) -> Result<Option<WorktreeBaseline>, EffectError> {
+    Ok(baseline_note(context, iter).read()?)
 }
 
-fn kept_in(context: &RunContext, iter: u32) -> Kept<Scenery> {
-    context.note(iter, "scenery")
+fn baseline_note(context: &RunContext, iter: u32) -> SealedFile<WorktreeBaseline> {
+    context.iteration_note(iter, "scenery")
 }
 
 /// Keeps how things stand, unless that was done.
-fn keep_scenery(context: &RunContext, loaded: &Loaded, iter: u32) -> Result<Scenery, Obstacle> {
-    if let Some(scenery) = scenery(context, iter)? {
-        return Ok(scenery);
+fn save_baseline(context: &RunContext, loaded: &CommittedState, iter: u32) -> Result<WorktreeBaseline, EffectError> {
+    if let Some(baseline) = read_baseline(context, iter)? {
+        return Ok(baseline);
     }
     let repository = context.repository()?;
-    let snapshot = repository.snapshot(&SnapshotRequest {
+    let snapshot = repository.create_snapshot(&SnapshotRequest {
         name: &format!("refs/runner/review/{}/{iter:04}", context.run),
         message: &format!("review: run {} iteration {iter:04}", context.run),
         author: RunContext::identity(&repository),
-        hold_back: &restore::hold_back(loaded),
-        restoring: None,
+        hold_back: &restore::hold_back_rule(loaded),
+        restore_target: None,
     })?;
-    ignored::look_before(context, loaded)?;
+    ignored::save_before_session(context, loaded)?;
     let tip = repository.head()?.commit().unwrap_or(loaded.commit);
-    let scenery = Scenery { tip, files: snapshot.commit };
-    kept_in(context, iter).write(&scenery)?;
-    Ok(scenery)
+    let baseline = WorktreeBaseline { tip, files: snapshot.commit };
+    baseline_note(context, iter).write(&baseline)?;
+    Ok(baseline)
 }
 
-fn look_after(context: &RunContext, loaded: &Loaded, work: &Worked, end: ReviewEnd) -> Result<ReviewEnd, Obstacle> {
-    let Found { reverted, moved_refs, wrote, .. } = undo(context, loaded, work)?;
+fn restore_after_review(context: &RunContext, loaded: &CommittedState, work: &WorkResult, end: ReviewEnd) -> Result<ReviewEnd, EffectError> {
+    let RestoreReport { reverted, moved_refs, wrote, .. } = restore_baseline(context, loaded, work)?;
     Ok(ReviewEnd { reverted, moved_refs, wrote, ..end })
 }
 
 /// Puts back what a reviewer has written, if one was begun.
-fn undo(context: &RunContext, loaded: &Loaded, work: &Worked) -> Result<Found, Obstacle> {
-    let Some(scenery) = scenery(context, work.task.iter)? else { return Ok(Found::default()) };
-    let text = inspect::tree_to_stand(context, loaded, work)?;
-    let after = After {
+fn restore_baseline(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<RestoreReport, EffectError> {
+    let Some(baseline) = read_baseline(context, work.task.iter)? else { return Ok(RestoreReport::default()) };
+    let text = inspect::final_tree_text(context, loaded, work)?;
+    let request = RestoreRequest {
         from: loaded.commit,
         iter: work.task.iter,
         phase: PhaseName::Review,
         tree: Some(text.as_bytes()),
-        scenery: Some(scenery),
+        baseline: Some(baseline),
     };
     let repository = context.repository()?;
-    let found = restore::undo(context, &repository, loaded, after)?;
-    ignored::look_after(context, &repository, loaded)?;
-    Ok(found)
+    let report = restore::restore_after_process(context, &repository, loaded, request)?;
+    ignored::compare_after_session(context, &repository, loaded)?;
+    Ok(report)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use protocol::words::{PhaseName, Role};
-use runner_core::verdict::{SessionEnd, Task};
+use runner_core::verdict::{SessionEnd, SessionTask};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
@@ -11,24 +11,24 @@ use crate::agent;
 use crate::config::{Executor, ExecutorKind};
 use crate::process::Mark;
 use crate::process::orphans;
-use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::tampering;
 use crate::worker::iteration::brief;
 use crate::worker::iteration::relay;
 use crate::worker::iteration::tools;
-use crate::worker::load::Loaded;
+use crate::worker::load::CommittedState;
 
 /// Time in which processes of an earlier life must be gone.
 const SWEEP_LIMIT: Duration = Duration::from_secs(10);
 
 /// What the processes of an iteration have in common.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct ProcessContext<'a> {
     /// Where they run.
     pub(crate) context: &'a RunContext,
     /// The state at From.
-    pub(crate) loaded: &'a Loaded,
+    pub(crate) loaded: &'a CommittedState,
     /// By which they are found.
     pub(crate) mark: &'a str,
     /// Ends them.
@@ -36,70 +36,70 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// Runs the agent's session.
-pub(crate) async fn work(around: Surroundings<'_>, task: &Task) -> Result<SessionEnd, Obstacle> {
-    let Surroundings { context, loaded, mark, stop } = around;
+pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask) -> Result<SessionEnd, EffectError> {
+    let ProcessContext { context, loaded, mark, stop } = process;
     let folder = context.layout.iteration(&context.run, task.iter);
-    let executor = block_in_place(|| narrowed(context, loaded, task))?;
-    let session = agent::Session {
+    let executor = block_in_place(|| narrow_executor(context, loaded, task))?;
+    let session = agent::AgentSession {
         executor: &executor,
-        prompt: context.secrets.redact(&block_in_place(|| brief::prompt(context, loaded, task))?.text).into_owned(),
+        prompt: context.secrets.redact(&block_in_place(|| brief::build_prompt(context, loaded, task))?.text).into_owned(),
         folder: context.layout.root(),
         git_folder: block_in_place(|| context.repository())?.common_dir().to_owned(),
-        env: agent::environment(&executor, &loaded.config.env.agent, &context.env),
+        env: agent::session_environment(&executor, &loaded.config.env.agent, &context.env),
         record: folder.clone(),
         output: folder.join("output.json"),
         log: folder.join("executor.log"),
         budget: Duration::from_millis(loaded.policy.budget_ms),
-        live: Some(relay::begin(context, task.iter, PhaseName::Work)),
-        activity: Some(relay::activity(context, task.iter)),
+        output_sender: Some(relay::relay_output(context, task.iter, PhaseName::Work)),
+        activity_sender: Some(relay::relay_activity(context, task.iter)),
         secrets: context.secrets.clone(),
         mark: Mark::new(format!("{mark}-work")),
-        lock: context.store.live().join("shim.lock"),
+        lock: context.store.live_dir().join("shim.lock"),
     };
     block_in_place(|| {
-        if tampering::seen_before(context, task.iter)?.is_none() {
-            ignored::look_before(context, loaded)?;
+        if tampering::read_snapshot(context, task.iter)?.is_none() {
+            ignored::save_before_session(context, loaded)?;
         }
-        tampering::look_before(context, (loaded.commit, task.iter))
+        tampering::save_snapshot(context, (loaded.commit, task.iter))
     })?;
-    context.last_scan.forget();
-    let mut end: SessionEnd = agent::run(session, &context.launcher, stop).await?;
-    price(loaded, &executor, &mut end);
+    context.last_scan.invalidate();
+    let mut end: SessionEnd = agent::run_session(session, &context.launcher, stop).await?;
+    fill_in_cost(loaded, &executor, &mut end);
     Ok(end)
 }
 
 /// Fills in what a session cost, where its agent does not say and its model has a price.
-pub(crate) fn price<A>(loaded: &Loaded, executor: &Executor, end: &mut SessionEnd<A>) {
+pub(crate) fn fill_in_cost<A>(loaded: &CommittedState, executor: &Executor, end: &mut SessionEnd<A>) {
     if end.usage.cost_micro_usd.is_none() {
         let quote = loaded.config.price_of(executor, end.model.as_deref());
-        end.usage.cost_micro_usd = quote.and_then(|quote| quote.price().of(&end.usage));
+        end.usage.cost_micro_usd = quote.and_then(|quote| quote.price().cost_of(&end.usage));
     }
 }
 
 /// Returns how the session of a task is run, less what its node does not allow.
-fn narrowed(context: &RunContext, loaded: &Loaded, task: &Task) -> Result<Executor, Obstacle> {
-    let mut executor = executor(loaded, task);
+fn narrow_executor(context: &RunContext, loaded: &CommittedState, task: &SessionTask) -> Result<Executor, EffectError> {
+    let mut executor = executor_for_task(loaded, task);
     // What cannot be read holds the run before a session is begun.
-    for limits in tools::on_path(&context.repository()?, &loaded.commit, &task.path)?.unwrap_or_default() {
+    for limits in tools::limits_on_path(&context.repository()?, &loaded.commit, &task.path)?.unwrap_or_default() {
         limits.narrow(&mut executor);
     }
     Ok(executor)
 }
 
 /// Returns how the session of a task is run: as its role is configured, with the kind that was chosen for it.
-pub(crate) fn executor(loaded: &Loaded, task: &Task) -> Executor {
-    let configured = match task.role {
+pub(crate) fn executor_for_task(loaded: &CommittedState, task: &SessionTask) -> Executor {
+    let config = match task.role {
         Role::Planner => &loaded.config.executor.plan,
         Role::Reviewer => &loaded.config.executor.review,
         Role::Worker | Role::Repair | Role::Human => &loaded.config.executor.work,
     };
     let chosen = task.kind.as_deref().and_then(ExecutorKind::from_spelling);
-    configured.for_fallback(chosen.unwrap_or(configured.kind))
+    config.for_fallback(chosen.unwrap_or(config.kind))
 }
 
 /// Ends what an earlier life has left of a phase, and returns how many processes there were.
-pub(crate) fn sweep(context: &RunContext, mark: &str, phase: PhaseName) -> Result<u32, Obstacle> {
+pub(crate) fn end_leftovers(context: &RunContext, mark: &str, phase: PhaseName) -> Result<u32, EffectError> {
     let mark = Mark::new(format!("{mark}-{phase}"));
-    let swept = orphans::end_survivors(&mark, &context.store.live().join("shim.lock"), SWEEP_LIMIT)?;
-    Ok(u32::try_from(swept.ended.len()).unwrap_or(u32::MAX))
+    let report = orphans::end_survivors(&mark, &context.store.live_dir().join("shim.lock"), SWEEP_LIMIT)?;
+    Ok(u32::try_from(report.ended.len()).unwrap_or(u32::MAX))
 }

@@ -13,24 +13,24 @@ use crate::repo::durable::{self, DurableError};
 use crate::repo::layout::Layout;
 
 /// The name of the file in the folder of a node.
-const FILE: &str = "tools.json";
+const FILE_NAME: &str = "tools.json";
 /// Bytes that it may have.
 const LIMIT: usize = 4 * 1024;
 
 /// What is allowed at most; what is not named is as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Limits {
+pub(crate) struct NodeLimits {
     #[serde(default)]
     sandbox: Option<Sandbox>,
     #[serde(default)]
     network: Option<bool>,
 }
 
-impl Limits {
+impl NodeLimits {
     /// Takes from an executor what is not allowed; nothing is ever added to it.
     pub(crate) fn narrow(&self, executor: &mut Executor) {
-        executor.sandbox = self.sandbox.map_or(executor.sandbox, |most| most.min(executor.sandbox));
+        executor.sandbox = self.sandbox.map_or(executor.sandbox, |limit| limit.min(executor.sandbox));
         executor.network &= self.network.unwrap_or(true);
         // Without a sandbox there is nothing that could keep the network away.
         if self.network == Some(false) {
@@ -41,7 +41,7 @@ impl Limits {
 
 /// What is wrong with such a file.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LimitsError {
+pub(crate) enum NodeLimitsError {
     /// It cannot be read.
     #[error(transparent)]
     Disk(#[from] DurableError),
@@ -56,55 +56,55 @@ pub(crate) enum LimitsError {
 /// A file of limits that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: {error}")]
-pub(crate) struct WrongLimits {
+pub(crate) struct InvalidNodeLimits {
     file: String,
-    error: LimitsError,
+    error: NodeLimitsError,
 }
 
-impl WrongLimits {
-    fn of(id: &str) -> impl FnOnce(LimitsError) -> Self {
-        move |error| Self { file: file(id), error }
+impl InvalidNodeLimits {
+    fn for_node(id: &str) -> impl FnOnce(NodeLimitsError) -> Self {
+        move |error| Self { file: limits_path(id), error }
     }
 }
 
 /// Returns the file of a node, from the root of the work tree.
-fn file(id: &str) -> String {
-    format!("{}/{id}/{FILE}", Layout::NODES)
+fn limits_path(id: &str) -> String {
+    format!("{}/{id}/{FILE_NAME}", Layout::NODES)
 }
 
 /// Returns the limits on the way from the root to a node, or what is wrong with one of their files.
-pub(crate) fn on_path(
+pub(crate) fn limits_on_path(
     repository: &Repository,
     commit: &Id,
     path: &[String],
-) -> Result<Result<Vec<Limits>, WrongLimits>, GitError> {
+) -> Result<Result<Vec<NodeLimits>, InvalidNodeLimits>, GitError> {
     let mut limits = Vec::new();
     for id in path {
-        let Some(bytes) = repository.read(commit, &file(id))? else { continue };
-        match parse(&bytes) {
-            Ok(found) => limits.push(found),
-            Err(error) => return Ok(Err(WrongLimits::of(id)(error))),
+        let Some(bytes) = repository.read_file(commit, &limits_path(id))? else { continue };
+        match parse_limits(&bytes) {
+            Ok(parsed) => limits.push(parsed),
+            Err(error) => return Ok(Err(InvalidNodeLimits::for_node(id)(error))),
         }
     }
     Ok(Ok(limits))
 }
 
 /// Returns what is wrong with such files of a work tree.
-pub fn faults_of_work_tree(layout: &Layout) -> Vec<String> {
+pub fn find_faults(layout: &Layout) -> Vec<String> {
     let nodes = fs::read_dir(layout.nodes()).into_iter().flatten().flatten();
     let mut ids: Vec<String> = nodes.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     ids.sort();
     let fault = |id: &String| {
-        let bytes = durable::read(&layout.node(id).join(FILE)).transpose()?;
-        let parsed = bytes.map_err(LimitsError::from).and_then(|bytes| parse(&bytes));
-        Some(WrongLimits::of(id)(parsed.err()?).to_string())
+        let bytes = durable::read(&layout.node(id).join(FILE_NAME)).transpose()?;
+        let parsed = bytes.map_err(NodeLimitsError::from).and_then(|bytes| parse_limits(&bytes));
+        Some(InvalidNodeLimits::for_node(id)(parsed.err()?).to_string())
     };
     ids.iter().filter_map(fault).collect()
 }
 
-fn parse(bytes: &[u8]) -> Result<Limits, LimitsError> {
+fn parse_limits(bytes: &[u8]) -> Result<NodeLimits, NodeLimitsError> {
     if bytes.len() > LIMIT {
-        return Err(LimitsError::TooLarge(bytes.len()));
+        return Err(NodeLimitsError::TooLarge(bytes.len()));
     }
     Ok(serde_json::from_slice(bytes)?)
 }
@@ -116,7 +116,7 @@ mod tests {
 
     fn narrowed(text: &str, sandbox: Sandbox, network: bool) -> (Sandbox, bool) {
         let mut executor = Executor { sandbox, network, ..RepoConfig::default().executor.work };
-        parse(text.as_bytes()).expect("valid").narrow(&mut executor);
+        parse_limits(text.as_bytes()).expect("valid").narrow(&mut executor);
         (executor.sandbox, executor.network)
     }
 
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_an_error_with_its_place() {
-        let wrong = |text: &str| parse(text.as_bytes()).expect_err("invalid").to_string();
+        let wrong = |text: &str| parse_limits(text.as_bytes()).expect_err("invalid").to_string();
         insta::assert_snapshot!(
             [wrong("{\n  \"deny\": []}"), wrong("{\"sandbox\": \"none\"}"), wrong("{\"network\": 1}")].join("\n"), @r"
         unknown field `deny`, expected `sandbox` or `network` at line 2 column 8

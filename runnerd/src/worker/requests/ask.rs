@@ -1,55 +1,55 @@
 //! Asks the rules what a request makes of a run, from its record, what is under way and what is committed.
 
 use protocol::error::ErrorData;
-use runner_core::run::{self, Effect, Request, RunRecord, Situation, Standing, State, Step, Work};
+use runner_core::run::{self, RunAction, RunRequest, RunRecord, RequestContext, RunInputs, RecordState, RunTransition, RunActivity};
 use tokio::task::block_in_place;
 
 use crate::clock;
-use crate::worker::queue::{RepoQueue, fault, not_found};
+use crate::worker::queue::{RepoQueue, store_error_data, run_not_found};
 use crate::worker::requests::branch_tip::BranchTip;
 
 /// Asks something of a run: what it comes to is written down, and what is to be done beside it comes back.
-pub(super) fn ask(queue: &mut RepoQueue, id: &str, request: Request) -> Result<Vec<Effect>, ErrorData> {
-    let step = answer(queue, id, request)?;
-    queue.come_to(step).map_err(|error| fault(&error))
+pub(super) fn apply_request(queue: &mut RepoQueue, id: &str, request: RunRequest) -> Result<Vec<RunAction>, ErrorData> {
+    let step = decide_request(queue, id, request)?;
+    queue.store_step(step).map_err(|error| store_error_data(&error))
 }
 
-pub(super) fn answer(queue: &RepoQueue, id: &str, request: Request) -> Result<Step, ErrorData> {
-    let run = queue.run(id).ok_or_else(|| not_found(id))?;
-    let tip = branch_tip(queue, run, &request)?;
-    let standing = tip.as_ref().map(|tip| tip.loaded.standing(&run.uncommitted));
-    run::ask(run, request, &situation(queue, run, standing)).map_err(|refusal| refusal.told(id))
+pub(super) fn decide_request(queue: &RepoQueue, id: &str, request: RunRequest) -> Result<RunTransition, ErrorData> {
+    let run = queue.find_run(id).ok_or_else(|| run_not_found(id))?;
+    let tip = read_branch_tip(queue, run, &request)?;
+    let inputs = tip.as_ref().map(|tip| tip.loaded.run_inputs(&run.uncommitted));
+    run::handle_request(run, request, &request_context(queue, run, inputs)).map_err(|refusal| refusal.to_error_data(id))
 }
 
 /// Reads what is committed where that has a say in the answer. A word on what cannot be read is refused for that; what a
 /// resumed run cannot read is said when it has its turn.
-fn branch_tip(queue: &RepoQueue, run: &RunRecord, request: &Request) -> Result<Option<BranchTip>, ErrorData> {
-    let is_refused_anyway = queue.held.is_some() || work(queue, &run.id) != Work::Nothing;
-    if is_refused_anyway || !request.reads_commit(run.state) {
+fn read_branch_tip(queue: &RepoQueue, run: &RunRecord, request: &RunRequest) -> Result<Option<BranchTip>, ErrorData> {
+    let is_refused = queue.held.is_some() || run_activity(queue, &run.id) != RunActivity::Nothing;
+    if is_refused || !request.needs_commit(run.state) {
         return Ok(None);
     }
-    match (block_in_place(|| BranchTip::of(&queue.store, run)), request) {
-        (Err(error), Request::Review { .. }) => Err(error.told()),
+    match (block_in_place(|| BranchTip::read_tip(&queue.store, run)), request) {
+        (Err(error), RunRequest::Review { .. }) => Err(error.to_error_data()),
         (tip, _) => Ok(tip.ok().flatten()),
     }
 }
 
-fn situation<'a>(queue: &'a RepoQueue, run: &RunRecord, standing: Option<Standing<'a>>) -> Situation<'a> {
-    let running = || queue.file.runs.iter().find(|run| run.state == State::Running).map(|run| &run.id);
-    Situation {
-        held: queue.held.as_ref(),
-        work: work(queue, &run.id),
-        driven: queue.live.as_ref().or(queue.unfinished.as_ref()).or_else(running).map(String::as_str),
-        obstacle: queue.obstacle.as_ref().filter(|_| queue.live.as_ref() == Some(&run.id)),
-        standing,
+fn request_context<'a>(queue: &'a RepoQueue, run: &RunRecord, inputs: Option<RunInputs<'a>>) -> RequestContext<'a> {
+    let running = || queue.file.runs.iter().find(|run| run.state == RecordState::Running).map(|run| &run.id);
+    RequestContext {
+        hold_reason: queue.held.as_ref(),
+        work: run_activity(queue, &run.id),
+        driven_run: queue.live_run.as_ref().or(queue.unfinished_run.as_ref()).or_else(running).map(String::as_str),
+        blocker: queue.blocker.as_ref().filter(|_| queue.live_run.as_ref() == Some(&run.id)),
+        inputs: inputs,
         now: clock::now(),
     }
 }
 
-fn work(queue: &RepoQueue, id: &str) -> Work {
-    match (queue.live.as_deref() == Some(id), queue.unfinished.as_deref() == Some(id)) {
-        (true, _) => Work::Live,
-        (false, true) => Work::Unfinished,
-        (false, false) => Work::Nothing,
+fn run_activity(queue: &RepoQueue, id: &str) -> RunActivity {
+    match (queue.live_run.as_deref() == Some(id), queue.unfinished_run.as_deref() == Some(id)) {
+        (true, _) => RunActivity::Active,
+        (false, true) => RunActivity::Unfinished,
+        (false, false) => RunActivity::Nothing,
     }
 }

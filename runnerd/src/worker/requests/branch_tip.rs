@@ -2,86 +2,86 @@
 //!
 //! When a request is done, and that it is done once, is `changes`'.
 
-use protocol::command::{Command, Ways};
+use protocol::command::{Command, NextSteps};
 use protocol::state::RunState;
 use protocol::view::StopReason;
-use runner_core::change::{Change, Changed, Documents};
-use runner_core::definition::Guarded;
+use runner_core::change::{ChangeRequest, ChangeResult, RunDocuments};
+use runner_core::definition::DefinitionState;
 use runner_core::message::RunnerCommit;
 use runner_core::run::RunRecord;
 use runner_core::{json, message, tree};
 
-use crate::git::{CommitInfo, GitError, Graft, Id, Repository};
+use crate::git::{CommitInfo, GitError, PathsCommit, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
-use crate::store::{Queued, Store};
+use crate::store::{QueuedChange, RepoStore};
 use crate::worker::clear::clear_leftovers;
 use crate::worker::context::RunContext;
 use crate::worker::integrity::definition;
-use crate::worker::load::{LoadError, Loaded, load};
-use crate::worker::trusted::Trusted;
-use crate::worker::unready::Unready;
+use crate::worker::load::{LoadError, CommittedState, load_state};
+use crate::worker::trusted::PinnedRepo;
+use crate::worker::unready::PrepareError;
 
 /// Commits upon the one that was kept that are looked through for one's own.
-const MAX_UPON: usize = 1_000;
+const MAX_SCANNED_COMMITS: usize = 1_000;
 
 /// The tip of a run's branch.
 pub(crate) struct BranchTip {
     repository: Repository,
     branch: String,
     /// The committed state.
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: CommittedState,
     /// The guard's definition.
-    guarded: Guarded,
+    definition: DefinitionState,
 }
 
 /// The commit of a request.
-pub(crate) struct Made {
+pub(crate) struct CommittedRequest {
     /// The commit.
     pub(crate) commit: Id,
     /// The documents it was made upon.
-    pub(crate) before: Documents,
+    pub(crate) before: RunDocuments,
     /// What it made of them.
-    pub(crate) changed: Changed,
+    pub(crate) changed: ChangeResult,
 }
 
 impl BranchTip {
     /// Reads the tip of a run's branch; none where the run has not begun.
-    pub(crate) fn of(store: &Store, run: &RunRecord) -> Result<Option<Self>, Unready> {
+    pub(crate) fn read_tip(store: &RepoStore, run: &RunRecord) -> Result<Option<Self>, PrepareError> {
         if run.beginning.is_some() {
             return Ok(None);
         }
-        let repository = Trusted::of(store, run.path.as_path()).bound()?;
+        let repository = PinnedRepo::for_work_tree(store, run.path.as_path()).open()?;
         let branch = format!("runner/{}", run.id);
-        let Some(tip) = repository.branch(&branch)? else { return Ok(None) };
-        let loaded = load(&repository, tip).map_err(unreadable)?;
-        let guarded = definition::at(&repository, &loaded).map_err(unreadable)?;
-        Ok(Some(Self { repository, branch, loaded, guarded }))
+        let Some(tip) = repository.find_branch_tip(&branch)? else { return Ok(None) };
+        let loaded = load_state(&repository, tip).map_err(load_error)?;
+        let definition = definition::definition_at(&repository, &loaded).map_err(load_error)?;
+        Ok(Some(Self { repository, branch, loaded, definition }))
     }
 
     /// Returns the commit of the iteration with this number, where it is among the last ones; a fork goes on with another run's.
-    pub(crate) fn commit_of(&self, iter: u32) -> Result<Option<Id>, GitError> {
-        let is_it = |commit: &CommitInfo| {
-            let said = RunnerCommit::parse(&commit.message);
-            matches!(said, Ok(RunnerCommit::Iteration(receipt)) if receipt.iter == iter)
+    pub(crate) fn iteration_commit(&self, iter: u32) -> Result<Option<Id>, GitError> {
+        let is_iteration = |commit: &CommitInfo| {
+            let parsed = RunnerCommit::parse(&commit.message);
+            matches!(parsed, Ok(RunnerCommit::Iteration(receipt)) if receipt.iter == iter)
         };
-        let commits = self.repository.first_parents(&self.loaded.commit, MAX_UPON)?;
-        Ok(commits.into_iter().find(is_it).map(|commit| commit.id))
+        let commits = self.repository.first_parents(&self.loaded.commit, MAX_SCANNED_COMMITS)?;
+        Ok(commits.into_iter().find(is_iteration).map(|commit| commit.id))
     }
 
     /// Brings the work tree to what was committed, where the branch is checked out.
-    pub(crate) fn lay_out(&self, made: &Made) -> Result<(), Unready> {
+    pub(crate) fn update_work_tree(&self, committed: &CommittedRequest) -> Result<(), PrepareError> {
         if !self.is_checked_out()? {
             return Ok(());
         }
-        let files = files(&made.before, &made.changed);
+        let files = changed_files(&committed.before, &committed.changed);
         clear_leftovers(&self.repository)?;
-        Ok(self.repository.lay_out(&files.iter().map(|(path, _)| *path).collect::<Vec<_>>())?)
+        Ok(self.repository.check_out_paths(&files.iter().map(|(path, _)| *path).collect::<Vec<_>>())?)
     }
 
     /// Returns what requests change.
-    pub(crate) fn documents(&self) -> Documents {
-        documents(&self.loaded, self.guarded.clone())
+    pub(crate) fn documents(&self) -> RunDocuments {
+        build_documents(&self.loaded, self.definition.clone())
     }
 
     fn is_checked_out(&self) -> Result<bool, GitError> {
@@ -89,28 +89,28 @@ impl BranchTip {
     }
 
     /// Refuses to write over what somebody has changed by hand and not committed.
-    pub(crate) fn refuse_uncommitted(&self, changed: &Changed) -> Result<(), Unready> {
+    pub(crate) fn refuse_uncommitted(&self, changed: &ChangeResult) -> Result<(), PrepareError> {
         if !self.is_checked_out()? {
             return Ok(());
         }
-        for (path, text) in files(&self.documents(), changed) {
-            let there = durable::read(&self.repository.work_dir().join(path))?.unwrap_or_default();
-            let committed = self.repository.read(&self.loaded.commit, path)?.unwrap_or_default();
-            if there != committed && there != text.as_bytes() {
+        for (path, text) in changed_files(&self.documents(), changed) {
+            let present = durable::read(&self.repository.work_dir().join(path))?.unwrap_or_default();
+            let committed = self.repository.read_file(&self.loaded.commit, path)?.unwrap_or_default();
+            if present != committed && present != text.as_bytes() {
                 let message = format!("{path} has changes that are not committed");
-                let ways = Ways::from(format!("commit {path}")).join(", or ", Command::restore(path));
-                return Err(Unready::Hold(StopReason::new(message, ways.join("; then: ", "runnerctl resume"))));
+                let ways = NextSteps::from(format!("commit {path}")).join(", or ", Command::restore(path));
+                return Err(PrepareError::Hold(StopReason::new(message, ways.join("; then: ", "runnerctl resume"))));
             }
         }
         Ok(())
     }
 
     /// Makes the commit of a request.
-    pub(crate) fn commit(&self, run: &str, change: &Change, changed: &Changed) -> Result<Id, Unready> {
+    pub(crate) fn commit_change(&self, run: &str, change: &ChangeRequest, changed: &ChangeResult) -> Result<Id, PrepareError> {
         clear_leftovers(&self.repository)?;
-        let files = files(&self.documents(), changed);
+        let files = changed_files(&self.documents(), changed);
         let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
-        Ok(self.repository.graft(&Graft {
+        Ok(self.repository.commit_paths(&PathsCommit {
             branch: &self.branch,
             parent: self.loaded.commit,
             files: &files,
@@ -121,69 +121,69 @@ impl BranchTip {
     }
 
     /// Returns the commit of a request that an earlier try has made, and what it made.
-    pub(crate) fn made(&self, waiting: &Queued) -> Result<Option<Made>, Unready> {
+    pub(crate) fn find_request_commit(&self, waiting: &QueuedChange) -> Result<Option<CommittedRequest>, PrepareError> {
         let Some(from) = waiting.from.as_deref().and_then(|from| from.parse::<Id>().ok()) else { return Ok(None) };
         if from == self.loaded.commit {
             return Ok(None);
         }
-        let loaded = load(&self.repository, from).map_err(unreadable)?;
-        let before = documents(&loaded, definition::at(&self.repository, &loaded).map_err(unreadable)?);
+        let loaded = load_state(&self.repository, from).map_err(load_error)?;
+        let before = build_documents(&loaded, definition::definition_at(&self.repository, &loaded).map_err(load_error)?);
         let Ok(changed) = waiting.change.apply(&before) else { return Ok(None) };
         let message = message::compose_human(&waiting.run, waiting.change.command(), &changed.summary);
         let is_own = |commit: &CommitInfo| commit.message.trim_end() == message.trim_end();
-        let commits = self.repository.first_parents(&self.loaded.commit, MAX_UPON)?;
-        let own = commits.into_iter().take_while(|commit| commit.id != from).find(is_own);
-        Ok(own.map(|commit| Made { commit: commit.id, before, changed }))
+        let commits = self.repository.first_parents(&self.loaded.commit, MAX_SCANNED_COMMITS)?;
+        let own_commit = commits.into_iter().take_while(|commit| commit.id != from).find(is_own);
+        Ok(own_commit.map(|commit| CommittedRequest { commit: commit.id, before, changed }))
     }
 }
 
 /// Returns the files that a request changes, as paths and what they are to hold.
-fn files(before: &Documents, changed: &Changed) -> Vec<(&'static str, String)> {
+fn changed_files(before: &RunDocuments, changed: &ChangeResult) -> Vec<(&'static str, String)> {
     let after = &changed.documents;
     let files = [
         (Layout::TREE, before.tree != after.tree, tree::canonical(&after.tree)),
         (Layout::NOTES, before.notes != after.notes, after.notes.clone()),
         (Layout::QUESTIONS, before.questions != after.questions, after.questions.clone()),
         (Layout::CONFIG, before.config != after.config, after.config.clone()),
-        (Layout::RUN_STATE, before.run_state != after.run_state, json::canonical(&after.run_state)),
+        (Layout::RUN_STATE, before.run_state != after.run_state, json::to_canonical_json(&after.run_state)),
     ];
     files.into_iter().filter(|(_, is_changed, _)| *is_changed).map(|(path, _, text)| (path, text)).collect()
 }
 
-fn documents(loaded: &Loaded, guarded: Guarded) -> Documents {
-    Documents {
+fn build_documents(loaded: &CommittedState, definition: DefinitionState) -> RunDocuments {
+    RunDocuments {
         tree: loaded.tree.clone(),
         notes: loaded.text(Layout::NOTES).to_owned(),
         questions: loaded.text(Layout::QUESTIONS).to_owned(),
         config: loaded.text(Layout::CONFIG).to_owned(),
         run_state: loaded.run_state.clone(),
-        guarded,
+        definition_state: definition,
         max_attempts: loaded.policy.max_attempts_default,
     }
 }
 
-fn unreadable(error: LoadError) -> Unready {
+fn load_error(error: LoadError) -> PrepareError {
     match error {
         LoadError::Git(error) => error.into(),
-        error => Unready::Hold(error.hold()),
+        error => PrepareError::Hold(error.to_stop_reason()),
     }
 }
 
 /// Returns the documents that a run which has not begun will most likely begin with.
-pub(crate) fn documents_of_head(run: &RunRecord) -> Documents {
+pub(crate) fn documents_at_head(run: &RunRecord) -> RunDocuments {
     let read = || {
         let repository = Repository::discover(run.path.as_path()).ok()?;
-        let loaded = load(&repository, repository.head().ok()?.commit()?).ok()?;
-        Some(documents(&loaded, Guarded::default()))
+        let loaded = load_state(&repository, repository.head().ok()?.commit()?).ok()?;
+        Some(build_documents(&loaded, DefinitionState::default()))
     };
-    let nothing = || Documents {
-        tree: tree::fresh(1),
+    let empty = || RunDocuments {
+        tree: tree::new_tree(1),
         notes: String::new(),
         questions: String::new(),
         config: String::new(),
         run_state: RunState::default(),
-        guarded: Guarded::default(),
+        definition_state: DefinitionState::default(),
         max_attempts: 1,
     };
-    read().unwrap_or_else(nothing)
+    read().unwrap_or_else(empty)
 }

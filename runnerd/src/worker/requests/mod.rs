@@ -10,53 +10,53 @@ mod review;
 pub(crate) mod setting;
 mod steer;
 
-use runner_core::run::Request;
+use runner_core::run::RunRequest;
 use runner_core::verdict::StopCause;
 
-pub(crate) use self::steer::answer_rechecked;
-use crate::worker::Message;
-use crate::worker::publication::look_again;
+pub(crate) use self::steer::answer_rechecked_request;
+use crate::worker::WorkerMessage;
+use crate::worker::publication::refresh_publish_state;
 use crate::worker::queue::RepoQueue;
 
 /// Answers a request; returns what it means for the live run.
-pub(crate) fn handle(queue: &mut RepoQueue, message: Message) -> Option<StopCause> {
+pub(crate) fn handle_message(queue: &mut RepoQueue, message: WorkerMessage) -> Option<StopCause> {
     match message {
-        Message::Start(order, reply) => {
-            let _ = reply.send(steer::start(queue, *order));
+        WorkerMessage::Start(order, reply) => {
+            let _ = reply.send(steer::start_run(queue, *order));
         }
-        Message::Step { run, reply } => steer::step(queue, run.as_deref(), reply),
-        Message::Pause { run, now, reply } => {
-            return steer::control(queue, run.as_deref(), Request::Pause { now }, reply);
+        WorkerMessage::Step { run, reply } => steer::step_run(queue, run.as_deref(), reply),
+        WorkerMessage::Pause { run, now, reply } => {
+            return steer::control_run(queue, run.as_deref(), RunRequest::Pause { now }, reply);
         }
-        Message::Resume { run, now, more, reply } if queue.held.is_some() => {
-            queue.recheck = Some(Message::Resume { run, now, more, reply });
+        WorkerMessage::Resume { run, now, more, reply } if queue.held.is_some() => {
+            queue.recheck_request = Some(WorkerMessage::Resume { run, now, more, reply });
         }
-        Message::Resume { run, now, more, reply } => {
-            return steer::control(queue, run.as_deref(), Request::Resume { now, more, looked: false }, reply);
+        WorkerMessage::Resume { run, now, more, reply } => {
+            return steer::control_run(queue, run.as_deref(), RunRequest::Resume { now, more, rechecked: false }, reply);
         }
-        Message::Cancel { run, reply } => return steer::control(queue, run.as_deref(), Request::Cancel, reply),
-        Message::Change(order, reply) => {
-            let _ = reply.send(changes::take(queue, *order));
+        WorkerMessage::Cancel { run, reply } => return steer::control_run(queue, run.as_deref(), RunRequest::Cancel, reply),
+        WorkerMessage::Change(order, reply) => {
+            let _ = reply.send(changes::take_change(queue, *order));
         }
-        Message::Review { run, decision, signature, reply } => {
-            let _ = reply.send(review::take(queue, run.as_deref(), (decision, signature)));
+        WorkerMessage::Review { run, decision, signature, reply } => {
+            let _ = reply.send(review::take_review(queue, run.as_deref(), (decision, signature)));
         }
-        Message::PendingReview { run, reply } => {
-            let _ = reply.send(review::pending(queue, run.as_deref()));
+        WorkerMessage::PendingReview { run, reply } => {
+            let _ = reply.send(review::find_pending_review(queue, run.as_deref()));
         }
-        Message::Within(work, reply) => {
+        WorkerMessage::RunExclusive(work, reply) => {
             let _ = reply.send(work.run());
         }
-        Message::HookEnded { event, failure } => queue.hook_ended(&event, failure),
-        Message::Confirm { digest, reply } => {
-            let _ = reply.send(queue.confirm(digest));
+        WorkerMessage::HookEnded { event, failure } => queue.finish_hook(&event, failure),
+        WorkerMessage::Confirm { digest, reply } => {
+            let _ = reply.send(queue.confirm_commands(digest));
         }
-        Message::Describe { run, reply } => {
-            look_again(queue);
-            let _ = reply.send(queue.describe(&run));
+        WorkerMessage::Describe { run, reply } => {
+            refresh_publish_state(queue);
+            let _ = reply.send(queue.describe_run(&run));
         }
-        Message::List { reply } => {
-            let runs = queue.file.runs.iter().map(|run| queue.summary(run)).collect();
+        WorkerMessage::List { reply } => {
+            let runs = queue.file.runs.iter().map(|run| queue.run_summary(run)).collect();
             let _ = reply.send((runs, queue.file.confirmed.clone()));
         }
     }

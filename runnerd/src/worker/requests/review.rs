@@ -5,87 +5,87 @@
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::ReviewReply;
-use protocol::review::{PendingReview, Word};
+use protocol::review::{PendingReview, ReviewStatement};
 use protocol::words::ReviewVerdict;
 use runner_core::approval::{self, Decision};
-use runner_core::message::WordSignature;
-use runner_core::run::{Refusal, Request};
+use runner_core::message::ReviewSignature;
+use runner_core::run::{RequestRefusal, RunRequest};
 use tokio::task::block_in_place;
 
-use super::ask::ask;
+use super::ask::apply_request;
 use super::branch_tip::BranchTip;
-use crate::ssh_signature::Signed;
+use crate::ssh_signature::SignedText;
 use crate::store::StoreError;
 use crate::worker::context::RunContext;
 use crate::worker::queue::RepoQueue;
-use crate::worker::queue::{fault, held_error, not_found};
-use crate::worker::unready::Unready;
+use crate::worker::queue::{store_error_data, held_error_data, run_not_found};
+use crate::worker::unready::PrepareError;
 
 /// Takes a person's word on the node of a run that waits for it, and lets the run go on.
-pub(crate) fn take(
+pub(crate) fn take_review(
     queue: &mut RepoQueue,
     run: Option<&str>,
-    (decision, signature): (Decision, Option<WordSignature>),
+    (decision, signature): (Decision, Option<ReviewSignature>),
 ) -> Result<ReviewReply, ErrorData> {
     if let Some(held) = &queue.held {
-        return Err(held_error(held));
+        return Err(held_error_data(held));
     }
-    let id = queue.find(run)?.id.clone();
-    let given = decision.clone();
-    let decision = clean_word(queue, decision).map_err(|error| fault(&error))?;
+    let id = queue.resolve_run(run)?.id.clone();
+    let original = decision.clone();
+    let decision = redact_decision(queue, decision).map_err(|error| store_error_data(&error))?;
     if let Some(signature) = &signature {
-        if decision != given {
+        if decision != original {
             let message = "the reason has a secret in it, and what is signed is not changed: leave it out";
             return Err(ErrorData::new(ErrorKind::InvalidRequest, message));
         }
-        refuse_foreign(queue, &id, (&decision, signature))?;
+        refuse_wrong_signature(queue, &id, (&decision, signature))?;
     }
-    let verdict = verdict(&decision);
-    ask(queue, &id, Request::Review { decision, signature })?;
-    let run = queue.run(&id).ok_or_else(|| not_found(&id))?;
-    let on = run.uncommitted.word.as_ref().map(|word| word.on.clone()).ok_or_else(|| not_found(&id))?;
-    Ok(ReviewReply { run: queue.summary(run), node: on.node, iteration: on.iter, verdict })
+    let verdict = review_verdict(&decision);
+    apply_request(queue, &id, RunRequest::Review { decision, signature })?;
+    let run = queue.find_run(&id).ok_or_else(|| run_not_found(&id))?;
+    let target = run.uncommitted.word.as_ref().map(|word| word.on.clone()).ok_or_else(|| run_not_found(&id))?;
+    Ok(ReviewReply { run: queue.run_summary(run), node: target.node, iteration: target.iter, verdict })
 }
 
 /// Tells what of a run waits for a person's word.
-pub(crate) fn pending(queue: &RepoQueue, run: Option<&str>) -> Result<PendingReview, ErrorData> {
+pub(crate) fn find_pending_review(queue: &RepoQueue, run: Option<&str>) -> Result<PendingReview, ErrorData> {
     if let Some(held) = &queue.held {
-        return Err(held_error(held));
+        return Err(held_error_data(held));
     }
-    let run = queue.find(run)?;
-    let nothing = || Refusal::NothingToReview(run.state.status()).told(&run.id);
-    let tip = block_in_place(|| BranchTip::of(&queue.store, run)).map_err(|error| error.told())?.ok_or_else(nothing)?;
-    let on = approval::pending(&tip.loaded.standing(&run.uncommitted)).ok_or_else(nothing)?;
-    let commit = block_in_place(|| tip.commit_of(on.iter)).map_err(|error| Unready::from(error).told())?;
+    let run = queue.resolve_run(run)?;
+    let nothing_to_review = || RequestRefusal::NothingToReview(run.state.status()).to_error_data(&run.id);
+    let tip = block_in_place(|| BranchTip::read_tip(&queue.store, run)).map_err(|error| error.to_error_data())?.ok_or_else(nothing_to_review)?;
+    let pending = approval::find_pending(&tip.loaded.run_inputs(&run.uncommitted)).ok_or_else(nothing_to_review)?;
+    let commit = block_in_place(|| tip.iteration_commit(pending.iter)).map_err(|error| PrepareError::from(error).to_error_data())?;
     let commit = commit.ok_or_else(|| {
-        let message = format!("the commit of iteration {:04} is not among the last ones of run {}", on.iter, run.id);
+        let message = format!("the commit of iteration {:04} is not among the last ones of run {}", pending.iter, run.id);
         ErrorData::new(ErrorKind::Fault, message)
     })?;
-    Ok(PendingReview { run: run.id.clone(), node: on.node, iteration: on.iter, commit: commit.to_string() })
+    Ok(PendingReview { run: run.id.clone(), node: pending.node, iteration: pending.iter, commit: commit.to_string() })
 }
 
 /// Refuses a signature that is not of this word on what waits.
-fn refuse_foreign(
+fn refuse_wrong_signature(
     queue: &RepoQueue,
     run: &str,
-    (decision, signature): (&Decision, &WordSignature),
+    (decision, signature): (&Decision, &ReviewSignature),
 ) -> Result<(), ErrorData> {
-    let on = pending(queue, Some(run))?;
+    let pending = find_pending_review(queue, Some(run))?;
     let reason = if let Decision::Reject { reasons } = decision { reasons } else { "" };
-    let text = Word { on: &on, verdict: verdict(decision), reason }.to_string();
-    let signed = Signed { signature, text: &text };
-    match block_in_place(|| signed.key(&queue.store.folder())) {
+    let text = ReviewStatement { on: &pending, verdict: review_verdict(decision), reason }.to_string();
+    let signed = SignedText { signature, text: &text };
+    match block_in_place(|| signed.signing_key(&queue.store.folder())) {
         Ok(Some(_)) => Ok(()),
         Ok(None) => {
             let message =
-                format!("the signature is not of this word on node {} of iteration {:04}", on.node, on.iteration);
+                format!("the signature is not of this word on node {} of iteration {:04}", pending.node, pending.iteration);
             Err(ErrorData::new(ErrorKind::InvalidRequest, message).hint("runnerctl status"))
         }
         Err(error) => Err(ErrorData::new(ErrorKind::Fault, format!("ssh-keygen cannot be run: {error}"))),
     }
 }
 
-fn verdict(decision: &Decision) -> ReviewVerdict {
+fn review_verdict(decision: &Decision) -> ReviewVerdict {
     match decision {
         Decision::Approve => ReviewVerdict::Accept,
         Decision::Reject { .. } => ReviewVerdict::Reject,
@@ -93,8 +93,8 @@ fn verdict(decision: &Decision) -> ReviewVerdict {
 }
 
 /// Takes the secrets that are known out of what gets into the repository.
-fn clean_word(queue: &RepoQueue, decision: Decision) -> Result<Decision, StoreError> {
+fn redact_decision(queue: &RepoQueue, decision: Decision) -> Result<Decision, StoreError> {
     let Decision::Reject { reasons } = decision else { return Ok(decision) };
-    let secrets = RunContext::secrets_in(&queue.store.load_env()?);
+    let secrets = RunContext::find_secrets(&queue.store.load_env()?);
     Ok(Decision::Reject { reasons: secrets.redact(&reasons).into_owned() })
 }

@@ -5,57 +5,57 @@
 use std::path::Path;
 
 use protocol::error::{ErrorData, ErrorKind};
-use runner_core::change::Change;
+use runner_core::change::ChangeRequest;
 use runner_core::digest::sha256_hex;
 
-use crate::causes::in_one_line;
-use crate::config::{self, ConfigError, RepoConfig, Setting};
+use crate::causes::display_chain;
+use crate::config::{self, ConfigError, RepoConfig, SettingEntry};
 use crate::repo::layout::Layout;
 
 /// Returns a text with one key set, or with its default where there is no value, and what it means.
-pub fn set(text: &str, key: &str, value: Option<&str>) -> Result<(String, RepoConfig), ErrorData> {
+pub fn set_config_key(text: &str, key: &str, value: Option<&str>) -> Result<(String, RepoConfig), ErrorData> {
     let with_key = match value {
         Some(value) => config::set(text, key, value),
         None => config::unset(text, key),
     };
-    let meaning = with_key.and_then(|text| parse(&text).map(|config| (text, config)));
+    let parsed = with_key.and_then(|text| parse_config(&text).map(|config| (text, config)));
     let (text, config) =
-        meaning.map_err(|error| if parse(text).is_err() { invalid(&error) } else { refused(&error) })?;
-    if let Err(error) = config.check_ceilings() {
+        parsed.map_err(|error| if parse_config(text).is_err() { invalid_file_error(&error) } else { refused_error(&error) })?;
+    if let Err(error) = config.check_cost_limit() {
         return Err(ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("runnerctl config get prices"));
     }
     Ok((text, config))
 }
 
 /// Returns the request to set a key upon a text; the value is shown as the text has it.
-pub(crate) fn change(base: &str, key: String, value: Option<&str>) -> Result<Change, ErrorData> {
-    let (text, _) = set(base, &key, value)?;
+pub(crate) fn key_change(base: &str, key: String, value: Option<&str>) -> Result<ChangeRequest, ErrorData> {
+    let (text, _) = set_config_key(base, &key, value)?;
     let value = match value {
-        Some(_) => config::get(&text, &key).map_err(|error| refused(&error))?.value,
+        Some(_) => config::get(&text, &key).map_err(|error| refused_error(&error))?.value,
         None => None,
     };
-    Ok(Change::Config { key, value, base: base.to_owned(), text })
+    Ok(ChangeRequest::Config { key, value, base: base.to_owned(), text })
 }
 
 /// Returns the request to put a text in the place of the one that was opened, which the digest names.
-pub fn edited(base: &str, (text, opened): (String, Option<&str>)) -> Result<Change, ErrorData> {
+pub fn text_change(base: &str, (text, opened): (String, Option<&str>)) -> Result<ChangeRequest, ErrorData> {
     if opened.is_some_and(|digest| digest != sha256_hex(base.as_bytes())) {
         let message = "the configuration has changed since it was opened";
         return Err(ErrorData::new(ErrorKind::WrongState, message).hint("runnerctl config edit"));
     }
-    let config = parse(&text).map_err(|error| refused(&error))?;
-    if let Err(error) = config.check_ceilings() {
+    let config = parse_config(&text).map_err(|error| refused_error(&error))?;
+    if let Err(error) = config.check_cost_limit() {
         return Err(ErrorData::new(ErrorKind::InvalidRequest, error.to_string()).hint("runnerctl config get prices"));
     }
-    Ok(Change::Settings { keys: changed_keys(base, &text), base: base.to_owned(), text })
+    Ok(ChangeRequest::Settings { keys: find_changed_keys(base, &text), base: base.to_owned(), text })
 }
 
 /// Returns the keys that two texts set to different values; none where one of them cannot be read.
-fn changed_keys(base: &str, text: &str) -> Vec<String> {
-    let read = |text: &str| config::show(text, Path::new(Layout::CONFIG)).unwrap_or_default();
+fn find_changed_keys(base: &str, text: &str) -> Vec<String> {
+    let read = |text: &str| config::list_settings(text, Path::new(Layout::CONFIG)).unwrap_or_default();
     let (before, after) = (read(base), read(text));
     let value =
-        |of: &[Setting], key: &str| of.iter().find(|found| found.key == key).and_then(|found| found.value.clone());
+        |of: &[SettingEntry], key: &str| of.iter().find(|found| found.key == key).and_then(|found| found.value.clone());
     let mut keys: Vec<String> = before.iter().chain(&after).map(|setting| setting.key.clone()).collect();
     keys.sort_unstable();
     keys.dedup();
@@ -65,26 +65,26 @@ fn changed_keys(base: &str, text: &str) -> Vec<String> {
 
 /// Returns the digest of the commands that a person confirms by setting a key: those before it were confirmed, and what is
 /// new of them is theirs.
-pub(crate) fn confirms(change: &Change, confirmed: &[String]) -> Option<String> {
-    let (Change::Config { base, text, .. } | Change::Settings { base, text, .. }) = change else { return None };
-    let was_confirmed = parse(base).is_ok_and(|config| confirmed.contains(&config.commands_digest()));
-    was_confirmed.then(|| parse(text).ok().map(|config| config.commands_digest())).flatten()
+pub(crate) fn confirmed_digest(change: &ChangeRequest, confirmed: &[String]) -> Option<String> {
+    let (ChangeRequest::Config { base, text, .. } | ChangeRequest::Settings { base, text, .. }) = change else { return None };
+    let was_confirmed = parse_config(base).is_ok_and(|config| confirmed.contains(&config.commands_digest()));
+    was_confirmed.then(|| parse_config(text).ok().map(|config| config.commands_digest())).flatten()
 }
 
-fn parse(text: &str) -> Result<RepoConfig, ConfigError> {
+fn parse_config(text: &str) -> Result<RepoConfig, ConfigError> {
     config::parse(text, Path::new(Layout::CONFIG))
 }
 
 /// The file was not valid before, and setting the key does not mend it.
-fn invalid(error: &ConfigError) -> ErrorData {
-    ErrorData::new(ErrorKind::InvalidFile, in_one_line(error))
+fn invalid_file_error(error: &ConfigError) -> ErrorData {
+    ErrorData::new(ErrorKind::InvalidFile, display_chain(error))
         .hint(format!("correct {}, then: runnerctl validate", Layout::CONFIG))
 }
 
-fn refused(error: &ConfigError) -> ErrorData {
-    let hint = match error.needed() {
+fn refused_error(error: &ConfigError) -> ErrorData {
+    let hint = match error.missing_key() {
         Some(key) => format!("runnerctl config set {key} … first"),
         None => "runnerctl config show".to_owned(),
     };
-    ErrorData::new(ErrorKind::InvalidRequest, in_one_line(error)).hint(hint)
+    ErrorData::new(ErrorKind::InvalidRequest, display_chain(error)).hint(hint)
 }

@@ -7,108 +7,108 @@ use std::time::Duration;
 use protocol::state::{Baseline, Feedback, RunState};
 use protocol::view::StopReason;
 use protocol::words::PhaseName;
-use runner_core::iteration::{GuardEnd, GuardHow};
+use runner_core::iteration::{GuardEnd, GuardEndKind};
 use runner_core::json;
-use runner_core::message::{Milestone, NameList, RunnerCommit};
+use runner_core::message::{MarkerCommit, NameList, RunnerCommit};
 use runner_core::tree;
 use tokio_util::sync::CancellationToken;
 
 use crate::guard;
 use crate::process::Mark;
 use crate::repo::layout::Layout;
-use crate::worker::context::{Obstacle, RunContext};
+use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
-use crate::worker::integrity::restore::{self, After};
+use crate::worker::integrity::restore::{self, RestoreRequest};
 use crate::worker::integrity::tampering;
 use crate::worker::iteration::relay;
-use crate::worker::iteration::session::{Surroundings, sweep};
-use crate::worker::load::{Loaded, load};
+use crate::worker::iteration::session::{ProcessContext, end_leftovers};
+use crate::worker::load::{CommittedState, load_state};
 use crate::worker::record;
 use crate::worker::run::begin;
-use crate::worker::unready::Unready;
+use crate::worker::unready::PrepareError;
 
 /// Returns the state at HEAD if the run still needs its baseline.
-pub(crate) fn needed(context: &RunContext) -> Result<Option<Loaded>, Obstacle> {
+pub(crate) fn find_missing_baseline(context: &RunContext) -> Result<Option<CommittedState>, EffectError> {
     let repository = context.repository()?;
     let Some(head) = repository.head()?.commit() else { return Ok(None) };
     // What is wrong with the state is said when the iteration is opened.
-    let Ok(loaded) = load(&repository, head) else { return Ok(None) };
+    let Ok(loaded) = load_state(&repository, head) else { return Ok(None) };
     let is_new = loaded.run_state.next_iter == 1 && loaded.feedback.baseline.is_none();
     Ok((is_new && loaded.config.guard.baseline).then_some(loaded))
 }
 
 /// Runs the guard on the base and commits its result; false if it was stopped before its end.
-pub(crate) async fn baseline(context: &RunContext, loaded: &Loaded, stop: &CancellationToken) -> Result<bool, Unready> {
+pub(crate) async fn run_baseline(context: &RunContext, loaded: &CommittedState, stop: &CancellationToken) -> Result<bool, PrepareError> {
     let mark = format!("{}-{}", context.store.id(), context.run);
-    let around = Surroundings { context, loaded, mark: &mark, stop };
+    let process = ProcessContext { context, loaded, mark: &mark, stop };
     let budget_ms = loaded.policy.budget_ms;
-    let end = match run(around, budget_ms).await? {
+    let end = match run_guard(process, budget_ms).await? {
         // As in an iteration it is asked once more: nobody knows what it would have said.
-        lost if lost.how == GuardHow::Lost => run(around, budget_ms.saturating_sub(lost.elapsed_ms)).await?,
+        first if first.how == GuardEndKind::Lost => run_guard(process, budget_ms.saturating_sub(first.elapsed_ms)).await?,
         end => end,
     };
     let output = match &end.how {
-        GuardHow::Cut => return Ok(false),
-        GuardHow::Missing { what } => return Err(Unready::Hold(StopReason::new(what.clone(), "runnerctl resume"))),
-        GuardHow::TimedOut => Some("the guard did not finish within the time of an iteration".to_owned()),
-        GuardHow::Lost => Some("the guard's supervisor was killed twice".to_owned()),
-        GuardHow::Exited(0) => None,
-        GuardHow::Exited(_) | GuardHow::Signaled(_) => Some(end.output.clone()),
+        GuardEndKind::Cut => return Ok(false),
+        GuardEndKind::Missing { what } => return Err(PrepareError::Hold(StopReason::new(what.clone(), "runnerctl resume"))),
+        GuardEndKind::TimedOut => Some("the guard did not finish within the time of an iteration".to_owned()),
+        GuardEndKind::Lost => Some("the guard's supervisor was killed twice".to_owned()),
+        GuardEndKind::Exited(0) => None,
+        GuardEndKind::Exited(_) | GuardEndKind::Signaled(_) => Some(end.output.clone()),
     };
     tokio::task::block_in_place(|| {
-        let reverted = look_after(context, loaded)?;
+        let reverted = restore_after_program(context, loaded)?;
         let baseline = Baseline { guard: end.outcome(), output };
         let state = RunState {
-            guard_definition: definition::at(&context.repository()?, loaded).map_err(Obstacle::from)?.accepted,
+            guard_definition: definition::definition_at(&context.repository()?, loaded).map_err(EffectError::from)?.accepted,
             elapsed_ms: loaded.run_state.elapsed_ms.saturating_add(end.elapsed_ms),
             ..loaded.run_state.clone()
         };
         let feedback = Feedback { baseline: Some(baseline), ..loaded.feedback.clone() };
-        let files = [(Layout::RUN_STATE, json::canonical(&state)), (Layout::FEEDBACK, json::canonical(&feedback))];
-        let milestone = Milestone {
+        let files = [(Layout::RUN_STATE, json::to_canonical_json(&state)), (Layout::FEEDBACK, json::to_canonical_json(&feedback))];
+        let marker = MarkerCommit {
             guard_run: crate::worker::receipt::guard_run(&end),
             reverted: NameList::new(&reverted),
-            ..begin::milestone(context, Some(loaded.commit))
+            ..begin::marker_commit(context, Some(loaded.commit))
         };
-        begin::commit(context, &RunnerCommit::Baseline(milestone, end.outcome()), &files)?;
-        Ok::<_, Unready>(())
+        begin::commit_files(context, &RunnerCommit::Baseline(marker, end.outcome()), &files)?;
+        Ok::<_, PrepareError>(())
     })?;
     Ok(true)
 }
 
 /// Runs the guard on the base as it was committed.
-async fn run(around: Surroundings<'_>, left_ms: u64) -> Result<GuardEnd, Unready> {
-    let Surroundings { context, loaded, mark, stop } = around;
-    tokio::task::block_in_place(|| clear(around))?;
-    let guard = guard::Guard {
-        called: guard::GUARD,
+async fn run_guard(process: ProcessContext<'_>, left_ms: u64) -> Result<GuardEnd, PrepareError> {
+    let ProcessContext { context, loaded, mark, stop } = process;
+    tokio::task::block_in_place(|| prepare_program(process))?;
+    let guard = guard::GuardCall {
+        display_name: guard::GUARD_NAME,
         config: &loaded.config.guard,
         folder: context.layout.root(),
         env: context.guard_env(&loaded.config.env.guard),
         log: context.layout.run_records(&context.run).join("baseline.log"),
         budget: Duration::from_millis(left_ms),
-        live: Some(relay::begin(context, None, PhaseName::Guard)),
+        output: Some(relay::relay_output(context, None, PhaseName::Guard)),
         secrets: context.secrets.clone(),
         mark: Mark::new(format!("{mark}-{}", PhaseName::Open)),
-        lock: context.store.live().join("shim.lock"),
+        lock: context.store.live_dir().join("shim.lock"),
     };
-    Ok(guard::run(guard, &context.launcher, stop).await.map_err(Obstacle::from)?)
+    Ok(guard::run_guard(guard, &context.launcher, stop).await.map_err(EffectError::from)?)
 }
 
 /// Ends and puts back what a program of an earlier life has left, and looks at what the next one must not change.
-pub(super) fn clear(Surroundings { context, loaded, mark, .. }: Surroundings<'_>) -> Result<(), Unready> {
-    sweep(context, mark, PhaseName::Open)?;
+pub(super) fn prepare_program(ProcessContext { context, loaded, mark, .. }: ProcessContext<'_>) -> Result<(), PrepareError> {
+    end_leftovers(context, mark, PhaseName::Open)?;
     // What it has done is put back before it is forgotten.
-    look_after(context, loaded)?;
-    context.forget_kept(0)?;
-    tampering::look_before(context, (loaded.commit, 0))?;
-    Ok(record::make_folder(context, &context.layout.run_records(&context.run))?)
+    restore_after_program(context, loaded)?;
+    context.remove_iteration_notes(0)?;
+    tampering::save_snapshot(context, (loaded.commit, 0))?;
+    Ok(record::create_record_dir(context, &context.layout.run_records(&context.run))?)
 }
 
 /// Puts back what a program must not have changed, and returns what that was.
-pub(super) fn look_after(context: &RunContext, loaded: &Loaded) -> Result<Vec<String>, Obstacle> {
+pub(super) fn restore_after_program(context: &RunContext, loaded: &CommittedState) -> Result<Vec<String>, EffectError> {
     let text = tree::canonical(&loaded.tree);
     let tree = Some(text.as_bytes());
-    let after = After { from: loaded.commit, iter: 0, phase: PhaseName::Guard, tree, scenery: None };
-    Ok(restore::undo(context, &context.repository()?, loaded, after)?.reverted)
+    let request = RestoreRequest { from: loaded.commit, iter: 0, phase: PhaseName::Guard, tree, baseline: None };
+    Ok(restore::restore_after_process(context, &context.repository()?, loaded, request)?.reverted)
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use protocol::event::EventKind;
 use protocol::view::{PhaseView, RunView};
 use runner_core::iteration::Phase;
-use runner_core::obstacle::Obstruction;
+use runner_core::obstacle::Blocker;
 use runner_core::verdict::StopCause;
 
 use super::mailbox;
 use crate::clock;
-use crate::worker::iteration::world::Control;
+use crate::worker::iteration::world::DriveControl;
 use crate::worker::queue::RepoQueue;
 
 /// Whoever steers one iteration.
@@ -27,12 +27,12 @@ impl<'a> IterationControl<'a> {
     }
 }
 
-impl Control for IterationControl<'_> {
-    async fn stop(&mut self) -> StopCause {
-        mailbox::stop(self.queue).await
+impl DriveControl for IterationControl<'_> {
+    async fn wait_for_stop(&mut self) -> StopCause {
+        mailbox::wait_for_stop(self.queue).await
     }
 
-    fn is_leaving(&self) -> bool {
+    fn is_shutting_down(&self) -> bool {
         self.queue.is_shutting_down()
     }
 
@@ -40,42 +40,42 @@ impl Control for IterationControl<'_> {
         self.queue.is_cancelled(&self.run)
     }
 
-    fn entered(&mut self, phase: &Phase) {
+    fn on_phase_entered(&mut self, phase: &Phase) {
         let now = clock::now();
         if let Some(task) = phase.task() {
             self.iter = Some(task.iter);
         }
         let budget_ms = self.queue.budget_ms;
         if let Some(view) = &mut self.queue.view {
-            let began =
+            let phase_start =
                 view.phase.as_ref().filter(|_| !matches!(phase, Phase::Open)).map(|phase| phase.iteration_since);
             view.phase = Some(PhaseView {
                 name: phase.name(),
                 since: now,
-                iteration_since: began.unwrap_or(now),
+                iteration_since: phase_start.unwrap_or(now),
                 budget_ms,
                 agent: phase.task().and_then(|task| task.kind.clone()),
                 obstacle: None,
                 baseline: false,
             });
-            show_task(view, phase);
+            update_task_view(view, phase);
         }
-        self.queue.obstacle = None;
-        self.queue.show();
+        self.queue.blocker = None;
+        self.queue.publish_view();
         let node = phase.task().map(|task| task.node.clone());
-        self.queue.tell(&self.run, self.iter, EventKind::Phase { phase: phase.name(), node });
+        self.queue.publish_event(&self.run, self.iter, EventKind::Phase { phase: phase.name(), node });
     }
 
-    fn obstructed(&mut self, obstruction: &Obstruction) {
-        self.queue.obstructed(&self.run, self.iter, obstruction);
+    fn on_blocked(&mut self, obstruction: &Blocker) {
+        self.queue.show_blocker(&self.run, self.iter, obstruction);
     }
 
-    async fn wait(&mut self, pause: Duration) -> Option<StopCause> {
-        mailbox::wait_out(self.queue, pause).await
+    async fn wait_for_retry(&mut self, pause: Duration) -> Option<StopCause> {
+        mailbox::wait_for_retry(self.queue, pause).await
     }
 }
 
-fn show_task(view: &mut RunView, phase: &Phase) {
+fn update_task_view(view: &mut RunView, phase: &Phase) {
     let Some(task) = phase.task() else { return };
     view.iteration = task.iter;
     if let Some(node) = &mut view.node {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use runner_core::verdict::StopCause;
-use runner_core::wait::Wait;
+use runner_core::wait::WaitPeriod;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
@@ -13,27 +13,27 @@ use crate::worker::requests;
 /// Waits for an obstacle to go away; returns the stop that somebody wants instead.
 ///
 /// Meanwhile another repository may have the place.
-pub(crate) async fn wait_out(queue: &mut RepoQueue, pause: Duration) -> Option<StopCause> {
-    let had_place = queue.slot.take().is_some();
+pub(crate) async fn wait_for_retry(queue: &mut RepoQueue, pause: Duration) -> Option<StopCause> {
+    let had_slot = queue.slot.take().is_some();
     let slots = queue.slots.clone();
-    let again = async {
+    let retry = async {
         tokio::time::sleep(pause).await;
-        if had_place { slots.acquire().await } else { None }
+        if had_slot { slots.acquire().await } else { None }
     };
     let slot = tokio::select! {
         biased;
-        cause = stop(queue) => return Some(cause),
-        slot = again => slot,
+        cause = wait_for_stop(queue) => return Some(cause),
+        slot = retry => slot,
     };
     queue.slot = slot;
     None
 }
 
 /// Waits for a request, or for as long as a timer may sleep, or for the daemon to go down.
-pub(crate) async fn rest(queue: &mut RepoQueue, wait: Option<Wait>) {
+pub(crate) async fn wait_for_request(queue: &mut RepoQueue, wait: Option<WaitPeriod>) {
     let timer = async {
-        match wait.map(|wait| wait.nap(clock::now())) {
-            Some(nap) => tokio::time::sleep(nap.try_into().unwrap_or(Duration::ZERO)).await,
+        match wait.map(|wait| wait.timer_sleep(clock::now())) {
+            Some(sleep_time) => tokio::time::sleep(sleep_time.try_into().unwrap_or(Duration::ZERO)).await,
             None => std::future::pending().await,
         }
     };
@@ -42,8 +42,8 @@ pub(crate) async fn rest(queue: &mut RepoQueue, wait: Option<Wait>) {
         () = queue.drain.cancelled() => {}
         message = queue.mailbox.recv() => {
             match message {
-                Some(message) => drop(requests::handle(queue, message)),
-                None => queue.forsaken = true,
+                Some(message) => drop(requests::handle_message(queue, message)),
+                None => queue.is_mailbox_closed = true,
             }
         }
         () = timer => {}
@@ -53,36 +53,36 @@ pub(crate) async fn rest(queue: &mut RepoQueue, wait: Option<Wait>) {
 /// Waits until somebody wants the live run to stop now. Cancel-safe.
 ///
 /// That everything is to end is said once; after it only requests are answered.
-pub(crate) async fn stop(queue: &mut RepoQueue) -> StopCause {
+pub(crate) async fn wait_for_stop(queue: &mut RepoQueue) -> StopCause {
     loop {
         let message = tokio::select! {
             biased;
-            () = queue.shutdown.cancelled(), if !queue.told => {
-                queue.told = true;
+            () = queue.shutdown.cancelled(), if !queue.is_shutdown_announced => {
+                queue.is_shutdown_announced = true;
                 return StopCause::Shutdown;
             }
             message = queue.mailbox.recv() => message,
         };
         match message {
             Some(message) => {
-                if let Some(cause) = requests::handle(queue, message) {
+                if let Some(cause) = requests::handle_message(queue, message) {
                     return cause;
                 }
             }
-            None if queue.told => std::future::pending().await,
+            None if queue.is_shutdown_announced => std::future::pending().await,
             None => queue.shutdown.cancelled().await,
         }
     }
 }
 
 /// Lets something come to its end while requests are answered; a stop that is asked for is passed on.
-pub(crate) async fn attend<T>(queue: &mut RepoQueue, running: impl Future<Output = T>, stop: &CancellationToken) -> T {
+pub(crate) async fn serve_until_done<T>(queue: &mut RepoQueue, running: impl Future<Output = T>, stop: &CancellationToken) -> T {
     let mut running = std::pin::pin!(running);
     loop {
         tokio::select! {
             biased;
             result = running.as_mut() => return result,
-            _ = self::stop(queue) => stop.cancel(),
+            _ = self::wait_for_stop(queue) => stop.cancel(),
         }
     }
 }

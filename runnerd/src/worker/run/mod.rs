@@ -14,4 +14,4 @@ mod turns;
 mod worker;
 
 pub use turns::{spawn, spawn_after_bug, spawn_held};
-pub use worker::Means;
+pub use worker::WorkerDeps;

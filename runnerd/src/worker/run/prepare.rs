@@ -2,67 +2,67 @@
 
 use protocol::event::EventKind;
 use protocol::words::{GuardOutcome, PhaseName};
-use runner_core::run::{End, Event, Next, Preparation, RunRecord};
+use runner_core::run::{RunEnd, RunEvent, NextStep, RunPreparation, RunRecord};
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use super::setup::{self, Setup};
-use super::worker::Worker;
+use super::setup::{self, SetupOutcome};
+use super::worker::RepoWorker;
 use super::{baseline, begin, mailbox};
-use crate::obstruction::obstruction;
+use crate::obstruction::describe_blocker;
 use crate::worker::context::RunContext;
-use crate::worker::failure::Failure;
+use crate::worker::failure::RunError;
 use crate::worker::publication;
 use crate::worker::requests::changes;
-use crate::worker::unready::Unready;
+use crate::worker::unready::PrepareError;
 
 /// Does what is to be done before the next iteration; false if the run cannot go on now.
-pub(crate) async fn prepare(worker: &mut Worker, id: &str, is_first: bool) -> Result<bool, Failure> {
-    if worker.recorded.as_ref().is_some_and(|recorded| recorded.header.run == id) {
+pub(crate) async fn prepare_iteration(worker: &mut RepoWorker, id: &str, is_first: bool) -> Result<bool, RunError> {
+    if worker.unfinished_journal.as_ref().is_some_and(|recorded| recorded.header.run == id) {
         return Ok(true);
     }
     let mut needs_setup = is_first && worker.queue.file.source.is_some();
     let mut needs_baseline = is_first;
-    let mut tries = 0;
+    let mut failures = 0;
     loop {
-        if worker.queue.is_shutting_down() || worker.stopped_before_work(id).await? {
+        if worker.queue.is_shutting_down() || worker.apply_pending_stop(id).await? {
             return Ok(false);
         }
-        let Some(run) = worker.queue.run(id).cloned() else { return Ok(false) };
-        let done = match run.preparation() {
-            Some(step) => do_step(worker, &run, &step).map(Some),
+        let Some(run) = worker.queue.find_run(id).cloned() else { return Ok(false) };
+        let result = match run.preparation() {
+            Some(step) => perform_step(worker, &run, &step).map(Some),
             None if needs_setup => {
-                let context = worker.context(&run)?;
+                let context = worker.run_context(&run)?;
                 match run_setup(worker, &context).await {
-                    Ok(Setup::Done) => {
+                    Ok(SetupOutcome::Done) => {
                         needs_setup = false;
                         Ok(None)
                     }
                     // What stops it takes effect at the next look.
-                    Ok(Setup::Stopped) => Ok(None),
-                    Ok(Setup::Failed(reason)) => {
-                        worker.happens(id, Event::Declined(Next::End { end: End::Failed, reason })).await?;
+                    Ok(SetupOutcome::Stopped) => Ok(None),
+                    Ok(SetupOutcome::Failed(reason)) => {
+                        worker.apply_event(id, RunEvent::Declined(NextStep::End { end: RunEnd::Failed, reason })).await?;
                         return Ok(false);
                     }
                     Err(error) => Err(error),
                 }
             }
-            None => match begun(worker, &run, &mut needs_baseline).await {
+            None => match finish_preparation(worker, &run, &mut needs_baseline).await {
                 Ok(true) => return Ok(true),
                 Ok(false) => Ok(None),
                 Err(error) => Err(error),
             },
         };
-        match done {
+        match result {
             Ok(None) => {}
-            Ok(Some(event)) => drop(worker.happens(id, event).await?),
-            Err(Unready::Hold(why)) => {
-                worker.happens(id, Event::Hold(why)).await?;
+            Ok(Some(event)) => drop(worker.apply_event(id, event).await?),
+            Err(PrepareError::Hold(why)) => {
+                worker.apply_event(id, RunEvent::Hold(why)).await?;
                 return Ok(false);
             }
-            Err(Unready::Obstacle(obstacle)) => {
-                tries += 1;
-                if !worker.wait_for_obstacle(id, &obstruction(&*obstacle), tries).await {
+            Err(PrepareError::Effect(obstacle)) => {
+                failures += 1;
+                if !worker.wait_for_blocker(id, &describe_blocker(&*obstacle), failures).await {
                     return Err(obstacle.into());
                 }
             }
@@ -72,10 +72,10 @@ pub(crate) async fn prepare(worker: &mut Worker, id: &str, is_first: bool) -> Re
 
 /// Publishes what is committed, runs the guard on the base once, and commits what people have asked; true if nothing of it
 /// is left to do.
-async fn begun(worker: &mut Worker, run: &RunRecord, needs_baseline: &mut bool) -> Result<bool, Unready> {
+async fn finish_preparation(worker: &mut RepoWorker, run: &RunRecord, needs_baseline: &mut bool) -> Result<bool, PrepareError> {
     publication::publish_before_work(&mut worker.queue)?;
     if *needs_baseline {
-        let context = worker.context(run)?;
+        let context = worker.run_context(run)?;
         *needs_baseline = !run_baseline(worker, &context).await?;
         return Ok(false);
     }
@@ -87,49 +87,49 @@ async fn begun(worker: &mut Worker, run: &RunRecord, needs_baseline: &mut bool) 
 }
 
 /// Does the next step of a beginning; it is written down before the one after it.
-fn do_step(worker: &mut Worker, run: &RunRecord, step: &Preparation) -> Result<Event, Unready> {
-    let (context, previous) = (worker.context(run)?, worker.previous(&run.id));
+fn perform_step(worker: &mut RepoWorker, run: &RunRecord, step: &RunPreparation) -> Result<RunEvent, PrepareError> {
+    let (context, previous) = (worker.run_context(run)?, worker.previous_run(&run.id));
     block_in_place(|| {
         Ok(match step {
-            Preparation::Begin(order) => {
-                begin::begin(&context, order, previous.as_deref())?;
-                Event::Begun
+            RunPreparation::Begin(order) => {
+                begin::begin_run(&context, order, previous.as_deref())?;
+                RunEvent::Started
             }
-            Preparation::TakeUp => Event::TakenUp { from: begin::take_up(&context)?.to_string() },
-            Preparation::Resume(order) => {
-                begin::resume(&context, order)?;
-                Event::Resumed
+            RunPreparation::AnchorResume => RunEvent::ResumeAnchored { from: begin::anchor_resume(&context)?.to_string() },
+            RunPreparation::Resume(order) => {
+                begin::resume_run(&context, order)?;
+                RunEvent::Resumed
             }
         })
     })
 }
 
 /// Makes the workspace of an isolated run ready, if that has not been done.
-async fn run_setup(worker: &mut Worker, context: &RunContext) -> Result<Setup, Unready> {
-    let Some(loaded) = block_in_place(|| setup::needed(context))? else { return Ok(Setup::Done) };
-    worker.refresh();
+async fn run_setup(worker: &mut RepoWorker, context: &RunContext) -> Result<SetupOutcome, PrepareError> {
+    let Some(loaded) = block_in_place(|| setup::find_pending_setup(context))? else { return Ok(SetupOutcome::Done) };
+    worker.refresh_view();
     worker.queue.show_preparation(PhaseName::Open);
-    worker.queue.tell(&context.run, None, EventKind::Phase { phase: PhaseName::Open, node: None });
+    worker.queue.publish_event(&context.run, None, EventKind::Phase { phase: PhaseName::Open, node: None });
     let stop = CancellationToken::new();
-    let ended = mailbox::attend(&mut worker.queue, Box::pin(setup::setup(context, &loaded, &stop)), &stop).await;
-    worker.refresh();
-    ended
+    let outcome = mailbox::serve_until_done(&mut worker.queue, Box::pin(setup::run_setup(context, &loaded, &stop)), &stop).await;
+    worker.refresh_view();
+    outcome
 }
 
 /// Runs the guard on the base, if that has not been done; false if it was stopped before its end.
-async fn run_baseline(worker: &mut Worker, context: &RunContext) -> Result<bool, Unready> {
-    let Some(loaded) = block_in_place(|| baseline::needed(context))? else { return Ok(true) };
-    worker.refresh();
+async fn run_baseline(worker: &mut RepoWorker, context: &RunContext) -> Result<bool, PrepareError> {
+    let Some(loaded) = block_in_place(|| baseline::find_missing_baseline(context))? else { return Ok(true) };
+    worker.refresh_view();
     worker.queue.show_preparation(PhaseName::Guard);
-    worker.queue.tell(&context.run, None, EventKind::Phase { phase: PhaseName::Guard, node: None });
+    worker.queue.publish_event(&context.run, None, EventKind::Phase { phase: PhaseName::Guard, node: None });
     let stop = CancellationToken::new();
-    let ended = mailbox::attend(&mut worker.queue, Box::pin(baseline::baseline(context, &loaded, &stop)), &stop).await;
-    worker.refresh();
+    let ended = mailbox::serve_until_done(&mut worker.queue, Box::pin(baseline::run_baseline(context, &loaded, &stop)), &stop).await;
+    worker.refresh_view();
     let result = worker.queue.view.as_ref().and_then(|view| view.baseline);
     if matches!(result, Some(GuardOutcome::Fail | GuardOutcome::Skipped)) {
         let log = context.layout.run_records(&context.run).join("baseline.log");
         let message = format!("the guard fails on the base commit, before any session; see {}", log.display());
-        worker.queue.tell(&context.run, None, EventKind::Warning { message });
+        worker.queue.publish_event(&context.run, None, EventKind::Warning { message });
     }
     ended
 }

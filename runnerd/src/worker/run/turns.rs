@@ -5,210 +5,210 @@ use std::sync::Arc;
 use protocol::event::EventKind;
 use protocol::view::{StatusView, StopReason};
 use protocol::words::RunStatus;
-use runner_core::iteration::{Over, Phase};
-use runner_core::run::{self, Effect, Event, Turn};
+use runner_core::iteration::{IterationEnd, Phase};
+use runner_core::run::{self, RunAction, RunEvent, QueueTurn};
 use tokio::sync::{mpsc, watch};
 use tokio::task::block_in_place;
 
 use super::control::IterationControl;
-use super::follow_up::{self, Notices, Settled};
-use super::worker::{Means, Then, Worker};
+use super::follow_up::{self, IterationNotices, FollowUpInput};
+use super::worker::{WorkerDeps, RunFlow, RepoWorker};
 use super::{give_up, hooks, mailbox, prepare, recover};
-use crate::causes::in_one_line;
+use crate::causes::display_chain;
 use crate::clock;
 use crate::git::{GitError, Repository};
-use crate::obstruction::obstruction;
-use crate::store::{RepoFile, Store};
-use crate::worker::Handle;
-use crate::worker::claim::Claim;
+use crate::obstruction::describe_blocker;
+use crate::store::{RepoFile, RepoStore};
+use crate::worker::WorkerHandle;
+use crate::worker::claim::RepoClaim;
 use crate::worker::context::RunContext;
-use crate::worker::failure::Failure;
-use crate::worker::iteration::drive::{Drive, DriveError, Drove};
-use crate::worker::iteration::effects::Effects;
-use crate::worker::iteration::log::{Entries, JournalLog};
+use crate::worker::failure::RunError;
+use crate::worker::iteration::drive::{IterationDriver, DriveError, DriveOutcome};
+use crate::worker::iteration::effects::LiveEffects;
+use crate::worker::iteration::log::{SharedEntries, JournalLog};
 use crate::worker::publication;
-use crate::worker::queue::{RepoQueue, Wires};
+use crate::worker::queue::{RepoQueue, QueueIo};
 use crate::worker::requests::{self, changes};
-use crate::worker::trusted::Trusted;
+use crate::worker::trusted::PinnedRepo;
 use crate::worker::view::snapshot;
 
 /// Requests that may wait for a worker.
-const MAILBOX: usize = 64;
+const MAILBOX_CAPACITY: usize = 64;
 
 /// Sets up the worker of a repository; the future is its life.
-pub fn spawn(means: Means, store: Store, file: RepoFile) -> (Handle, impl Future<Output = ()> + Send) {
-    let (handle, worker) = employ(means, store, Some(file));
-    (handle, live(worker))
+pub fn spawn(deps: WorkerDeps, store: RepoStore, file: RepoFile) -> (WorkerHandle, impl Future<Output = ()> + Send) {
+    let (handle, worker) = create_worker(deps, store, Some(file));
+    (handle, run_loop(worker))
 }
 
 /// Sets up the worker of a repository whose record cannot be read: it is held, and its files stay as they are.
-pub fn spawn_held(means: Means, store: Store) -> (Handle, impl Future<Output = ()> + Send) {
-    let (handle, worker) = employ(means, store, None);
-    (handle, live(worker))
+pub fn spawn_held(deps: WorkerDeps, store: RepoStore) -> (WorkerHandle, impl Future<Output = ()> + Send) {
+    let (handle, worker) = create_worker(deps, store, None);
+    (handle, run_loop(worker))
 }
 
 /// Sets up the worker of a repository whose last one met a bug: it is held until somebody resumes it.
-pub fn spawn_after_bug(means: Means, store: Store, what: &str) -> (Handle, impl Future<Output = ()> + Send + use<>) {
+pub fn spawn_after_bug(deps: WorkerDeps, store: RepoStore, what: &str) -> (WorkerHandle, impl Future<Output = ()> + Send + use<>) {
     let file = store.take_over().ok().flatten();
-    let (handle, mut worker) = employ(means, store, file);
+    let (handle, mut worker) = create_worker(deps, store, file);
     let message = format!("a bug of the daemon ended the work on this repository: {what}");
     worker.bug = Some(StopReason::new(
         message,
         "the daemon's log has more; nothing is lost, and it goes on with: runnerctl resume",
     ));
-    (handle, live(worker))
+    (handle, run_loop(worker))
 }
 
 /// Sets up a worker; without a record it must write none.
-fn employ(means: Means, store: Store, file: Option<RepoFile>) -> (Handle, Worker) {
+fn create_worker(deps: WorkerDeps, store: RepoStore, file: Option<RepoFile>) -> (WorkerHandle, RepoWorker) {
     let frozen = file.is_none();
-    let file = file.unwrap_or_else(|| RepoFile::unknown(store.id().to_owned()));
-    let (sender, mailbox) = mpsc::channel(MAILBOX);
+    let file = file.unwrap_or_else(|| RepoFile::placeholder(store.id().to_owned()));
+    let (sender, mailbox) = mpsc::channel(MAILBOX_CAPACITY);
     let (id, source) = (file.id.clone(), file.source.clone().map(Arc::new));
-    let containment = means.launcher.offer().level();
-    let run = run::current(&file.runs).map(|run| snapshot::blank(run, containment));
+    let containment = deps.launcher.capabilities().level();
+    let run = run::current_run(&file.runs).map(|run| snapshot::blank_view(run, containment));
     let repo = snapshot::repo_view(&file, None);
-    let (status, seen) = watch::channel(Arc::new(StatusView { repo, run, isolated: Vec::new() }));
-    let wires = Wires {
-        own: sender.downgrade(),
+    let (status, status_receiver) = watch::channel(Arc::new(StatusView { repo, run, isolated: Vec::new() }));
+    let io = QueueIo {
+        own_sender: sender.downgrade(),
         mailbox,
         status,
-        events: means.events.clone(),
-        hidden: means.hidden.clone(),
-        shutdown: means.shutdown.clone(),
-        drain: means.drain.clone(),
+        events: deps.events.clone(),
+        redactor: deps.redactor.clone(),
+        shutdown: deps.shutdown.clone(),
+        drain: deps.drain.clone(),
         containment,
-        inhibitor: means.inhibitor.clone(),
-        slots: means.slots.clone(),
-        upstream: means.upstream.clone(),
+        inhibitor: deps.inhibitor.clone(),
+        slots: deps.slots.clone(),
+        upstream: deps.upstream.clone(),
     };
-    let mut queue = RepoQueue::new(store, file, wires);
-    queue.frozen = frozen;
-    let (drain, shutdown) = (means.drain.clone(), means.shutdown.clone());
+    let mut queue = RepoQueue::new(store, file, io);
+    queue.is_frozen = frozen;
+    let (drain, shutdown) = (deps.drain.clone(), deps.shutdown.clone());
     (
-        Handle { id, source, mailbox: sender, status: seen, drain, shutdown },
-        Worker { queue, means, recorded: None, tries: 0, bug: None, hook: None },
+        WorkerHandle { id, source, mailbox: sender, status: status_receiver, drain, shutdown },
+        RepoWorker { queue, deps, unfinished_journal: None, failed_turns: 0, bug: None, hook: None },
     )
 }
 
-async fn live(mut worker: Worker) {
+async fn run_loop(mut worker: RepoWorker) {
     if let Some(bug) = worker.bug.take() {
         worker.queue.held = Some(bug.clone());
-        worker.refresh();
+        worker.refresh_view();
         // Whoever waits for the run has heard of nothing yet.
-        if let Some(run) = worker.queue.current().map(|run| run.id.clone()) {
+        if let Some(run) = worker.queue.current_run().map(|run| run.id.clone()) {
             let held = EventKind::RunState { state: RunStatus::Held, reason: Some(bug), until: None };
-            worker.queue.tell(&run, None, held);
+            worker.queue.publish_event(&run, None, held);
         }
     } else {
-        recover::recover(&mut worker);
-        changes::commit_changes_at_rest(&mut worker.queue);
-        publication::publish_at_rest(&mut worker.queue);
-        hooks::give_up_begun_hooks(&mut worker);
+        recover::recover_state(&mut worker);
+        changes::commit_changes_when_idle(&mut worker.queue);
+        publication::publish_when_idle(&mut worker.queue);
+        hooks::fail_interrupted_hooks(&mut worker);
     }
     loop {
-        worker.queue.mind_sleep();
+        worker.queue.update_inhibitor();
         hooks::start_hook(&mut worker);
-        match worker.queue.turn(clock::now()) {
-            None => return leave(worker).await,
-            Some(Turn::Run(run)) => Box::pin(take_turn(&mut worker, &run, false)).await,
-            Some(Turn::Step(run)) => Box::pin(take_turn(&mut worker, &run, true)).await,
-            Some(Turn::Rest(until)) => mailbox::rest(&mut worker.queue, until).await,
+        match worker.queue.next_turn(clock::now()) {
+            None => return shut_down(worker).await,
+            Some(QueueTurn::Run(run)) => Box::pin(take_turn(&mut worker, &run, false)).await,
+            Some(QueueTurn::Step(run)) => Box::pin(take_turn(&mut worker, &run, true)).await,
+            Some(QueueTurn::Idle(until)) => mailbox::wait_for_request(&mut worker.queue, until).await,
         }
-        if let Some(message) = worker.queue.recheck.take() {
-            recover::recover(&mut worker);
-            requests::answer_rechecked(&mut worker.queue, message);
-        } else if worker.queue.look_again.is_some_and(|wait| wait.is_over(clock::now())) {
-            recover::recover(&mut worker);
-        } else if worker.queue.outlet.is_due() {
-            publication::publish_again(&mut worker.queue);
+        if let Some(message) = worker.queue.recheck_request.take() {
+            recover::recover_state(&mut worker);
+            requests::answer_rechecked_request(&mut worker.queue, message);
+        } else if worker.queue.recheck_wait.is_some_and(|wait| wait.is_over(clock::now())) {
+            recover::recover_state(&mut worker);
+        } else if worker.queue.publish_state.is_due() {
+            publication::retry_publish(&mut worker.queue);
         }
     }
 }
 
 /// Ends when the hook has: none of its processes outlives the daemon.
-async fn leave(worker: Worker) {
-    let Worker { queue, hook, .. } = worker;
+async fn shut_down(worker: RepoWorker) {
+    let RepoWorker { queue, hook, .. } = worker;
     // Nobody reads its report any more, and it must not wait for that.
     drop(queue);
     if let Some(hook) = hook
         && let Err(error) = hook.await
     {
-        tracing::error!(error = in_one_line(&error), "a hook met a bug");
+        tracing::error!(error = display_chain(&error), "a hook met a bug");
     }
 }
 
-async fn take_turn(worker: &mut Worker, run: &str, is_step: bool) {
-    let slots = worker.means.slots.clone();
+async fn take_turn(worker: &mut RepoWorker, run: &str, is_step: bool) {
+    let slots = worker.deps.slots.clone();
     let slot = tokio::select! {
         biased;
         // What a person has cancelled begins nothing, and ends though all places are taken.
         () = std::future::ready(()), if worker.queue.is_cancelled(run) => None,
         slot = slots.acquire() => slot,
-        () = mailbox::rest(&mut worker.queue, None) => return,
+        () = mailbox::wait_for_request(&mut worker.queue, None) => return,
     };
-    if !recover::read_again(worker) {
+    if !recover::reread_journal(worker) {
         return;
     }
     worker.queue.slot = slot;
-    worker.queue.set_live(Some(run));
-    let driven = Box::pin(drive_run(worker, run, is_step)).await;
-    match driven {
-        Ok(()) => worker.tries = 0,
+    worker.queue.set_live_run(Some(run));
+    let result = Box::pin(drive_run(worker, run, is_step)).await;
+    match result {
+        Ok(()) => worker.failed_turns = 0,
         Err(error) if worker.queue.is_shutting_down() => {
-            tracing::warn!(repo = worker.queue.file.id, run, error = in_one_line(&error), "left as it is");
+            tracing::warn!(repo = worker.queue.file.id, run, error = display_chain(&error), "left as it is");
             return;
         }
-        Err(error) => stopped_by(worker, run, &error).await,
+        Err(error) => handle_error(worker, run, &error).await,
     }
     worker.queue.slot = None;
-    worker.queue.set_live(None);
+    worker.queue.set_live_run(None);
     worker.queue.last_load.clear();
-    changes::commit_changes_at_rest(&mut worker.queue);
-    publication::publish_at_rest(&mut worker.queue);
-    worker.refresh();
+    changes::commit_changes_when_idle(&mut worker.queue);
+    publication::publish_when_idle(&mut worker.queue);
+    worker.refresh_view();
     if !worker.is_running(run) {
         let iteration = worker.queue.view.as_ref().and_then(|view| view.recent.first().cloned());
         let iteration = iteration.filter(|iteration| Some(iteration.iter) == worker.queue.stepped_iter);
-        worker.queue.stepped(run, iteration.as_ref());
+        worker.queue.answer_steps(run, iteration.as_ref());
     }
 }
 
 /// Waits if what has ended a turn passes by itself, else holds the run: what is journaled is gone through again. A run that
 /// a person has cancelled ends.
-async fn stopped_by(worker: &mut Worker, id: &str, error: &Failure) {
-    worker.tries = worker.tries.saturating_add(1);
-    let gone = publication::workspace_gone(&worker.queue.file);
-    let mut obstruction = gone.unwrap_or_else(|| obstruction(error));
+async fn handle_error(worker: &mut RepoWorker, id: &str, error: &RunError) {
+    worker.failed_turns = worker.failed_turns.saturating_add(1);
+    let missing_workspace = publication::missing_workspace_blocker(&worker.queue.file);
+    let mut blocker = missing_workspace.unwrap_or_else(|| describe_blocker(error));
     if worker.queue.is_cancelled(id) {
-        give_up::tidy(worker, id, &mut obstruction);
+        give_up::clean_up_run(worker, id, &mut blocker);
     }
-    let what = &obstruction.what;
-    match worker.happens(id, Event::Obstructed(obstruction.clone())).await {
-        Ok(effects) if effects.contains(&Effect::RemoveJournal) => worker.close_journal(),
-        Ok(effects) if effects.iter().any(|effect| matches!(effect, Effect::WaitOut(_))) => {
-            worker.wait_for_obstacle(id, &obstruction, worker.tries).await;
+    let what = &blocker.what;
+    match worker.apply_event(id, RunEvent::Blocked(blocker.clone())).await {
+        Ok(effects) if effects.contains(&RunAction::RemoveJournal) => worker.remove_journal(),
+        Ok(effects) if effects.iter().any(|effect| matches!(effect, RunAction::RetryLater(_))) => {
+            worker.wait_for_blocker(id, &blocker, worker.failed_turns).await;
         }
         Ok(_) => tracing::error!(repo = worker.queue.file.id, run = id, what, "run held"),
         Err(illegal) => {
-            let bug = in_one_line(&illegal);
+            let bug = display_chain(&illegal);
             tracing::error!(repo = worker.queue.file.id, run = id, what, bug, "the run has come to rest before");
         }
     }
-    recover::recover(worker);
+    recover::recover_state(worker);
 }
 
-async fn drive_run(worker: &mut Worker, id: &str, is_step: bool) -> Result<(), Failure> {
+async fn drive_run(worker: &mut RepoWorker, id: &str, is_step: bool) -> Result<(), RunError> {
     worker.queue.stepped_iter = None;
-    worker.happens(id, Event::Turn { step: is_step }).await?;
-    let Some(_claim) = claim(worker, id).await? else { return Ok(()) };
+    worker.apply_event(id, RunEvent::Turn { step: is_step }).await?;
+    let Some(_claim) = acquire_claim(worker, id).await? else { return Ok(()) };
     let mut is_first = true;
-    while prepare::prepare(worker, id, is_first).await? {
+    while prepare::prepare_iteration(worker, id, is_first).await? {
         is_first = false;
         hooks::start_hook(worker);
-        worker.refresh();
-        let Then::GoOn = Box::pin(iterate(worker, id)).await? else { return Ok(()) };
-        if worker.queue.is_leaving() {
+        worker.refresh_view();
+        let RunFlow::Continue = Box::pin(run_iteration(worker, id)).await? else { return Ok(()) };
+        if worker.queue.is_draining() {
             return Ok(());
         }
     }
@@ -216,19 +216,19 @@ async fn drive_run(worker: &mut Worker, id: &str, is_step: bool) -> Result<(), F
 }
 
 /// Takes the repository, waiting until no other daemon drives it; nothing if the turn is to end before that.
-async fn claim(worker: &mut Worker, id: &str) -> Result<Option<Claim>, Failure> {
+async fn acquire_claim(worker: &mut RepoWorker, id: &str) -> Result<Option<RepoClaim>, RunError> {
     let folder = worker.queue.file.common_dir.clone();
     for tries in 1.. {
         // An iteration that a previous life has left is brought to its end before a run ends.
-        if worker.queue.is_shutting_down() || worker.recorded.is_none() && worker.stopped_before_work(id).await? {
+        if worker.queue.is_shutting_down() || worker.unfinished_journal.is_none() && worker.apply_pending_stop(id).await? {
             break;
         }
-        match Claim::take(folder.as_path()) {
+        match RepoClaim::acquire(folder.as_path()) {
             Ok(claim) => return Ok(Some(claim)),
             Err(taken) => {
-                let taken = obstruction(&taken);
-                if !worker.wait_for_obstacle(id, &taken, tries).await {
-                    return Err(DriveError::Obstructed(taken).into());
+                let blocker = describe_blocker(&taken);
+                if !worker.wait_for_blocker(id, &blocker, tries).await {
+                    return Err(DriveError::Blocked(blocker).into());
                 }
             }
         }
@@ -237,64 +237,64 @@ async fn claim(worker: &mut Worker, id: &str) -> Result<Option<Claim>, Failure> 
 }
 
 /// Runs one iteration and writes down what follows from it.
-async fn iterate(worker: &mut Worker, id: &str) -> Result<Then, Failure> {
-    let Some(run) = worker.queue.run(id).cloned() else { return Ok(Then::Rest) };
-    let context = worker.context(&run)?;
-    let entries = Entries::default();
-    let (phase, mut log) = match worker.recorded.clone().filter(|recorded| recorded.header.run == id) {
-        Some(recorded) => recover::reopen(worker, &context, recorded, &entries).await?,
+async fn run_iteration(worker: &mut RepoWorker, id: &str) -> Result<RunFlow, RunError> {
+    let Some(run) = worker.queue.find_run(id).cloned() else { return Ok(RunFlow::Pause) };
+    let context = worker.run_context(&run)?;
+    let entries = SharedEntries::default();
+    let (phase, mut log) = match worker.unfinished_journal.clone().filter(|recorded| recorded.header.run == id) {
+        Some(recorded) => recover::reopen_journal(worker, &context, recorded, &entries).await?,
         None => (Phase::Open, JournalLog::new(&worker.queue.store, &context.run, entries.clone())),
     };
-    let mut scene = Effects::new(context.clone(), log.header.mark.clone(), log.header.policy.clone(), entries);
-    let mut pilot = IterationControl::new(&mut worker.queue, id);
-    let drove = Drive { world: &mut scene, control: &mut pilot, log: &mut log, heard: None }.run(phase).await;
-    match drove? {
-        Drove::Left => Ok(Then::Rest),
-        Drove::Over(Over::Untouched) => {
-            let then = follow_up::untouched(worker, id, scene.found.take()).await?;
-            worker.close_journal();
-            Ok(then)
+    let mut world = LiveEffects::new(context.clone(), log.header.mark.clone(), log.header.policy.clone(), entries);
+    let mut control = IterationControl::new(&mut worker.queue, id);
+    let outcome = IterationDriver { world: &mut world, control: &mut control, log: &mut log, pending_stop: None }.drive_iteration(phase).await;
+    match outcome? {
+        DriveOutcome::Suspended => Ok(RunFlow::Pause),
+        DriveOutcome::Finished(IterationEnd::Untouched) => {
+            let flow = follow_up::follow_untouched(worker, id, world.open_outcome.take()).await?;
+            worker.remove_journal();
+            Ok(flow)
         }
-        Drove::Over(Over::Settled { verdict, commit }) => {
-            let task = log.task().ok_or(Failure::NotOpened)?;
+        DriveOutcome::Finished(IterationEnd::Settled { verdict, commit }) => {
+            let task = log.task().ok_or(RunError::IterationNotOpened)?;
             // Whoever sees that the run has stopped finds its branch where it is published.
             publication::publish_commit(&mut worker.queue);
-            let seen = Notices { secrets: log.secrets_seen(), moved_refs: log.moved_refs() };
+            let notices = IterationNotices { secrets: log.found_secrets(), moved_refs: log.moved_refs() };
             let commit = commit.as_deref();
             let mark = log.header.mark.as_str();
             let facts = log.session_facts();
             let settled =
-                Settled { context: &context, mark, task: &task, verdict: &verdict, facts: &facts, seen: &seen, commit };
-            let then = follow_up::settled(worker, id, settled).await?;
-            worker.sweep_live();
-            worker.close_journal();
-            keep_small(&worker.queue, &context);
-            Ok(then)
+                FollowUpInput { context: &context, mark, task: &task, verdict: &verdict, facts: &facts, notices: &notices, commit };
+            let flow = follow_up::follow_settled(worker, id, settled).await?;
+            worker.remove_live_files();
+            worker.remove_journal();
+            pack_objects(&worker.queue, &context);
+            Ok(flow)
         }
     }
 }
 
 /// Packs what the commits of many iterations have left one by one, also in the repository that they are published to; the run
 /// goes on without where that fails.
-fn keep_small(queue: &RepoQueue, context: &RunContext) {
+fn pack_objects(queue: &RepoQueue, context: &RunContext) {
     let pack = |repository: &Repository| -> Result<(), GitError> {
-        match repository.loose_in_one_folder()? {
-            found if run::is_to_be_packed(found) && !repository.is_left_unpacked()? => repository.pack_objects(),
+        match repository.count_loose_sample()? {
+            count if run::needs_packing(count) && !repository.is_auto_gc_disabled()? => repository.pack_objects(),
             _ => Ok(()),
         }
     };
-    let packed: Result<(), GitError> = block_in_place(|| {
+    let result: Result<(), GitError> = block_in_place(|| {
         let repository = context.repository()?;
         pack(&repository)?;
         match &queue.file.source {
             Some(source) => {
-                let store = queue.store.of(source.common_dir.as_path());
-                pack(&Trusted::of(&store, source.path.as_path()).bound()?)
+                let store = queue.store.for_repository(source.common_dir.as_path());
+                pack(&PinnedRepo::for_work_tree(&store, source.path.as_path()).open()?)
             }
             None => Ok(()),
         }
     });
-    if let Err(error) = packed {
-        tracing::warn!(run = context.run, error = in_one_line(&error), "git's objects are not packed");
+    if let Err(error) = result {
+        tracing::warn!(run = context.run, error = display_chain(&error), "git's objects are not packed");
     }
 }

@@ -6,41 +6,41 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::view::StopReason;
-use runner_core::obstacle::{Nature, Obstruction};
-use runner_core::run::{self, Effect, Event, IllegalEvent, RunRecord, State};
+use runner_core::obstacle::{Transience, Blocker};
+use runner_core::run::{self, RunAction, RunEvent, IllegalRunEvent, RunRecord, RecordState};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::mailbox;
-use crate::causes::in_one_line;
+use crate::causes::display_chain;
 use crate::clock;
-use crate::events::Events;
-use crate::hidden::Hidden;
-use crate::obstruction::obstruction;
+use crate::events::EventStream;
+use crate::hidden::LogRedactor;
+use crate::obstruction::describe_blocker;
 use crate::process::{Inhibitor, Launcher};
 use crate::repo::layout::Layout;
 use crate::store::StoreError;
 use crate::upstream::Upstream;
 use crate::worker::caches::LastScan;
 use crate::worker::context::RunContext;
-use crate::worker::iteration::drive::pause_before;
-use crate::worker::journal::{Place, Recorded};
+use crate::worker::iteration::drive::retry_pause;
+use crate::worker::journal::{JournalFile, JournalContents};
 use crate::worker::queue::RepoQueue;
-use crate::worker::slots::Slots;
+use crate::worker::slots::RunSlots;
 
 /// What all workers share.
 #[derive(Debug, Clone)]
-pub struct Means {
+pub struct WorkerDeps {
     /// Starts processes.
     pub launcher: Launcher,
     /// The daemon's stream of events.
-    pub events: Events,
+    pub events: EventStream,
     /// What takes the secrets that must not be in the daemon's log.
-    pub hidden: Hidden,
+    pub redactor: LogRedactor,
     /// Keeps the machine awake.
     pub inhibitor: Inhibitor,
     /// Where runs get their places among those that are driven at once.
-    pub slots: Slots,
+    pub slots: RunSlots,
     /// Everything is to end now.
     pub shutdown: CancellationToken,
     /// Nothing new is to begin.
@@ -50,15 +50,15 @@ pub struct Means {
 }
 
 /// The worker of one repository: its queue, and what it drives the runs with.
-pub(crate) struct Worker {
+pub(crate) struct RepoWorker {
     /// The queue of its repository.
     pub(crate) queue: RepoQueue,
     /// What it drives runs with.
-    pub(crate) means: Means,
+    pub(crate) deps: WorkerDeps,
     /// The journal of a previous life, until its run has its turn.
-    pub(crate) recorded: Option<Recorded>,
+    pub(crate) unfinished_journal: Option<JournalContents>,
     /// Obstacles in a row that ended a turn.
-    pub(crate) tries: u32,
+    pub(crate) failed_turns: u32,
     /// The bug that ended the worker before this one.
     pub(crate) bug: Option<StopReason>,
     /// The hook that was started last; the worker ends after it.
@@ -66,28 +66,28 @@ pub(crate) struct Worker {
 }
 
 /// Whether a run goes on after an iteration.
-pub(crate) enum Then {
+pub(crate) enum RunFlow {
     /// It does.
-    GoOn,
+    Continue,
     /// It waits, or is over.
-    Rest,
+    Pause,
 }
 
-impl Worker {
-    pub(crate) fn context(&self, run: &RunRecord) -> Result<RunContext, StoreError> {
-        let upstream = self.means.upstream.as_deref();
+impl RepoWorker {
+    pub(crate) fn run_context(&self, run: &RunRecord) -> Result<RunContext, StoreError> {
+        let upstream = self.deps.upstream.as_deref();
         let env =
             upstream.and_then(Upstream::env).map_or_else(|| self.queue.store.load_env(), |env| Ok(env.clone()))?;
-        let secrets = RunContext::secrets_in(&env);
+        let secrets = RunContext::find_secrets(&env);
         self.queue.last_load.forget_objects();
-        self.means.hidden.set(self.queue.store.id(), secrets.clone());
+        self.deps.redactor.set(self.queue.store.id(), secrets.clone());
         Ok(RunContext {
             secrets,
             run: run.id.clone(),
             layout: Layout::new(run.path.as_path()),
             store: self.queue.store.clone(),
-            launcher: self.means.launcher.clone(),
-            events: self.means.events.clone(),
+            launcher: self.deps.launcher.clone(),
+            events: self.deps.events.clone(),
             env,
             last_scan: LastScan::default(),
             last_load: self.queue.last_load.clone(),
@@ -97,44 +97,44 @@ impl Worker {
     }
 
     /// Makes the view anew from what is committed.
-    pub(crate) fn refresh(&mut self) {
-        let current = self.queue.current().cloned();
-        let seen = current.map(|run| self.queue.look_at(&run));
-        self.queue.budget_ms = seen.as_ref().map_or(0, |seen| seen.budget_ms);
-        self.queue.view = seen.map(|seen| seen.view);
-        self.queue.show();
+    pub(crate) fn refresh_view(&mut self) {
+        let current = self.queue.current_run().cloned();
+        let snapshot = current.map(|run| self.queue.snapshot_run(&run));
+        self.queue.budget_ms = snapshot.as_ref().map_or(0, |seen| seen.budget_ms);
+        self.queue.view = snapshot.map(|seen| seen.view);
+        self.queue.publish_view();
     }
 
     /// Whether a run is being driven.
     pub(crate) fn is_running(&self, id: &str) -> bool {
-        self.queue.run(id).is_some_and(|run| run.state == State::Running)
+        self.queue.find_run(id).is_some_and(|run| run.state == RecordState::Running)
     }
 
     /// Lets a stop that was asked for take effect before anything is begun; whether one did.
-    pub(crate) async fn stopped_before_work(&mut self, id: &str) -> Result<bool, IllegalEvent> {
-        self.happens(id, Event::Between).await?;
+    pub(crate) async fn apply_pending_stop(&mut self, id: &str) -> Result<bool, IllegalRunEvent> {
+        self.apply_event(id, RunEvent::BetweenIterations).await?;
         Ok(!self.is_running(id))
     }
 
     /// Writes down what an event makes of a run, however long the disk refuses: going on without it would forget a decision.
     ///
     /// Requests are answered meanwhile, and what they change stays changed.
-    pub(crate) async fn happens(&mut self, id: &str, event: Event) -> Result<Vec<Effect>, IllegalEvent> {
+    pub(crate) async fn apply_event(&mut self, id: &str, event: RunEvent) -> Result<Vec<RunAction>, IllegalRunEvent> {
         for tries in 1.. {
-            let Some(run) = self.queue.run(id) else { break };
+            let Some(run) = self.queue.find_run(id) else { break };
             let step = run::decide(run, event.clone(), clock::now())?;
-            match self.queue.come_to(step) {
+            match self.queue.store_step(step) {
                 Ok(effects) if tries == 1 => return Ok(effects),
                 Ok(effects) => {
-                    self.queue.obstacle = None;
-                    self.queue.show();
+                    self.queue.blocker = None;
+                    self.queue.publish_view();
                     return Ok(effects);
                 }
                 Err(_) if self.queue.is_shutting_down() => break,
                 Err(error) => {
-                    let passing = Obstruction { nature: Nature::Passing, ..obstruction(&error) };
+                    let transient = Blocker { nature: Transience::Passing, ..describe_blocker(&error) };
                     // The end of a cancelled run is a decision too.
-                    self.wait_out(id, &passing, pause_before((Nature::Passing, false), tries)).await;
+                    self.wait_before_retry(id, &transient, retry_pause((Transience::Passing, false), tries)).await;
                 }
             }
         }
@@ -142,36 +142,36 @@ impl Worker {
     }
 
     /// Shows what is in the way and waits, no longer than until somebody wants to stop; false if it is given up.
-    pub(crate) async fn wait_for_obstacle(&mut self, id: &str, obstruction: &Obstruction, tries: u32) -> bool {
+    pub(crate) async fn wait_for_blocker(&mut self, id: &str, blocker: &Blocker, tries: u32) -> bool {
         let is_cancelled = self.queue.is_cancelled(id);
-        self.wait_out(id, obstruction, pause_before((obstruction.nature, is_cancelled), tries)).await
+        self.wait_before_retry(id, blocker, retry_pause((blocker.nature, is_cancelled), tries)).await
     }
 
-    async fn wait_out(&mut self, id: &str, obstruction: &Obstruction, pause: Option<Duration>) -> bool {
+    async fn wait_before_retry(&mut self, id: &str, blocker: &Blocker, pause: Option<Duration>) -> bool {
         let Some(pause) = pause else { return false };
-        self.queue.obstructed(id, None, obstruction);
+        self.queue.show_blocker(id, None, blocker);
         // Who wants to stop has it written down.
-        let _ = mailbox::wait_out(&mut self.queue, pause).await;
+        let _ = mailbox::wait_for_retry(&mut self.queue, pause).await;
         true
     }
 
     /// Returns the run before this one in the list, whose end may be its base.
-    pub(crate) fn previous(&self, id: &str) -> Option<String> {
-        let at = self.queue.file.runs.iter().position(|run| run.id == id)?;
-        let before = &self.queue.file.runs[..at];
-        before.iter().rev().find(|run| run.state.is_over()).map(|run| run.id.clone())
+    pub(crate) fn previous_run(&self, id: &str) -> Option<String> {
+        let index = self.queue.file.runs.iter().position(|run| run.id == id)?;
+        let earlier = &self.queue.file.runs[..index];
+        earlier.iter().rev().find(|run| run.state.is_over()).map(|run| run.id.clone())
     }
 
     /// Removes the journal of an iteration from which nothing is left to follow.
-    pub(crate) fn close_journal(&self) {
-        if let Err(error) = Place::of(&self.queue.store).remove() {
-            tracing::warn!(repo = self.queue.file.id, error = in_one_line(&error), "the journal stays");
+    pub(crate) fn remove_journal(&self) {
+        if let Err(error) = JournalFile::for_store(&self.queue.store).remove() {
+            tracing::warn!(repo = self.queue.file.id, error = display_chain(&error), "the journal stays");
         }
     }
 
     /// Removes what the effects of a settled iteration have kept.
-    pub(crate) fn sweep_live(&self) {
-        let Ok(files) = std::fs::read_dir(self.queue.store.live()) else { return };
+    pub(crate) fn remove_live_files(&self) {
+        let Ok(files) = std::fs::read_dir(self.queue.store.live_dir()) else { return };
         for file in files.flatten().filter(|file| file.file_name() != "shim.lock") {
             // What stays is removed when the same number is used again.
             let _ = std::fs::remove_file(file.path());

@@ -11,22 +11,22 @@ mod machine;
 use std::env;
 
 use nix::errno::Errno;
-use runner_testkit::Random;
+use runner_testkit::RandomSource;
 
-use self::effects::caught;
-use self::machine::Machine;
-use crate::repo::simulated_disk::{Crash, Failure, Fault, Flaws, until_crash};
+use self::effects::catch_panic;
+use self::machine::SimulatedMachine;
+use crate::repo::simulated_disk::{CrashKind, DiskFailure, DiskFault, DiskFlaws, run_until_crash};
 
 /// Iterations of the run.
 const ITERATIONS: u32 = 2;
 /// Tries of a write that a faulty disk refuses.
 const TRIES: u32 = 10;
-const CRASHES: [Crash; 3] = [Crash::Kill, Crash::Ordered, Crash::Unordered];
+const CRASHES: [CrashKind; 3] = [CrashKind::Kill, CrashKind::Ordered, CrashKind::Unordered];
 
 /// What a program that looks almost right would do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Mistakes {
-    disk: Flaws,
+struct InjectedMistakes {
+    disk: DiskFlaws,
     /// The branch moves before the objects are flushed.
     ref_before_objects: bool,
     /// The session's files are not flushed before they are committed.
@@ -37,21 +37,21 @@ struct Mistakes {
 
 /// What an enumeration has seen.
 #[derive(Debug, Default)]
-struct Seen {
+struct RecoveryTally {
     states: u64,
     violations: u64,
     /// The first of them, with what makes it come again.
     first: Option<String>,
 }
 
-impl Seen {
+impl RecoveryTally {
     /// Lets a machine come to its end and checks it; returns how many writes that took.
-    fn recover(&mut self, machine: &Machine, how: &dyn Fn() -> String) -> u64 {
+    fn recover_machine(&mut self, machine: &SimulatedMachine, how: &dyn Fn() -> String) -> u64 {
         self.states += 1;
         machine.disk.crash_at(None);
-        let ended = caught(|| machine.live());
+        let ended = catch_panic(|| machine.live_once());
         let writes = machine.disk.writes();
-        let ended = ended.and_then(|()| machine.check());
+        let ended = ended.and_then(|()| machine.check_promises());
         if let Err(why) = ended {
             self.violations += 1;
             self.first.get_or_insert_with(|| format!("{why}; {}", how()));
@@ -60,42 +60,42 @@ impl Seen {
     }
 }
 
-fn number(name: &str, default: u64) -> u64 {
+fn env_number(name: &str, default: u64) -> u64 {
     env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
 /// Crashes at every write, looks at what may be found, and crashes once more in each recovery.
 ///
 /// With a mistake it ends at the first violation, unless `STATES` is given.
-fn enumerate(mistakes: Mistakes, states: u64) -> Seen {
-    let is_whole = mistakes == Mistakes::default() || env::var_os("STATES").is_some();
-    let (first_seed, states) = (number("SEED", 1), number("STATES", states));
-    let mut seen = Seen::default();
-    let begun = Machine::new(mistakes);
-    let total = seen.recover(&begun.fork(), &|| "undisturbed".into());
-    let mut random = Random::new(first_seed);
+fn enumerate_crashes(mistakes: InjectedMistakes, states: u64) -> RecoveryTally {
+    let is_whole = mistakes == InjectedMistakes::default() || env::var_os("STATES").is_some();
+    let (first_seed, states) = (env_number("SEED", 1), env_number("STATES", states));
+    let mut seen = RecoveryTally::default();
+    let begun = SimulatedMachine::new(mistakes);
+    let total = seen.recover_machine(&begun.fork(), &|| "undisturbed".into());
+    let mut random = RandomSource::new(first_seed);
     for at in 1..=total {
         if seen.violations > 0 && !is_whole {
             break;
         }
         let crashed = begun.fork();
         crashed.disk.crash_at(Some(at));
-        assert!(until_crash(|| crashed.live()).is_none(), "there are {total} writes");
+        assert!(run_until_crash(|| crashed.live_once()).is_none(), "there are {total} writes");
         for crash in CRASHES {
             let how = move || format!("SEED={first_seed} STATES={states}: {crash:?} before write {at}");
-            for found in crashed.disk.after(crash, first_seed + at, states) {
-                let found = crashed.with(found);
-                let left = seen.recover(&found.fork(), &how);
+            for found in crashed.disk.states_after(crash, first_seed + at, states) {
+                let found = crashed.with_disk(found);
+                let left = seen.recover_machine(&found.fork(), &how);
                 let again = 1 + random.below(left.max(1));
                 let second = found.fork();
                 second.disk.crash_at(Some(again));
-                if until_crash(|| caught(|| second.live())).is_some() {
+                if run_until_crash(|| catch_panic(|| second.live_once())).is_some() {
                     continue;
                 }
                 for next in CRASHES {
-                    for found in second.disk.after(next, first_seed + again, 2) {
+                    for found in second.disk.states_after(next, first_seed + again, 2) {
                         let how = || format!("{}, then {next:?} before write {again}", how());
-                        seen.recover(&second.with(found), &how);
+                        seen.recover_machine(&second.with_disk(found), &how);
                     }
                 }
             }
@@ -106,85 +106,85 @@ fn enumerate(mistakes: Mistakes, states: u64) -> Seen {
 
 /// Notes a figure for whoever looks.
 #[expect(clippy::print_stderr, reason = "the harness captures it")]
-fn note(figure: &str) {
+fn write_figure(figure: &str) {
     eprintln!("{figure}");
 }
 
 #[track_caller]
-fn assert_none(seen: &Seen) {
-    note(&format!("{} states, {} violations", seen.states, seen.violations));
+fn assert_none(seen: &RecoveryTally) {
+    write_figure(&format!("{} states, {} violations", seen.states, seen.violations));
     assert_eq!(seen.first, None);
 }
 
 #[track_caller]
-fn assert_some(mistakes: Mistakes) {
+fn assert_some(mistakes: InjectedMistakes) {
     // It ends at the first violation, so that a rare one costs no more than a frequent one.
-    let seen = enumerate(mistakes, 8);
-    note(&format!("{mistakes:?}: {} states, {} violations", seen.states, seen.violations));
+    let seen = enumerate_crashes(mistakes, 8);
+    write_figure(&format!("{mistakes:?}: {} states, {} violations", seen.states, seen.violations));
     assert!(seen.violations > 0, "a program with a mistake passes: the model finds nothing");
 }
 
 #[test]
 fn row_55_whenever_power_is_lost_nothing_that_was_promised_is() {
-    assert_none(&enumerate(Mistakes::default(), 3));
+    assert_none(&enumerate_crashes(InjectedMistakes::default(), 3));
 }
 
 #[test]
 fn files_that_are_not_flushed_are_lost() {
-    assert_some(Mistakes { disk: Flaws { no_file_sync: true, ..Flaws::default() }, ..Mistakes::default() });
+    assert_some(InjectedMistakes { disk: DiskFlaws { no_file_sync: true, ..DiskFlaws::default() }, ..InjectedMistakes::default() });
 }
 
 #[test]
 fn names_that_are_not_flushed_are_lost() {
-    assert_some(Mistakes { disk: Flaws { no_folder_sync: true, ..Flaws::default() }, ..Mistakes::default() });
+    assert_some(InjectedMistakes { disk: DiskFlaws { no_folder_sync: true, ..DiskFlaws::default() }, ..InjectedMistakes::default() });
 }
 
 #[test]
 fn temporary_file_that_is_used_again_mixes_old_and_new() {
-    assert_some(Mistakes { disk: Flaws { fixed_temporary: true, ..Flaws::default() }, ..Mistakes::default() });
+    assert_some(InjectedMistakes { disk: DiskFlaws { fixed_temporary: true, ..DiskFlaws::default() }, ..InjectedMistakes::default() });
 }
 
 #[test]
 fn branch_that_moves_before_its_objects_are_flushed_points_to_nothing() {
-    assert_some(Mistakes { ref_before_objects: true, ..Mistakes::default() });
+    assert_some(InjectedMistakes { ref_before_objects: true, ..InjectedMistakes::default() });
 }
 
 #[test]
 fn work_that_is_committed_and_not_flushed_is_taken_for_changed() {
-    assert_some(Mistakes { unflushed_work: true, ..Mistakes::default() });
+    assert_some(InjectedMistakes { unflushed_work: true, ..InjectedMistakes::default() });
 }
 
 #[test]
 fn branch_that_a_killed_daemon_has_moved_is_not_flushed() {
-    assert_some(Mistakes { trusts_ref: true, ..Mistakes::default() });
+    assert_some(InjectedMistakes { trusts_ref: true, ..InjectedMistakes::default() });
 }
 
 #[test]
 fn whichever_call_the_disk_refuses_the_run_comes_to_the_same_end() {
-    let ways = [Errno::ENOSPC, Errno::EIO, Errno::EMFILE].map(Failure::Error).into_iter().chain([Failure::ShortWrite]);
+    let ways = [Errno::ENOSPC, Errno::EIO, Errno::EMFILE].map(DiskFailure::Error).into_iter().chain([DiskFailure::ShortWrite]);
     for (how, count) in ways.flat_map(|how| [(how, 1), (how, 3)]) {
         let mut calls = 0;
         for at in 1.. {
-            let machine = Machine::new(Mistakes::default());
-            machine.disk.fail(Some(Fault { at, count, how }));
+            let machine = SimulatedMachine::new(InjectedMistakes::default());
+            machine.disk.fail(Some(DiskFault { at, count, failure: how }));
             let how = || format!("{how:?} {count} times from call {at}");
-            assert_eq!(caught(|| machine.live()), Ok(()), "{}", how());
+            assert_eq!(catch_panic(|| machine.live_once()), Ok(()), "{}", how());
             let made = machine.disk.calls();
             machine.disk.fail(None);
-            assert_eq!(machine.check(), Ok(()), "{}", how());
+            assert_eq!(machine.check_promises(), Ok(()), "{}", how());
             if made < at {
                 break;
             }
             // The copy of what could not be flushed is refused too: nobody can tell that it was not.
-            let lost = if count > 1 { Vec::new() } else { machine.disk.after(Crash::Unordered, at, 2) };
+            let lost = if count > 1 { Vec::new() } else { machine.disk.states_after(CrashKind::Unordered, at, 2) };
             for found in lost {
-                let found = machine.with(found);
-                let ended = caught(|| found.live()).and_then(|()| found.check());
+                let found = machine.with_disk(found);
+                let ended = catch_panic(|| found.live_once()).and_then(|()| found.check_promises());
                 assert_eq!(ended, Ok(()), "{}, then power is lost", how());
             }
             calls = at;
         }
-        note(&format!("{how:?}, {count} in a row: {calls} calls"));
+        write_figure(&format!("{how:?}, {count} in a row: {calls} calls"));
         assert!(calls > 50, "few calls were made to fail");
     }
 }

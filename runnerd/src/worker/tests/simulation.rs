@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::Role;
-use runner_core::definition::Departure;
-use runner_core::iteration::{Effect, Event, GuardEnd, GuardHow, Over, Phase, decide};
-use runner_core::obstacle::{Nature, Obstruction};
+use runner_core::definition::DefinitionDiff;
+use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, IterationEnd, Phase, decide};
+use runner_core::obstacle::{Transience, Blocker};
 use runner_core::policy::Policy;
-use runner_core::verdict::{FaultKind, Finding, SessionEnd, SessionHow, StopCause, Task, TreeFinding, Verdict};
+use runner_core::verdict::{FaultKind, SessionFinding, SessionEnd, SessionEndKind, StopCause, SessionTask, TreeFinding, Verdict};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::iteration::drive::{Drive, DriveError, Drove};
-use super::iteration::world::{Control, Log, World};
-use super::journal::{self, Entry, Header, JournalError, Recorded};
+use super::iteration::drive::{IterationDriver, DriveError, DriveOutcome};
+use super::iteration::world::{DriveControl, EventLog, EffectWorld};
+use super::journal::{self, JournalEntry, JournalHeader, JournalError, JournalContents};
 use crate::repo::durable::DurableError;
 
 /// Seeds that are tried.
@@ -30,11 +30,11 @@ const EVENTFUL_LIVES: u32 = 4;
 
 /// Numbers that all who take part draw from: the same seed, the same numbers.
 #[derive(Clone)]
-struct Random(Arc<Mutex<runner_testkit::Random>>);
+struct SharedRandom(Arc<Mutex<runner_testkit::RandomSource>>);
 
-impl Random {
+impl SharedRandom {
     fn new(seed: u64) -> Self {
-        Self(Arc::new(Mutex::new(runner_testkit::Random::new(seed))))
+        Self(Arc::new(Mutex::new(runner_testkit::RandomSource::new(seed))))
     }
 
     fn below(&self, limit: u64) -> u64 {
@@ -48,32 +48,32 @@ impl Random {
 
 /// What is durable, and what is watched: both outlive the daemon.
 #[derive(Debug, Default)]
-struct Lasting {
-    entries: Vec<Entry>,
+struct LastingState {
+    entries: Vec<JournalEntry>,
     sessions: u32,
     commits: u32,
-    in_flight: Option<Effect>,
+    in_flight: Option<IterationEffect>,
 }
 
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Lasting>>);
+struct SharedLasting(Arc<Mutex<LastingState>>);
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Lasting> {
+impl SharedLasting {
+    fn lock(&self) -> MutexGuard<'_, LastingState> {
         self.0.lock().unwrap()
     }
 }
 
 struct ScriptedWorld {
-    random: Random,
-    lasting: Shared,
+    random: SharedRandom,
+    lasting: SharedLasting,
     policy: Policy,
 }
 
-impl World for ScriptedWorld {
-    fn perform(&mut self, phase: &Phase, stop: &CancellationToken) -> impl Future<Output = Event> + Send {
+impl EffectWorld for ScriptedWorld {
+    fn perform_effect(&mut self, phase: &Phase, stop: &CancellationToken) -> impl Future<Output = IterationEvent> + Send {
         let effect = phase.effect().expect("a phase that is over has no effect");
-        let scene = Performance {
+        let scene = EffectPerformance {
             random: self.random.clone(),
             lasting: self.lasting.clone(),
             effect,
@@ -88,16 +88,16 @@ impl World for ScriptedWorld {
     }
 }
 
-struct Performance {
-    random: Random,
-    lasting: Shared,
-    effect: Effect,
+struct EffectPerformance {
+    random: SharedRandom,
+    lasting: SharedLasting,
+    effect: IterationEffect,
     has_commit: bool,
     stop: CancellationToken,
 }
 
-impl Performance {
-    async fn play(self) -> Event {
+impl EffectPerformance {
+    async fn play(self) -> IterationEvent {
         // A daemon that died while it recorded an event does not act upon it.
         tokio::task::yield_now().await;
         assert_eq!(self.lasting.lock().in_flight.replace(self.effect), None, "an effect was dropped while it ran");
@@ -106,44 +106,44 @@ impl Performance {
         event
     }
 
-    async fn perform(&self) -> Event {
+    async fn perform(&self) -> IterationEvent {
         if self.random.one_in(6) {
             sleep(Duration::from_millis(self.random.below(200))).await;
-            return obstructed("the disk is full", Nature::Passing);
+            return blocked_event("the disk is full", Transience::Passing);
         }
         match self.effect {
-            Effect::Open => self.briefly(Event::Opened(task())).await,
-            Effect::Brief => self.briefly(Event::Briefed).await,
-            Effect::RunSession => {
+            IterationEffect::Open => self.after_short_delay(IterationEvent::Opened(sample_task())).await,
+            IterationEffect::Brief => self.after_short_delay(IterationEvent::Briefed).await,
+            IterationEffect::RunSession => {
                 self.lasting.lock().sessions += 1;
-                let is_cut = self.process().await;
-                Event::SessionEnded(session(if is_cut { SessionHow::Cut } else { self.answer() }))
+                let is_cut = self.run_process().await;
+                IterationEvent::SessionEnded(sample_session(if is_cut { SessionEndKind::Cut } else { self.random_answer() }))
             }
-            Effect::EndSession => self.briefly(Event::SessionEnded(session(SessionHow::Cut))).await,
-            Effect::Inspect => self.briefly(Event::Inspected(finding(self.random.one_in(4)))).await,
-            Effect::RunGuard | Effect::RunAccepted => {
-                let how = match (self.process().await, self.random.below(7)) {
-                    (true, _) => GuardHow::Cut,
-                    (false, 0) => GuardHow::Lost,
-                    (false, code) => GuardHow::Exited(i32::from(code <= 2)),
+            IterationEffect::EndSession => self.after_short_delay(IterationEvent::SessionEnded(sample_session(SessionEndKind::Cut))).await,
+            IterationEffect::Inspect => self.after_short_delay(IterationEvent::Inspected(sample_finding(self.random.one_in(4)))).await,
+            IterationEffect::RunGuard | IterationEffect::RunAccepted => {
+                let how = match (self.run_process().await, self.random.below(7)) {
+                    (true, _) => GuardEndKind::Cut,
+                    (false, 0) => GuardEndKind::Lost,
+                    (false, code) => GuardEndKind::Exited(i32::from(code <= 2)),
                 };
                 let paths = if self.random.one_in(3) { vec!["justfile".to_owned()] } else { Vec::new() };
-                let departure = Departure { paths, has_accepted: true };
-                Event::GuardEnded(GuardEnd { departure, ..GuardEnd::new(how) })
+                let departure = DefinitionDiff { paths, has_accepted: true };
+                IterationEvent::GuardEnded(GuardEnd { departure, ..GuardEnd::new(how) })
             }
-            Effect::EndGuard => self.briefly(Event::GuardEnded(GuardEnd::new(GuardHow::Cut))).await,
-            Effect::Settle => self.settle().await,
-            Effect::RunReview | Effect::EndReview => panic!("nobody reviews"),
+            IterationEffect::EndGuard => self.after_short_delay(IterationEvent::GuardEnded(GuardEnd::new(GuardEndKind::Cut))).await,
+            IterationEffect::Settle => self.settle_once().await,
+            IterationEffect::RunReview | IterationEffect::EndReview => panic!("nobody reviews"),
         }
     }
 
-    async fn briefly(&self, event: Event) -> Event {
+    async fn after_short_delay(&self, event: IterationEvent) -> IterationEvent {
         sleep(Duration::from_millis(1 + self.random.below(50))).await;
         event
     }
 
     /// Lets a process take its time; true if it was asked to end before it had.
-    async fn process(&self) -> bool {
+    async fn run_process(&self) -> bool {
         tokio::select! {
             () = sleep(Duration::from_secs(self.random.below(1_200))) => false,
             () = self.stop.cancelled() => {
@@ -154,24 +154,24 @@ impl Performance {
     }
 
     /// Commits unless that was done before a death, and takes a moment before and after.
-    async fn settle(&self) -> Event {
+    async fn settle_once(&self) -> IterationEvent {
         sleep(Duration::from_millis(1 + self.random.below(50))).await;
         if self.has_commit {
             let mut lasting = self.lasting.lock();
             lasting.commits = lasting.commits.max(1);
         }
-        self.briefly(Event::Settled { commit: self.has_commit.then(|| "c".repeat(40)) }).await
+        self.after_short_delay(IterationEvent::Settled { commit: self.has_commit.then(|| "c".repeat(40)) }).await
     }
 
-    fn answer(&self) -> SessionHow {
+    fn random_answer(&self) -> SessionEndKind {
         let answered =
-            |status| SessionHow::Answered(AgentAnswer { status, summary: "so far".to_owned(), children: None });
+            |status| SessionEndKind::Answered(AgentAnswer { status, summary: "so far".to_owned(), children: None });
         match self.random.below(6) {
             0 | 1 => answered(AnswerStatus::Done),
             2 => answered(AnswerStatus::Retry),
-            3 => SessionHow::Faulty { kind: FaultKind::Exit, what: "it exited with code 3".to_owned() },
-            4 => SessionHow::Unavailable { why: "overloaded".to_owned(), until: None },
-            _ => SessionHow::TimedOut,
+            3 => SessionEndKind::Faulty { kind: FaultKind::Exit, what: "it exited with code 3".to_owned() },
+            4 => SessionEndKind::Unavailable { why: "overloaded".to_owned(), until: None },
+            _ => SessionEndKind::TimedOut,
         }
     }
 }
@@ -183,8 +183,8 @@ struct ScriptedControl {
     obstacles: u32,
 }
 
-impl Control for ScriptedControl {
-    async fn stop(&mut self) -> StopCause {
+impl DriveControl for ScriptedControl {
+    async fn wait_for_stop(&mut self) -> StopCause {
         let Some((at, cause)) = self.stops.first().copied() else { return std::future::pending().await };
         sleep_until(at).await;
         self.stops.remove(0);
@@ -193,7 +193,7 @@ impl Control for ScriptedControl {
         cause
     }
 
-    fn is_leaving(&self) -> bool {
+    fn is_shutting_down(&self) -> bool {
         self.is_leaving
     }
 
@@ -201,16 +201,16 @@ impl Control for ScriptedControl {
         self.is_cancelled
     }
 
-    fn entered(&mut self, _: &Phase) {}
+    fn on_phase_entered(&mut self, _: &Phase) {}
 
-    fn obstructed(&mut self, _: &Obstruction) {
+    fn on_blocked(&mut self, _: &Blocker) {
         self.obstacles += 1;
     }
 
-    async fn wait(&mut self, pause: Duration) -> Option<StopCause> {
+    async fn wait_for_retry(&mut self, pause: Duration) -> Option<StopCause> {
         tokio::select! {
             biased;
-            cause = self.stop() => Some(cause),
+            cause = self.wait_for_stop() => Some(cause),
             () = sleep(pause) => None,
         }
     }
@@ -218,16 +218,16 @@ impl Control for ScriptedControl {
 
 /// A journal that dies with the daemon at its `dies_at`-th event: before it is durable, or after.
 struct ScriptedLog {
-    lasting: Shared,
+    lasting: SharedLasting,
     dies_at: Option<u64>,
     is_kept: bool,
     refusals: u64,
-    random: Random,
+    random: SharedRandom,
     death: CancellationToken,
 }
 
-impl Log for ScriptedLog {
-    fn record(&mut self, event: &Event, _: &Policy) -> Result<(), JournalError> {
+impl EventLog for ScriptedLog {
+    fn record_event(&mut self, event: &IterationEvent, _: &Policy) -> Result<(), JournalError> {
         if self.refusals > 0 && self.random.one_in(3) {
             self.refusals -= 1;
             let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
@@ -241,29 +241,29 @@ impl Log for ScriptedLog {
             self.death.cancel();
         }
         if self.is_kept || !self.death.is_cancelled() {
-            self.lasting.lock().entries.push(Entry { at: jiff::Timestamp::UNIX_EPOCH, event: event.clone() });
+            self.lasting.lock().entries.push(JournalEntry { at: jiff::Timestamp::UNIX_EPOCH, event: event.clone() });
         }
         Ok(())
     }
 }
 
 /// One iteration from its seed.
-struct Simulation {
-    random: Random,
-    lasting: Shared,
+struct IterationSimulation {
+    random: SharedRandom,
+    lasting: SharedLasting,
     policy: Policy,
     seed: u64,
 }
 
-impl Simulation {
+impl IterationSimulation {
     fn new(seed: u64) -> Self {
-        Self { random: Random::new(seed), lasting: Shared::default(), policy: Policy::default(), seed }
+        Self { random: SharedRandom::new(seed), lasting: SharedLasting::default(), policy: Policy::default(), seed }
     }
 
-    async fn play(&self) -> Over {
+    async fn run_to_end(&self) -> IterationEnd {
         for life in 0.. {
             let is_eventful = life < EVENTFUL_LIVES;
-            if let Some(Drove::Over(end)) = self.live(is_eventful).await {
+            if let Some(DriveOutcome::Finished(end)) = self.live_once(is_eventful).await {
                 return end;
             }
             assert!(is_eventful, "seed {}: left although nobody asked: {:#?}", self.seed, self.lasting.lock());
@@ -272,7 +272,7 @@ impl Simulation {
     }
 
     /// One life of the daemon; none if it died.
-    async fn live(&self, is_eventful: bool) -> Option<Drove> {
+    async fn live_once(&self, is_eventful: bool) -> Option<DriveOutcome> {
         let death = CancellationToken::new();
         let mut log = ScriptedLog {
             lasting: self.lasting.clone(),
@@ -284,20 +284,20 @@ impl Simulation {
         };
         let mut world =
             ScriptedWorld { random: self.random.clone(), lasting: self.lasting.clone(), policy: self.policy.clone() };
-        let stops = if is_eventful { self.stops() } else { Vec::new() };
+        let stops = if is_eventful { self.random_stops() } else { Vec::new() };
         let mut control = ScriptedControl { stops, is_leaving: false, is_cancelled: false, obstacles: 0 };
-        let phase = self.recovered(&mut log);
-        let mut drive = Drive { world: &mut world, control: &mut control, log: &mut log, heard: None };
+        let phase = self.recovered_phase(&mut log);
+        let mut drive = IterationDriver { world: &mut world, control: &mut control, log: &mut log, pending_stop: None };
         let driven = tokio::select! {
             biased;
             () = death.cancelled() => None,
-            driven = timeout(LONGEST, drive.run(phase)) => {
+            driven = timeout(LONGEST, drive.drive_iteration(phase)) => {
                 Some(driven.unwrap_or_else(|_| panic!("seed {}: it does not end: {:#?}", self.seed, self.lasting.lock())))
             }
         };
         let driven = match driven {
             // Its run has ended; the iteration is gone through once more for what holds of every one.
-            Some(Err(DriveError::Obstructed(_) | DriveError::Journal(_))) if control.is_cancelled => None,
+            Some(Err(DriveError::Blocked(_) | DriveError::Journal(_))) if control.is_cancelled => None,
             driven => driven.map(|driven| {
                 driven.unwrap_or_else(|error| panic!("seed {}: {error}: {:#?}", self.seed, self.lasting.lock()))
             }),
@@ -309,24 +309,24 @@ impl Simulation {
     }
 
     /// Goes on where the journal says, as a restarted daemon does.
-    fn recovered(&self, log: &mut ScriptedLog) -> Phase {
+    fn recovered_phase(&self, log: &mut ScriptedLog) -> Phase {
         if self.lasting.lock().entries.is_empty() {
             return Phase::Open;
         }
-        let phase = self.replayed();
-        log.record_surely(&Event::Restarted, &self.policy);
-        decide(&self.policy, phase, Event::Restarted).unwrap()
+        let phase = self.replayed_phase();
+        log.record_surely(&IterationEvent::Restarted, &self.policy);
+        decide(&self.policy, phase, IterationEvent::Restarted).unwrap()
     }
 
-    fn replayed(&self) -> Phase {
+    fn replayed_phase(&self) -> Phase {
         let header =
-            Header { version: journal::VERSION, run: "r".into(), mark: "m".into(), policy: self.policy.clone() };
-        let recorded = Recorded { header, entries: self.lasting.lock().entries.clone() };
+            JournalHeader { version: journal::VERSION, run: "r".into(), mark: "m".into(), policy: self.policy.clone() };
+        let recorded = JournalContents { header, entries: self.lasting.lock().entries.clone() };
         let replayed = journal::replay("journal.jsonl".as_ref(), &recorded);
         replayed.unwrap_or_else(|error| panic!("seed {}: {error}: {recorded:#?}", self.seed))
     }
 
-    fn stops(&self) -> Vec<(Instant, StopCause)> {
+    fn random_stops(&self) -> Vec<(Instant, StopCause)> {
         let causes = [StopCause::Pause, StopCause::Cancel, StopCause::Shutdown];
         let count = self.random.below(3);
         // Half of them come while the short phases last.
@@ -339,15 +339,15 @@ impl Simulation {
         stops
     }
 
-    fn check(&self, end: &Over) {
-        let replayed = self.replayed();
+    fn check_end(&self, end: &IterationEnd) {
+        let replayed = self.replayed_phase();
         let lasting = self.lasting.lock();
         let seen = || format!("seed {}: {end:?}: {lasting:#?}", self.seed);
         assert_eq!(replayed, Phase::Over { end: end.clone() }, "{}", seen());
-        let settled = lasting.entries.iter().filter(|entry| matches!(entry.event, Event::Settled { .. })).count();
+        let settled = lasting.entries.iter().filter(|entry| matches!(entry.event, IterationEvent::Settled { .. })).count();
         match end {
-            Over::Untouched => assert_eq!((settled, lasting.commits, lasting.sessions), (0, 0, 0), "{}", seen()),
-            Over::Settled { verdict, commit } => {
+            IterationEnd::Untouched => assert_eq!((settled, lasting.commits, lasting.sessions), (0, 0, 0), "{}", seen()),
+            IterationEnd::Settled { verdict, commit } => {
                 assert_eq!((settled, lasting.commits), (1, u32::from(commit.is_some())), "{}", seen());
                 assert!(!self.is_stopped_by_person(&lasting) || is_interrupted(verdict), "{}", seen());
             }
@@ -355,12 +355,12 @@ impl Simulation {
     }
 
     /// Whether somebody wanted the iteration to end before it was decided how it ends.
-    fn is_stopped_by_person(&self, lasting: &Lasting) -> bool {
+    fn is_stopped_by_person(&self, lasting: &LastingState) -> bool {
         let mut phase = Phase::Open;
         let mut is_stopped = false;
         for entry in &lasting.entries {
             let is_open = matches!(phase, Phase::Work { .. } | Phase::Inspect { .. } | Phase::Guard { .. });
-            let by_person = matches!(entry.event, Event::Stop(StopCause::Pause | StopCause::Cancel));
+            let by_person = matches!(entry.event, IterationEvent::Stop(StopCause::Pause | StopCause::Cancel));
             is_stopped |= is_open && by_person;
             phase = decide(&self.policy, phase, entry.event.clone()).unwrap();
         }
@@ -369,8 +369,8 @@ impl Simulation {
 }
 
 impl ScriptedLog {
-    fn record_surely(&mut self, event: &Event, policy: &Policy) {
-        while self.record(event, policy).is_err() {}
+    fn record_surely(&mut self, event: &IterationEvent, policy: &Policy) {
+        while self.record_event(event, policy).is_err() {}
     }
 }
 
@@ -378,8 +378,8 @@ fn is_interrupted(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Interrupted { .. })
 }
 
-pub(super) fn task() -> Task {
-    Task {
+pub(super) fn sample_task() -> SessionTask {
+    SessionTask {
         run: "r".into(),
         iter: 1,
         from: "f".repeat(40),
@@ -397,41 +397,41 @@ pub(super) fn task() -> Task {
     }
 }
 
-pub(super) fn session(how: SessionHow) -> SessionEnd {
+pub(super) fn sample_session(how: SessionEndKind) -> SessionEnd {
     SessionEnd { agent: "command".into(), elapsed_ms: 1, ..SessionEnd::new(how) }
 }
 
-pub(super) fn finding(is_idle: bool) -> Finding {
-    Finding {
+pub(super) fn sample_finding(is_idle: bool) -> SessionFinding {
+    SessionFinding {
         changed: !is_idle,
         changed_code: !is_idle,
         changed_since_base: true,
-        ..Finding::new(TreeFinding::UNTOUCHED)
+        ..SessionFinding::new(TreeFinding::UNTOUCHED)
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn whatever_happens_an_iteration_is_settled_once_or_leaves_no_trace() {
     for seed in 0..SEEDS {
-        let simulation = Simulation::new(seed);
-        let end = simulation.play().await;
-        simulation.check(&end);
+        let simulation = IterationSimulation::new(seed);
+        let end = simulation.run_to_end().await;
+        simulation.check_end(&end);
     }
 }
 
-fn obstructed(what: &str, nature: Nature) -> Event {
-    Event::Obstructed(Obstruction { what: what.to_owned(), remedy: "look at it".to_owned(), nature })
+fn blocked_event(what: &str, nature: Transience) -> IterationEvent {
+    IterationEvent::Obstructed(Blocker { what: what.to_owned(), remedy: "look at it".to_owned(), nature })
 }
 
 /// A world in which nothing can be done.
-struct Blocked {
+struct BlockedWorld {
     policy: Policy,
-    nature: Nature,
+    nature: Transience,
 }
 
-impl World for Blocked {
-    async fn perform(&mut self, _: &Phase, _: &CancellationToken) -> Event {
-        obstructed("permission denied", self.nature)
+impl EffectWorld for BlockedWorld {
+    async fn perform_effect(&mut self, _: &Phase, _: &CancellationToken) -> IterationEvent {
+        blocked_event("permission denied", self.nature)
     }
 
     fn policy(&self) -> &Policy {
@@ -440,9 +440,9 @@ impl World for Blocked {
 }
 
 /// Drives an iteration in which nothing can be done; returns why it ended, if it did, and the tries that were made.
-async fn blocked(nature: Nature, is_cancelled: bool) -> (Option<String>, u32) {
-    let simulation = Simulation::new(1);
-    let mut world = Blocked { policy: Policy::default(), nature };
+async fn drive_blocked(nature: Transience, is_cancelled: bool) -> (Option<String>, u32) {
+    let simulation = IterationSimulation::new(1);
+    let mut world = BlockedWorld { policy: Policy::default(), nature };
     let mut control = ScriptedControl { stops: Vec::new(), is_leaving: false, is_cancelled, obstacles: 0 };
     let mut log = ScriptedLog {
         lasting: simulation.lasting.clone(),
@@ -452,31 +452,31 @@ async fn blocked(nature: Nature, is_cancelled: bool) -> (Option<String>, u32) {
         random: simulation.random.clone(),
         death: CancellationToken::new(),
     };
-    let mut drive = Drive { world: &mut world, control: &mut control, log: &mut log, heard: None };
-    let driven = timeout(LONGEST, drive.run(Phase::Open)).await;
+    let mut drive = IterationDriver { world: &mut world, control: &mut control, log: &mut log, pending_stop: None };
+    let driven = timeout(LONGEST, drive.drive_iteration(Phase::Open)).await;
     (driven.ok().map(|driven| driven.unwrap_err().to_string()), control.obstacles)
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_does_not_pass_ends_the_drive_after_eight_tries() {
-    assert_eq!(blocked(Nature::Lasting, false).await, (Some("permission denied".to_owned()), 8));
+    assert_eq!(drive_blocked(Transience::Lasting, false).await, (Some("permission denied".to_owned()), 8));
 }
 
 #[tokio::test(start_paused = true)]
 async fn whatever_is_in_the_way_of_a_cancelled_run_ends_the_drive_after_four_tries() {
-    for nature in [Nature::Passing, Nature::Lasting] {
-        assert_eq!(blocked(nature, true).await, (Some("permission denied".to_owned()), 4), "{nature:?}");
+    for nature in [Transience::Passing, Transience::Lasting] {
+        assert_eq!(drive_blocked(nature, true).await, (Some("permission denied".to_owned()), 4), "{nature:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_lost_ends_the_drive_at_once() {
-    assert_eq!(blocked(Nature::Lost, false).await, (Some("permission denied".to_owned()), 1));
+    assert_eq!(drive_blocked(Transience::Lost, false).await, (Some("permission denied".to_owned()), 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_passes_is_tried_for_days() {
-    let (end, tries) = blocked(Nature::Passing, false).await;
+    let (end, tries) = drive_blocked(Transience::Passing, false).await;
     assert_eq!(end, None);
     assert!(tries > 2_000, "{tries}");
 }

@@ -8,20 +8,20 @@ use std::path::Path;
 
 use protocol::meta::IterationMeta;
 use protocol::view::IterationView;
-use runner_core::iteration::Event;
+use runner_core::iteration::IterationEvent;
 use runner_core::message::{Receipt, RunnerCommit, first_line};
 
 use crate::git::{CommitInfo, GitError, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
-use crate::store::Store;
-use crate::worker::journal::Place;
-use crate::worker::load::{LoadError, last_settled};
+use crate::store::RepoStore;
+use crate::worker::journal::JournalFile;
+use crate::worker::load::{LoadError, last_runner_commit};
 
 /// Fills in how long iterations and their phases took, and the exact time of their end, as far as their records are there.
 pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
     for view in views {
-        let Some(meta) = meta(layout, &view.run, view.iter) else { continue };
+        let Some(meta) = read_meta(layout, &view.run, view.iter) else { continue };
         view.ended_at = Some(meta.ended_at);
         view.duration_ms = Some(meta.duration_ms());
         view.phases = meta.phases;
@@ -29,85 +29,85 @@ pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
 }
 
 /// Reads the facts of an iteration's record, for people; none where there is no record.
-pub(crate) fn meta(layout: &Layout, run: &str, iter: u32) -> Option<IterationMeta> {
-    meta_in(&layout.iteration(run, iter))
+pub(crate) fn read_meta(layout: &Layout, run: &str, iter: u32) -> Option<IterationMeta> {
+    read_meta_in(&layout.iteration(run, iter))
 }
 
 /// Reads the facts in the folder of a record.
-pub fn meta_in(record: &Path) -> Option<IterationMeta> {
+pub fn read_meta_in(record: &Path) -> Option<IterationMeta> {
     let text = durable::read(&record.join("meta.json")).ok()??;
     serde_json::from_slice(&text).ok()
 }
 
 /// Returns the iterations of a run from its receipts, newest first.
-pub fn iterations(repository: &Repository, run: &str, tip: Id, limit: usize) -> Result<Vec<IterationView>, LoadError> {
-    last_settled(repository, tip)?;
-    let mut chain = Chain::default();
+pub fn list_iterations(repository: &Repository, run: &str, tip: Id, limit: usize) -> Result<Vec<IterationView>, LoadError> {
+    last_runner_commit(repository, tip)?;
+    let mut chain = RunnerChain::default();
     let commits = repository.first_parents(&tip, limit)?;
-    Ok(commits.iter().filter_map(|commit| iteration(run, chain.runners(commit)?, commit)).collect())
+    Ok(commits.iter().filter_map(|commit| iteration_view(run, chain.next_runner_commit(commit)?, commit)).collect())
 }
 
 /// Returns the receipts of a run with their commits, newest first.
-pub fn receipts(repository: &Repository, run: &str, tip: Id, limit: usize) -> Result<Vec<(Id, Receipt)>, GitError> {
-    let mut chain = Chain::default();
+pub fn list_receipts(repository: &Repository, run: &str, tip: Id, limit: usize) -> Result<Vec<(Id, Receipt)>, GitError> {
+    let mut chain = RunnerChain::default();
     let commits = repository.first_parents(&tip, limit)?;
-    let told = commits.iter().filter_map(|commit| match chain.runners(commit)? {
+    let receipts = commits.iter().filter_map(|commit| match chain.next_runner_commit(commit)? {
         RunnerCommit::Iteration(receipt) if receipt.run == run => Some((commit.id, *receipt)),
         _ => None,
     });
-    Ok(told.collect())
+    Ok(receipts.collect())
 }
 
 /// Returns the commit at which the session of the iteration that is under way began, as the daemon has recorded it; what
 /// lies upon it on the branch is the session's. None where no iteration of the run is under way.
-pub fn began_at(store: &Store, run: &str) -> Option<Id> {
-    let recorded = Place::of(store).read().ok()??;
-    let is_settled = recorded.entries.iter().any(|entry| matches!(entry.event, Event::Settled { .. }));
+pub fn session_base(store: &RepoStore, run: &str) -> Option<Id> {
+    let recorded = JournalFile::for_store(store).read().ok()??;
+    let is_settled = recorded.entries.iter().any(|entry| matches!(entry.event, IterationEvent::Settled { .. }));
     if recorded.header.run != run || is_settled {
         return None;
     }
     recorded.entries.iter().find_map(|entry| match &entry.event {
-        Event::Opened(task) => task.from.parse().ok(),
+        IterationEvent::Opened(task) => task.from.parse().ok(),
         _ => None,
     })
 }
 
 /// Tells the runner's commits from those of sessions, along first parents from the newest on.
 #[derive(Debug, Default)]
-pub(crate) struct Chain {
+pub(crate) struct RunnerChain {
     /// The From of the receipt that was met last, until it is reached.
     from: Option<Id>,
 }
 
-impl Chain {
+impl RunnerChain {
     /// Returns what the next commit says, where no session has written it.
-    pub(crate) fn runners(&mut self, commit: &CommitInfo) -> Option<RunnerCommit> {
+    pub(crate) fn next_runner_commit(&mut self, commit: &CommitInfo) -> Option<RunnerCommit> {
         if self.from.is_some_and(|from| from != commit.id) {
             return None;
         }
         self.from = None;
-        let told = RunnerCommit::parse(&commit.message).ok()?;
-        if let RunnerCommit::Iteration(receipt) = &told {
+        let runner_commit = RunnerCommit::parse(&commit.message).ok()?;
+        if let RunnerCommit::Iteration(receipt) = &runner_commit {
             self.from = receipt.from.parse().ok();
         }
-        Some(told)
+        Some(runner_commit)
     }
 }
 
 /// Returns what a commit of the runner's says of an iteration of this run, if it is one's.
-pub(crate) fn iteration(run: &str, told: RunnerCommit, commit: &CommitInfo) -> Option<IterationView> {
-    match told {
-        RunnerCommit::Iteration(receipt) if receipt.run == run => Some(view(&receipt, commit)),
+pub(crate) fn iteration_view(run: &str, runner_commit: RunnerCommit, commit: &CommitInfo) -> Option<IterationView> {
+    match runner_commit {
+        RunnerCommit::Iteration(receipt) if receipt.run == run => Some(receipt_view(&receipt, commit)),
         _ => None,
     }
 }
 
 /// What is told of an iteration whose session has said nothing: why it ended as it did.
-fn detail(receipt: &Receipt) -> Option<String> {
+fn verdict_detail(receipt: &Receipt) -> Option<String> {
     receipt.verdict.detail.as_deref().map(first_line).filter(|line| !line.is_empty())
 }
 
-fn view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
+fn receipt_view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
     IterationView {
         run: receipt.run.clone(),
         iter: receipt.iter,
@@ -117,7 +117,7 @@ fn view(receipt: &Receipt, commit: &CommitInfo) -> IterationView {
         guard: receipt.guard,
         commit: Some(commit.id.to_string()),
         title: receipt.title(),
-        summary: Some(first_line(&receipt.summary)).filter(|line| !line.is_empty()).or_else(|| detail(receipt)),
+        summary: Some(first_line(&receipt.summary)).filter(|line| !line.is_empty()).or_else(|| verdict_detail(receipt)),
         ended_at: jiff::Timestamp::from_second(commit.time).ok(),
         duration_ms: None,
         usage: receipt.usage.clone().map(|line| line.0),

@@ -10,60 +10,60 @@ use runner_core::message::RunnerCommit;
 use runner_core::usage;
 
 use crate::git::{GitError, Id, Repository};
-use crate::worker::view::iterations::{Chain, iteration};
+use crate::worker::view::iterations::{RunnerChain, iteration_view};
 
 /// Commits that are read at once.
-const PIECE: usize = 64;
+const BATCH_SIZE: usize = 64;
 /// Most commits that are looked through.
 const MAX_COMMITS: usize = 100_000;
 
 /// The totals of one run's nodes.
 #[derive(Debug, Default)]
-pub(crate) struct Totals {
+pub(crate) struct UsageTotals {
     run: String,
     /// The commit up to which receipts are counted.
     tip: Option<Id>,
     nodes: BTreeMap<String, UsageTotal>,
 }
 
-impl Totals {
+impl UsageTotals {
     /// Counts the receipts of a run up to a commit: those that came since the last time, or all of them.
     pub(crate) fn advance(&mut self, repository: &Repository, run: &str, tip: Id) -> Result<(), GitError> {
         if self.run != run {
             *self = Self { run: run.to_owned(), ..Self::default() };
         }
-        let Some((new, is_continued)) = self.since(repository, tip)? else { return Ok(()) };
+        let Some((new, is_continued)) = self.iterations_since_tip(repository, tip)? else { return Ok(()) };
         if !is_continued {
             self.nodes.clear();
         }
         for (node, used) in new.into_iter().filter_map(|view| Some((view.node, view.usage?))) {
             let total = self.nodes.entry(node).or_default();
-            *total = usage::sum(total, &used);
+            *total = usage::add_usage(total, &used);
         }
         self.tip = Some(tip);
         Ok(())
     }
 
     /// Returns what a node has consumed.
-    pub(crate) fn of(&self, node: &str) -> UsageTotal {
+    pub(crate) fn node_usage(&self, node: &str) -> UsageTotal {
         self.nodes.get(node).cloned().unwrap_or_default()
     }
 
     /// Returns the iterations since the last time, and whether they go on from there; nothing if there is nothing new.
-    fn since(&self, repository: &Repository, tip: Id) -> Result<Option<(Vec<IterationView>, bool)>, GitError> {
-        let (mut views, mut next, mut seen) = (Vec::new(), Some(tip), 0);
-        let mut chain = Chain::default();
-        while let Some(from) = next.filter(|_| seen < MAX_COMMITS) {
-            let piece = repository.first_parents(&from, PIECE)?;
-            next = piece.last().filter(|_| piece.len() == PIECE).and_then(|last| last.parents.first().copied());
-            seen += piece.len();
-            for commit in piece {
-                match chain.runners(&commit) {
+    fn iterations_since_tip(&self, repository: &Repository, tip: Id) -> Result<Option<(Vec<IterationView>, bool)>, GitError> {
+        let (mut views, mut next, mut scanned) = (Vec::new(), Some(tip), 0);
+        let mut chain = RunnerChain::default();
+        while let Some(from) = next.filter(|_| scanned < MAX_COMMITS) {
+            let batch = repository.first_parents(&from, BATCH_SIZE)?;
+            next = batch.last().filter(|_| batch.len() == BATCH_SIZE).and_then(|last| last.parents.first().copied());
+            scanned += batch.len();
+            for commit in batch {
+                match chain.next_runner_commit(&commit) {
                     _ if self.tip == Some(commit.id) => return Ok((commit.id != tip).then_some((views, true))),
                     Some(RunnerCommit::Start(milestone)) if milestone.run == self.run => {
                         return Ok(Some((views, false)));
                     }
-                    told => views.extend(told.and_then(|told| iteration(&self.run, told, &commit))),
+                    told => views.extend(told.and_then(|told| iteration_view(&self.run, told, &commit))),
                 }
             }
         }

@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use protocol::verify::{AuditFinding, AuditReport, Severity};
 use runnerd::git::{GitError, Repository};
-use runnerd::verify::{Target, verify};
+use runnerd::verify::{VerifyTarget, verify_branch};
 use tokio_util::sync::CancellationToken;
 
 const BRANCHES: &str = "refs/heads/runner/";
@@ -22,22 +22,22 @@ fn main() -> anyhow::Result<()> {
         <[OsString; 2]>::try_from(env::args_os().collect::<Vec<_>>()).ok().context("one folder is wanted")?;
     for entry in fs::read_dir(&folder).with_context(|| format!("listing {}", folder.display()))? {
         let path = entry.with_context(|| format!("listing {}", folder.display()))?.path();
-        audit(&path).with_context(|| format!("auditing {}", path.display()))?;
+        audit_repository(&path).with_context(|| format!("auditing {}", path.display()))?;
     }
     Ok(())
 }
 
 /// Fails if a branch of this repository is not one that the rules make, or cannot be read.
-fn audit(path: &Path) -> anyhow::Result<()> {
-    let repository = match Repository::discover_to_read(path) {
+fn audit_repository(path: &Path) -> anyhow::Result<()> {
+    let repository = match Repository::discover_read_only(path) {
         Err(GitError::NoRepository { .. }) => return Ok(()),
         found => found?,
     };
-    for (name, commit) in repository.refs()? {
+    for (name, commit) in repository.list_refs()? {
         let Some(run) = name.strip_prefix(BRANCHES) else { continue };
-        let target = Target { run: run.to_owned(), tip: commit.parse().context("reading the commit of a branch")? };
-        let report = verify(&repository, &target, false, &CancellationToken::new())?;
-        if let Some(wrong) = wrong(&report) {
+        let target = VerifyTarget { run: run.to_owned(), tip: commit.parse().context("reading the commit of a branch")? };
+        let report = verify_branch(&repository, &target, false, &CancellationToken::new())?;
+        if let Some(wrong) = describe_problem(&report) {
             bail!("the rules do not make {name}: {wrong}");
         }
     }
@@ -45,7 +45,7 @@ fn audit(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns what is wrong with a branch; one of a run that has only begun proves nothing.
-fn wrong(report: &AuditReport) -> Option<String> {
+fn describe_problem(report: &AuditReport) -> Option<String> {
     let is_violation = |finding: &&AuditFinding| finding.severity == Severity::Violation;
     let violations: Vec<&AuditFinding> = report.findings.iter().filter(is_violation).collect();
     let is_unseen = report.counts.iterations > 0 && !report.unseen.is_empty();

@@ -2,16 +2,16 @@
 
 use std::fs;
 
-use runner_testkit::{Home, Output, Repo, binary};
+use runner_testkit::{Home, ProgramOutput, Repo, binary};
 
-fn audit(home: &Home) -> Output {
+fn audit(home: &Home) -> ProgramOutput {
     let repositories = home.path().join("repos");
     home.run_program(&binary("runner-audit"), &[repositories.to_str().expect("a temporary folder has a plain name")])
 }
 
 /// A repository with the branch of a run of one iteration.
 fn driven(home: &Home) -> Repo {
-    let repo = home.scripted("one");
+    let repo = home.scripted_repo("one");
     repo.script().always("echo $n > work\nanswer done 'Done.'");
     let _daemon = home.daemon();
     home.run(&repo, &["--id", "play"]).exits(0);
@@ -23,7 +23,7 @@ fn a_branch_that_was_written_anew_is_named_and_the_one_that_the_runner_has_made_
     let mut home = Home::new();
     let repo = driven(&home);
     audit(&home).exits(0);
-    home.has_a_forgery();
+    home.expect_forgery();
     repo.git(&["commit", "-q", "--amend", "-m", "Another message"]);
     let seen = audit(&home);
     seen.exits(1);
@@ -34,7 +34,7 @@ fn a_branch_that_was_written_anew_is_named_and_the_one_that_the_runner_has_made_
 fn a_branch_that_cannot_be_read_is_named() {
     let mut home = Home::new();
     let repo = driven(&home);
-    home.has_a_forgery();
+    home.expect_forgery();
     let head = repo.head();
     let (folder, file) = head.split_at(2);
     fs::remove_file(repo.path().join(".git/objects").join(folder).join(file)).expect("what was just made lies alone");

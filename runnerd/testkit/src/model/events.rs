@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::reply::Course;
+use super::reply::Delivery;
 
 /// The events of one reply.
 #[derive(Debug, Default)]
-pub(super) struct Events(Vec<String>);
+pub(super) struct SseEvents(Vec<String>);
 
-impl Events {
+impl SseEvents {
     /// Adds an event; its name is the member `type`, as both protocols have it.
     pub(super) fn push(&mut self, event: &Value) {
         let name = event["type"].as_str().expect("BUG: an event has no type");
@@ -16,13 +16,13 @@ impl Events {
     }
 
     /// Returns what is sent of them.
-    pub(super) fn sent(mut self, course: Course) -> String {
+    pub(super) fn into_text(mut self, course: Delivery) -> String {
         let count = self.0.len();
         self.0.truncate(match course {
-            Course::Whole => count,
-            Course::Dropped | Course::Stalled => count.div_ceil(2),
-            Course::Unfinished => count.saturating_sub(1),
-            Course::NeverSent | Course::Withheld => 0,
+            Delivery::Whole => count,
+            Delivery::Dropped | Delivery::Stalled => count.div_ceil(2),
+            Delivery::Unfinished => count.saturating_sub(1),
+            Delivery::NeverSent | Delivery::Withheld => 0,
         });
         self.0.concat()
     }

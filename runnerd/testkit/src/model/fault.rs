@@ -1,10 +1,10 @@
 //! How services fail, by what it means to their user; what each protocol says then is in its own file.
 
-use super::reply::{Reply, What};
+use super::reply::{ModelReply, ReplyContent};
 
 /// A failure that both protocols know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum ServiceFault {
     /// The plan's limit is used up until a time, in seconds since 1970.
     UsageLimit(i64),
     /// Too many requests; more are welcome after so many seconds, where it is said.
@@ -29,58 +29,58 @@ pub(super) enum Fault {
     Invalid(String),
 }
 
-impl Reply {
+impl ModelReply {
     /// Refuses because the plan's limit is used up until a time, in seconds since 1970.
     pub fn usage_limit(resets_at: i64) -> Self {
-        Self::new(What::Fails(Fault::UsageLimit(resets_at)))
+        Self::new(ReplyContent::Fails(ServiceFault::UsageLimit(resets_at)))
     }
 
     /// Refuses because there are too many requests; more are welcome after so many seconds, where it is said.
     pub fn rate_limit(retry_after: Option<u32>) -> Self {
-        Self::new(What::Fails(Fault::RateLimit(retry_after)))
+        Self::new(ReplyContent::Fails(ServiceFault::RateLimit(retry_after)))
     }
 
     /// Refuses because there is no money left.
     pub fn quota() -> Self {
-        Self::new(What::Fails(Fault::Quota))
+        Self::new(ReplyContent::Fails(ServiceFault::Quota))
     }
 
     /// Refuses the key.
     pub fn unauthorized() -> Self {
-        Self::new(What::Fails(Fault::Unauthorized))
+        Self::new(ReplyContent::Fails(ServiceFault::Unauthorized))
     }
 
     /// Refuses the account.
     pub fn forbidden() -> Self {
-        Self::new(What::Fails(Fault::Forbidden))
+        Self::new(ReplyContent::Fails(ServiceFault::Forbidden))
     }
 
     /// Knows no such model.
     pub fn unknown_model() -> Self {
-        Self::new(What::Fails(Fault::UnknownModel))
+        Self::new(ReplyContent::Fails(ServiceFault::UnknownModel))
     }
 
     /// Has no capacity left.
     pub fn overloaded() -> Self {
-        Self::new(What::Fails(Fault::Overloaded))
+        Self::new(ReplyContent::Fails(ServiceFault::Overloaded))
     }
 
     /// Fails by itself.
     pub fn broken() -> Self {
-        Self::new(What::Fails(Fault::Broken))
+        Self::new(ReplyContent::Fails(ServiceFault::Broken))
     }
 
     /// Refuses a conversation that is too long.
     pub fn too_long() -> Self {
-        Self::new(What::Fails(Fault::TooLong))
+        Self::new(ReplyContent::Fails(ServiceFault::TooLong))
     }
 
     /// Refuses the schema of the result.
     pub fn schema_refused() -> Self {
-        Self::new(What::Fails(Fault::Schema))
+        Self::new(ReplyContent::Fails(ServiceFault::Schema))
     }
 
     pub(super) fn invalid(why: &str) -> Self {
-        Self::new(What::Fails(Fault::Invalid(why.to_owned())))
+        Self::new(ReplyContent::Fails(ServiceFault::Invalid(why.to_owned())))
     }
 }

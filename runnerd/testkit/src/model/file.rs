@@ -3,12 +3,12 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::reply::{Reply, Usage};
-use super::script::Script;
+use super::reply::{ModelReply, TokenUsage};
+use super::script::ReplyScript;
 
 /// Why a text is no script.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub enum ScriptFileError {
     /// It is not of the form.
     #[error(transparent)]
     Form(#[from] toml::de::Error),
@@ -27,13 +27,13 @@ pub enum FileError {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    reply: Vec<Entry>,
+struct ScriptFile {
+    reply: Vec<ReplyEntry>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Entry {
+struct ReplyEntry {
     run: Option<String>,
     answer: Option<String>,
     text: Option<String>,
@@ -56,36 +56,36 @@ struct Entry {
 /// # Errors
 ///
 /// Fails if the text is no script.
-pub fn read(text: &str) -> Result<Script, FileError> {
-    let file: File = toml::from_str(text)?;
-    let mut script = Script::new();
+pub fn parse_script(text: &str) -> Result<ReplyScript, ScriptFileError> {
+    let file: ScriptFile = toml::from_str(text)?;
+    let mut script = ReplyScript::new();
     for (at, entry) in (1..).zip(file.reply) {
         let left = Some(entry.times.unwrap_or(1)).filter(|times| *times > 0);
-        let reply = entry.reply(at)?;
+        let reply = entry.to_reply(at)?;
         script = match entry.when {
-            Some(words) => script.rule(move |request| request.body.to_string().contains(&words), reply, left),
-            None => script.rule(|_| true, reply, left),
+            Some(words) => script.add_rule(move |request| request.body.to_string().contains(&words), reply, left),
+            None => script.add_rule(|_| true, reply, left),
         };
     }
     Ok(script)
 }
 
-impl Entry {
-    fn reply(&self, at: usize) -> Result<Reply, FileError> {
+impl ReplyEntry {
+    fn to_reply(&self, at: usize) -> Result<ModelReply, ScriptFileError> {
         let said = [
-            self.run.as_deref().map(Reply::run),
-            self.answer.as_deref().map(|text| Reply::answer(serde_json::from_str(text).unwrap_or(Value::from(text)))),
-            self.text.as_deref().map(Reply::text),
-            self.cut.as_deref().map(Reply::cut),
-            self.status.map(|code| Reply::status(code, &self.body)),
-            self.raw.as_deref().map(Reply::raw),
-            self.fault.as_deref().map(|word| self.fault(at, word)).transpose()?,
+            self.run.as_deref().map(ModelReply::run),
+            self.answer.as_deref().map(|text| ModelReply::answer(serde_json::from_str(text).unwrap_or(Value::from(text)))),
+            self.text.as_deref().map(ModelReply::text),
+            self.cut.as_deref().map(ModelReply::truncated),
+            self.status.map(|code| ModelReply::status(code, &self.body)),
+            self.raw.as_deref().map(ModelReply::raw),
+            self.fault.as_deref().map(|word| self.fault_reply(at, word)).transpose()?,
         ];
         let mut said = said.into_iter().flatten();
-        let (Some(reply), None) = (said.next(), said.next()) else { return Err(FileError::Word(at)) };
+        let (Some(reply), None) = (said.next(), said.next()) else { return Err(ScriptFileError::Word(at)) };
         let reply = self.headers.iter().fold(reply, |reply, (name, value)| reply.header(name, value));
         let reply = match self.usage {
-            Some([input, cached, output]) => reply.usage(Usage { input, cached, output }),
+            Some([input, cached, output]) => reply.usage(TokenUsage { input, cached, output }),
             None => reply,
         };
         match self.end.as_deref() {
@@ -93,26 +93,26 @@ impl Entry {
             Some("dropped") => Ok(reply.dropped()),
             Some("stalled") => Ok(reply.stalled()),
             Some("unfinished") => Ok(reply.unfinished()),
-            Some(word) => Err(FileError::Unknown { at, word: word.to_owned() }),
+            Some(word) => Err(ScriptFileError::Unknown { at, word: word.to_owned() }),
         }
     }
 
-    fn fault(&self, at: usize, word: &str) -> Result<Reply, FileError> {
+    fn fault_reply(&self, at: usize, word: &str) -> Result<ModelReply, ScriptFileError> {
         Ok(match word {
-            "usage_limit" => Reply::usage_limit(self.resets_at),
-            "rate_limit" => Reply::rate_limit(self.retry_after),
-            "quota" => Reply::quota(),
-            "unauthorized" => Reply::unauthorized(),
-            "forbidden" => Reply::forbidden(),
-            "unknown_model" => Reply::unknown_model(),
-            "overloaded" => Reply::overloaded(),
-            "broken" => Reply::broken(),
-            "too_long" => Reply::too_long(),
-            "schema_refused" => Reply::schema_refused(),
-            "hang_up" => Reply::hang_up(),
-            "silence" => Reply::silence(),
-            "nothing" => Reply::nothing(),
-            _ => return Err(FileError::Unknown { at, word: word.to_owned() }),
+            "usage_limit" => ModelReply::usage_limit(self.resets_at),
+            "rate_limit" => ModelReply::rate_limit(self.retry_after),
+            "quota" => ModelReply::quota(),
+            "unauthorized" => ModelReply::unauthorized(),
+            "forbidden" => ModelReply::forbidden(),
+            "unknown_model" => ModelReply::unknown_model(),
+            "overloaded" => ModelReply::overloaded(),
+            "broken" => ModelReply::broken(),
+            "too_long" => ModelReply::too_long(),
+            "schema_refused" => ModelReply::schema_refused(),
+            "hang_up" => ModelReply::hang_up(),
+            "silence" => ModelReply::silence(),
+            "nothing" => ModelReply::empty(),
+            _ => return Err(ScriptFileError::Unknown { at, word: word.to_owned() }),
         })
     }
 }

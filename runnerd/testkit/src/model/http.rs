@@ -17,101 +17,101 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::reply::{Course, Reply};
-use super::request::{Protocol, Request};
-use super::server::Stage;
-use super::wire::{Body, Sent};
+use super::reply::{Delivery, ModelReply};
+use super::request::{ModelProtocol, ModelRequest};
+use super::server::SharedState;
+use super::wire::{ReplyBody, HttpReply};
 use super::{messages, responses};
 
 /// The connection is to be closed where it is.
 #[derive(Debug)]
-struct Closed;
+struct ConnectionClosed;
 
-impl fmt::Display for Closed {
+impl fmt::Display for ConnectionClosed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("closed by the script")
     }
 }
 
-impl std::error::Error for Closed {}
+impl std::error::Error for ConnectionClosed {}
 
-type Sending = BoxBody<Bytes, Closed>;
+type ResponseBody = BoxBody<Bytes, ConnectionClosed>;
 
 /// Serves connections until it is dropped.
-pub(super) async fn accept(listener: TcpListener, stage: Arc<Stage>) {
+pub(super) async fn accept_connections(listener: TcpListener, stage: Arc<SharedState>) {
     while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(serve(stream, Arc::clone(&stage)));
+        tokio::spawn(serve_connection(stream, Arc::clone(&stage)));
     }
 }
 
-async fn serve(stream: TcpStream, stage: Arc<Stage>) {
-    let service = service_fn(move |request| answer(request, Arc::clone(&stage)));
+async fn serve_connection(stream: TcpStream, stage: Arc<SharedState>) {
+    let service = service_fn(move |request| handle_request(request, Arc::clone(&stage)));
     // A connection that ends badly is what many scripts are about.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn answer(request: hyper::Request<Incoming>, stage: Arc<Stage>) -> Result<Response<Sending>, Closed> {
+async fn handle_request(request: hyper::Request<Incoming>, stage: Arc<SharedState>) -> Result<Response<ResponseBody>, ConnectionClosed> {
     let (head, body) = request.into_parts();
-    let body = body.collect().await.map_err(|_| Closed)?.to_bytes();
+    let body = body.collect().await.map_err(|_| ConnectionClosed)?.to_bytes();
     let protocol = match head.uri.path() {
-        path if head.method != Method::POST => return Ok(aside(&stage, &head.method, path)),
-        path if path.ends_with("/responses") => Protocol::Responses,
-        path if path.ends_with("/messages") => Protocol::Messages,
-        path => return Ok(aside(&stage, &head.method, path)),
+        path if head.method != Method::POST => return Ok(answer_other(&stage, &head.method, path)),
+        path if path.ends_with("/responses") => ModelProtocol::Responses,
+        path if path.ends_with("/messages") => ModelProtocol::Messages,
+        path => return Ok(answer_other(&stage, &head.method, path)),
     };
-    let request = Request {
+    let request = ModelRequest {
         protocol,
         path: head.uri.to_string(),
-        headers: readable(&head.headers),
+        headers: header_texts(&head.headers),
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
     };
-    let (reply, number) = stage.take(request.clone());
+    let (reply, number) = stage.record_request(request.clone());
     match reply.course {
-        Course::NeverSent => return Err(Closed),
-        Course::Withheld => std::future::pending().await,
-        Course::Whole | Course::Dropped | Course::Stalled | Course::Unfinished => {}
+        Delivery::NeverSent => return Err(ConnectionClosed),
+        Delivery::Withheld => std::future::pending().await,
+        Delivery::Whole | Delivery::Dropped | Delivery::Stalled | Delivery::Unfinished => {}
     }
     let sent = match protocol {
-        Protocol::Responses => responses::render(&request, &reply, number),
-        Protocol::Messages => messages::render(&request, &reply, number),
+        ModelProtocol::Responses => responses::render(&request, &reply, number),
+        ModelProtocol::Messages => messages::render(&request, &reply, number),
     };
-    Ok(send(sent, &reply))
+    Ok(build_response(sent, &reply))
 }
 
 /// Answers what is no request for the model's word. A connection for other ways of speaking is refused, so that
 /// clients take the ordinary one.
-fn aside(stage: &Stage, method: &Method, path: &str) -> Response<Sending> {
-    stage.note(format!("{method} {path}"));
+fn answer_other(stage: &SharedState, method: &Method, path: &str) -> Response<ResponseBody> {
+    stage.record_other(format!("{method} {path}"));
     let sent = if path.ends_with("/count_tokens") {
-        Sent::json(200, &json!({"input_tokens": 1_000}))
+        HttpReply::json(200, &json!({"input_tokens": 1_000}))
     } else if path.ends_with("/responses") {
-        Sent::json(426, &json!({"error": {"message": "POST only", "type": "invalid_request_error"}}))
+        HttpReply::json(426, &json!({"error": {"message": "POST only", "type": "invalid_request_error"}}))
     } else if method == Method::HEAD || path == "/" {
-        Sent::json(200, &json!({}))
+        HttpReply::json(200, &json!({}))
     } else {
-        Sent::json(404, &json!({"error": {"message": "not found", "type": "invalid_request_error"}}))
+        HttpReply::json(404, &json!({"error": {"message": "not found", "type": "invalid_request_error"}}))
     };
-    send(sent, &Reply::nothing())
+    build_response(sent, &ModelReply::empty())
 }
 
-fn send(sent: Sent, reply: &Reply) -> Response<Sending> {
+fn build_response(sent: HttpReply, reply: &ModelReply) -> Response<ResponseBody> {
     let mut response = Response::builder().status(StatusCode::from_u16(sent.code).expect("BUG: no status"));
     for (name, value) in sent.headers.iter().chain(&reply.headers) {
         response = response.header(name, value);
     }
     let body = match sent.body {
-        Body::Whole(body) if reply.course == Course::Whole => Full::from(body).map_err(never).boxed(),
-        Body::Whole(body) => piecewise(half(&body).to_owned(), reply.course),
-        Body::Events(events) => piecewise(events.sent(reply.course), reply.course),
+        ReplyBody::Whole(body) if reply.course == Delivery::Whole => Full::from(body).map_err(from_infallible).boxed(),
+        ReplyBody::Whole(body) => stream_part(first_half(&body).to_owned(), reply.course),
+        ReplyBody::Events(events) => stream_part(events.into_text(reply.course), reply.course),
     };
     response.body(body).expect("a script's headers are headers")
 }
 
 /// Sends a part of the body and then does what the course says, after the part has been sent.
-fn piecewise(part: String, course: Course) -> Sending {
+fn stream_part(part: String, course: Delivery) -> ResponseBody {
     let (mut sender, body) = channel::Channel::new(1);
     tokio::spawn(async move {
-        if sender.send_data(Bytes::from(part)).await.is_err() || course == Course::Whole {
+        if sender.send_data(Bytes::from(part)).await.is_err() || course == Delivery::Whole {
             return;
         }
         // The connection's own task writes while this one steps back.
@@ -119,14 +119,14 @@ fn piecewise(part: String, course: Course) -> Sending {
             tokio::task::yield_now().await;
         }
         match course {
-            Course::Dropped => sender.abort(Closed),
+            Delivery::Dropped => sender.abort(ConnectionClosed),
             _ => std::future::pending().await,
         }
     });
     body.boxed()
 }
 
-fn half(text: &str) -> &str {
+fn first_half(text: &str) -> &str {
     let mut at = text.len() / 2;
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -134,11 +134,11 @@ fn half(text: &str) -> &str {
     &text[..at]
 }
 
-fn never(error: Infallible) -> Closed {
+fn from_infallible(error: Infallible) -> ConnectionClosed {
     match error {}
 }
 
-fn readable(headers: &HeaderMap) -> Vec<(String, String)> {
+fn header_texts(headers: &HeaderMap) -> Vec<(String, String)> {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
 }

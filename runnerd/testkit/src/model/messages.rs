@@ -2,65 +2,65 @@
 
 use serde_json::{Value, json};
 
-use super::events::Events;
-use super::fault::Fault;
-use super::reply::{Reply, Usage, What};
-use super::request::Request;
-use super::wire::Sent;
+use super::events::SseEvents;
+use super::fault::ServiceFault;
+use super::reply::{ModelReply, TokenUsage, ReplyContent};
+use super::request::ModelRequest;
+use super::wire::HttpReply;
 
 /// Returns the reply to a request in this protocol; `number` tells replies apart.
-pub(super) fn render(request: &Request, reply: &Reply, number: usize) -> Sent {
+pub(super) fn render(request: &ModelRequest, reply: &ModelReply, number: usize) -> HttpReply {
     let message = |blocks: &[Value], stop: &str| {
-        Message { request, usage: reply.usage, number, blocks: blocks.to_vec(), stop: stop.to_owned() }.sent()
+        AssistantMessage { request, usage: reply.usage, number, blocks: blocks.to_vec(), stop: stop.to_owned() }.to_http_reply()
     };
     match &reply.what {
-        What::Run(command) => {
+        ReplyContent::Run(command) => {
             let input = json!({"command": command, "description": "Run a command", "timeout": 600_000});
-            message(&[tool("Bash", &input, number)], "tool_use")
+            message(&[tool_block("Bash", &input, number)], "tool_use")
         }
-        What::Answer(result) if request.offers("StructuredOutput") => {
-            message(&[tool("StructuredOutput", result, number)], "tool_use")
+        ReplyContent::Answer(result) if request.offers_tool("StructuredOutput") => {
+            message(&[tool_block("StructuredOutput", result, number)], "tool_use")
         }
-        What::Answer(result) => message(&[text(&result.to_string())], "end_turn"),
-        What::Text(said) => message(&[text(said)], "end_turn"),
-        What::Nothing => message(&[], "end_turn"),
-        What::Cut(said) => message(&[text(said)], "max_tokens"),
-        What::Fails(fault) => fails(request, fault),
-        What::Status { code, body } => Sent::text(*code, "application/json", body.clone()),
-        What::Raw(bytes) => Sent::text(200, "text/event-stream", bytes.clone()),
+        ReplyContent::Answer(result) => message(&[text_block(&result.to_string())], "end_turn"),
+        ReplyContent::Text(said) => message(&[text_block(said)], "end_turn"),
+        ReplyContent::Nothing => message(&[], "end_turn"),
+        ReplyContent::Cut(said) => message(&[text_block(said)], "max_tokens"),
+        ReplyContent::Fails(fault) => render_fault(request, fault),
+        ReplyContent::Status { code, body } => HttpReply::text(*code, "application/json", body.clone()),
+        ReplyContent::Raw(bytes) => HttpReply::text(200, "text/event-stream", bytes.clone()),
     }
 }
 
 /// One message of the assistant's.
-struct Message<'a> {
-    request: &'a Request,
-    usage: Usage,
+struct AssistantMessage<'a> {
+    request: &'a ModelRequest,
+    usage: TokenUsage,
     number: usize,
     blocks: Vec<Value>,
     stop: String,
 }
 
-impl Message<'_> {
-    fn sent(&self) -> Sent {
-        if self.request.streams() { Sent::stream(self.events()) } else { Sent::json(200, &self.whole()) }
+impl AssistantMessage<'_> {
+    fn to_http_reply(&self) -> HttpReply {
+        if self.request.wants_stream() { HttpReply::stream(self.to_events()) } else { HttpReply::json(200, &self.to_json()) }
     }
 
-    fn whole(&self) -> Value {
-        self.with(&self.blocks, &json!(self.stop), self.usage.output)
+    fn to_json(&self) -> Value {
+        self.json_with(&self.blocks, &json!(self.stop), self.usage.output)
     }
 
-    fn with(&self, blocks: &[Value], stop: &Value, output: u64) -> Value {
+    fn json_with(&self, blocks: &[Value], stop: &Value, output: u64) -> Value {
         let usage = json!({"input_tokens": self.usage.input - self.usage.cached, "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": self.usage.cached, "output_tokens": output, "service_tier": "standard"});
         json!({"id": format!("msg_{}", self.number), "type": "message", "role": "assistant", "model": self.request.model(),
             "content": blocks, "stop_reason": stop, "stop_sequence": null, "usage": usage})
     }
 
-    fn events(&self) -> Events {
-        let mut events = Events::default();
-        events.push(&json!({"type": "message_start", "message": self.with(&[], &Value::Null, 1)}));
+    fn to_events(&self) -> SseEvents {
+        let mut events = SseEvents::default();
+        events.push(&json!({"type": "message_start", "message": self.json_with(&[], &Value::Null, 1)}));
         for (at, block) in self.blocks.iter().enumerate() {
-            let (start, delta) = parts(block);
+            let (start, delta) = split_block(block);
             events.push(&json!({"type": "content_block_start", "index": at, "content_block": start}));
             events.push(&json!({"type": "content_block_delta", "index": at, "delta": delta}));
             events.push(&json!({"type": "content_block_stop", "index": at}));
@@ -73,7 +73,7 @@ impl Message<'_> {
 }
 
 /// Returns how a block begins, and all of it that is streamed.
-fn parts(block: &Value) -> (Value, Value) {
+fn split_block(block: &Value) -> (Value, Value) {
     let mut start = block.clone();
     if block["type"] == "text" {
         start["text"] = json!("");
@@ -83,18 +83,18 @@ fn parts(block: &Value) -> (Value, Value) {
     (start, json!({"type": "input_json_delta", "partial_json": block["input"].to_string()}))
 }
 
-fn text(text: &str) -> Value {
+fn text_block(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn tool(name: &str, input: &Value, number: usize) -> Value {
+fn tool_block(name: &str, input: &Value, number: usize) -> Value {
     json!({"type": "tool_use", "id": format!("toolu_{number}"), "name": name, "input": input})
 }
 
-fn fails(request: &Request, fault: &Fault) -> Sent {
+fn render_fault(request: &ModelRequest, fault: &ServiceFault) -> HttpReply {
     match fault {
-        Fault::UsageLimit(resets_at) => {
-            let sent = error(
+        ServiceFault::UsageLimit(resets_at) => {
+            let sent = error_reply(
                 429,
                 "rate_limit_error",
                 "This request would exceed your account's rate limit. Please try again later.",
@@ -103,26 +103,26 @@ fn fails(request: &Request, fault: &Fault) -> Sent {
                 .header("anthropic-ratelimit-unified-reset", resets_at)
                 .header("anthropic-ratelimit-unified-representative-claim", &"five_hour")
         }
-        Fault::RateLimit(after) => {
-            let sent = error(429, "rate_limit_error", "Number of requests has exceeded your rate limit.");
+        ServiceFault::RateLimit(after) => {
+            let sent = error_reply(429, "rate_limit_error", "Number of requests has exceeded your rate limit.");
             after.iter().fold(sent, |sent, seconds| sent.header("retry-after", seconds))
         }
-        Fault::Quota => {
+        ServiceFault::Quota => {
             let message = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.";
-            error(400, "invalid_request_error", message)
+            error_reply(400, "invalid_request_error", message)
         }
-        Fault::Unauthorized => error(401, "authentication_error", "invalid x-api-key"),
-        Fault::Forbidden => error(403, "permission_error", "Your account does not have access to Claude Code."),
-        Fault::UnknownModel => error(404, "not_found_error", &format!("model: {}", request.model())),
-        Fault::Overloaded => error(529, "overloaded_error", "Overloaded"),
-        Fault::Broken => error(500, "api_error", "Internal server error"),
-        Fault::TooLong => error(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
-        Fault::Schema => error(400, "invalid_request_error", "tools.0.custom.input_schema: JSON schema is invalid"),
-        Fault::Invalid(why) => error(400, "invalid_request_error", why),
+        ServiceFault::Unauthorized => error_reply(401, "authentication_error", "invalid x-api-key"),
+        ServiceFault::Forbidden => error_reply(403, "permission_error", "Your account does not have access to Claude Code."),
+        ServiceFault::UnknownModel => error_reply(404, "not_found_error", &format!("model: {}", request.model())),
+        ServiceFault::Overloaded => error_reply(529, "overloaded_error", "Overloaded"),
+        ServiceFault::Broken => error_reply(500, "api_error", "Internal server error"),
+        ServiceFault::TooLong => error_reply(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
+        ServiceFault::Schema => error_reply(400, "invalid_request_error", "tools.0.custom.input_schema: JSON schema is invalid"),
+        ServiceFault::Invalid(why) => error_reply(400, "invalid_request_error", why),
     }
 }
 
-fn error(status: u16, kind: &str, message: &str) -> Sent {
+fn error_reply(status: u16, kind: &str, message: &str) -> HttpReply {
     let body = json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"});
-    Sent::json(status, &body)
+    HttpReply::json(status, &body)
 }

@@ -15,11 +15,11 @@ mod script;
 mod server;
 mod wire;
 
-pub use self::file::{FileError, read};
-pub use self::reply::{Reply, Usage};
-pub use self::request::{Protocol, Request};
-pub use self::script::Script;
-pub use self::server::Model;
+pub use self::file::{ScriptFileError, parse_script};
+pub use self::reply::{ModelReply, TokenUsage};
+pub use self::request::{ModelProtocol, ModelRequest};
+pub use self::script::ReplyScript;
+pub use self::server::ModelServer;
 
 #[cfg(test)]
 mod tests;

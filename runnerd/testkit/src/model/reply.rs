@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use super::fault::Fault;
+use super::fault::ServiceFault;
 
 /// The model's word or the service's failure, and how it travels.
 #[derive(Debug, Clone)]
-pub struct Reply {
-    pub(super) what: What,
+pub struct ModelReply {
+    pub(super) what: ReplyContent,
     pub(super) headers: Vec<(String, String)>,
-    pub(super) usage: Usage,
-    pub(super) course: Course,
+    pub(super) usage: TokenUsage,
+    pub(super) course: Delivery,
 }
 
 /// What is said.
 #[derive(Debug, Clone)]
-pub(super) enum What {
+pub(super) enum ReplyContent {
     /// The shell is to run a command.
     Run(String),
     /// The session's result, in the way in which the client takes it.
@@ -27,7 +27,7 @@ pub(super) enum What {
     /// The answer is cut because it is too long.
     Cut(String),
     /// The service fails in its protocol's own words.
-    Fails(Fault),
+    Fails(ServiceFault),
     /// Any answer of the web.
     Status { code: u16, body: String },
     /// A stream of these bytes.
@@ -36,7 +36,7 @@ pub(super) enum What {
 
 /// How the reply travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Course {
+pub(super) enum Delivery {
     /// From its beginning to its end.
     Whole,
     /// The connection is closed before anything was sent.
@@ -53,7 +53,7 @@ pub(super) enum Course {
 
 /// Tokens that a reply says to have taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Tokens read, those from the cache included.
     pub input: u64,
     /// Of these, tokens from the cache.
@@ -62,78 +62,78 @@ pub struct Usage {
     pub output: u64,
 }
 
-impl Default for Usage {
+impl Default for TokenUsage {
     fn default() -> Self {
         Self { input: 1_000, cached: 200, output: 50 }
     }
 }
 
-impl Reply {
-    pub(super) fn new(what: What) -> Self {
-        Self { what, headers: Vec::new(), usage: Usage::default(), course: Course::Whole }
+impl ModelReply {
+    pub(super) fn new(what: ReplyContent) -> Self {
+        Self { what, headers: Vec::new(), usage: TokenUsage::default(), course: Delivery::Whole }
     }
 
     /// Runs a command in the client's shell.
     pub fn run(command: &str) -> Self {
-        Self::new(What::Run(command.to_owned()))
+        Self::new(ReplyContent::Run(command.to_owned()))
     }
 
     /// Gives the session's result.
     pub fn answer(result: Value) -> Self {
-        Self::new(What::Answer(result))
+        Self::new(ReplyContent::Answer(result))
     }
 
     /// Says a text and ends the turn.
     pub fn text(text: &str) -> Self {
-        Self::new(What::Text(text.to_owned()))
+        Self::new(ReplyContent::Text(text.to_owned()))
     }
 
     /// Ends the turn without a word.
-    pub fn nothing() -> Self {
-        Self::new(What::Nothing)
+    pub fn empty() -> Self {
+        Self::new(ReplyContent::Nothing)
     }
 
     /// Says a text that is cut because it is too long.
-    pub fn cut(text: &str) -> Self {
-        Self::new(What::Cut(text.to_owned()))
+    pub fn truncated(text: &str) -> Self {
+        Self::new(ReplyContent::Cut(text.to_owned()))
     }
 
     /// Replies as any server of the web might.
     pub fn status(code: u16, body: &str) -> Self {
-        Self::new(What::Status { code, body: body.to_owned() })
+        Self::new(ReplyContent::Status { code, body: body.to_owned() })
     }
 
     /// Streams these bytes, whatever they are.
     pub fn raw(bytes: &str) -> Self {
-        Self::new(What::Raw(bytes.to_owned()))
+        Self::new(ReplyContent::Raw(bytes.to_owned()))
     }
 
     /// Closes the connection without a reply.
     pub fn hang_up() -> Self {
-        Self::nothing().on(Course::NeverSent)
+        Self::empty().with_delivery(Delivery::NeverSent)
     }
 
     /// Never replies.
     pub fn silence() -> Self {
-        Self::nothing().on(Course::Withheld)
+        Self::empty().with_delivery(Delivery::Withheld)
     }
 
     /// Closes the connection halfway through the reply.
     #[must_use]
     pub fn dropped(self) -> Self {
-        self.on(Course::Dropped)
+        self.with_delivery(Delivery::Dropped)
     }
 
     /// Goes silent halfway through the reply.
     #[must_use]
     pub fn stalled(self) -> Self {
-        self.on(Course::Stalled)
+        self.with_delivery(Delivery::Stalled)
     }
 
     /// Says everything but that this was all.
     #[must_use]
     pub fn unfinished(self) -> Self {
-        self.on(Course::Unfinished)
+        self.with_delivery(Delivery::Unfinished)
     }
 
     /// Adds a header.
@@ -145,12 +145,12 @@ impl Reply {
 
     /// Sets what it says to have taken.
     #[must_use]
-    pub fn usage(mut self, usage: Usage) -> Self {
+    pub fn usage(mut self, usage: TokenUsage) -> Self {
         self.usage = usage;
         self
     }
 
-    pub(super) fn on(mut self, course: Course) -> Self {
+    pub(super) fn with_delivery(mut self, course: Delivery) -> Self {
         self.course = course;
         self
     }

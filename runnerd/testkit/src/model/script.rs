@@ -2,28 +2,28 @@
 
 use std::fmt;
 
-use super::reply::Reply;
-use super::request::Request;
+use super::reply::ModelReply;
+use super::request::ModelRequest;
 
 /// Rules in order; the first that applies to a request and has a reply left gives it.
 #[derive(Default)]
-pub struct Script {
-    rules: Vec<Rule>,
+pub struct ReplyScript {
+    rules: Vec<ReplyRule>,
 }
 
-struct Rule {
-    applies: Box<dyn Fn(&Request) -> bool + Send>,
-    reply: Reply,
+struct ReplyRule {
+    applies: Box<dyn Fn(&ModelRequest) -> bool + Send>,
+    reply: ModelReply,
     left: Option<u32>,
 }
 
-impl fmt::Debug for Script {
+impl fmt::Debug for ReplyScript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.rules.iter().map(|rule| (&rule.reply, rule.left))).finish()
     }
 }
 
-impl Script {
+impl ReplyScript {
     /// Begins a script that has no reply to anything.
     pub fn new() -> Self {
         Self::default()
@@ -31,48 +31,48 @@ impl Script {
 
     /// Gives a reply once.
     #[must_use]
-    pub fn then(self, reply: Reply) -> Self {
+    pub fn then(self, reply: ModelReply) -> Self {
         self.times(1, reply)
     }
 
     /// Gives a reply to so many requests.
     #[must_use]
-    pub fn times(self, count: u32, reply: Reply) -> Self {
-        self.rule(|_| true, reply, Some(count))
+    pub fn times(self, count: u32, reply: ModelReply) -> Self {
+        self.add_rule(|_| true, reply, Some(count))
     }
 
     /// Gives a reply to every request that is left.
     #[must_use]
-    pub fn always(self, reply: Reply) -> Self {
-        self.rule(|_| true, reply, None)
+    pub fn always(self, reply: ModelReply) -> Self {
+        self.add_rule(|_| true, reply, None)
     }
 
     /// Gives a reply to the next request that is as described.
     #[must_use]
-    pub fn once(self, applies: impl Fn(&Request) -> bool + Send + 'static, reply: Reply) -> Self {
-        self.rule(applies, reply, Some(1))
+    pub fn once(self, applies: impl Fn(&ModelRequest) -> bool + Send + 'static, reply: ModelReply) -> Self {
+        self.add_rule(applies, reply, Some(1))
     }
 
     /// Gives a reply to all requests that are as described.
     #[must_use]
-    pub fn when(self, applies: impl Fn(&Request) -> bool + Send + 'static, reply: Reply) -> Self {
-        self.rule(applies, reply, None)
+    pub fn when(self, applies: impl Fn(&ModelRequest) -> bool + Send + 'static, reply: ModelReply) -> Self {
+        self.add_rule(applies, reply, None)
     }
 
-    pub(super) fn rule(
+    pub(super) fn add_rule(
         mut self,
-        applies: impl Fn(&Request) -> bool + Send + 'static,
-        reply: Reply,
+        applies: impl Fn(&ModelRequest) -> bool + Send + 'static,
+        reply: ModelReply,
         left: Option<u32>,
     ) -> Self {
-        self.rules.push(Rule { applies: Box::new(applies), reply, left });
+        self.rules.push(ReplyRule { applies: Box::new(applies), reply, left });
         self
     }
 
     /// Takes the reply to a request; a script that has none left refuses it.
-    pub(super) fn take(&mut self, request: &Request) -> Reply {
+    pub(super) fn take_reply(&mut self, request: &ModelRequest) -> ModelReply {
         let rule = self.rules.iter_mut().find(|rule| rule.left != Some(0) && (rule.applies)(request));
-        let Some(rule) = rule else { return Reply::invalid("the script has no reply to this request") };
+        let Some(rule) = rule else { return ModelReply::invalid("the script has no reply to this request") };
         rule.left = rule.left.map(|left| left - 1);
         rule.reply.clone()
     }

@@ -12,46 +12,46 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use super::http;
-use super::reply::Reply;
-use super::request::Request;
-use super::script::Script;
+use super::reply::ModelReply;
+use super::request::ModelRequest;
+use super::script::ReplyScript;
 use crate::PATIENCE;
 
 /// A model's service; it is gone where this is dropped.
-pub struct Model {
+pub struct ModelServer {
     address: SocketAddr,
-    stage: Arc<Stage>,
+    stage: Arc<SharedState>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// What the test and the server share.
 #[derive(Debug, Default)]
-pub(super) struct Stage {
-    state: Mutex<State>,
+pub(super) struct SharedState {
+    state: Mutex<ServerState>,
     asked: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    script: Script,
-    requests: Vec<Request>,
+struct ServerState {
+    script: ReplyScript,
+    requests: Vec<ModelRequest>,
     asides: Vec<String>,
 }
 
-impl fmt::Debug for Model {
+impl fmt::Debug for ModelServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Model").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl Model {
+impl ModelServer {
     /// Starts the service on a free port.
     ///
     /// # Panics
     ///
     /// Panics if it cannot listen.
-    pub fn start(script: Script) -> Self {
+    pub fn start(script: ReplyScript) -> Self {
         Self::listen(0, script).expect("a port of loopback can be had")
     }
 
@@ -60,9 +60,9 @@ impl Model {
     /// # Errors
     ///
     /// Fails if the port cannot be had.
-    pub fn listen(port: u16, script: Script) -> io::Result<Self> {
-        let stage = Arc::new(Stage::default());
-        stage.lock().script = script;
+    pub fn listen(port: u16, script: ReplyScript) -> io::Result<Self> {
+        let stage = Arc::new(SharedState::default());
+        stage.lock_state().script = script;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", port)))?;
         let address = listener.local_addr()?;
@@ -71,7 +71,7 @@ impl Model {
         let thread = thread::Builder::new().name("model".into()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = http::accept(listener, shared) => {}
+                    () = http::accept_connections(listener, shared) => {}
                     _ = stopped => {}
                 }
             });
@@ -85,18 +85,18 @@ impl Model {
     }
 
     /// Replaces the script.
-    pub fn play(&self, script: Script) {
-        self.stage.lock().script = script;
+    pub fn set_script(&self, script: ReplyScript) {
+        self.stage.lock_state().script = script;
     }
 
     /// Returns the requests for the model's word so far.
-    pub fn requests(&self) -> Vec<Request> {
-        self.stage.lock().requests.clone()
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.stage.lock_state().requests.clone()
     }
 
     /// Returns method and path of whatever else was asked.
-    pub fn asides(&self) -> Vec<String> {
-        self.stage.lock().asides.clone()
+    pub fn other_requests(&self) -> Vec<String> {
+        self.stage.lock_state().asides.clone()
     }
 
     /// Waits for more than so many requests, and returns those beyond; none if the time is over first.
@@ -104,8 +104,8 @@ impl Model {
     /// # Panics
     ///
     /// Panics if the server has.
-    pub fn next(&self, known: usize, limit: Duration) -> Vec<Request> {
-        let state = self.stage.lock();
+    pub fn wait_beyond(&self, known: usize, limit: Duration) -> Vec<ModelRequest> {
+        let state = self.stage.lock_state();
         let waited = self.stage.asked.wait_timeout_while(state, limit, |state| state.requests.len() <= known);
         let (state, _) = waited.expect("BUG: the server panicked");
         state.requests.get(known..).unwrap_or_default().to_vec()
@@ -116,9 +116,9 @@ impl Model {
     /// # Panics
     ///
     /// Panics if they do not come within [`PATIENCE`].
-    pub fn asked(&self, count: usize) -> Vec<Request> {
+    pub fn wait_for_requests(&self, count: usize) -> Vec<ModelRequest> {
         if count > 0 {
-            self.next(count - 1, PATIENCE);
+            self.wait_beyond(count - 1, PATIENCE);
         }
         let requests = self.requests();
         assert!(requests.len() >= count, "{} requests instead of {count}", requests.len());
@@ -126,7 +126,7 @@ impl Model {
     }
 }
 
-impl Drop for Model {
+impl Drop for ModelServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -135,20 +135,20 @@ impl Drop for Model {
     }
 }
 
-impl Stage {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedState {
+    fn lock_state(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().expect("BUG: the server panicked")
     }
 
     /// Records what is no request for the model's word.
-    pub(super) fn note(&self, aside: String) {
-        self.lock().asides.push(aside);
+    pub(super) fn record_other(&self, aside: String) {
+        self.lock_state().asides.push(aside);
     }
 
     /// Records a request and takes its reply; the number tells replies apart.
-    pub(super) fn take(&self, request: Request) -> (Reply, usize) {
-        let mut state = self.lock();
-        let reply = state.script.take(&request);
+    pub(super) fn record_request(&self, request: ModelRequest) -> (ModelReply, usize) {
+        let mut state = self.lock_state();
+        let reply = state.script.take_reply(&request);
         state.requests.push(request);
         self.asked.notify_all();
         (reply, state.requests.len())

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Model, Protocol, Reply, Script, Usage, read};
+use super::{ModelServer, ModelProtocol, ModelReply, ReplyScript, TokenUsage, parse_script};
 
 /// Asks and returns all bytes that come until the connection is closed, or until nothing more comes.
-fn ask(model: &Model, path: &str, body: &Value) -> String {
+fn send_request(model: &ModelServer, path: &str, body: &Value) -> String {
     let address = model.url().replace("http://", "");
     let mut stream = TcpStream::connect(&address).expect("the service listens");
     stream.set_read_timeout(Some(Duration::from_millis(300))).expect("a limit can be set");
@@ -21,9 +21,9 @@ fn ask(model: &Model, path: &str, body: &Value) -> String {
     String::from_utf8(bytes).expect("the service sends text")
 }
 
-fn responses(model: &Model) -> String {
+fn responses(model: &ModelServer) -> String {
     let tools = json!([{"type": "function", "name": "exec_command"}]);
-    ask(
+    send_request(
         model,
         "/v1/responses",
         &json!({"model": "m-1", "stream": true, "tools": tools, "input": [
@@ -31,11 +31,11 @@ fn responses(model: &Model) -> String {
     )
 }
 
-fn messages(model: &Model, stream: bool) -> String {
+fn messages(model: &ModelServer, stream: bool) -> String {
     let tools = json!([{"name": "Bash"}, {"name": "StructuredOutput"}]);
     let turns = json!([{"role": "user", "content": "Do it."}, {"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": "toolu_1", "content": "seen"}]}]);
-    ask(model, "/v1/messages?beta=true", &json!({"model": "m-2", "stream": stream, "tools": tools, "messages": turns}))
+    send_request(model, "/v1/messages?beta=true", &json!({"model": "m-2", "stream": stream, "tools": tools, "messages": turns}))
 }
 
 /// Returns the types of the events of a reply, in order.
@@ -45,9 +45,9 @@ fn types(reply: &str) -> Vec<&str> {
 
 #[test]
 fn replies_come_in_order_in_the_form_of_each_protocol() {
-    let usage = Usage { input: 70, cached: 30, output: 5 };
-    let script = Script::new().then(Reply::run("true").usage(usage)).times(2, Reply::answer(json!({"status": "done"})));
-    let model = Model::start(script);
+    let usage = TokenUsage { input: 70, cached: 30, output: 5 };
+    let script = ReplyScript::new().then(ModelReply::run("true").usage(usage)).times(2, ModelReply::answer(json!({"status": "done"})));
+    let model = ModelServer::start(script);
     let first = responses(&model);
     let expected =
         ["response.created", "response.output_item.added", "response.output_item.done", "response.completed"];
@@ -62,50 +62,50 @@ fn replies_come_in_order_in_the_form_of_each_protocol() {
 
 #[test]
 fn requests_are_recorded_as_they_came() {
-    let model = Model::start(Script::new().always(Reply::nothing()));
+    let model = ModelServer::start(ReplyScript::new().always(ModelReply::empty()));
     responses(&model);
     messages(&model, true);
-    let asked = model.asked(2);
+    let asked = model.wait_for_requests(2);
     let [first, second] = asked.as_slice() else { panic!("{asked:#?}") };
-    assert_eq!((first.protocol, first.model(), first.header("x-key")), (Protocol::Responses, "m-1", Some("dummy")));
-    assert_eq!((first.said().as_str(), first.opens()), ("Do it.", true));
-    assert_eq!((second.path.as_str(), second.results()), ("/v1/messages?beta=true", vec!["seen".to_owned()]));
-    assert!(second.offers("Bash") && !second.offers("exec") && second.said().contains("Do it."));
+    assert_eq!((first.protocol, first.model(), first.header("x-key")), (ModelProtocol::Responses, "m-1", Some("dummy")));
+    assert_eq!((first.user_text().as_str(), first.is_first_turn()), ("Do it.", true));
+    assert_eq!((second.path.as_str(), second.tool_results()), ("/v1/messages?beta=true", vec!["seen".to_owned()]));
+    assert!(second.offers_tool("Bash") && !second.offers_tool("exec") && second.user_text().contains("Do it."));
 }
 
 #[test]
 fn request_may_choose_its_reply_and_a_script_may_end() {
     let script =
-        Script::new().when(|request| request.model() == "m-2", Reply::overloaded()).then(Reply::text("Hello."));
-    let model = Model::start(script);
+        ReplyScript::new().when(|request| request.model() == "m-2", ModelReply::overloaded()).then(ModelReply::text("Hello."));
+    let model = ModelServer::start(script);
     assert!(messages(&model, true).starts_with("HTTP/1.1 529 "));
     assert!(responses(&model).contains("Hello."));
     assert!(responses(&model).contains("the script has no reply to this request"));
-    model.play(Script::new().always(Reply::text("Again.")));
+    model.set_script(ReplyScript::new().always(ModelReply::text("Again.")));
     assert!(responses(&model).contains("Again."));
 }
 
 #[test]
 fn faults_are_seen_on_the_wire() {
-    let model = Model::start(Script::new());
-    let seen = |reply: Reply| {
-        model.play(Script::new().then(reply.header("x-note", "kept")));
+    let model = ModelServer::start(ReplyScript::new());
+    let seen = |reply: ModelReply| {
+        model.set_script(ReplyScript::new().then(reply.header("x-note", "kept")));
         responses(&model)
     };
-    let limit = seen(Reply::usage_limit(1_800_000_000));
+    let limit = seen(ModelReply::usage_limit(1_800_000_000));
     assert!(limit.starts_with("HTTP/1.1 429 ") && limit.contains("x-note: kept"), "{limit}");
     assert!(limit.contains("x-codex-primary-reset-at: 1800000000"), "{limit}");
-    assert!(seen(Reply::rate_limit(Some(7))).contains("retry-after: 7"));
-    assert!(seen(Reply::status(502, "<html>")).ends_with("<html>"));
-    assert!(seen(Reply::raw("data: what\n\n")).contains("data: what"));
-    assert_eq!(seen(Reply::hang_up()), "", "the connection was closed without a word");
-    assert_eq!(seen(Reply::silence()), "", "nothing came");
-    for cut in [Reply::text("Hello.").dropped(), Reply::text("Hello.").stalled()] {
+    assert!(seen(ModelReply::rate_limit(Some(7))).contains("retry-after: 7"));
+    assert!(seen(ModelReply::status(502, "<html>")).ends_with("<html>"));
+    assert!(seen(ModelReply::raw("data: what\n\n")).contains("data: what"));
+    assert_eq!(seen(ModelReply::hang_up()), "", "the connection was closed without a word");
+    assert_eq!(seen(ModelReply::silence()), "", "nothing came");
+    for cut in [ModelReply::text("Hello.").dropped(), ModelReply::text("Hello.").stalled()] {
         let cut = seen(cut);
         assert!(cut.contains("response.created") && !cut.contains("response.completed"), "{cut}");
         assert!(!cut.ends_with("0\r\n\r\n"), "the end of the stream did not come: {cut}");
     }
-    let unfinished = seen(Reply::text("Hello.").unfinished());
+    let unfinished = seen(ModelReply::text("Hello.").unfinished());
     assert!(unfinished.contains("output_item.done") && !unfinished.contains("response.completed"), "{unfinished}");
 }
 
@@ -113,9 +113,9 @@ fn faults_are_seen_on_the_wire() {
 fn script_can_be_a_file() {
     let text =
         "[[reply]]\nrun = 'true'\nwhen = 'Do it.'\n[[reply]]\nfault = 'rate_limit'\nretry_after = 3\ntimes = 0\n";
-    let model = Model::start(read(text).unwrap());
+    let model = ModelServer::start(parse_script(text).unwrap());
     assert!(responses(&model).contains("exec_command"));
     assert!(responses(&model).contains("retry-after: 3") && responses(&model).contains("retry-after: 3"));
-    assert_eq!(read("[[reply]]\nrun = 'a'\ntext = 'b'\n").unwrap_err().to_string().split(' ').nth(1), Some("1"));
-    assert!(read("[[reply]]\nfault = 'flood'\n").unwrap_err().to_string().contains("`flood` is not known"));
+    assert_eq!(parse_script("[[reply]]\nrun = 'a'\ntext = 'b'\n").unwrap_err().to_string().split(' ').nth(1), Some("1"));
+    assert!(parse_script("[[reply]]\nfault = 'flood'\n").unwrap_err().to_string().contains("`flood` is not known"));
 }

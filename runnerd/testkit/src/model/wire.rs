@@ -1,36 +1,36 @@
 //! A reply in the form of one protocol, ready to be sent.
 
-use super::events::Events;
+use super::events::SseEvents;
 
 /// What is sent: a status, headers, and a body of one piece.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct HttpReply {
     pub(super) code: u16,
     pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Body,
+    pub(super) body: ReplyBody,
 }
 
 /// The body.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum ReplyBody {
     /// Of a known length.
     Whole(String),
     /// Events, sent as the course says.
-    Events(Events),
+    Events(SseEvents),
 }
 
-impl Sent {
+impl HttpReply {
     pub(super) fn json(code: u16, body: &serde_json::Value) -> Self {
         Self::text(code, "application/json", body.to_string())
     }
 
     pub(super) fn text(code: u16, kind: &str, body: String) -> Self {
-        Self { code, headers: vec![("content-type".to_owned(), kind.to_owned())], body: Body::Whole(body) }
+        Self { code, headers: vec![("content-type".to_owned(), kind.to_owned())], body: ReplyBody::Whole(body) }
     }
 
-    pub(super) fn stream(events: Events) -> Self {
+    pub(super) fn stream(events: SseEvents) -> Self {
         let headers = vec![("content-type".to_owned(), "text/event-stream".to_owned())];
-        Self { code: 200, headers, body: Body::Events(events) }
+        Self { code: 200, headers, body: ReplyBody::Events(events) }
     }
 
     #[must_use]

@@ -17,14 +17,14 @@ use protocol::words::{PhaseName, VerdictName};
 use sha2::{Digest as _, Sha256};
 
 /// Returns iterations of a repository as what a collector is sent; those that have not ended are left out.
-pub(super) fn request(repo: &RepoView, iterations: &[IterationView]) -> ExportTraceServiceRequest {
-    let spans = iterations.iter().flat_map(|iteration| trace(repo, iteration)).collect();
+pub(super) fn build_request(repo: &RepoView, iterations: &[IterationView]) -> ExportTraceServiceRequest {
+    let spans = iterations.iter().flat_map(|iteration| iteration_spans(repo, iteration)).collect();
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let scope = InstrumentationScope { name: "runnerctl".into(), version: version.clone(), ..Default::default() };
     let of = vec![
-        text("service.name", "runnerd"),
-        text("service.version", &version),
-        text("runner.repository", &repo.path.to_string()),
+        text_attribute("service.name", "runnerd"),
+        text_attribute("service.version", &version),
+        text_attribute("runner.repository", &repo.path.to_string()),
     ];
     ExportTraceServiceRequest {
         resource_spans: vec![ResourceSpans {
@@ -36,36 +36,36 @@ pub(super) fn request(repo: &RepoView, iterations: &[IterationView]) -> ExportTr
 }
 
 /// Returns the spans of an iteration, its own first.
-fn trace(repo: &RepoView, iteration: &IterationView) -> Vec<Span> {
+fn iteration_spans(repo: &RepoView, iteration: &IterationView) -> Vec<Span> {
     let Some(ended_at) = iteration.ended_at else { return Vec::new() };
     let end = u64::try_from(ended_at.as_nanosecond()).unwrap_or(0);
-    let start = end.saturating_sub(nanoseconds(iteration.duration_ms.unwrap_or(0)));
+    let start = end.saturating_sub(to_nanoseconds(iteration.duration_ms.unwrap_or(0)));
     let named = format!("{}\0{}\0{}\0{:?}", repo.id, iteration.run, iteration.iter, iteration.wait);
-    let trace_id = digest(&named, 16);
+    let trace_id = truncated_digest(&named, 16);
     let whole = Span {
         trace_id: trace_id.clone(),
-        span_id: digest(&named, 8),
+        span_id: truncated_digest(&named, 8),
         name: "iteration".into(),
         kind: SpanKind::Internal.into(),
         start_time_unix_nano: start,
         end_time_unix_nano: end,
-        attributes: attributes(iteration),
-        status: Some(status(iteration.verdict)),
+        attributes: iteration_attributes(iteration),
+        status: Some(span_status(iteration.verdict)),
         ..Default::default()
     };
     let mut begin = start;
     let phases = iteration.phases.iter().zip(0_usize..).map(|(PhaseTime { phase, duration_ms }, at)| {
-        let (from, to) = (begin, begin.saturating_add(nanoseconds(*duration_ms)).min(end));
+        let (from, to) = (begin, begin.saturating_add(to_nanoseconds(*duration_ms)).min(end));
         begin = to;
         Span {
             trace_id: trace_id.clone(),
-            span_id: digest(&format!("{named}\0{at}"), 8),
+            span_id: truncated_digest(&format!("{named}\0{at}"), 8),
             parent_span_id: whole.span_id.clone(),
             kind: SpanKind::Internal.into(),
             name: phase.as_str().into(),
             start_time_unix_nano: from,
             end_time_unix_nano: to,
-            attributes: if *phase == PhaseName::Work { session(iteration) } else { Vec::new() },
+            attributes: if *phase == PhaseName::Work { session_attributes(iteration) } else { Vec::new() },
             ..Default::default()
         }
     });
@@ -73,27 +73,27 @@ fn trace(repo: &RepoView, iteration: &IterationView) -> Vec<Span> {
     [vec![whole], phases].concat()
 }
 
-fn attributes(iteration: &IterationView) -> Vec<KeyValue> {
+fn iteration_attributes(iteration: &IterationView) -> Vec<KeyValue> {
     let mut all = vec![
-        text("runner.run", &iteration.run),
-        number("runner.iteration", iteration.iter.into()),
-        text("runner.node", &iteration.node),
-        text("runner.verdict", iteration.verdict.as_str()),
-        text("runner.status", iteration.status.as_str()),
-        text("runner.guard", &iteration.guard.to_string()),
+        text_attribute("runner.run", &iteration.run),
+        int_attribute("runner.iteration", iteration.iter.into()),
+        text_attribute("runner.node", &iteration.node),
+        text_attribute("runner.verdict", iteration.verdict.as_str()),
+        text_attribute("runner.status", iteration.status.as_str()),
+        text_attribute("runner.guard", &iteration.guard.to_string()),
     ];
-    all.extend(iteration.wait.map(|wait| number("runner.wait", wait.into())));
-    all.extend(iteration.title.as_deref().map(|title| text("runner.node.title", title)));
-    all.extend(iteration.commit.as_deref().map(|commit| text("vcs.ref.head.revision", commit)));
+    all.extend(iteration.wait.map(|wait| int_attribute("runner.wait", wait.into())));
+    all.extend(iteration.title.as_deref().map(|title| text_attribute("runner.node.title", title)));
+    all.extend(iteration.commit.as_deref().map(|commit| text_attribute("vcs.ref.head.revision", commit)));
     let cost = iteration.usage.as_ref().and_then(|usage| usage.cost_micro_usd);
-    all.extend(cost.map(|cost| number("runner.cost_micro_usd", cost)));
+    all.extend(cost.map(|cost| int_attribute("runner.cost_micro_usd", cost)));
     all
 }
 
 /// What is known of the session, by the names that OpenTelemetry has for generative models.
-fn session(iteration: &IterationView) -> Vec<KeyValue> {
-    let mut all = vec![text("gen_ai.operation.name", "invoke_agent")];
-    all.extend(iteration.agent.as_deref().map(|agent| text("gen_ai.agent.name", agent)));
+fn session_attributes(iteration: &IterationView) -> Vec<KeyValue> {
+    let mut all = vec![text_attribute("gen_ai.operation.name", "invoke_agent")];
+    all.extend(iteration.agent.as_deref().map(|agent| text_attribute("gen_ai.agent.name", agent)));
     let Some(UsageTotal { input_tokens, cached_tokens, output_tokens, .. }) = &iteration.usage else { return all };
     // There, what was read from a cache is a part of the input.
     let input = input_tokens.map(|input| input.saturating_add(cached_tokens.unwrap_or(0)));
@@ -103,12 +103,12 @@ fn session(iteration: &IterationView) -> Vec<KeyValue> {
         ("gen_ai.usage.output_tokens", output_tokens),
     ] {
         // What is not known is not 0.
-        all.extend(tokens.map(|tokens| number(name, tokens)));
+        all.extend(tokens.map(|tokens| int_attribute(name, tokens)));
     }
     all
 }
 
-fn status(verdict: VerdictName) -> Status {
+fn span_status(verdict: VerdictName) -> Status {
     let code = match verdict {
         VerdictName::Accepted => StatusCode::Ok,
         VerdictName::RedGuard
@@ -128,23 +128,23 @@ fn status(verdict: VerdictName) -> Status {
     Status { message, code: code.into() }
 }
 
-fn text(key: &str, value: &str) -> KeyValue {
-    attribute(key, Value::StringValue(value.to_owned()))
+fn text_attribute(key: &str, value: &str) -> KeyValue {
+    new_attribute(key, Value::StringValue(value.to_owned()))
 }
 
-fn number(key: &str, value: u64) -> KeyValue {
-    attribute(key, Value::IntValue(i64::try_from(value).unwrap_or(i64::MAX)))
+fn int_attribute(key: &str, value: u64) -> KeyValue {
+    new_attribute(key, Value::IntValue(i64::try_from(value).unwrap_or(i64::MAX)))
 }
 
-fn attribute(key: &str, value: Value) -> KeyValue {
+fn new_attribute(key: &str, value: Value) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..Default::default() }
 }
 
-fn nanoseconds(milliseconds: u64) -> u64 {
+fn to_nanoseconds(milliseconds: u64) -> u64 {
     u64::try_from(Duration::from_millis(milliseconds).as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn digest(text: &str, bytes: usize) -> Vec<u8> {
+fn truncated_digest(text: &str, bytes: usize) -> Vec<u8> {
     Sha256::digest(text)[..bytes].to_vec()
 }
 
@@ -161,11 +161,11 @@ mod tests {
         let one = run.recent[0].clone();
         let one = IterationView { duration_ms: Some(61_000), phases, usage: Some(usage), ..one };
         let unended = IterationView { ended_at: None, ..one.clone() };
-        let request = request(&repo, &[one, unended]);
+        let request = build_request(&repo, &[one, unended]);
         request.resource_spans[0].scope_spans[0].spans.clone()
     }
 
-    fn of(span: &Span, key: &str) -> Option<Value> {
+    fn attribute_value(span: &Span, key: &str) -> Option<Value> {
         span.attributes.iter().find(|attribute| attribute.key == key)?.value.clone()?.value
     }
 
@@ -194,8 +194,8 @@ mod tests {
     fn it_is_the_same_trace_each_time_and_what_is_not_known_is_not_told() {
         assert_eq!(spans(), spans());
         let work = &spans()[2];
-        assert_eq!(of(work, "gen_ai.usage.input_tokens"), Some(Value::IntValue(12)));
-        assert_eq!(of(work, "gen_ai.usage.output_tokens"), None);
-        assert_eq!(of(&spans()[0], "runner.cost_micro_usd"), None);
+        assert_eq!(attribute_value(work, "gen_ai.usage.input_tokens"), Some(Value::IntValue(12)));
+        assert_eq!(attribute_value(work, "gen_ai.usage.output_tokens"), None);
+        assert_eq!(attribute_value(&spans()[0], "runner.cost_micro_usd"), None);
     }
 }

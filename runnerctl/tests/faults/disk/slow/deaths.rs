@@ -1,9 +1,9 @@
 //! The daemon dies at a call.
 
-use runner_testkit::Fault;
-use runner_testkit::witness::note;
+use runner_testkit::SystemFault;
+use runner_testkit::witness::print_figure;
 
-use crate::disk::course::{Course, at_each, sampled};
+use crate::disk::course::{FaultCourse, at_each, sampled};
 
 const KILL: &str = "signal=KILL:when={at}";
 
@@ -36,10 +36,10 @@ fn row_53_daemon_that_dies_while_it_starts_or_awaits_a_program_loses_nothing() {
 fn row_54_daemon_that_dies_again_and_again_while_it_recovers_loses_nothing() {
     let every = sampled(8, 16);
     for at in (every.from..every.from + every.limit).step_by(every.step) {
-        let course = Course::new();
-        assert!(course.disturb(&Fault::death("fsync,fdatasync", 12)) > 0, "the run is not begun when the daemon dies");
-        let deaths = [1, 2].map(|_| course.disturb(&Fault::death("openat", at * 20)));
-        note(&format!("recovery at openat {}: {deaths:?}", at * 20));
+        let course = FaultCourse::new();
+        assert!(course.disturb(&SystemFault::kill_at("fsync,fdatasync", 12)) > 0, "the run is not begun when the daemon dies");
+        let deaths = [1, 2].map(|_| course.disturb(&SystemFault::kill_at("openat", at * 20)));
+        print_figure(&format!("recovery at openat {}: {deaths:?}", at * 20));
         course.finish(&format!("recovery at {at}"));
     }
 }

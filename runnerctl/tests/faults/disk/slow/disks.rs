@@ -1,11 +1,11 @@
 //! Disks that are full, have no inodes left, or are read-only.
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::note;
-use runner_testkit::{Disk, Home};
+use runner_testkit::witness::print_figure;
+use runner_testkit::{TmpfsDisk, Home};
 
 use crate::checks::assert_explains;
-use crate::disk::course::{Course, sampled};
+use crate::disk::course::{FaultCourse, sampled};
 
 const PAGE: u64 = 4096;
 
@@ -13,8 +13,8 @@ const PAGE: u64 = 4096;
 fn row_56_state_folder_that_fills_up_is_waited_for() {
     let every = sampled(3, 12);
     for pages in (0..every.limit).step_by(every.step) {
-        let course = Course::new();
-        let state = Disk::over(&course.home.state(), "size=2m");
+        let course = FaultCourse::new();
+        let state = TmpfsDisk::mount_over(&course.home.state(), "size=2m");
         fills_up(&course, &state, pages);
     }
 }
@@ -23,26 +23,26 @@ fn row_56_state_folder_that_fills_up_is_waited_for() {
 fn row_56_repository_that_fills_up_is_waited_for() {
     let every = sampled(12, 96);
     for pages in (0..every.limit).step_by(every.step) {
-        let course = Course::on_small_disk();
+        let course = FaultCourse::on_small_disk();
         fills_up(&course, course.disk(), pages);
     }
 }
 
 /// Leaves some pages free, lets the run come as far as it can, and gives the room back: it goes on by itself.
-fn fills_up(course: &Course, disk: &Disk, pages: u32) {
+fn fills_up(course: &FaultCourse, disk: &TmpfsDisk, pages: u32) {
     course.queued();
     let daemon = course.home.daemon();
-    disk.fill_but(u64::from(pages) * PAGE);
+    disk.fill_except(u64::from(pages) * PAGE);
     let resumed = course.home.ctl_in(&course.repo, &["resume"]);
     if resumed.code == 0 {
         let is_in_the_way = |run: &protocol::view::RunView| {
             run.summary.state != RunStatus::Running && run.summary.state != RunStatus::Queued
         };
         let run = course.home.client().wait_until(course.repo.path(), is_in_the_way);
-        note(&format!("{pages} pages: {}: {:?}", run.summary.state, run.summary.reason));
+        print_figure(&format!("{pages} pages: {}: {:?}", run.summary.state, run.summary.reason));
         assert!([RunStatus::Waiting, RunStatus::Completed].contains(&run.summary.state), "{run:#?}");
     } else {
-        note(&format!("{pages} pages: {}", resumed.stderr));
+        print_figure(&format!("{pages} pages: {}", resumed.stderr));
         assert_explains(&resumed, &["No space left on device"]);
     }
     disk.clear();
@@ -56,13 +56,13 @@ fn fills_up(course: &Course, disk: &Disk, pages: u32) {
 
 #[test]
 fn row_56_disk_that_a_guard_fills_before_it_is_ended_is_waited_for() {
-    let course = Course::on_small_disk();
+    let course = FaultCourse::on_small_disk();
     let gate = course.repo.script().gate("full");
     // The disk is filled by the guard itself, outside of what is committed, until nothing more can be written.
     course.repo.script().guard_step(2, "cat /dev/zero > .git/filler 2> /dev/null; gate full");
     let _daemon = course.home.daemon();
     course.home.ctl_in(&course.repo, &["start", "--yes", "--id", "same", "-m", "Do it"]).exits(0);
-    gate.reached();
+    gate.wait_reached();
     course.home.ctl_in(&course.repo, &["pause", "--now"]).exits(0);
     let client = course.home.client();
     let run = client.wait_for(course.repo.path(), RunStatus::Waiting);
@@ -78,12 +78,12 @@ fn row_56_disk_that_a_guard_fills_before_it_is_ended_is_waited_for() {
 
 #[test]
 fn row_56_disk_that_is_full_when_the_daemon_dies_is_waited_for_by_the_next_one() {
-    let course = Course::on_small_disk();
+    let course = FaultCourse::on_small_disk();
     let disk = course.disk();
     course.queued();
     let waits = || course.home.client().wait_for(course.repo.path(), RunStatus::Waiting);
     let daemon = course.home.daemon();
-    disk.fill_but(48 * PAGE);
+    disk.fill_except(48 * PAGE);
     course.home.ctl_in(&course.repo, &["resume"]).exits(0);
     waits();
     daemon.kill();
@@ -102,7 +102,7 @@ fn row_56_disk_that_is_full_when_the_daemon_dies_is_waited_for_by_the_next_one()
 #[test]
 fn row_61_state_folder_that_is_read_only_at_the_start_is_named() {
     let home = Home::new();
-    let state = Disk::over(&home.state(), "size=2m");
+    let state = TmpfsDisk::mount_over(&home.state(), "size=2m");
     state.remount("ro");
     let mut command = home.command("runnerd");
     let output = command.arg("--log-stderr").output().unwrap();
@@ -113,7 +113,7 @@ fn row_61_state_folder_that_is_read_only_at_the_start_is_named() {
 
 #[test]
 fn row_61_repository_that_is_read_only_is_waited_for() {
-    let course = Course::on_small_disk();
+    let course = FaultCourse::on_small_disk();
     let disk = course.disk();
     course.queued();
     let daemon = course.home.daemon();
@@ -130,11 +130,11 @@ fn row_61_repository_that_is_read_only_is_waited_for() {
 
 #[test]
 fn row_62_state_folder_without_inodes_is_waited_for() {
-    let course = Course::new();
-    let state = Disk::over(&course.home.state(), "size=2m,nr_inodes=1000");
+    let course = FaultCourse::new();
+    let state = TmpfsDisk::mount_over(&course.home.state(), "size=2m,nr_inodes=1000");
     course.queued();
     let _daemon = course.home.daemon();
-    state.use_up_inodes();
+    state.exhaust_inodes();
     let refused = course.home.ctl_in(&course.repo, &["resume"]);
     assert_explains(&refused, &["No space left on device", &course.home.state().display().to_string()]);
     state.clear();

@@ -3,18 +3,18 @@
 use std::fs;
 
 use protocol::words::RunStatus;
-use runner_testkit::{Config, Disk};
+use runner_testkit::{Config, TmpfsDisk};
 
 use crate::checks::{assert_explains, assert_survived};
-use crate::disk::course::Course;
+use crate::disk::course::FaultCourse;
 
 #[test]
 fn row_42_log_of_the_daemon_without_room_stops_nothing() {
-    let course = Course::new();
+    let course = FaultCourse::new();
     let logs = course.home.state().join("logs");
     fs::create_dir(&logs).unwrap();
-    let disk = Disk::over(&logs, "size=64k");
-    disk.fill_but(0);
+    let disk = TmpfsDisk::mount_over(&logs, "size=64k");
+    disk.fill_except(0);
     let daemon = course.home.daemon();
     course.go().exits(0);
     assert!(daemon.stop().success());
@@ -23,10 +23,10 @@ fn row_42_log_of_the_daemon_without_room_stops_nothing() {
 
 #[test]
 fn row_42_agent_whose_log_has_no_room_is_read_to_its_end() {
-    let course = Course::new();
+    let course = FaultCourse::new();
     let records = course.repo.path().join(".runner/iterations");
     fs::create_dir_all(&records).unwrap();
-    let _disk = Disk::over(&records, "size=192k");
+    let _disk = TmpfsDisk::mount_over(&records, "size=192k");
     let flood = "echo kept > kept.txt; answer done 'It is done.'; head -c 4000000 /dev/zero | tr '\\0' x; echo read >> kept.txt";
     course.repo.script().always(flood);
     let _daemon = course.home.daemon();
@@ -39,11 +39,11 @@ fn row_42_agent_whose_log_has_no_room_is_read_to_its_end() {
 
 #[test]
 fn row_43_file_that_may_not_grow_is_an_error_and_no_death() {
-    let course = Course::new();
+    let course = FaultCourse::new();
     course.queued();
-    let daemon = course.home.daemon_within("ulimit -f 1");
+    let daemon = course.home.daemon_with_limits("ulimit -f 1");
     let other = course.home.repo("other");
-    other.configure(&Config::new(&[&other.script().agent()], &["true"]));
+    other.commit_config(&Config::new(&[&other.script().agent_program()], &["true"]));
     let (long, state) = ("Do it. ".repeat(1000), course.home.state().display().to_string());
     assert_explains(&course.home.ctl_in(&other, &["start", "--yes", "-m", &long]), &["File too large", &state]);
     course.home.ctl_in(&course.repo, &["status"]).exits(0);
@@ -55,7 +55,7 @@ fn row_43_file_that_may_not_grow_is_an_error_and_no_death() {
 
 #[test]
 fn row_60_daemon_without_handles_waits_and_goes_on_when_there_are_some() {
-    let course = Course::new();
+    let course = FaultCourse::new();
     let gate = course.repo.script().gate("session");
     course
         .repo
@@ -64,15 +64,15 @@ fn row_60_daemon_without_handles_waits_and_goes_on_when_there_are_some() {
     let daemon = course.home.daemon();
     course.home.ctl_in(&course.repo, &["start", "--yes", "--id", "same", "-m", "Do it"]).exits(0);
     let client = course.home.client();
-    gate.reached();
-    daemon.allow_handles(Some(daemon.handles()));
+    gate.wait_reached();
+    daemon.limit_handles(Some(daemon.handles()));
     gate.open();
     let run = client.wait_until(course.repo.path(), |run| run.summary.state == RunStatus::Waiting);
     let why = run.summary.reason.expect("it says why").message;
     assert!(why.contains("Too many open files"), "{why}");
     let mut status = course.home.command("runnerctl");
     let mut asked = status.args(["--no-spawn", "status"]).current_dir(course.repo.path()).spawn().unwrap();
-    daemon.allow_handles(None);
+    daemon.limit_handles(None);
     assert!(asked.wait().unwrap().success(), "who asked meanwhile is answered");
     client.wait_for(course.repo.path(), RunStatus::Completed);
     drop(daemon);

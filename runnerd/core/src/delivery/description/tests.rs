@@ -3,7 +3,7 @@
 use protocol::verify::{AuditCounts, AuditPass, AuditRule, PersonCommit};
 
 use super::*;
-use crate::message::tests::bare;
+use crate::message::tests::minimal_receipt;
 use crate::message::{AgentStamp, VerdictLine};
 
 fn leaf(id: &str, title: &str, passes: bool) -> Node {
@@ -22,10 +22,10 @@ fn leaf(id: &str, title: &str, passes: bool) -> Node {
 
 fn tree(children: Vec<Node>) -> TaskTree {
     let root = Node { children, passes: true, ..leaf("root", "Root", true) };
-    TaskTree { root, ..crate::tree::fresh(3) }
+    TaskTree { root, ..crate::tree::new_tree(3) }
 }
 
-fn made(iter: u32, node: &str, verdict: VerdictName, summary: &str) -> Made {
+fn iteration(iter: u32, node: &str, verdict: VerdictName, summary: &str) -> IterationCommit {
     let receipt = Receipt {
         run: "port".to_owned(),
         iter,
@@ -33,9 +33,9 @@ fn made(iter: u32, node: &str, verdict: VerdictName, summary: &str) -> Made {
         summary: summary.to_owned(),
         verdict: VerdictLine::new(verdict, None),
         agent: Some(AgentStamp::new("codex", "0.46.0")),
-        ..bare()
+        ..minimal_receipt()
     };
-    Made { commit: format!("{iter:040x}"), receipt }
+    IterationCommit { commit: format!("{iter:040x}"), receipt }
 }
 
 fn audit(passes: usize) -> AuditReport {
@@ -69,34 +69,34 @@ fn usage() -> RunState {
     RunState { usage, ..RunState::default() }
 }
 
-struct Case {
+struct DescriptionCase {
     goal: String,
     tree: TaskTree,
     questions: String,
-    made: Vec<Made>,
+    iterations: Vec<IterationCommit>,
     audit: AuditReport,
     run_state: RunState,
 }
 
-impl Case {
+impl DescriptionCase {
     fn plain() -> Self {
         Self {
             goal: "# Port the store to Postgres\n\nAll queries run on Postgres; `make test` passes.\n".to_owned(),
             tree: tree(vec![leaf("root.1", "The schema", true), leaf("root.2", "The queries", true)]),
             questions: "# Questions\n\n- Is version 12 still supported?\n".to_owned(),
-            made: vec![
-                made(1, "root.1", VerdictName::Accepted, "Wrote the schema.\nAll tables have keys."),
-                made(2, "root.2", VerdictName::RedGuard, "Half of it."),
-                made(3, "root.2", VerdictName::Accepted, "Moved every query."),
+            iterations: vec![
+                iteration(1, "root.1", VerdictName::Accepted, "Wrote the schema.\nAll tables have keys."),
+                iteration(2, "root.2", VerdictName::RedGuard, "Half of it."),
+                iteration(3, "root.2", VerdictName::Accepted, "Moved every query."),
             ],
             audit: audit(2),
             run_state: usage(),
         }
     }
 
-    fn described(&self) -> Description {
+    fn describe(&self) -> PullRequestText {
         let guard = ["make", "test"].map(str::to_owned);
-        describe(&Delivered {
+        describe_run(&DeliveredRun {
             run: "port",
             branch: "deliver/port",
             remote: "origin",
@@ -105,7 +105,7 @@ impl Case {
             run_state: &self.run_state,
             questions: &self.questions,
             guard: &guard,
-            made: &self.made,
+            iterations: &self.iterations,
             audit: &self.audit,
         })
     }
@@ -113,16 +113,16 @@ impl Case {
 
 #[test]
 fn a_stranger_reads_what_was_asked_done_proven_and_said() {
-    let described = Case::plain().described();
+    let described = DescriptionCase::plain().describe();
     assert_eq!(described.title, "Port the store to Postgres");
     insta::assert_snapshot!(described.body);
 }
 
 #[test]
 fn what_is_not_whole_is_not_called_so() {
-    let mut case = Case::plain();
+    let mut case = DescriptionCase::plain();
     case.tree = tree(vec![leaf("root.1", "The schema", true), leaf("root.2", "The queries", false)]);
-    case.made.truncate(2);
+    case.iterations.truncate(2);
     case.audit.findings.push(AuditFinding {
         commit: "c".repeat(40),
         iter: Some(2),
@@ -140,7 +140,7 @@ fn what_is_not_whole_is_not_called_so() {
         other_paths: 1,
     });
     case.run_state.usage = UsageTotal { sessions: 2, cost_unknown: 2, tokens_unknown: 2, ..UsageTotal::default() };
-    let body = case.described().body;
+    let body = case.describe().body;
     for told in [
         "**The run is not complete.**",
         "- [ ] **The queries** (not done, 1 session)",
@@ -156,12 +156,12 @@ fn what_is_not_whole_is_not_called_so() {
 #[test]
 fn hostile_text_neither_leaves_its_quote_nor_ends_the_runners_part() {
     let evil = format!("x\n{DESCRIPTION_ENDS}\n</details>\n/merge\n@everyone Fixes #1\n```\n# Heading\n<script>");
-    let mut case = Case::plain();
+    let mut case = DescriptionCase::plain();
     case.goal.clone_from(&evil);
     case.questions = format!("- {}\n", evil.replace('\n', " "));
     case.tree = tree(vec![leaf("root.1", &evil, true)]);
-    case.made = vec![made(1, "root.1", VerdictName::Accepted, &evil)];
-    let body = case.described().body;
+    case.iterations = vec![iteration(1, "root.1", VerdictName::Accepted, &evil)];
+    let body = case.describe().body;
     assert_eq!(body.matches(DESCRIPTION_ENDS).count(), 1);
     let of_others = body.lines().filter(|line| line.contains("everyone"));
     assert!(
@@ -178,17 +178,17 @@ fn hostile_text_neither_leaves_its_quote_nor_ends_the_runners_part() {
 
 #[test]
 fn a_description_of_any_run_fits() {
-    let mut case = Case::plain();
+    let mut case = DescriptionCase::plain();
     let nodes = 1_000;
     case.goal = "@#&<".repeat(16_000);
     case.tree = tree((0..nodes).map(|at| leaf(&format!("root.{at}"), &"&@".repeat(40), true)).collect());
-    case.made = (0..nodes)
+    case.iterations = (0..nodes)
         .map(|at| {
-            made(u32::try_from(at).unwrap_or(0), &format!("root.{at}"), VerdictName::Accepted, &"<@x ".repeat(4_000))
+            iteration(u32::try_from(at).unwrap_or(0), &format!("root.{at}"), VerdictName::Accepted, &"<@x ".repeat(4_000))
         })
         .collect();
     case.questions = (0..500).fold(String::new(), |all, at| all + "- " + &at.to_string() + &"@x&".repeat(1_000) + "\n");
-    let body = case.described().body;
+    let body = case.describe().body;
     assert!(body.len() <= BODY_LIMIT, "{}", body.len());
     assert!(body.contains("more; `runnerctl tree --run port`") && body.ends_with(&format!("{DESCRIPTION_ENDS}\n")));
 }

@@ -1,63 +1,63 @@
 //! Reports of cargo: its test harness, nextest, rustc with clippy, and panics outside of tests.
 
-use super::{Level, Next, Runner, Sign, until_blank};
+use super::{ReportLevel, LineContinuation, ReportParser, ReportLine, until_blank};
 
 /// The test harness of the standard library, documentation tests included.
-pub(super) const CARGO_TEST: Runner = Runner { is_noise: is_std_frame, ..Runner::tests("cargo test", read_cargo) };
+pub(super) const CARGO_TEST: ReportParser = ReportParser { is_noise: is_std_frame, ..ReportParser::tests("cargo test", read_cargo) };
 
 /// cargo-nextest.
-pub(super) const NEXTEST: Runner = Runner {
-    next: |line| if line.is_empty() || line.starts_with(' ') { Next::Continues } else { Next::Over },
+pub(super) const NEXTEST: ReportParser = ReportParser {
+    continuation: |line| if line.is_empty() || line.starts_with(' ') { LineContinuation::Continues } else { LineContinuation::Over },
     is_noise: is_nextest_noise,
-    ..Runner::tests("nextest", read_nextest)
+    ..ReportParser::tests("nextest", read_nextest)
 };
 
 /// The compiler, and clippy where warnings are errors.
-pub(super) const RUSTC: Runner = Runner {
-    next: until_blank,
-    proves: |line| line.trim_start().starts_with("--> "),
-    ..Runner::diagnostics("rustc", read_rustc)
+pub(super) const RUSTC: ReportParser = ReportParser {
+    continuation: until_blank,
+    is_proof: |line| line.trim_start().starts_with("--> "),
+    ..ReportParser::diagnostics("rustc", read_rustc)
 };
 
 /// A panic in a program, or in a test whose output is not captured.
-pub(super) const PANIC: Runner = Runner {
-    level: Level::Diagnostics,
-    next: after_panic,
+pub(super) const PANIC: ReportParser = ReportParser {
+    level: ReportLevel::Diagnostics,
+    continuation: after_panic,
     is_noise: is_std_frame,
-    ..Runner::tests("panic", read_panic)
+    ..ReportParser::tests("panic", read_panic)
 };
 
 /// What cargo says of its own progress.
-const STEPS: &[&str] =
+const CARGO_STEPS: &[&str] =
     &["Compiling ", "Checking ", "Downloading ", "Downloaded ", "Fresh ", "Adding ", "Locking ", "Dirty "];
 
-fn read_cargo(line: &str) -> Option<Sign<'_>> {
+fn read_cargo(line: &str) -> Option<ReportLine<'_>> {
     if let Some(test) = line.strip_prefix("test ") {
         let (name, end) = test.rsplit_once(" ... ")?;
         return match end {
-            "FAILED" => Some(Sign::Names(name)),
-            "ok" | "ignored" => Some(Sign::Routine),
+            "FAILED" => Some(ReportLine::FailureName(name)),
+            "ok" | "ignored" => Some(ReportLine::Routine),
             _ => None,
         };
     }
     if let Some(rest) = line.strip_prefix("---- ") {
         let name = rest.strip_suffix(" stdout ----").or_else(|| rest.strip_suffix(" ----"))?;
-        return Some(Sign::Begins(name));
+        return Some(ReportLine::FailureStart(name));
     }
     if line == "failures:" || line.starts_with("test result: ") {
-        return Some(Sign::Ends);
+        return Some(ReportLine::FailureEnd);
     }
     let step = line.strip_prefix("  ")?.trim_start();
-    STEPS.iter().any(|word| step.starts_with(word)).then_some(Sign::Routine)
+    CARGO_STEPS.iter().any(|word| step.starts_with(word)).then_some(ReportLine::Routine)
 }
 
-fn read_nextest(line: &str) -> Option<Sign<'_>> {
+fn read_nextest(line: &str) -> Option<ReportLine<'_>> {
     if line.starts_with("────") {
-        return Some(Sign::Ends);
+        return Some(ReportLine::FailureEnd);
     }
     let status = line.strip_prefix(' ')?.trim_start();
     if status.starts_with("Summary [") || status.starts_with("Cancelling ") || status.starts_with("Canceling ") {
-        return Some(Sign::Ends);
+        return Some(ReportLine::FailureEnd);
     }
     let (word, rest) = status.split_once(" [")?;
     let (time, name) = rest.split_once("] ")?;
@@ -67,9 +67,9 @@ fn read_nextest(line: &str) -> Option<Sign<'_>> {
     let name = name.trim_start();
     let name = if name.starts_with('(') { name.split_once(") ").map_or(name, |(_, name)| name) } else { name };
     match word.rsplit(' ').next()? {
-        "PASS" | "SLOW" | "LEAK" | "SKIP" => Some(Sign::Routine),
-        "FAIL" | "TIMEOUT" | "ABORT" | "LEAK-FAIL" | "XFAIL" => Some(Sign::Begins(name)),
-        signal if signal.starts_with("SIG") => Some(Sign::Begins(name)),
+        "PASS" | "SLOW" | "LEAK" | "SKIP" => Some(ReportLine::Routine),
+        "FAIL" | "TIMEOUT" | "ABORT" | "LEAK-FAIL" | "XFAIL" => Some(ReportLine::FailureStart(name)),
+        signal if signal.starts_with("SIG") => Some(ReportLine::FailureStart(name)),
         _ => None,
     }
 }
@@ -82,17 +82,17 @@ fn is_nextest_noise(line: &str) -> bool {
     text == "running 1 test" || text == "failures:" || is_verdict || is_sum || is_std_frame(line)
 }
 
-fn read_rustc(line: &str) -> Option<Sign<'_>> {
+fn read_rustc(line: &str) -> Option<ReportLine<'_>> {
     let is_error = line.starts_with("error: ") || (line.starts_with("error[E") && line.contains("]: "));
-    is_error.then_some(Sign::Begins(line))
+    is_error.then_some(ReportLine::FailureStart(line))
 }
 
-fn read_panic(line: &str) -> Option<Sign<'_>> {
-    (line.starts_with("thread '") && line.contains(" panicked at ")).then_some(Sign::Begins(line))
+fn read_panic(line: &str) -> Option<ReportLine<'_>> {
+    (line.starts_with("thread '") && line.contains(" panicked at ")).then_some(ReportLine::FailureStart(line))
 }
 
-fn after_panic(line: &str) -> Next {
-    if line == "FAILED" || line.starts_with("test ") { Next::Over } else { until_blank(line) }
+fn after_panic(line: &str) -> LineContinuation {
+    if line == "FAILED" || line.starts_with("test ") { LineContinuation::Over } else { until_blank(line) }
 }
 
 /// Whether a line belongs to a frame of the standard library in a backtrace: what called into it is the test's own.
@@ -124,12 +124,12 @@ mod tests {
     #[test]
     fn lines_of_nextest_have_the_name_behind_time_and_count() {
         let table = [
-            ("        FAIL [   0.005s] (2/6) shop tests::a", Some(Sign::Begins("shop tests::a"))),
-            ("  TRY 2 FAIL [   0.005s] shop tests::a", Some(Sign::Begins("shop tests::a"))),
-            ("     SIGABRT [   0.005s] shop tests::a", Some(Sign::Begins("shop tests::a"))),
-            ("     TIMEOUT [>  60.005s] shop tests::a", Some(Sign::Begins("shop tests::a"))),
-            ("        PASS [   0.005s] shop tests::a", Some(Sign::Routine)),
-            ("     Summary [   0.036s] 6 tests run: 2 passed, 4 failed, 0 skipped", Some(Sign::Ends)),
+            ("        FAIL [   0.005s] (2/6) shop tests::a", Some(ReportLine::FailureStart("shop tests::a"))),
+            ("  TRY 2 FAIL [   0.005s] shop tests::a", Some(ReportLine::FailureStart("shop tests::a"))),
+            ("     SIGABRT [   0.005s] shop tests::a", Some(ReportLine::FailureStart("shop tests::a"))),
+            ("     TIMEOUT [>  60.005s] shop tests::a", Some(ReportLine::FailureStart("shop tests::a"))),
+            ("        PASS [   0.005s] shop tests::a", Some(ReportLine::Routine)),
+            ("     Summary [   0.036s] 6 tests run: 2 passed, 4 failed, 0 skipped", Some(ReportLine::FailureEnd)),
             ("        FAIL something [else] here", None),
         ];
         for (line, sign) in table {

@@ -12,7 +12,7 @@ pub(crate) const ROLE_LIMIT: usize = 4 * 1024;
 const FLAGS: [&str; 5] = ["auto", "strict", "root", "leaf", "narrowing"];
 
 /// Returns the slots that are filled in the template of a role.
-const fn slots(role: Role) -> &'static [&'static str] {
+const fn known_slots(role: Role) -> &'static [&'static str] {
     match role {
         Role::Reviewer => &["node", "guard", "from"],
         Role::Worker | Role::Planner | Role::Repair | Role::Human => &["node", "guard"],
@@ -39,68 +39,68 @@ impl fmt::Display for TemplateFault {
 
 /// Checks a repository's own template of a role; returns what is wrong with it, from top to bottom.
 pub fn check_override(role: Role, text: &str) -> Vec<TemplateFault> {
-    let mut check = Check { role, faults: Vec::new(), open: Vec::new() };
+    let mut check = TemplateChecker { role, faults: Vec::new(), open: Vec::new() };
     if text.trim().is_empty() {
-        check.fault(None, "it is empty; remove the file to have the built-in text".to_owned());
+        check.push_fault(None, "it is empty; remove the file to have the built-in text".to_owned());
     }
     if text.len() > ROLE_LIMIT {
-        check.fault(None, format!("it has {} bytes, and at most {ROLE_LIMIT} are taken", text.len()));
+        check.push_fault(None, format!("it has {} bytes, and at most {ROLE_LIMIT} are taken", text.len()));
     }
     for (number, line) in (1..).zip(text.lines()) {
-        check.line(number, line);
+        check.check_line(number, line);
     }
     for (flag, line) in std::mem::take(&mut check.open) {
-        check.fault(Some(line), format!("`{{{{#{flag}}}}}` is not closed"));
+        check.push_fault(Some(line), format!("`{{{{#{flag}}}}}` is not closed"));
     }
     check.faults.sort_by_key(|fault| fault.line);
     check.faults
 }
 
-struct Check<'a> {
+struct TemplateChecker<'a> {
     role: Role,
     faults: Vec<TemplateFault>,
     /// The conditions that are open, and the line that opened each.
     open: Vec<(&'a str, usize)>,
 }
 
-impl<'a> Check<'a> {
-    fn fault(&mut self, line: Option<usize>, what: String) {
+impl<'a> TemplateChecker<'a> {
+    fn push_fault(&mut self, line: Option<usize>, what: String) {
         self.faults.push(TemplateFault { line, what });
     }
 
-    fn line(&mut self, number: usize, line: &'a str) {
+    fn check_line(&mut self, number: usize, line: &'a str) {
         let mut rest = line;
         while let Some((_, after)) = rest.split_once("{{") {
             rest = after;
             let Some((inner, _)) = after.split_once("}}") else { continue };
             let alone = line.trim().len() == inner.len() + "{{}}".len();
             match (inner.strip_prefix('#'), inner.strip_prefix('/')) {
-                (Some(flag), _) if is_name(flag) => self.condition(number, (flag, alone), true),
-                (_, Some(flag)) if is_name(flag) => self.condition(number, (flag, alone), false),
-                _ if is_name(inner) => self.slot(number, inner),
+                (Some(flag), _) if is_name(flag) => self.check_condition(number, (flag, alone), true),
+                (_, Some(flag)) if is_name(flag) => self.check_condition(number, (flag, alone), false),
+                _ if is_name(inner) => self.check_slot(number, inner),
                 _ => {}
             }
         }
     }
 
-    fn slot(&mut self, number: usize, name: &str) {
-        let known = slots(self.role);
+    fn check_slot(&mut self, number: usize, name: &str) {
+        let known = known_slots(self.role);
         if !known.contains(&name) {
             let known: Vec<String> = known.iter().map(|slot| format!("`{{{{{slot}}}}}`")).collect();
-            self.fault(Some(number), format!("there is no `{{{{{name}}}}}`; known are {}", known.join(", ")));
+            self.push_fault(Some(number), format!("there is no `{{{{{name}}}}}`; known are {}", known.join(", ")));
         }
     }
 
-    fn condition(&mut self, number: usize, (flag, alone): (&'a str, bool), opens: bool) {
+    fn check_condition(&mut self, number: usize, (flag, alone): (&'a str, bool), opens: bool) {
         let mark = format!("`{{{{{}{flag}}}}}`", if opens { '#' } else { '/' });
         if !FLAGS.contains(&flag) {
-            self.fault(Some(number), format!("there is no {mark}; conditions are {}", FLAGS.join(", ")));
+            self.push_fault(Some(number), format!("there is no {mark}; conditions are {}", FLAGS.join(", ")));
         } else if !alone {
-            self.fault(Some(number), format!("{mark} must be alone on its line"));
+            self.push_fault(Some(number), format!("{mark} must be alone on its line"));
         } else if opens {
             self.open.push((flag, number));
         } else if self.open.pop_if(|(opened, _)| *opened == flag).is_none() {
-            self.fault(Some(number), format!("{mark} closes nothing that is open here"));
+            self.push_fault(Some(number), format!("{mark} closes nothing that is open here"));
         }
     }
 }
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn the_built_in_templates_keep_to_what_an_override_must() {
         for &role in Role::ALL {
-            assert_eq!(check_override(role, super::super::of_role(role)), [], "{role}");
+            assert_eq!(check_override(role, super::super::built_in_template(role)), [], "{role}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{MAX_SECRET, MIN_SECRET};
 
 /// A part of a name, between underscores, that makes its value a secret.
-const WORDS: [&str; 18] = [
+const SECRET_WORDS: [&str; 18] = [
     "APIKEY",
     "AUTH",
     "AUTHORIZATION",
@@ -24,9 +24,9 @@ const WORDS: [&str; 18] = [
     "TOKENS",
 ];
 /// An end of a part that does so, as in `OPENAIKEY` and `DBPASSWORD`.
-const ENDS: [&str; 5] = ["APIKEY", "PASSWORD", "SECRET", "TOKEN", "PASSPHRASE"];
+const SECRET_ENDINGS: [&str; 5] = ["APIKEY", "PASSWORD", "SECRET", "TOKEN", "PASSPHRASE"];
 /// A last part that says that the value is only a way to the secret.
-const PLACES: [&str; 7] = ["DIR", "FILE", "FOLDER", "PATH", "SOCK", "SOCKET", "PROGRAM"];
+const LOCATION_WORDS: [&str; 7] = ["DIR", "FILE", "FOLDER", "PATH", "SOCK", "SOCKET", "PROGRAM"];
 /// Most bytes of a name in a marker.
 const MAX_NAME: usize = 64;
 
@@ -34,14 +34,14 @@ const MAX_NAME: usize = 64;
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut parts = name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
-    let is_word = |part: &str| WORDS.contains(&part) || ENDS.iter().any(|end| part.ends_with(end));
-    parts.clone().any(is_word) && parts.next_back().is_none_or(|last| !PLACES.contains(&last))
+    let is_word = |part: &str| SECRET_WORDS.contains(&part) || SECRET_ENDINGS.iter().any(|end| part.ends_with(end));
+    parts.clone().any(is_word) && parts.next_back().is_none_or(|last| !LOCATION_WORDS.contains(&last))
 }
 
 /// Returns the secrets in the value of a variable.
-pub(super) fn secrets_in<'a>(name: &str, value: &'a str) -> Vec<&'a str> {
+pub(super) fn find_secrets<'a>(name: &str, value: &'a str) -> Vec<&'a str> {
     let value = value.trim();
-    let found = if is_secret(name) { Some(value) } else { password(value) };
+    let found = if is_secret(name) { Some(value) } else { url_password(value) };
     found.into_iter().flat_map(whole_and_lines).filter(|part| (MIN_SECRET..=MAX_SECRET).contains(&part.len())).collect()
 }
 
@@ -55,7 +55,7 @@ fn whole_and_lines(value: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the password in an address such as `postgres://user:password@host/base`.
-fn password(value: &str) -> Option<&str> {
+fn url_password(value: &str) -> Option<&str> {
     let (_, rest) = value.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let (user, _) = authority.rsplit_once('@')?;
@@ -63,7 +63,7 @@ fn password(value: &str) -> Option<&str> {
 }
 
 /// Returns a name as a marker shows it: nothing in it needs an escape anywhere.
-pub(super) fn shown(name: &str) -> String {
+pub(super) fn marker_name(name: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '?' };
     name.chars().take(MAX_NAME).map(letter).collect()
 }
@@ -99,20 +99,20 @@ mod tests {
 
     #[test]
     fn password_of_an_address_is_secret_whatever_the_variable_is_called() {
-        assert_eq!(secrets_in("DATABASE_URL", "postgres://me:hunter2hunter2@db:5432/x?y"), ["hunter2hunter2"]);
-        assert!(secrets_in("DATABASE_URL", "postgres://db:5432/x@y").is_empty());
+        assert_eq!(find_secrets("DATABASE_URL", "postgres://me:hunter2hunter2@db:5432/x?y"), ["hunter2hunter2"]);
+        assert!(find_secrets("DATABASE_URL", "postgres://db:5432/x@y").is_empty());
     }
 
     #[test]
     fn key_of_many_lines_is_found_line_by_line_without_its_frame() {
         let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nshort\n-----END PRIVATE KEY-----\n";
-        assert_eq!(secrets_in("DEPLOY_KEY", key), [key.trim(), "MIIEvQIBADANBgkqhkiG9w0B"]);
+        assert_eq!(find_secrets("DEPLOY_KEY", key), [key.trim(), "MIIEvQIBADANBgkqhkiG9w0B"]);
     }
 
     #[test]
     fn values_too_short_to_tell_or_too_long_to_hold_are_left_out() {
-        assert!(secrets_in("A_KEY", "1234567").is_empty());
-        assert_eq!(secrets_in("A_KEY", " 12345678\n"), ["12345678"]);
-        assert!(secrets_in("A_KEY", &"x".repeat(MAX_SECRET + 1)).is_empty());
+        assert!(find_secrets("A_KEY", "1234567").is_empty());
+        assert_eq!(find_secrets("A_KEY", " 12345678\n"), ["12345678"]);
+        assert!(find_secrets("A_KEY", &"x".repeat(MAX_SECRET + 1)).is_empty());
     }
 }

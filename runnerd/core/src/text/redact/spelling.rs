@@ -9,23 +9,23 @@ const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// Returns every spelling of a value.
-pub(super) fn of(value: &str) -> Vec<Vec<u8>> {
-    let mut spellings = vec![value.as_bytes().to_vec(), json(value)];
-    spellings.extend([true, false].map(|upper| percent(value, upper).into_bytes()));
+pub(super) fn all_spellings(value: &str) -> Vec<Vec<u8>> {
+    let mut spellings = vec![value.as_bytes().to_vec(), spell_json(value)];
+    spellings.extend([true, false].map(|upper| spell_percent(value, upper).into_bytes()));
     for alphabet in [STANDARD, URL_SAFE] {
-        spellings.push(base64_alone(value.as_bytes(), alphabet));
-        spellings.extend((0..3).map(|before| base64_within(value.as_bytes(), before, alphabet)));
+        spellings.push(spell_base64(value.as_bytes(), alphabet));
+        spellings.extend((0..3).map(|before| spell_base64_within(value.as_bytes(), before, alphabet)));
     }
     spellings
 }
 
-fn json(value: &str) -> Vec<u8> {
+fn spell_json(value: &str) -> Vec<u8> {
     let text = serde_json::to_string(value).expect("BUG: a string does not serialize");
     text.as_bytes()[1..text.len() - 1].to_vec()
 }
 
 /// Spells all but the unreserved characters of RFC 3986 as `%XX`.
-fn percent(value: &str, upper: bool) -> String {
+fn spell_percent(value: &str, upper: bool) -> String {
     let mut out = String::with_capacity(value.len());
     for byte in value.bytes() {
         let written = match byte {
@@ -42,7 +42,7 @@ fn percent(value: &str, upper: bool) -> String {
 }
 
 /// Encodes a value that stands alone, with the letter that its last bits share with nothing.
-fn base64_alone(value: &[u8], alphabet: &[u8; 64]) -> Vec<u8> {
+fn spell_base64(value: &[u8], alphabet: &[u8; 64]) -> Vec<u8> {
     let mut letters = sextets(value, alphabet);
     letters.extend(std::iter::repeat_n(b'=', (3 - value.len() % 3) % 3));
     letters
@@ -50,7 +50,7 @@ fn base64_alone(value: &[u8], alphabet: &[u8; 64]) -> Vec<u8> {
 
 /// Encodes a value that has `before` bytes of something else in front of it in its group, and something behind it: the
 /// letters that are its own.
-fn base64_within(value: &[u8], before: usize, alphabet: &[u8; 64]) -> Vec<u8> {
+fn spell_base64_within(value: &[u8], before: usize, alphabet: &[u8; 64]) -> Vec<u8> {
     let mut bytes = vec![0; before];
     bytes.extend_from_slice(value);
     let letters = sextets(&bytes, alphabet);
@@ -72,13 +72,13 @@ fn sextets(bytes: &[u8], alphabet: &[u8; 64]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn spelled(value: &str) -> Vec<String> {
-        of(value).into_iter().map(|spelling| String::from_utf8(spelling).unwrap()).collect()
+    fn spellings_as_text(value: &str) -> Vec<String> {
+        all_spellings(value).into_iter().map(|spelling| String::from_utf8(spelling).unwrap()).collect()
     }
 
     #[test]
     fn value_is_spelled_as_json_address_and_base64_spell_it() {
-        let spellings = spelled("p\"ss/w ?>rd");
+        let spellings = spellings_as_text("p\"ss/w ?>rd");
         for expected in ["p\"ss/w ?>rd", r#"p\"ss/w ?>rd"#, "p%22ss%2Fw%20%3F%3Erd", "p%22ss%2fw%20%3f%3erd"] {
             assert!(spellings.contains(&expected.to_owned()), "{expected}: {spellings:#?}");
         }
@@ -90,8 +90,8 @@ mod tests {
     fn base64_of_a_longer_text_holds_one_of_the_spellings() {
         for (before, after) in [("", ""), ("u:", ""), ("u", "x"), ("use", "yz"), ("user:", "abc")] {
             let text = format!("{before}hunter2-hunter2{after}");
-            let encoded = String::from_utf8(base64_alone(text.as_bytes(), STANDARD)).unwrap();
-            let is_found = spelled("hunter2-hunter2").iter().any(|spelling| encoded.contains(spelling));
+            let encoded = String::from_utf8(spell_base64(text.as_bytes(), STANDARD)).unwrap();
+            let is_found = spellings_as_text("hunter2-hunter2").iter().any(|spelling| encoded.contains(spelling));
             assert!(is_found, "{text}: {encoded}");
         }
     }

@@ -4,20 +4,20 @@
 
 use std::sync::Arc;
 
-use super::{KnownSecrets, Span};
+use super::{SecretMatcher, SecretSpan};
 
 /// A text on its way through the redaction.
 #[derive(Debug, Default)]
-pub struct Stream {
-    known: Option<Arc<KnownSecrets>>,
+pub struct RedactStream {
+    known: Option<Arc<SecretMatcher>>,
     /// The end of what came, which may be the beginning of a secret.
     held: Vec<u8>,
     /// How many of the held bytes belong to a secret whose marker has been returned.
     hidden: usize,
 }
 
-impl Stream {
-    pub(super) fn new(known: Option<Arc<KnownSecrets>>) -> Self {
+impl RedactStream {
+    pub(super) fn new(known: Option<Arc<SecretMatcher>>) -> Self {
         Self { known, held: Vec::new(), hidden: 0 }
     }
 
@@ -26,27 +26,27 @@ impl Stream {
         let Some(known) = self.known.clone() else { return out.extend_from_slice(part) };
         self.held.extend_from_slice(part);
         let mut spans = self.spans(&known);
-        let open = known.open_end(&self.held);
+        let open = known.partial_secret_start(&self.held);
         // A secret in which another one may begin is over, as far as it has come: only its marker is still to be shown.
         let covered = spans.iter().find(|span| span.start < open && open < span.end).map_or(0, |span| span.end - open);
         spans.retain(|span| span.start < open);
         if let Some(last) = spans.last_mut() {
             last.end = last.end.min(open);
         }
-        known.hide(&self.held[..open], &spans, out);
+        known.write_masked(&self.held[..open], &spans, out);
         self.held.drain(..open);
         self.hidden = covered.max(self.hidden.saturating_sub(open));
     }
 
     /// Returns how many bytes are held back.
-    pub fn held(&self) -> usize {
+    pub fn held_len(&self) -> usize {
         self.held.len()
     }
 
     /// Adds the rest: nothing more comes.
     pub fn finish(mut self, out: &mut Vec<u8>) {
         if let Some(known) = self.known.clone() {
-            known.hide(&self.held, &self.spans(&known), out);
+            known.write_masked(&self.held, &self.spans(&known), out);
             self.held.clear();
         }
     }
@@ -54,14 +54,14 @@ impl Stream {
     /// Forgets what is held back: what comes next does not follow upon it.
     ///
     /// The first bytes after a gap may be the end of a secret, and are to be left out by whoever knows of the gap.
-    pub fn forget(&mut self) {
+    pub fn discard_held(&mut self) {
         self.held.clear();
         self.hidden = 0;
     }
 
-    fn spans(&self, known: &KnownSecrets) -> Vec<Span> {
-        let shown = Span { start: 0, end: self.hidden, name: None, weight: 0 };
-        let mut spans: Vec<Span> = (self.hidden > 0).then_some(shown).into_iter().collect();
+    fn spans(&self, known: &SecretMatcher) -> Vec<SecretSpan> {
+        let shown = SecretSpan { start: 0, end: self.hidden, name: None, spelling_len: 0 };
+        let mut spans: Vec<SecretSpan> = (self.hidden > 0).then_some(shown).into_iter().collect();
         known.add_spans(&self.held, &mut spans);
         spans
     }

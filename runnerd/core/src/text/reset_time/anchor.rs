@@ -1,7 +1,7 @@
 //! Words that lead to a time at which waiting ends.
 
-use super::cursor::Cursor;
-use super::token::{Token, Tokens};
+use super::cursor::TokenCursor;
+use super::token::{Token, TokenList};
 
 /// Tokens between such a word and its time.
 const REACH: usize = 12;
@@ -12,27 +12,27 @@ const WORDS: [&str; 7] = ["again", "back", "ends", "expires", "till", "until", "
 const COUNTED: [&str; 7] = ["attempt", "attempts", "budget", "count", "limit", "limits", "policy"];
 
 /// Returns whether words of waiting stand before the next token, in the same sentence.
-pub(super) fn leads_to(cursor: Cursor<'_>) -> bool {
+pub(super) fn follows_anchor(cursor: TokenCursor<'_>) -> bool {
     let (tokens, at) = (cursor.tokens(), cursor.at());
     let nearest = (at.saturating_sub(REACH)..at).rev().take_while(|near| !ends_sentence(tokens, *near));
     nearest.into_iter().any(|near| is_anchor(tokens, near))
 }
 
 /// Returns whether a time that begins with `at` has words of waiting behind its end, in the same sentence.
-pub(super) fn follows(cursor: Cursor<'_>, end: usize) -> bool {
+pub(super) fn precedes_anchor(cursor: TokenCursor<'_>, end: usize) -> bool {
     let (tokens, at) = (cursor.tokens(), cursor.at());
     let is_place = |word: &str| ["at", "by", "from", "on"].iter().any(|place| word.eq_ignore_ascii_case(place));
     let begins = at.checked_sub(1).and_then(|before| tokens.get(before));
-    matches!(begins, Some(Token::Word(word)) if is_place(word)) && is_near(tokens, end)
+    matches!(begins, Some(Token::Word(word)) if is_place(word)) && has_anchor_near(tokens, end)
 }
 
 /// Returns whether words of waiting stand soon after a place, in the same sentence.
-pub(super) fn is_near(tokens: &Tokens<'_>, from: usize) -> bool {
+pub(super) fn has_anchor_near(tokens: &TokenList<'_>, from: usize) -> bool {
     (from..from + REACH).take_while(|near| !ends_sentence(tokens, *near)).any(|near| is_anchor(tokens, near))
 }
 
 /// Returns whether a token is a word of waiting.
-pub(super) fn is_anchor(tokens: &Tokens<'_>, at: usize) -> bool {
+pub(super) fn is_anchor(tokens: &TokenList<'_>, at: usize) -> bool {
     let Some(Token::Word(word)) = tokens.get(at) else { return false };
     let word = word.to_ascii_lowercase();
     let next = match tokens.get(at + 1) {
@@ -45,7 +45,7 @@ pub(super) fn is_anchor(tokens: &Tokens<'_>, at: usize) -> bool {
 }
 
 /// Returns whether a token ends a sentence: a full stop with something behind it, but for one of an abbreviation.
-pub(super) fn ends_sentence(tokens: &Tokens<'_>, at: usize) -> bool {
+pub(super) fn ends_sentence(tokens: &TokenList<'_>, at: usize) -> bool {
     let is_stop = matches!(tokens.get(at), Some(Token::Sign('.' | '!' | '?' | ';')));
     let before = at.checked_sub(1).and_then(|before| tokens.get(before));
     is_stop && tokens.is_apart(at + 1) && !matches!(before, Some(Token::Word(word)) if word.len() == 1)

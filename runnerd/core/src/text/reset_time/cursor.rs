@@ -1,17 +1,17 @@
 //! A place in the tokens of a text, from which forms are tried; a copy is the way back.
 
-use super::token::{Token, Tokens};
+use super::token::{Token, TokenList};
 
 /// A place in the tokens of a text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cursor<'t> {
-    tokens: &'t Tokens<'t>,
+pub(super) struct TokenCursor<'t> {
+    tokens: &'t TokenList<'t>,
     at: usize,
 }
 
-impl<'t> Cursor<'t> {
+impl<'t> TokenCursor<'t> {
     /// Returns the place before a token.
-    pub(super) fn new(tokens: &'t Tokens<'t>, at: usize) -> Self {
+    pub(super) fn new(tokens: &'t TokenList<'t>, at: usize) -> Self {
         Self { tokens, at }
     }
 
@@ -21,7 +21,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Returns all tokens.
-    pub(super) fn tokens(self) -> &'t Tokens<'t> {
+    pub(super) fn tokens(self) -> &'t TokenList<'t> {
         self.tokens
     }
 
@@ -36,7 +36,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Returns whether a sign stands directly before the next token.
-    pub(super) fn follows(self, sign: char) -> bool {
+    pub(super) fn is_preceded_by(self, sign: char) -> bool {
         self.at > 0 && !self.is_apart() && self.tokens.get(self.at - 1) == Some(Token::Sign(sign))
     }
 
@@ -46,28 +46,28 @@ impl<'t> Cursor<'t> {
     }
 
     /// Takes the next token if it is a word.
-    pub(super) fn word(&mut self) -> Option<&'t str> {
+    pub(super) fn take_word(&mut self) -> Option<&'t str> {
         let Some(Token::Word(word)) = self.peek() else { return None };
         self.at += 1;
         Some(word)
     }
 
     /// Takes the next token if it is a word of a list, in any case.
-    pub(super) fn word_of(&mut self, words: &[&str]) -> bool {
+    pub(super) fn take_word_of(&mut self, words: &[&str]) -> bool {
         let is = matches!(self.peek(), Some(Token::Word(word)) if words.iter().any(|w| word.eq_ignore_ascii_case(w)));
         self.at += usize::from(is);
         is
     }
 
     /// Takes the next token if it is a number; returns its digits.
-    pub(super) fn digits(&mut self) -> Option<&'t str> {
+    pub(super) fn take_digits(&mut self) -> Option<&'t str> {
         let Some(Token::Number(digits)) = self.peek() else { return None };
         self.at += 1;
         Some(digits)
     }
 
     /// Takes the next token if it is a number with a number of digits from a range.
-    pub(super) fn number(&mut self, lengths: std::ops::RangeInclusive<usize>) -> Option<i16> {
+    pub(super) fn take_number(&mut self, lengths: std::ops::RangeInclusive<usize>) -> Option<i16> {
         let Some(Token::Number(digits)) = self.peek() else { return None };
         let number = digits.parse().ok().filter(|_| lengths.contains(&digits.len()))?;
         self.at += 1;
@@ -75,32 +75,32 @@ impl<'t> Cursor<'t> {
     }
 
     /// Takes a sign and the number directly behind it.
-    pub(super) fn sign_number(&mut self, sign: char, lengths: std::ops::RangeInclusive<usize>) -> Option<i16> {
+    pub(super) fn take_sign_number(&mut self, sign: char, lengths: std::ops::RangeInclusive<usize>) -> Option<i16> {
         let mut ahead = *self;
-        let digits = ahead.sign_digits(sign).filter(|digits| lengths.contains(&digits.len()))?;
+        let digits = ahead.take_sign_digits(sign).filter(|digits| lengths.contains(&digits.len()))?;
         *self = ahead;
         digits.parse().ok()
     }
 
     /// Takes the next token if it is a certain sign.
-    pub(super) fn sign(&mut self, sign: char) -> bool {
+    pub(super) fn take_sign(&mut self, sign: char) -> bool {
         let is = self.peek() == Some(Token::Sign(sign));
         self.at += usize::from(is);
         is
     }
 
     /// Returns whether a sign is directly behind the last token.
-    pub(super) fn follows_next(self, sign: char) -> bool {
+    pub(super) fn is_followed_by(self, sign: char) -> bool {
         !self.is_apart() && self.peek() == Some(Token::Sign(sign))
     }
 
     /// Takes a sign and any number directly behind it.
-    pub(super) fn sign_digits(&mut self, sign: char) -> Option<&'t str> {
+    pub(super) fn take_sign_digits(&mut self, sign: char) -> Option<&'t str> {
         let mut ahead = *self;
-        if ahead.is_apart() || !ahead.sign(sign) || ahead.is_apart() {
+        if ahead.is_apart() || !ahead.take_sign(sign) || ahead.is_apart() {
             return None;
         }
-        let digits = ahead.digits()?;
+        let digits = ahead.take_digits()?;
         *self = ahead;
         Some(digits)
     }

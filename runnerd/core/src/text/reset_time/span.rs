@@ -5,13 +5,13 @@
 use jiff::SignedDuration;
 
 use super::anchor;
-use super::cursor::Cursor;
-use super::token::{Token, Tokens};
+use super::cursor::TokenCursor;
+use super::token::{Token, TokenList};
 
 /// The names of a unit, and its milliseconds.
-type Unit = (&'static [&'static str], u32);
+type TimeUnit = (&'static [&'static str], u32);
 
-const UNITS: [Unit; 6] = [
+const UNITS: [TimeUnit; 6] = [
     (&["ms", "msec", "msecs", "millis", "millisecond", "milliseconds"], 1),
     (&["s", "sec", "secs", "second", "seconds"], 1_000),
     (&["m", "min", "mins", "minute", "minutes"], 60_000),
@@ -47,31 +47,31 @@ const MAX_PARTS: usize = 8;
 
 /// A length of time and the token behind it.
 #[derive(Debug)]
-pub(super) struct Span {
+pub(super) struct WaitLength {
     pub(super) length: SignedDuration,
     pub(super) end: usize,
 }
 
 /// Reads a length of time that is waited for.
-pub(super) fn read(cursor: Cursor<'_>) -> Option<Span> {
-    let Some(lead) = lead(cursor) else { return before_end(cursor) };
-    let (millis, end) = with_units(cursor).or_else(|| by_clock(cursor, lead)).or_else(|| bare(cursor, lead))?;
-    let is_led = lead.is_certain || anchor::is_near(cursor.tokens(), end);
-    is_led.then_some(Span { length: SignedDuration::from_millis(millis), end })
+pub(super) fn parse_wait_length(cursor: TokenCursor<'_>) -> Option<WaitLength> {
+    let Some(lead) = parse_lead(cursor) else { return parse_before_end(cursor) };
+    let (millis, end) = parse_with_units(cursor).or_else(|| parse_clock_length(cursor, lead)).or_else(|| parse_bare_number(cursor, lead))?;
+    let is_led = lead.is_certain || anchor::has_anchor_near(cursor.tokens(), end);
+    is_led.then_some(WaitLength { length: SignedDuration::from_millis(millis), end })
 }
 
 /// Reads `3 hours left until …` and `3 hours from now`.
-fn before_end(cursor: Cursor<'_>) -> Option<Span> {
-    let (millis, end) = with_units(cursor)?;
-    let mut behind = Cursor::new(cursor.tokens(), end);
-    let _ = behind.word_of(&["left", "remaining"]);
-    let is_end = behind.word_of(&["until", "till"]) || (behind.word_of(&["from"]) && behind.word_of(&["now"]));
-    is_end.then_some(Span { length: SignedDuration::from_millis(millis), end })
+fn parse_before_end(cursor: TokenCursor<'_>) -> Option<WaitLength> {
+    let (millis, end) = parse_with_units(cursor)?;
+    let mut behind = TokenCursor::new(cursor.tokens(), end);
+    let _ = behind.take_word_of(&["left", "remaining"]);
+    let is_end = behind.take_word_of(&["until", "till"]) || (behind.take_word_of(&["from"]) && behind.take_word_of(&["now"]));
+    is_end.then_some(WaitLength { length: SignedDuration::from_millis(millis), end })
 }
 
 /// How a length is led to.
 #[derive(Debug, Clone, Copy)]
-struct Lead {
+struct LengthLead {
     /// Whether words of waiting are before it; else they must come behind.
     is_certain: bool,
     /// Whether the word before it says how long something is away.
@@ -80,7 +80,7 @@ struct Lead {
     unit: Option<i64>,
 }
 
-fn lead(cursor: Cursor<'_>) -> Option<Lead> {
+fn parse_lead(cursor: TokenCursor<'_>) -> Option<LengthLead> {
     let tokens = cursor.tokens();
     let mut at = cursor.at().checked_sub(1)?;
     while is_filler(tokens, at) {
@@ -93,17 +93,17 @@ fn lead(cursor: Cursor<'_>) -> Option<Lead> {
         word if word.ends_with("at") => None,
         _ => Some(1_000),
     };
-    let first = compound(tokens, at);
+    let first = compound_start(tokens, at);
     let is_in = ["after", "for", "in", "within"].contains(&word.as_str());
     if (first..=at).any(|part| anchor::is_anchor(tokens, part)) {
-        return Some(Lead { is_certain: true, is_in, unit });
+        return Some(LengthLead { is_certain: true, is_in, unit });
     }
-    let is_certain = anchor::leads_to(Cursor::new(tokens, first));
+    let is_certain = anchor::follows_anchor(TokenCursor::new(tokens, first));
     let begins = first == 0 || anchor::ends_sentence(tokens, first - 1);
-    (is_in && (is_certain || (begins && word == "in"))).then_some(Lead { is_certain, is_in, unit })
+    (is_in && (is_certain || (begins && word == "in"))).then_some(LengthLead { is_certain, is_in, unit })
 }
 
-fn is_filler(tokens: &Tokens<'_>, at: usize) -> bool {
+fn is_filler(tokens: &TokenList<'_>, at: usize) -> bool {
     match tokens.get(at) {
         // `at 21h30` is no length.
         Some(Token::Word("at" | "At" | "AT")) => matches!(tokens.get(at + 1), Some(Token::Word("least" | "most"))),
@@ -114,7 +114,7 @@ fn is_filler(tokens: &Tokens<'_>, at: usize) -> bool {
 }
 
 /// Returns the first token of a word with hyphens.
-fn compound(tokens: &Tokens<'_>, last: usize) -> usize {
+fn compound_start(tokens: &TokenList<'_>, last: usize) -> usize {
     let mut first = last;
     while first >= 2
         && tokens.get(first - 1) == Some(Token::Sign('-'))
@@ -127,23 +127,23 @@ fn compound(tokens: &Tokens<'_>, last: usize) -> usize {
 }
 
 /// Reads numbers with units.
-fn with_units(mut cursor: Cursor<'_>) -> Option<(i64, usize)> {
+fn parse_with_units(mut cursor: TokenCursor<'_>) -> Option<(i64, usize)> {
     let (mut millis, mut end) = (None::<i64>, cursor.at());
     for _ in 0..MAX_PARTS {
-        let Some(part) = part(&mut cursor) else { break };
+        let Some(part) = parse_part(&mut cursor) else { break };
         millis = Some(millis.unwrap_or(0).checked_add(part)?);
         end = cursor.at();
-        let _ = cursor.sign(',');
-        let _ = cursor.word_of(&["and"]);
+        let _ = cursor.take_sign(',');
+        let _ = cursor.take_word_of(&["and"]);
     }
     millis.map(|millis| (millis, end))
 }
 
-fn part(cursor: &mut Cursor<'_>) -> Option<i64> {
+fn parse_part(cursor: &mut TokenCursor<'_>) -> Option<i64> {
     let mut ahead = *cursor;
-    let (whole, thousandths) = count(&mut ahead)?;
-    let _ = !ahead.is_apart() && ahead.sign('-');
-    let word = ahead.word()?;
+    let (whole, thousandths) = parse_count(&mut ahead)?;
+    let _ = !ahead.is_apart() && ahead.take_sign('-');
+    let word = ahead.take_word()?;
     let (_, unit) = UNITS.iter().find(|(names, _)| names.iter().any(|name| word.eq_ignore_ascii_case(name)))?;
     *cursor = ahead;
     let unit = i64::from(*unit);
@@ -151,28 +151,28 @@ fn part(cursor: &mut Cursor<'_>) -> Option<i64> {
 }
 
 /// Reads a number: its whole part and thousandths.
-fn count(cursor: &mut Cursor<'_>) -> Option<(i64, i64)> {
-    let Some(digits) = cursor.digits() else {
-        let at = COUNTS.iter().position(|count| cursor.word_of(&[count]))?;
+fn parse_count(cursor: &mut TokenCursor<'_>) -> Option<(i64, i64)> {
+    let Some(digits) = cursor.take_digits() else {
+        let at = COUNTS.iter().position(|count| cursor.take_word_of(&[count]))?;
         let written = [1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12];
         return Some((written[at], 0));
     };
-    let fraction = cursor.sign_digits('.').unwrap_or_default();
+    let fraction = cursor.take_sign_digits('.').unwrap_or_default();
     Some((digits.parse().ok()?, format!("{fraction:0<3}")[..3].parse().ok()?))
 }
 
 /// Reads `2:15:00` behind a word such as `in`.
-fn by_clock(mut cursor: Cursor<'_>, lead: Lead) -> Option<(i64, usize)> {
-    let hours = cursor.number(1..=3).filter(|_| lead.is_in)?;
-    let minutes = cursor.sign_number(':', 2..=2).filter(|minutes| *minutes < 60)?;
-    let seconds = cursor.sign_number(':', 2..=2).filter(|seconds| *seconds < 60)?;
+fn parse_clock_length(mut cursor: TokenCursor<'_>, lead: LengthLead) -> Option<(i64, usize)> {
+    let hours = cursor.take_number(1..=3).filter(|_| lead.is_in)?;
+    let minutes = cursor.take_sign_number(':', 2..=2).filter(|minutes| *minutes < 60)?;
+    let seconds = cursor.take_sign_number(':', 2..=2).filter(|seconds| *seconds < 60)?;
     let whole = (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds);
     Some((whole * 1_000, cursor.at()))
 }
 
 /// Reads a number without a unit, as headers and fields have it.
-fn bare(mut cursor: Cursor<'_>, lead: Lead) -> Option<(i64, usize)> {
-    let (whole, thousandths) = count(&mut cursor)?;
+fn parse_bare_number(mut cursor: TokenCursor<'_>, lead: LengthLead) -> Option<(i64, usize)> {
+    let (whole, thousandths) = parse_count(&mut cursor)?;
     let ends = match cursor.peek() {
         None | Some(Token::Sign(',' | '"' | '}' | ')' | ';')) => true,
         Some(Token::Sign('.')) => cursor.tokens().is_apart(cursor.at() + 1),

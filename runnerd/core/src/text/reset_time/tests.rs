@@ -5,27 +5,27 @@ use jiff::civil::date;
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
 
-use super::{Clock, find};
+use super::{Clock, find_reset_time};
 
-fn named(name: &str) -> Option<TimeZone> {
+fn zone_named(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok()
 }
 
 /// Reads a text at 20:00 on Sunday, 22 November 2026 by the clocks of a zone; returns the time by the same clocks.
 fn read_in(zone: &str, text: &str) -> Option<String> {
-    let local = named(zone).expect("the zone is known");
+    let local = zone_named(zone).expect("the zone is known");
     let now = date(2026, 11, 22).at(20, 0, 0, 0).to_zoned(local.clone()).unwrap().timestamp();
     read_at(now, zone, text)
 }
 
 fn read_at(now: Timestamp, zone: &str, text: &str) -> Option<String> {
-    let local = named(zone).expect("the zone is known");
-    let clock = Clock { now, local: local.clone(), zone: &named };
-    find(text, &clock).map(|time| time.to_zoned(local).strftime("%Y-%m-%d %H:%M:%S").to_string())
+    let local = zone_named(zone).expect("the zone is known");
+    let clock = Clock { now, local: local.clone(), zone: &zone_named };
+    find_reset_time(text, &clock).map(|time| time.to_zoned(local).strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
 #[track_caller]
-fn check(zone: &str, rows: &[(&str, &str)]) {
+fn assert_times(zone: &str, rows: &[(&str, &str)]) {
     for (text, expected) in rows {
         assert_eq!(read_in(zone, text).as_deref(), Some(*expected), "{zone}: {text}");
     }
@@ -59,11 +59,11 @@ fn a_time_of_day_is_the_next_one() {
         ("Come back at 21h30", "2026-11-22 21:30:00"),
         ("Reset time: 9:16:30 PM", "2026-11-22 21:16:30"),
     ];
-    check("UTC", &rows);
-    check("Europe/Berlin", &rows);
-    check("America/New_York", &rows);
-    check("Asia/Kolkata", &rows);
-    check("Pacific/Auckland", &rows);
+    assert_times("UTC", &rows);
+    assert_times("Europe/Berlin", &rows);
+    assert_times("America/New_York", &rows);
+    assert_times("Asia/Kolkata", &rows);
+    assert_times("Pacific/Auckland", &rows);
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn a_day_may_be_named_in_every_usual_way() {
         ("limit resets on the 1st of December at noon", "2026-12-01 12:00:00"),
         ("Try again after Nov 24", "2026-11-24 00:00:00"),
     ];
-    check("UTC", &rows);
-    check("America/Los_Angeles", &rows);
-    check("Australia/Sydney", &rows);
+    assert_times("UTC", &rows);
+    assert_times("America/Los_Angeles", &rows);
+    assert_times("Australia/Sydney", &rows);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_zone_in_the_text_is_the_one_that_counts() {
         ("Quota resets daily at 00:00 UTC", "2026-11-23 01:00:00"),
         ("resets on Tue Nov 24 2026 20:16:00 GMT+0100 (Central European Standard Time)", "2026-11-24 20:16:00"),
     ];
-    check("Europe/Berlin", &rows);
+    assert_times("Europe/Berlin", &rows);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn machine_readable_times_are_read_too() {
         ("Claude AI usage limit reached|1795382160", "2026-11-22 22:16:00"),
         ("2026-11-22T19:00:00Z ERROR usage limit, try again at 22:16", "2026-11-22 22:16:00"),
     ];
-    check("Europe/Berlin", &rows);
+    assert_times("Europe/Berlin", &rows);
 }
 
 #[test]
@@ -205,8 +205,8 @@ fn a_length_of_waiting_is_counted_from_now() {
         ("resets in 2 hours (at 10pm)", "2026-11-22 22:00:00"),
         ("ratelimit-reset: 3600", "2026-11-22 21:00:00"),
     ];
-    check("UTC", &rows);
-    check("America/Sao_Paulo", &rows);
+    assert_times("UTC", &rows);
+    assert_times("America/Sao_Paulo", &rows);
 }
 
 #[test]
@@ -257,9 +257,9 @@ fn a_clock_that_is_put_forward_or_back_moves_the_time_with_it() {
     let spring = "2026-03-29T00:30:00Z".parse().unwrap();
     assert_eq!(read_at(spring, "Europe/Berlin", "resets 2:30am").as_deref(), Some("2026-03-29 03:30:00"));
     let autumn = "2026-10-24T22:30:00Z".parse().unwrap();
-    let clock = Clock { now: autumn, local: named("Europe/Berlin").unwrap(), zone: &named };
-    assert_eq!(find("resets 2:30am", &clock), Some("2026-10-25T00:30:00Z".parse().unwrap()));
-    assert_eq!(find("resets 3:30am", &clock), Some("2026-10-25T02:30:00Z".parse().unwrap()));
+    let clock = Clock { now: autumn, local: zone_named("Europe/Berlin").unwrap(), zone: &zone_named };
+    assert_eq!(find_reset_time("resets 2:30am", &clock), Some("2026-10-25T00:30:00Z".parse().unwrap()));
+    assert_eq!(find_reset_time("resets 3:30am", &clock), Some("2026-10-25T02:30:00Z".parse().unwrap()));
 }
 
 #[test]

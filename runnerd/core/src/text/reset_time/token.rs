@@ -17,7 +17,7 @@ pub(super) enum Token<'t> {
 
 /// A token and where it stands.
 #[derive(Debug, Clone, Copy)]
-struct Placed<'t> {
+struct PlacedToken<'t> {
     token: Token<'t>,
     start: usize,
     end: usize,
@@ -25,13 +25,13 @@ struct Placed<'t> {
 
 /// The tokens of a text.
 #[derive(Debug)]
-pub(super) struct Tokens<'t> {
+pub(super) struct TokenList<'t> {
     text: &'t str,
-    placed: Vec<Placed<'t>>,
+    placed: Vec<PlacedToken<'t>>,
 }
 
 /// Returns the first `limit` characters of the text without escape sequences, with plain minus signs and quotes.
-pub(super) fn plain(text: &str, limit: usize) -> String {
+pub(super) fn to_plain_text(text: &str, limit: usize) -> String {
     let end = text.char_indices().nth(limit).map_or(text.len(), |(at, _)| at);
     let straight = |c: char| match c {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
@@ -42,9 +42,9 @@ pub(super) fn plain(text: &str, limit: usize) -> String {
     ansi::strip(&text[..end]).chars().map(straight).collect()
 }
 
-impl<'t> Tokens<'t> {
+impl<'t> TokenList<'t> {
     /// Takes a text apart.
-    pub(super) fn of(text: &'t str) -> Self {
+    pub(super) fn tokenize(text: &'t str) -> Self {
         let (mut placed, mut at) = (Vec::new(), 0);
         while let Some(first) = text[at..].chars().next() {
             let run = |is: fn(char) -> bool| text[at..].find(|c| !is(c)).map_or(text.len(), |length| at + length);
@@ -59,7 +59,7 @@ impl<'t> Tokens<'t> {
                 c if c.is_whitespace() => None,
                 c => Some(Token::Sign(c)),
             };
-            placed.extend(token.map(|token| Placed { token, start: at, end }));
+            placed.extend(token.map(|token| PlacedToken { token, start: at, end }));
             at = end;
         }
         Self { text, placed }

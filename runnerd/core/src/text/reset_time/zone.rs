@@ -3,7 +3,7 @@
 use jiff::tz::{Offset, TimeZone};
 
 use super::clock::Clock;
-use super::cursor::Cursor;
+use super::cursor::TokenCursor;
 use super::token::Token;
 
 /// Abbreviations, and the minutes that they are east of Greenwich. Where one is used in several parts of the world, it
@@ -49,7 +49,7 @@ const REGIONS: [(&[&str], &str); 4] = [
 
 /// What stands where a zone may stand.
 #[derive(Debug)]
-pub(super) enum Named {
+pub(super) enum ZoneMatch {
     /// Nothing.
     Nothing,
     /// A zone.
@@ -59,46 +59,46 @@ pub(super) enum Named {
 }
 
 /// Takes a zone, in parentheses or not.
-pub(super) fn take(cursor: &mut Cursor<'_>, clock: &Clock<'_>) -> Named {
+pub(super) fn take_zone(cursor: &mut TokenCursor<'_>, clock: &Clock<'_>) -> ZoneMatch {
     let mut ahead = *cursor;
-    let is_enclosed = ahead.sign('(') || ahead.sign('[');
-    let named = take_open(&mut ahead, clock, is_enclosed);
-    if matches!(named, Named::Nothing) {
+    let is_enclosed = ahead.take_sign('(') || ahead.take_sign('[');
+    let named = take_zone_name(&mut ahead, clock, is_enclosed);
+    if matches!(named, ZoneMatch::Nothing) {
         return named;
     }
-    let _ = ahead.sign(')') || ahead.sign(']');
+    let _ = ahead.take_sign(')') || ahead.take_sign(']');
     *cursor = ahead;
     named
 }
 
-fn take_open(cursor: &mut Cursor<'_>, clock: &Clock<'_>, is_enclosed: bool) -> Named {
-    if let Some(zone) = offset(cursor) {
-        return Named::Zone(zone);
+fn take_zone_name(cursor: &mut TokenCursor<'_>, clock: &Clock<'_>, is_enclosed: bool) -> ZoneMatch {
+    if let Some(zone) = take_offset(cursor) {
+        return ZoneMatch::Zone(zone);
     }
     let mut ahead = *cursor;
-    let Some(word) = ahead.word() else { return Named::Nothing };
-    let found = match path(&mut ahead) {
+    let Some(word) = ahead.take_word() else { return ZoneMatch::Nothing };
+    let found = match take_zone_path(&mut ahead) {
         Some(end) => {
             let name = ahead.tokens().text(cursor.at(), end);
-            (clock.zone)(name).map_or(Named::Unknown, Named::Zone)
+            (clock.zone)(name).map_or(ZoneMatch::Unknown, ZoneMatch::Zone)
         }
-        None => short(word, clock, is_enclosed),
+        None => resolve_abbreviation(word, clock, is_enclosed),
     };
-    if !matches!(found, Named::Nothing) {
+    if !matches!(found, ZoneMatch::Nothing) {
         *cursor = ahead;
-        let _ = cursor.word_of(&["time"]);
+        let _ = cursor.take_word_of(&["time"]);
     }
     found
 }
 
 /// Takes the rest of a name such as `America/New_York` or `Etc/GMT+2`; returns where it ends.
-fn path(cursor: &mut Cursor<'_>) -> Option<usize> {
+fn take_zone_path(cursor: &mut TokenCursor<'_>) -> Option<usize> {
     let mut end = None;
     while !cursor.is_apart() {
         let mut ahead = *cursor;
-        let is_deeper = ahead.sign('/');
-        let is_longer = end.is_some() && (ahead.sign('-') || ahead.sign('+'));
-        let has_name = !ahead.is_apart() && (ahead.word().is_some() || (is_longer && ahead.digits().is_some()));
+        let is_deeper = ahead.take_sign('/');
+        let is_longer = end.is_some() && (ahead.take_sign('-') || ahead.take_sign('+'));
+        let has_name = !ahead.is_apart() && (ahead.take_word().is_some() || (is_longer && ahead.take_digits().is_some()));
         if !(is_deeper || is_longer) || !has_name {
             break;
         }
@@ -108,40 +108,40 @@ fn path(cursor: &mut Cursor<'_>) -> Option<usize> {
     end
 }
 
-fn short(word: &str, clock: &Clock<'_>, is_enclosed: bool) -> Named {
+fn resolve_abbreviation(word: &str, clock: &Clock<'_>, is_enclosed: bool) -> ZoneMatch {
     let is = |name: &&str| word.eq_ignore_ascii_case(name);
     // In lower case, some are words of the language.
     let is_upper = word.chars().all(|c| c.is_ascii_uppercase());
     let is_word = |name: &&str| *name == "WEST" && !is_upper && !is_enclosed;
     if let Some((_, minutes)) = ABBREVIATIONS.iter().find(|(name, _)| is(name) && !is_word(name)) {
-        return fixed(minutes * 60).map_or(Named::Nothing, Named::Zone);
+        return fixed_zone(minutes * 60).map_or(ZoneMatch::Nothing, ZoneMatch::Zone);
     }
     let is_region = |names: &[&str]| names.iter().any(|name| is(name) && (name.len() > 2 || is_upper));
     if let Some((_, name)) = REGIONS.iter().find(|(names, _)| is_region(names)) {
-        return (clock.zone)(name).map_or(Named::Unknown, Named::Zone);
+        return (clock.zone)(name).map_or(ZoneMatch::Unknown, ZoneMatch::Zone);
     }
     match (clock.zone)(word) {
-        Some(zone) if is_enclosed => Named::Zone(zone),
-        _ => Named::Nothing,
+        Some(zone) if is_enclosed => ZoneMatch::Zone(zone),
+        _ => ZoneMatch::Nothing,
     }
 }
 
 /// Takes `Z`, `UTC`, `GMT+2`, `UTC-05:00`, `+0200`.
-fn offset(cursor: &mut Cursor<'_>) -> Option<TimeZone> {
+fn take_offset(cursor: &mut TokenCursor<'_>) -> Option<TimeZone> {
     let mut ahead = *cursor;
-    let is_named = ahead.word_of(&["utc", "gmt"]) || (!ahead.is_apart() && ahead.word_of(&["z"]));
-    let seconds = match (signed(&mut ahead, is_named), is_named) {
+    let is_named = ahead.take_word_of(&["utc", "gmt"]) || (!ahead.is_apart() && ahead.take_word_of(&["z"]));
+    let seconds = match (take_signed_offset(&mut ahead, is_named), is_named) {
         (Some(seconds), _) => seconds,
         (None, true) => 0,
         (None, false) => return None,
     };
-    let zone = fixed(seconds)?;
+    let zone = fixed_zone(seconds)?;
     *cursor = ahead;
     Some(zone)
 }
 
 /// Takes a sign with hours and minutes behind it; returns seconds.
-fn signed(cursor: &mut Cursor<'_>, is_named: bool) -> Option<i32> {
+fn take_signed_offset(cursor: &mut TokenCursor<'_>, is_named: bool) -> Option<i32> {
     let mut ahead = *cursor;
     let sign = match ahead.peek() {
         Some(Token::Sign('+')) => 1,
@@ -156,22 +156,22 @@ fn signed(cursor: &mut Cursor<'_>, is_named: bool) -> Option<i32> {
     if ahead.is_apart() {
         return None;
     }
-    let digits = ahead.digits()?;
+    let digits = ahead.take_digits()?;
     let (hours, minutes) = match digits.len() {
         4 => (digits[..2].parse::<i32>().ok()?, digits[2..].parse::<i32>().ok()?),
-        1 if is_named => (digits.parse().ok()?, colon_minutes(&mut ahead).unwrap_or(0)),
-        2 if is_named => (digits.parse().ok()?, colon_minutes(&mut ahead).unwrap_or(0)),
-        2 => (digits.parse().ok()?, colon_minutes(&mut ahead)?),
+        1 if is_named => (digits.parse().ok()?, take_colon_minutes(&mut ahead).unwrap_or(0)),
+        2 if is_named => (digits.parse().ok()?, take_colon_minutes(&mut ahead).unwrap_or(0)),
+        2 => (digits.parse().ok()?, take_colon_minutes(&mut ahead)?),
         _ => return None,
     };
     *cursor = ahead;
     Some(sign * (hours * 3_600 + minutes * 60))
 }
 
-fn colon_minutes(cursor: &mut Cursor<'_>) -> Option<i32> {
-    cursor.sign_number(':', 2..=2).filter(|minutes| *minutes < 60).map(i32::from)
+fn take_colon_minutes(cursor: &mut TokenCursor<'_>) -> Option<i32> {
+    cursor.take_sign_number(':', 2..=2).filter(|minutes| *minutes < 60).map(i32::from)
 }
 
-fn fixed(seconds: i32) -> Option<TimeZone> {
+fn fixed_zone(seconds: i32) -> Option<TimeZone> {
     Offset::from_seconds(seconds).ok().map(TimeZone::fixed)
 }

@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
-use super::{Change, Failure, Node, SimulatedDisk};
-use crate::repo::disk::{Disk, DiskFile, Found, How, Kind, TEMPORARY};
+use super::{NameChange, DiskFailure, DiskNode, SimulatedDisk};
+use crate::repo::disk::{Disk, DiskFile, DiskMetadata, OpenMode, FileKind, TEMPORARY};
 
 impl Disk for SimulatedDisk {
     type File = SimulatedFile;
 
-    fn look(&self, path: &Path) -> io::Result<Found> {
+    fn read_metadata(&self, path: &Path) -> io::Result<DiskMetadata> {
         let state = self.call(false)?;
         let node = state.find(path).ok_or(Errno::ENOENT)?;
         Ok(describe(&state.nodes[node]))
     }
 
-    fn open(&self, path: &Path, how: How) -> io::Result<SimulatedFile> {
+    fn open(&self, path: &Path, how: OpenMode) -> io::Result<SimulatedFile> {
         let state = self.call(false)?;
         let node = state.find(path).ok_or(Errno::ENOENT)?;
         drop(state);
-        Ok(SimulatedFile { disk: self.clone(), node, at: 0, how })
+        Ok(SimulatedFile { disk: self.clone(), node, offset: 0, how })
     }
 
     fn create_temporary(&self, folder: &Path, prefix: &OsStr) -> io::Result<(SimulatedFile, PathBuf)> {
@@ -38,7 +38,7 @@ impl Disk for SimulatedDisk {
             None => state.create(place, &name),
         };
         drop(state);
-        Ok((SimulatedFile { disk: self.clone(), node, at: 0, how: How::Read }, path))
+        Ok((SimulatedFile { disk: self.clone(), node, offset: 0, how: OpenMode::Read }, path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -47,7 +47,7 @@ impl Disk for SimulatedDisk {
         let (folder, old) = state.place(from)?;
         let (same, new) = state.place(to)?;
         assert_eq!(folder, same, "no file moves to another folder");
-        state.change(Change { folder, removed: Some(old), added: Some((new, node)), is_flushed: false });
+        state.change(NameChange { folder, removed: Some(old), added: Some((new, node)), is_flushed: false });
         Ok(())
     }
 
@@ -55,7 +55,7 @@ impl Disk for SimulatedDisk {
         let mut state = self.call(true)?;
         state.find(path).ok_or(Errno::ENOENT)?;
         let (folder, name) = state.place(path)?;
-        state.change(Change { folder, removed: Some(name), added: None, is_flushed: false });
+        state.change(NameChange { folder, removed: Some(name), added: None, is_flushed: false });
         Ok(())
     }
 
@@ -65,7 +65,7 @@ impl Disk for SimulatedDisk {
             return Err(Errno::EEXIST.into());
         }
         let (folder, name) = state.place(path)?;
-        state.add(folder, &name, Node::Folder { seen: BTreeMap::new() });
+        state.add(folder, &name, DiskNode::Folder { seen: BTreeMap::new() });
         Ok(())
     }
 
@@ -79,16 +79,16 @@ impl Disk for SimulatedDisk {
     fn list(&self, path: &Path) -> io::Result<Vec<OsString>> {
         let state = self.call(false)?;
         match &state.nodes[state.find(path).ok_or(Errno::ENOENT)?] {
-            Node::Folder { seen } => Ok(seen.keys().cloned().collect()),
-            Node::File { .. } => Err(Errno::ENOTDIR.into()),
+            DiskNode::Folder { seen } => Ok(seen.keys().cloned().collect()),
+            DiskNode::File { .. } => Err(Errno::ENOTDIR.into()),
         }
     }
 }
 
-fn describe(node: &Node) -> Found {
+fn describe(node: &DiskNode) -> DiskMetadata {
     match node {
-        Node::File { seen, .. } => Found { kind: Kind::File, len: seen.len() as u64, mode: 0o600 },
-        Node::Folder { .. } => Found { kind: Kind::Folder, len: 0, mode: 0o700 },
+        DiskNode::File { seen, .. } => DiskMetadata { kind: FileKind::File, len: seen.len() as u64, mode: 0o600 },
+        DiskNode::Folder { .. } => DiskMetadata { kind: FileKind::Folder, len: 0, mode: 0o700 },
     }
 }
 
@@ -97,17 +97,17 @@ fn describe(node: &Node) -> Found {
 pub(crate) struct SimulatedFile {
     disk: SimulatedDisk,
     node: usize,
-    at: usize,
-    how: How,
+    offset: usize,
+    how: OpenMode,
 }
 
 impl Read for SimulatedFile {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let state = self.disk.call(false)?;
-        let Node::File { seen, .. } = &state.nodes[self.node] else { return Err(Errno::EISDIR.into()) };
-        let mut left = &seen[self.at..];
+        let DiskNode::File { seen, .. } = &state.nodes[self.node] else { return Err(Errno::EISDIR.into()) };
+        let mut left = &seen[self.offset..];
         let count = left.read(into)?;
-        self.at += count;
+        self.offset += count;
         Ok(count)
     }
 }
@@ -115,15 +115,15 @@ impl Read for SimulatedFile {
 impl Write for SimulatedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.disk.call(true)?;
-        let is_short = state.failing() == Some(Failure::ShortWrite) && bytes.len() > 1;
+        let is_short = state.take_failure() == Some(DiskFailure::ShortWrite) && bytes.len() > 1;
         let count = if is_short { bytes.len() / 2 } else { bytes.len() };
-        let Node::File { seen, .. } = &state.nodes[self.node] else { return Err(Errno::EISDIR.into()) };
+        let DiskNode::File { seen, .. } = &state.nodes[self.node] else { return Err(Errno::EISDIR.into()) };
         let mut seen = seen.clone();
-        let at = if self.how == How::Append { seen.len() } else { self.at };
+        let at = if self.how == OpenMode::Append { seen.len() } else { self.offset };
         seen.resize(seen.len().max(at + count), 0);
         seen[at..at + count].copy_from_slice(&bytes[..count]);
         state.write(self.node, seen);
-        self.at = at + count;
+        self.offset = at + count;
         Ok(count)
     }
 
@@ -133,7 +133,7 @@ impl Write for SimulatedFile {
 }
 
 impl DiskFile for SimulatedFile {
-    fn look(&self) -> io::Result<Found> {
+    fn read_metadata(&self) -> io::Result<DiskMetadata> {
         Ok(describe(&self.disk.call(false)?.nodes[self.node]))
     }
 
@@ -143,7 +143,7 @@ impl DiskFile for SimulatedFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.disk.call(true)?;
-        let Node::File { seen, .. } = &state.nodes[self.node] else { return Err(Errno::EISDIR.into()) };
+        let DiskNode::File { seen, .. } = &state.nodes[self.node] else { return Err(Errno::EISDIR.into()) };
         let mut seen = seen.clone();
         let len = usize::try_from(len).unwrap();
         if seen.len() != len {
@@ -160,7 +160,7 @@ impl DiskFile for SimulatedFile {
             None => state.flush(self.node),
             // The system forgets that the pages are dirty: they never get to the disk.
             Some(_) => {
-                if let Node::File { is_lost, .. } = &mut state.nodes[self.node] {
+                if let DiskNode::File { is_lost, .. } = &mut state.nodes[self.node] {
                     *is_lost = true;
                 }
             }

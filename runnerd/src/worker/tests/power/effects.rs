@@ -5,41 +5,41 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
-use runner_core::iteration::{Event, GuardEnd, GuardHow, Outcome, Phase};
-use runner_core::obstacle::{Nature, Obstruction};
+use runner_core::iteration::{IterationEvent, GuardEnd, GuardEndKind, IterationOutcome, Phase};
+use runner_core::obstacle::{Transience, Blocker};
 use runner_core::policy::Policy;
-use runner_core::verdict::{SessionHow, StopCause, Task};
+use runner_core::verdict::{SessionEndKind, StopCause, SessionTask};
 use tokio_util::sync::CancellationToken;
 
-use super::machine::{BRANCH, Machine, STATE, Shared, WORK, id_of, lock, object};
+use super::machine::{BRANCH, SimulatedMachine, STATE, SharedOutside, WORK, id_of, lock_outside, object_path};
 use super::{ITERATIONS, TRIES};
-use crate::obstruction::obstruction;
+use crate::obstruction::describe_blocker;
 use crate::repo::disk::Disk as _;
-use crate::repo::durable::{self, Access};
+use crate::repo::durable::{self, FileAccess};
 use crate::repo::simulated_disk::SimulatedDisk;
 use crate::worker::iteration::log::JournalLog;
-use crate::worker::iteration::world::{Control, Log, World};
+use crate::worker::iteration::world::{DriveControl, EventLog, EffectWorld};
 use crate::worker::journal::JournalError;
 use crate::worker::simulation;
 
 /// The effects, each the writes of the real one in their order.
-pub(super) struct Scripted {
-    machine: Machine,
+pub(super) struct ScriptedEffects {
+    machine: SimulatedMachine,
     policy: Policy,
     pub(super) held: Option<String>,
     obstacles: u32,
 }
 
-impl World for Scripted {
-    async fn perform(&mut self, phase: &Phase, _: &CancellationToken) -> Event {
+impl EffectWorld for ScriptedEffects {
+    async fn perform_effect(&mut self, phase: &Phase, _: &CancellationToken) -> IterationEvent {
         match self.effect(phase) {
             Ok(event) => event,
-            Err(Trouble::Obstacle(error)) if self.obstacles < TRIES => {
+            Err(EffectTrouble::Obstacle(error)) if self.obstacles < TRIES => {
                 self.obstacles += 1;
-                Event::Obstructed(Obstruction { nature: Nature::Passing, ..obstruction(&error) })
+                IterationEvent::Obstructed(Blocker { nature: Transience::Passing, ..describe_blocker(&error) })
             }
-            Err(Trouble::Obstacle(_)) => panic_out(),
-            Err(Trouble::Hold(why)) => {
+            Err(EffectTrouble::Obstacle(_)) => panic_out(),
+            Err(EffectTrouble::Hold(why)) => {
                 self.held = Some(why);
                 panic_out()
             }
@@ -53,122 +53,122 @@ impl World for Scripted {
 
 /// Ends a life in which the repository is damaged: nothing leads out of a phase but its event.
 fn panic_out() -> ! {
-    std::panic::resume_unwind(Box::new(Damaged))
+    std::panic::resume_unwind(Box::new(DamagedDisk))
 }
 
-struct Damaged;
+struct DamagedDisk;
 
 /// Runs a life that may end because of damage.
-pub(super) fn caught(live: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+pub(super) fn catch_panic(live: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(live)) {
         Ok(ended) => ended,
-        Err(cause) if cause.is::<Damaged>() => Err("the repository is damaged or held".into()),
+        Err(cause) if cause.is::<DamagedDisk>() => Err("the repository is damaged or held".into()),
         Err(cause) => std::panic::resume_unwind(cause),
     }
 }
 
-enum Trouble {
+enum EffectTrouble {
     Obstacle(io::Error),
     Hold(String),
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for EffectTrouble {
     fn from(error: io::Error) -> Self {
         Self::Obstacle(error)
     }
 }
 
-impl From<durable::DurableError> for Trouble {
+impl From<durable::DurableError> for EffectTrouble {
     fn from(error: durable::DurableError) -> Self {
         Self::Obstacle(io::Error::other(error))
     }
 }
 
-impl From<String> for Trouble {
+impl From<String> for EffectTrouble {
     fn from(why: String) -> Self {
         Self::Hold(why)
     }
 }
 
-impl Scripted {
-    pub(super) fn new(machine: Machine, policy: Policy) -> Self {
+impl ScriptedEffects {
+    pub(super) fn new(machine: SimulatedMachine, policy: Policy) -> Self {
         Self { machine, policy, held: None, obstacles: 0 }
     }
 
-    fn effect(&mut self, phase: &Phase) -> Result<Event, Trouble> {
+    fn effect(&mut self, phase: &Phase) -> Result<IterationEvent, EffectTrouble> {
         let machine = &self.machine;
         match phase {
             Phase::Open => self.open(),
-            Phase::Brief { .. } => Ok(Event::Briefed),
+            Phase::Brief { .. } => Ok(IterationEvent::Briefed),
             Phase::Work { stop, .. } => {
                 let how = match stop {
-                    Some(_) => SessionHow::Cut,
+                    Some(_) => SessionEndKind::Cut,
                     None => self.work()?,
                 };
-                Ok(Event::SessionEnded(simulation::session(how)))
+                Ok(IterationEvent::SessionEnded(simulation::sample_session(how)))
             }
             Phase::Inspect { task, .. } => {
                 if !machine.mistakes.unflushed_work {
                     machine.disk.sync_all("/tree".as_ref())?;
                 }
-                self.keep(&format!("r-{:04}-tree", task.iter), "the tree")?;
-                Ok(Event::Inspected(simulation::finding(false)))
+                self.save_note(&format!("r-{:04}-tree", task.iter), "the tree")?;
+                Ok(IterationEvent::Inspected(simulation::sample_finding(false)))
             }
-            Phase::Guard { .. } => Ok(Event::GuardEnded(GuardEnd::new(GuardHow::Exited(0)))),
+            Phase::Guard { .. } => Ok(IterationEvent::GuardEnded(GuardEnd::new(GuardEndKind::Exited(0)))),
             Phase::Settle { outcome } => self.settle(outcome),
             Phase::Review { .. } | Phase::Over { .. } => unreachable!("nobody reviews"),
         }
     }
 
-    fn open(&mut self) -> Result<Event, Trouble> {
-        let head = self.machine.head()?;
+    fn open(&mut self) -> Result<IterationEvent, EffectTrouble> {
+        let head = self.machine.read_head()?;
         let (done, committed) = match head.as_str() {
             "" => (0, String::new()),
             head => {
-                let commit = self.machine.commit(head)?;
+                let commit = self.machine.read_commit(head)?;
                 (commit.iter, commit.work)
             }
         };
-        if self.machine.work() != committed {
-            return Err(Trouble::Hold("the work tree has changes that are not committed".into()));
+        if self.machine.read_work() != committed {
+            return Err(EffectTrouble::Hold("the work tree has changes that are not committed".into()));
         }
         if done == ITERATIONS {
-            return Ok(Event::Declined);
+            return Ok(IterationEvent::Declined);
         }
-        Ok(Event::Opened(Task { iter: done + 1, from: head, run: "r".into(), ..simulation::task() }))
+        Ok(IterationEvent::Opened(SessionTask { iter: done + 1, from: head, run: "r".into(), ..simulation::sample_task() }))
     }
 
     /// The session: one more line, which it does not flush.
-    fn work(&self) -> io::Result<SessionHow> {
+    fn work(&self) -> io::Result<SessionEndKind> {
         let number = {
-            let mut outside = lock(&self.machine.outside);
+            let mut outside = lock_outside(&self.machine.outside);
             outside.sessions += 1;
             outside.sessions
         };
-        let text = format!("{}<session {number}>", self.machine.work());
+        let text = format!("{}<session {number}>", self.machine.read_work());
         self.machine.disk.write_plainly(WORK.as_ref(), text.as_bytes())?;
         let summary = format!("session {number}");
-        Ok(SessionHow::Answered(AgentAnswer { status: AnswerStatus::Done, summary, children: None }))
+        Ok(SessionEndKind::Answered(AgentAnswer { status: AnswerStatus::Done, summary, children: None }))
     }
 
     /// Returns what was kept for an effect that is done again, keeping it the first time.
-    fn keep(&self, name: &str, text: &str) -> Result<String, Trouble> {
-        let path = self.machine.store().live().join(name);
-        let disk = durable::on(&self.machine.disk);
+    fn save_note(&self, name: &str, text: &str) -> Result<String, EffectTrouble> {
+        let path = self.machine.store().live_dir().join(name);
+        let disk = durable::with_disk(&self.machine.disk);
         if let Some(kept) = disk.read(&path)? {
             return Ok(String::from_utf8_lossy(&kept).into_owned());
         }
-        disk.replace(&path, text.as_bytes(), Access::Private)?;
+        disk.replace(&path, text.as_bytes(), FileAccess::Private)?;
         Ok(text.to_owned())
     }
 
-    fn settle(&self, outcome: &Outcome) -> Result<Event, Trouble> {
+    fn settle(&self, outcome: &IterationOutcome) -> Result<IterationEvent, EffectTrouble> {
         let (machine, iter) = (&self.machine, outcome.work.task.iter);
-        let head = machine.head()?;
-        let upon = self.keep(&format!("r-{iter:04}-upon"), &head)?;
-        let commit = if head == upon {
-            durable::on(&machine.disk).remove_leftovers("/tree".as_ref())?;
-            durable::on(&machine.disk).put(STATE.as_ref(), format!("{iter}").as_bytes(), Access::Repository)?;
+        let head = machine.read_head()?;
+        let parent = self.save_note(&format!("r-{iter:04}-upon"), &head)?;
+        let commit = if head == parent {
+            durable::with_disk(&machine.disk).remove_leftovers("/tree".as_ref())?;
+            durable::with_disk(&machine.disk).replace_unsynced(STATE.as_ref(), format!("{iter}").as_bytes(), FileAccess::Repository)?;
             self.commit(&head, iter)?
         } else {
             if !machine.mistakes.trusts_ref {
@@ -176,11 +176,11 @@ impl Scripted {
             }
             head
         };
-        Ok(Event::Settled { commit: Some(commit) })
+        Ok(IterationEvent::Settled { commit: Some(commit) })
     }
 
-    fn commit(&self, head: &str, iter: u32) -> Result<String, Trouble> {
-        let blob = self.machine.work();
+    fn commit(&self, head: &str, iter: u32) -> Result<String, EffectTrouble> {
+        let blob = self.machine.read_work();
         let commit = format!("{head} {iter} {}", id_of(&blob));
         let ids = [id_of(&blob), id_of(&commit)];
         for text in [&blob, &commit] {
@@ -190,7 +190,7 @@ impl Scripted {
             self.flush(&ids)?;
         }
         let disk = &self.machine.disk;
-        durable::on(disk).replace(BRANCH.as_ref(), ids[1].as_bytes(), Access::Private)?;
+        durable::with_disk(disk).replace(BRANCH.as_ref(), ids[1].as_bytes(), FileAccess::Private)?;
         if self.machine.mistakes.ref_before_objects {
             self.flush(&ids)?;
         }
@@ -198,7 +198,7 @@ impl Scripted {
     }
 
     /// Flushes work and objects, which are on one file system; where that fails each object by itself.
-    fn flush(&self, ids: &[String]) -> Result<(), Trouble> {
+    fn flush(&self, ids: &[String]) -> Result<(), EffectTrouble> {
         if self.machine.mistakes.unflushed_work {
             return self.flush_objects(ids);
         }
@@ -214,23 +214,23 @@ impl Scripted {
     fn write_object(&self, text: &str) -> io::Result<()> {
         use std::io::Write as _;
         let id = id_of(text);
-        if self.machine.object(&id).is_ok() {
+        if self.machine.read_object(&id).is_ok() {
             return Ok(());
         }
         let disk = &self.machine.disk;
         let (mut file, temporary) = disk.create_temporary("/git/objects".as_ref(), "tmp".as_ref())?;
         file.write_all(text.as_bytes())?;
-        disk.rename(&temporary, &object(&id))
+        disk.rename(&temporary, &object_path(&id))
     }
 
     /// Flushes objects; one that cannot be is written anew.
-    fn flush_objects(&self, ids: &[String]) -> Result<(), Trouble> {
-        use crate::repo::disk::{DiskFile as _, How};
+    fn flush_objects(&self, ids: &[String]) -> Result<(), EffectTrouble> {
+        use crate::repo::disk::{DiskFile as _, OpenMode};
         let disk = &self.machine.disk;
         for id in ids {
-            if disk.open(&object(id), How::Append)?.sync().is_err() {
-                let text = self.machine.object(id)?;
-                durable::on(disk).replace(&object(id), text.as_bytes(), Access::Private)?;
+            if disk.open(&object_path(id), OpenMode::Append)?.sync().is_err() {
+                let text = self.machine.read_object(id)?;
+                durable::with_disk(disk).replace(&object_path(id), text.as_bytes(), FileAccess::Private)?;
             }
         }
         Ok(disk.sync_folder("/git/objects".as_ref())?)
@@ -242,42 +242,42 @@ impl Scripted {
 }
 
 /// The real journal; what it keeps of an inspection is a promise.
-pub(super) struct Kept {
+pub(super) struct RecordingLog {
     log: JournalLog<SimulatedDisk>,
-    outside: Shared,
+    outside: SharedOutside,
     session: String,
 }
 
-impl Kept {
-    pub(super) fn new(log: JournalLog<SimulatedDisk>, outside: &Shared) -> Self {
+impl RecordingLog {
+    pub(super) fn new(log: JournalLog<SimulatedDisk>, outside: &SharedOutside) -> Self {
         Self { log, outside: Arc::clone(outside), session: String::new() }
     }
 }
 
-impl Log for Kept {
-    fn record(&mut self, event: &Event, policy: &Policy) -> Result<(), JournalError> {
-        if let Event::SessionEnded(end) = event
-            && let SessionHow::Answered(answer) = &end.how
+impl EventLog for RecordingLog {
+    fn record_event(&mut self, event: &IterationEvent, policy: &Policy) -> Result<(), JournalError> {
+        if let IterationEvent::SessionEnded(end) = event
+            && let SessionEndKind::Answered(answer) = &end.how
         {
             self.session = format!("<{}>", answer.summary);
         }
-        self.log.keep(event, policy)?;
-        if matches!(event, Event::Inspected(_)) && !self.session.is_empty() {
-            lock(&self.outside).work.push(std::mem::take(&mut self.session));
+        self.log.append_event(event, policy)?;
+        if matches!(event, IterationEvent::Inspected(_)) && !self.session.is_empty() {
+            lock_outside(&self.outside).work.push(std::mem::take(&mut self.session));
         }
         Ok(())
     }
 }
 
 /// Nobody steers.
-pub(super) struct Nobody;
+pub(super) struct NoControl;
 
-impl Control for Nobody {
-    async fn stop(&mut self) -> StopCause {
+impl DriveControl for NoControl {
+    async fn wait_for_stop(&mut self) -> StopCause {
         std::future::pending().await
     }
 
-    fn is_leaving(&self) -> bool {
+    fn is_shutting_down(&self) -> bool {
         false
     }
 
@@ -285,11 +285,11 @@ impl Control for Nobody {
         false
     }
 
-    fn entered(&mut self, _: &Phase) {}
+    fn on_phase_entered(&mut self, _: &Phase) {}
 
-    fn obstructed(&mut self, _: &Obstruction) {}
+    fn on_blocked(&mut self, _: &Blocker) {}
 
-    async fn wait(&mut self, _: Duration) -> Option<StopCause> {
+    async fn wait_for_retry(&mut self, _: Duration) -> Option<StopCause> {
         None
     }
 }

@@ -6,27 +6,27 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use protocol::path::WirePath;
 use runner_core::digest::sha256_hex;
-use runner_core::iteration::{Over, Phase};
-use runner_core::run::{End, RunRecord, State};
+use runner_core::iteration::{IterationEnd, Phase};
+use runner_core::run::{RunEnd, RunRecord, RecordState};
 
-use super::effects::{Kept, Nobody, Scripted};
-use super::{ITERATIONS, Mistakes, TRIES};
-use crate::obstruction::Obstructs as _;
+use super::effects::{RecordingLog, NoControl, ScriptedEffects};
+use super::{ITERATIONS, InjectedMistakes, TRIES};
+use crate::obstruction::Retryable as _;
 use crate::repo::disk::Disk as _;
-use crate::repo::durable::{self, Access};
-use crate::repo::kept::Vault;
-use crate::repo::seal::Key;
+use crate::repo::durable::{self, FileAccess};
+use crate::repo::kept::StateDir;
+use crate::repo::seal::SealKey;
 use crate::repo::simulated_disk::SimulatedDisk;
-use crate::store::{RepoFile, Store, StoreError};
-use crate::worker::iteration::drive::{Drive, DriveError, Drove};
-use crate::worker::iteration::log::{Entries, JournalLog};
-use crate::worker::journal::{JournalError, Place};
+use crate::store::{RepoFile, RepoStore, StoreError};
+use crate::worker::iteration::drive::{IterationDriver, DriveError, DriveOutcome};
+use crate::worker::iteration::log::{SharedEntries, JournalLog};
+use crate::worker::journal::{JournalError, JournalFile};
 
-const COMPLETED: State = State::Over { end: End::Completed, at: jiff::Timestamp::UNIX_EPOCH };
+const COMPLETED: RecordState = RecordState::Over { end: RunEnd::Completed, at: jiff::Timestamp::UNIX_EPOCH };
 
 /// What was said or done outside of the machine, and cannot be taken back.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Outside {
+pub(super) struct OutsideState {
     pub(super) is_queued: bool,
     pub(super) is_completed: bool,
     pub(super) sessions: u32,
@@ -35,80 +35,80 @@ pub(super) struct Outside {
     pub(super) work: Vec<String>,
 }
 
-pub(super) type Shared = Arc<Mutex<Outside>>;
+pub(super) type SharedOutside = Arc<Mutex<OutsideState>>;
 
-pub(super) fn lock(outside: &Shared) -> MutexGuard<'_, Outside> {
+pub(super) fn lock_outside(outside: &SharedOutside) -> MutexGuard<'_, OutsideState> {
     outside.lock().unwrap()
 }
 
 /// The machine: its disk, and what the world knows of it.
 #[derive(Debug, Clone)]
-pub(super) struct Machine {
+pub(super) struct SimulatedMachine {
     pub(super) disk: SimulatedDisk,
-    pub(super) outside: Shared,
-    pub(super) mistakes: Mistakes,
-    vault: Vault,
+    pub(super) outside: SharedOutside,
+    pub(super) mistakes: InjectedMistakes,
+    vault: StateDir,
 }
 
 pub(super) const WORK: &str = "/tree/log.txt";
 pub(super) const STATE: &str = "/tree/state.json";
 pub(super) const BRANCH: &str = "/git/heads/r";
 
-impl Machine {
-    pub(super) fn new(mistakes: Mistakes) -> Self {
-        let vault = Vault::new("/state".into(), Key::random().unwrap());
-        let machine = Self { disk: SimulatedDisk::default(), outside: Shared::default(), mistakes, vault };
+impl SimulatedMachine {
+    pub(super) fn new(mistakes: InjectedMistakes) -> Self {
+        let vault = StateDir::new("/state".into(), SealKey::random().unwrap());
+        let machine = Self { disk: SimulatedDisk::default(), outside: SharedOutside::default(), mistakes, vault };
         for folder in ["/state", "/state/repos", "/tree", "/git", "/git/objects", "/git/heads"] {
-            durable::on(&machine.disk).create_dir(folder.as_ref(), Access::Private).unwrap();
+            durable::with_disk(&machine.disk).create_dir(folder.as_ref(), FileAccess::Private).unwrap();
         }
         machine.disk.set_flaws(mistakes.disk);
         machine
     }
 
     pub(super) fn fork(&self) -> Self {
-        self.with(self.disk.fork())
+        self.with_disk(self.disk.fork())
     }
 
-    pub(super) fn with(&self, disk: SimulatedDisk) -> Self {
-        let outside = Arc::new(Mutex::new(lock(&self.outside).clone()));
+    pub(super) fn with_disk(&self, disk: SimulatedDisk) -> Self {
+        let outside = Arc::new(Mutex::new(lock_outside(&self.outside).clone()));
         Self { disk, outside, mistakes: self.mistakes, vault: self.vault.clone() }
     }
 
-    pub(super) fn store(&self) -> Store<SimulatedDisk> {
-        Store::on(self.disk.clone(), &self.vault, "repo")
+    pub(super) fn store(&self) -> RepoStore<SimulatedDisk> {
+        RepoStore::on_disk(self.disk.clone(), &self.vault, "repo")
     }
 
     /// One life of the daemon; the error says why it holds the repository.
-    pub(super) fn live(&self) -> Result<(), String> {
+    pub(super) fn live_once(&self) -> Result<(), String> {
         let store = self.store();
-        let mut file = self.registered(&store)?;
+        let mut file = self.register_repo(&store)?;
         if file.runs[0].state == COMPLETED {
             return Ok(());
         }
-        change(&store, &mut file, |run| run.state = State::Running)?;
-        let place = Place::of(&store);
+        change_run(&store, &mut file, |run| run.state = RecordState::Running)?;
+        let place = JournalFile::for_store(&store);
         loop {
-            let recorded = insist(|| place.read(), JournalError::is_obstacle)?;
-            let entries = Entries::default();
+            let recorded = retry_until_done(|| place.read(), JournalError::is_retryable)?;
+            let entries = SharedEntries::default();
             let (phase, log) = match recorded {
-                Some(recorded) => insist(
-                    || JournalLog::reopen(&store, recorded.clone(), entries.clone()),
-                    |error| matches!(error, DriveError::Journal(error) if error.is_obstacle()),
+                Some(recorded) => retry_until_done(
+                    || JournalLog::reopen_journal(&store, recorded.clone(), entries.clone()),
+                    |error| matches!(error, DriveError::Journal(error) if error.is_retryable()),
                 )?,
                 None => (Phase::Open, JournalLog::new(&store, "r", entries.clone())),
             };
             match self.drive(phase, log)? {
-                Over::Untouched => {
-                    change(&store, &mut file, |run| run.state = COMPLETED)?;
-                    lock(&self.outside).is_completed = true;
+                IterationEnd::Untouched => {
+                    change_run(&store, &mut file, |run| run.state = COMPLETED)?;
+                    lock_outside(&self.outside).is_completed = true;
                     let _ = place.remove();
                     return Ok(());
                 }
-                Over::Settled { commit, .. } => {
+                IterationEnd::Settled { commit, .. } => {
                     let commit = commit.ok_or("an iteration left no commit")?;
-                    lock(&self.outside).commits.insert(self.commit(&commit)?.iter, commit);
-                    for name in self.disk.list(&store.live()).unwrap_or_default() {
-                        let _ = self.disk.remove(&store.live().join(name));
+                    lock_outside(&self.outside).commits.insert(self.read_commit(&commit)?.iter, commit);
+                    for name in self.disk.list(&store.live_dir()).unwrap_or_default() {
+                        let _ = self.disk.remove(&store.live_dir().join(name));
                     }
                     let _ = place.remove();
                 }
@@ -117,84 +117,84 @@ impl Machine {
     }
 
     /// Reads the queue, and does what a client asks that has not been answered.
-    fn registered(&self, store: &Store<SimulatedDisk>) -> Result<RepoFile, String> {
-        let mut file = match insist(|| store.take_over(), passes)? {
+    fn register_repo(&self, store: &RepoStore<SimulatedDisk>) -> Result<RepoFile, String> {
+        let mut file = match retry_until_done(|| store.take_over(), is_transient)? {
             Some(file) => file,
             None => RepoFile {
                 id: "repo".into(),
                 common_dir: WirePath(PathBuf::from("/git")),
                 path: WirePath(PathBuf::from("/tree")),
                 confirmed: Vec::new(),
-                hooks: crate::store::Hooks::default(),
+                hooks: crate::store::HookQueue::default(),
                 source: None,
                 runs: Vec::new(),
             },
         };
         if file.runs.is_empty() {
-            if lock(&self.outside).is_queued {
+            if lock_outside(&self.outside).is_queued {
                 return Err("a run that was queued is forgotten".into());
             }
             file.runs.push(RunRecord::queued("r", WirePath(PathBuf::from("/tree")), jiff::Timestamp::UNIX_EPOCH));
-            insist(|| store.create(), passes)?;
-            insist(|| store.save(&mut file), passes)?;
-            lock(&self.outside).is_queued = true;
+            retry_until_done(|| store.create(), is_transient)?;
+            retry_until_done(|| store.save_repo_file(&mut file), is_transient)?;
+            lock_outside(&self.outside).is_queued = true;
         }
         Ok(file)
     }
 
-    fn drive(&self, phase: Phase, log: JournalLog<SimulatedDisk>) -> Result<Over, String> {
+    fn drive(&self, phase: Phase, log: JournalLog<SimulatedDisk>) -> Result<IterationEnd, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        let mut world = Scripted::new(self.clone(), log.header.policy.clone());
-        let mut log = Kept::new(log, &self.outside);
-        let mut control = Nobody;
+        let mut world = ScriptedEffects::new(self.clone(), log.header.policy.clone());
+        let mut log = RecordingLog::new(log, &self.outside);
+        let mut control = NoControl;
         let drove = runtime
-            .block_on(Drive { world: &mut world, control: &mut control, log: &mut log, heard: None }.run(phase))
+            .block_on(IterationDriver { world: &mut world, control: &mut control, log: &mut log, pending_stop: None }.drive_iteration(phase))
             .map_err(|error| error.to_string())?;
         match (drove, world.held) {
             (_, Some(why)) => Err(why),
-            (Drove::Over(end), None) => Ok(end),
-            (Drove::Left, None) => Err("it left although nobody asked".into()),
+            (DriveOutcome::Finished(end), None) => Ok(end),
+            (DriveOutcome::Suspended, None) => Err("it left although nobody asked".into()),
         }
     }
 
-    pub(super) fn object(&self, id: &str) -> Result<String, String> {
-        let bytes = self.disk.read_whole(&object(id)).ok_or_else(|| format!("object {id} is missing"))?;
+    pub(super) fn read_object(&self, id: &str) -> Result<String, String> {
+        let bytes = self.disk.read_whole(&object_path(id)).ok_or_else(|| format!("object {id} is missing"))?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if id_of(&text) == id { Ok(text) } else { Err(format!("object {id} is damaged")) }
     }
 
-    pub(super) fn commit(&self, id: &str) -> Result<Commit, String> {
-        let text = self.object(id)?;
+    pub(super) fn read_commit(&self, id: &str) -> Result<SimulatedCommit, String> {
+        let text = self.read_object(id)?;
         let mut parts = text.split(' ');
         let mut next = || parts.next().unwrap_or_default().to_owned();
         let (parent, iter, blob) = (next(), next().parse().map_err(|_| "a commit is damaged")?, next());
-        Ok(Commit { parent, iter, work: self.object(&blob)? })
+        Ok(SimulatedCommit { parent, iter, work: self.read_object(&blob)? })
     }
 
     /// Returns the tip of the branch; empty before the first commit.
-    pub(super) fn head(&self) -> Result<String, String> {
+    pub(super) fn read_head(&self) -> Result<String, String> {
         let Some(bytes) = self.disk.read_whole(BRANCH.as_ref()) else { return Ok(String::new()) };
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if text.len() == 40 { Ok(text) } else { Err("the branch is damaged".into()) }
     }
 
-    pub(super) fn work(&self) -> String {
+    pub(super) fn read_work(&self) -> String {
         String::from_utf8_lossy(&self.disk.read_whole(WORK.as_ref()).unwrap_or_default()).into_owned()
     }
 
     /// Checks a machine on which a life has come to its end.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check_promises(&self) -> Result<(), String> {
         let mut chain = BTreeMap::new();
-        let mut at = self.head()?;
-        let work = if at.is_empty() { String::new() } else { self.commit(&at)?.work };
+        let mut at = self.read_head()?;
+        let work = if at.is_empty() { String::new() } else { self.read_commit(&at)?.work };
         while !at.is_empty() {
-            let commit = self.commit(&at)?;
+            let commit = self.read_commit(&at)?;
             if chain.insert(commit.iter, at).is_some() {
                 return Err(format!("number {} is used twice", commit.iter));
             }
             at = commit.parent;
         }
-        let outside = lock(&self.outside);
+        let outside = lock_outside(&self.outside);
         let numbers: Vec<u32> = chain.keys().copied().collect();
         if numbers != (1..=ITERATIONS).collect::<Vec<_>>() {
             return Err(format!("the numbers are {numbers:?}"));
@@ -205,9 +205,9 @@ impl Machine {
         if let Some(lost) = outside.work.iter().find(|line| work.matches(line.as_str()).count() != 1) {
             return Err(format!("lost, or there twice: {lost:?} in {work:?}"));
         }
-        let file = self.store().read().map_err(|error| error.to_string())?.ok_or("the queue is gone")?;
+        let file = self.store().read_repo_file().map_err(|error| error.to_string())?.ok_or("the queue is gone")?;
         let names = self.disk.list("/tree".as_ref()).unwrap();
-        match names.iter().find(|name| crate::temporary::is_one(name)) {
+        match names.iter().find(|name| crate::temporary::is_temp_name(name)) {
             Some(left) => Err(format!("{left:?} would be committed")),
             None if file.runs[0].state != COMPLETED => Err("the run is not over".into()),
             None => Ok(()),
@@ -215,13 +215,13 @@ impl Machine {
     }
 }
 
-pub(super) struct Commit {
+pub(super) struct SimulatedCommit {
     pub(super) parent: String,
     pub(super) iter: u32,
     pub(super) work: String,
 }
 
-pub(super) fn object(id: &str) -> PathBuf {
+pub(super) fn object_path(id: &str) -> PathBuf {
     Path::new("/git/objects").join(id)
 }
 
@@ -230,7 +230,7 @@ pub(super) fn id_of(text: &str) -> String {
 }
 
 /// Calls until it works, or fails in a way that will not pass.
-fn insist<T, E: std::error::Error>(
+fn retry_until_done<T, E: std::error::Error>(
     mut call: impl FnMut() -> Result<T, E>,
     is_obstacle: impl Fn(&E) -> bool,
 ) -> Result<T, String> {
@@ -243,15 +243,15 @@ fn insist<T, E: std::error::Error>(
     call().map_err(|error| error.to_string())
 }
 
-fn passes(error: &StoreError) -> bool {
-    error.passes()
+fn is_transient(error: &StoreError) -> bool {
+    error.is_transient()
 }
 
-fn change(
-    store: &Store<SimulatedDisk>,
+fn change_run(
+    store: &RepoStore<SimulatedDisk>,
     file: &mut RepoFile,
     change: impl FnOnce(&mut RunRecord),
 ) -> Result<(), String> {
     change(&mut file.runs[0]);
-    insist(|| store.save(file), passes)
+    retry_until_done(|| store.save_repo_file(file), is_transient)
 }
