@@ -12,7 +12,7 @@ use runner_testkit::{IdleConnections, Daemon, Home, Repo};
 
 use crate::report::{Report, progress};
 use crate::samples::Samples;
-use crate::watched::{peak_mib, resident_mib};
+use crate::observe::{peak_mib, resident_mib};
 
 const REQUEST: Duration = Duration::from_millis(1);
 const RESIDENT_MIB: f64 = 25.0;

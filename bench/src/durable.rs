@@ -7,7 +7,7 @@ use std::process::Command;
 
 use runner_testkit::{FaultyDaemon, SystemFault, Home};
 
-use crate::course;
+use crate::drive;
 use crate::fixture::{self, DiskKind};
 use crate::report::Report;
 use crate::samples::Samples;
@@ -67,10 +67,10 @@ fn calls(place: DiskKind) -> Option<Vec<(String, f64)>> {
 fn trace(place: DiskKind, iterations: u32) -> String {
     let home = Home::new_in(&place.folder());
     let repo = fixture::repository(&home, "one", 10);
-    course::plan(&repo, iterations, &fixture::tree(LEAVES));
+    drive::plan(&repo, iterations, &fixture::tree(LEAVES));
     // A delay of a microsecond: every call is seen, and what the daemon starts is let go.
     let observed = FaultyDaemon::start(&home, &SystemFault::new(CALLS, "delay_enter=1"));
-    course::begin(&home, &repo);
+    drive::begin(&home, &repo);
     observed.stop();
     fs::read_to_string(home.path().join("strace.log")).expect("strace has left what it saw")
 }

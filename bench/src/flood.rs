@@ -8,7 +8,7 @@ use runner_testkit::Home;
 
 use crate::report::{Report, progress};
 use crate::samples::Samples;
-use crate::watched::peak_mib;
+use crate::observe::peak_mib;
 
 const MIB: u64 = 1 << 20;
 

@@ -13,8 +13,8 @@ use crate::fixture::{self, DiskKind};
 use crate::phases::{self, IterationPhases};
 use crate::report::{Report, progress};
 use crate::samples::Samples;
-use crate::watched::resident_mib;
-use crate::{course, crowd};
+use crate::observe::resident_mib;
+use crate::{drive, crowd};
 
 /// Iterations of which the median is taken.
 const WINDOW: u32 = 10;
@@ -59,14 +59,14 @@ fn with(what: &str, size: u32) -> Samples {
     if what == "MiB of output" {
         repo.script().always(&format!("head -c {} /dev/zero\nanswer done 'Printed.'", u64::from(size) << 20));
     }
-    course::plan(&repo, 2 * WINDOW, &fixture::tree(6 * WINDOW));
+    drive::plan(&repo, 2 * WINDOW, &fixture::tree(6 * WINDOW));
     if what == "repositories" {
         crowd::register(&home, size - 1);
     }
     let _daemon = home.daemon();
     let listeners = if what == "subscribers" { size } else { 0 };
     let _open: Vec<_> = (0..listeners).map(|_| listening(&home)).collect();
-    course::begin(&home, &repo);
+    drive::begin(&home, &repo);
     overhead(&last(&repo))
 }
 
@@ -79,7 +79,7 @@ fn listening(home: &Home) -> (Client, impl Sized + use<>) {
 
 /// Returns the last iterations.
 fn last(repo: &Repo) -> Vec<IterationPhases> {
-    let mut all = phases::iterations(repo, course::RUN);
+    let mut all = phases::iterations(repo, drive::RUN);
     all.split_off(all.len().saturating_sub(WINDOW as usize))
 }
 
@@ -93,14 +93,14 @@ fn long_run(sizes: &[u32], report: &mut Report) {
     let home = Home::new_in(&DiskKind::Memory.folder());
     let repo = fixture::repository(&home, "one", FILES);
     let leaves = sizes.iter().max().copied().unwrap_or_default() + 1;
-    course::plan(&repo, WINDOW, &fixture::flat_tree(leaves, 3));
+    drive::plan(&repo, WINDOW, &fixture::flat_tree(leaves, 3));
     let daemon = home.daemon();
-    course::begin(&home, &repo);
+    drive::begin(&home, &repo);
     let mut done = WINDOW;
     for size in sizes {
         progress(&format!("growth: {size} iterations"));
         if *size > done {
-            course::go_on(&home, &repo, size - done);
+            drive::go_on(&home, &repo, size - done);
             done = *size;
         }
         tell((&home, &repo, &daemon), *size, report);

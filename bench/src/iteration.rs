@@ -12,7 +12,7 @@ use crate::fixture::{self, DiskKind};
 use crate::phases::{self, IterationPhases};
 use crate::report::{FigureGroup, Report, progress};
 use crate::samples::Samples;
-use crate::{course, durable};
+use crate::{drive, durable};
 
 /// Sizes of repositories with their budgets: a share of git's own time, or for the smallest a time.
 const RATIO: f64 = 0.75;
@@ -89,19 +89,19 @@ fn turns(args: &IterationArgs, size: RepoSize, report: &mut Report) {
     let home = Home::new_in(&place.folder());
     let [ours, theirs] = ["ours", "theirs"].map(|name| fixture::repository(&home, name, files));
     for repo in [&ours, &theirs] {
-        course::plan(repo, args.iterations, &fixture::tree(nodes));
+        drive::plan(repo, args.iterations, &fixture::tree(nodes));
     }
     let _daemon = home.daemon();
-    course::begin(&home, &ours);
+    drive::begin(&home, &ours);
     let mut times = IterationTimes::default();
     git_alone(&home, &theirs, &mut IterationTimes::default());
     for _ in 0..args.rounds {
-        course::go_on(&home, &ours, args.iterations);
+        drive::go_on(&home, &ours, args.iterations);
         for _ in 0..args.iterations {
             git_alone(&home, &theirs, &mut times);
         }
     }
-    times.iterations = phases::iterations(&ours, course::RUN).split_off(args.iterations as usize);
+    times.iterations = phases::iterations(&ours, drive::RUN).split_off(args.iterations as usize);
     assert_eq!(times.iterations.len(), (args.rounds * args.iterations) as usize, "each iteration left its events");
     tell(&times, size, report);
 }

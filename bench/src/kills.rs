@@ -13,7 +13,7 @@ use runner_testkit::{Home, Repo};
 
 use crate::report::{Report, progress};
 use crate::samples::Samples;
-use crate::watched::{HOLD, agents, clear, kill, time_to_death, wait_until};
+use crate::observe::{HOLD, agents, clear, kill, time_to_death, wait_until};
 
 const GROUP: &str = "kill -9 of the daemon to all dead";
 /// A process that lives longer than this has survived.

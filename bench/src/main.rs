@@ -4,7 +4,7 @@
 //! asserted of a figure. A budget that is missed is said; the exit code is 1 if something was lost, doubled or left alive.
 
 mod counts;
-mod course;
+mod drive;
 mod crashes;
 mod crowd;
 mod durable;
@@ -22,7 +22,7 @@ mod scale;
 mod stop;
 mod tree;
 mod verify;
-mod watched;
+mod observe;
 mod workspace;
 
 use std::process::ExitCode;

@@ -13,7 +13,7 @@ use runner_testkit::{Home, Repo};
 use runnerd::config::Patterns;
 use runnerd::git::Repository;
 use runnerd::publish::publish_run;
-use runnerd::repo::kept::StateDir;
+use runnerd::repo::sealed::StateDir;
 use runnerd::repo::seal::SealKey;
 use runnerd::store::{SourceRepo, RepoStore};
 use runnerd::workspace::{self, WorkspaceOptions, WorkspaceOwner};

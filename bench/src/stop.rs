@@ -7,7 +7,7 @@ use runner_testkit::{Home, PATIENCE};
 
 use crate::report::{Report, progress};
 use crate::samples::Samples;
-use crate::watched::{HOLD, time_to_death};
+use crate::observe::{HOLD, time_to_death};
 
 const LIMIT: Duration = Duration::from_millis(200);
 /// The words, and the state that each leads to.

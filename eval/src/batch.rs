@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::fault::EvalError;
+use crate::error::EvalError;
 use crate::outcome::Outcome;
 use crate::report::real;
 use crate::results::{ResultEntry, ResultMeta};

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::case::{RunLimits, CaseCheck, CheckRule};
 use crate::digest::{copy_entry, list_files};
-use crate::fault::EvalError;
-use crate::hold::{CapturedOutput, ProcessEnd, ManagedProcess, ProcessSpec};
+use crate::error::EvalError;
+use crate::process::{CapturedOutput, ProcessEnd, ManagedProcess, ProcessSpec};
 use crate::results::{CheckResult, RunFacts};
 
 /// Bytes of a file that a pattern is looked for in.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::fault::EvalError;
+use crate::error::EvalError;
 
 /// A SHA-256 over named pieces, each with its length, so that nothing can pass for something else.
 pub(crate) struct InputDigest(Sha256);

@@ -13,8 +13,8 @@ use protocol::words::RunStatus;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::fault::EvalError;
-use crate::lab::{SandboxDaemon, SandboxRepository};
+use crate::error::EvalError;
+use crate::sandbox::{SandboxDaemon, SandboxRepository};
 use crate::outcome::RunEnd;
 use crate::progress::RunProgress;
 

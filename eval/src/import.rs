@@ -22,8 +22,8 @@ use self::entry::TaskEntry;
 use crate::args::{GlobalOptions, ImportArgs};
 use crate::case::{is_id, parse};
 use crate::commands::{print_answer, watch_signals};
-use crate::fault::EvalError;
-use crate::hold::{ProcessEnd, ManagedProcess, ProcessSpec};
+use crate::error::EvalError;
+use crate::process::{ProcessEnd, ManagedProcess, ProcessSpec};
 use crate::results::write_durably;
 
 /// A git that takes longer is hung.

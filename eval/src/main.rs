@@ -10,16 +10,16 @@ mod checks;
 mod commands;
 mod digest;
 mod drive;
-mod fault;
-mod hold;
+mod error;
+mod process;
 mod import;
-mod lab;
+mod sandbox;
 mod outcome;
 mod plan;
 mod progress;
 mod prompts;
 mod record;
-mod rehearsal;
+mod dry_run;
 mod report;
 mod results;
 mod schema;
@@ -31,12 +31,12 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
-use crate::fault::EvalError;
+use crate::error::EvalError;
 
 fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
-        Some(word) if word == hold::KEEPER_COMMAND => return hold::supervisor_main(),
-        Some(word) if word == hold::INIT_COMMAND => return hold::init_main(),
+        Some(word) if word == process::KEEPER_COMMAND => return process::supervisor_main(),
+        Some(word) if word == process::INIT_COMMAND => return process::init_main(),
         _ => {}
     }
     let cli = match args::Cli::try_parse() {

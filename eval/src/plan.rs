@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use toml::Table;
 
 use crate::case::{Case, CheckRule};
-use crate::fault::EvalError;
-use crate::lab::{SCRIPTED, HostEnv};
+use crate::error::EvalError;
+use crate::sandbox::{SCRIPTED, HostEnv};
 
 /// What the command line changes in a case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use protocol::event::{Event, EventKind};
-use protocol::safe::safe;
+use protocol::sanitize::safe;
 
 /// Tells lines of one run.
 #[derive(Debug, Clone)]

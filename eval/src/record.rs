@@ -12,8 +12,8 @@ use protocol::verify::Severity;
 use protocol::view::{IterationView, RunView};
 
 use crate::drive::RunResult;
-use crate::fault::EvalError;
-use crate::lab::{SandboxDaemon, SandboxRepository};
+use crate::error::EvalError;
+use crate::sandbox::{SandboxDaemon, SandboxRepository};
 use crate::results::{RunFacts, write_durably};
 
 /// Files of a run in its branch, and what they are called in a result.

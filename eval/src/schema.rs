@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema};
 
 use crate::case::CaseFile;
 use crate::commands::{ListReply, CleanReply, RunReply};
-use crate::fault::EvalError;
+use crate::error::EvalError;
 use crate::import::ImportReply;
 use crate::prompts::PromptGrid;
 use crate::report::Report;

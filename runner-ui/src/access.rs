@@ -17,7 +17,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::sync::Notify;
 
 use crate::app::App;
-use crate::places::ConnectionGuard;
+use crate::connection_limit::ConnectionGuard;
 use crate::problem::ApiProblem;
 use crate::steer::STEER_TOKEN;
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access::AccessKeys;
 use crate::args::Args;
 use crate::hub::EventHub;
-use crate::link::{self, DaemonStatus};
+use crate::daemon_link::{self, DaemonStatus};
 use crate::records::WorkTreeRecords;
 use crate::wire::Health;
 
@@ -62,7 +62,7 @@ impl App {
         let standing = if args.from_records {
             watch::channel(DaemonStatus::Never).1
         } else {
-            link::keep(options, hub.clone(), stop.clone())
+            daemon_link::keep(options, hub.clone(), stop.clone())
         };
         let only = args.path.clone().map(|path| std::path::absolute(&path).unwrap_or(path));
         let records = only.as_deref().filter(|_| host.is_none()).and_then(WorkTreeRecords::around);

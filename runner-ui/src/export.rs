@@ -1,8 +1,8 @@
 //! A run as one file that shows it without a server: the page, and what that would ask for. Nothing of the run changes.
 
 mod gather;
-mod parcel;
-mod sheet;
+mod bundle;
+mod template;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,8 +14,8 @@ use protocol::view::IterationView;
 use tempfile::NamedTempFile;
 
 use self::gather::{ExportedRun, title};
-use self::parcel::{ExportBundle, written};
-use self::sheet::PageTemplate;
+use self::bundle::{ExportBundle, written};
+use self::template::PageTemplate;
 use crate::app::App;
 use crate::args::Args;
 use crate::problem::ApiProblem;

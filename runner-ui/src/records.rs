@@ -2,7 +2,7 @@
 //!
 //! Only regular files below `.runner/` are opened, and no symbolic link is followed: an agent may have put one there.
 
-mod folder;
+mod open_dir;
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -19,7 +19,7 @@ use protocol::view::{IterationView, RepoView, RunSummary, RunView, StatusView, S
 use protocol::words::{Containment, RunStatus};
 use serde::de::DeserializeOwned;
 
-use self::folder::OpenDir;
+use self::open_dir::OpenDir;
 use crate::problem::ApiProblem;
 use crate::target::{IterationId, id};
 use crate::text::RecordText;

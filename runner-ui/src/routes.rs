@@ -17,7 +17,7 @@ use crate::head::check_size;
 use crate::problem::ApiProblem;
 use crate::target::RequestTarget;
 use crate::wire::Session;
-use crate::{assets, headers, squeeze, steer, stream};
+use crate::{assets, headers, compress, steer, stream};
 
 /// The texts of an iteration's record, by the last part of their path.
 pub(crate) const TEXTS: [(&str, LogStream); 9] = [
@@ -59,7 +59,7 @@ fn of_machine(app: App) -> Router {
         .fallback(assets::serve)
         .layer(from_fn_with_state(app.clone(), check_origin))
         .layer(from_fn(check_size))
-        .layer(from_fn(squeeze::reply))
+        .layer(from_fn(compress::reply))
         .layer(map_response(headers::add))
         .with_state(app)
 }

@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::App;
 use crate::caller::ConnectionEnds;
 use crate::head::HEAD_BYTES;
-use crate::places::ConnectionLimit;
+use crate::connection_limit::ConnectionLimit;
 use crate::routes;
 
 const CONNECTIONS: usize = 128;

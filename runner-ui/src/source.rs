@@ -12,7 +12,7 @@ use protocol::request::{ActivityParams, AtIteration, AtPath, AtRun, LogStream, Q
 use protocol::view::{IterationView, QuestionView, RunSummary, StatusView};
 
 use crate::app::App;
-use crate::link::DaemonStatus;
+use crate::daemon_link::DaemonStatus;
 use crate::problem::ApiProblem;
 use crate::records::WorkTreeRecords;
 use crate::target::{IterationId, RequestTarget};

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::body::json_text;
 use crate::hub::{EventId, EventHub, OutputSubscriber, HubMessage};
-use crate::link::notice;
+use crate::daemon_link::notice;
 use crate::problem::ApiProblem;
 
 /// Time between two signs of life.

@@ -283,7 +283,7 @@ fn first_error_line(error: &clap::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::words;
+    use crate::doc_tests::words;
 
     #[test]
     fn the_version_alone_is_what_the_whole_command_line_says() {

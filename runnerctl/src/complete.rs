@@ -24,7 +24,7 @@ use protocol::view::{IterationView, RepoView};
 
 use crate::args::Cli;
 use crate::settings::{HostUrl, Settings};
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 
 /// Longest wait for the daemon: somebody holds the Tab key.
 const LIMIT: Duration = Duration::from_millis(800);

@@ -6,7 +6,7 @@ use protocol::client::CallError;
 use protocol::error::{ErrorKind, ExitStatus};
 
 use crate::failure::{Failure, is_refusal};
-use crate::text::safe::safe_lines;
+use crate::text::sanitize::safe_lines;
 use crate::ui::Ui;
 
 /// Makes a request, and makes it once more as confirmed where the daemon asks for that and the person agrees.

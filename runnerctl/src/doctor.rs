@@ -3,7 +3,7 @@
 //! [`machine`] and [`remote`] look, each within a time; [`rules`] judges, and does nothing else.
 
 pub(crate) mod machine;
-pub(crate) mod program;
+pub(crate) mod probe;
 pub(crate) mod remote;
 pub(crate) mod rules;
 

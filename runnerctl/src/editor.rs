@@ -8,7 +8,7 @@ use std::process::Command;
 use protocol::error::ExitStatus;
 
 use crate::failure::Failure;
-use crate::text::safe::safe_lines;
+use crate::text::sanitize::safe_lines;
 
 /// Has the user's editor open a file, and waits until it is closed. The variable may hold options, as for git.
 pub(crate) fn open(file: &Path) -> Result<(), Failure> {

@@ -13,7 +13,7 @@ use protocol::host::Host;
 use serde::Serialize;
 
 use crate::text::paint::{BAD, HINT, paint};
-use crate::text::safe::{safe, safe_json};
+use crate::text::sanitize::{safe, safe_json};
 
 /// Why a command ended without an answer.
 #[derive(Debug)]

@@ -10,30 +10,30 @@ mod confirm;
 mod deliver;
 mod doctor;
 #[cfg(test)]
-mod documents;
+mod doc_tests;
 mod editor;
 mod failure;
-mod feed;
-mod fleet;
-mod installed;
+mod events;
+mod multi_host;
+mod installation;
 mod interrupts;
 mod invocation;
-mod making;
+mod workspace_progress;
 mod mcp;
-mod mirror;
-mod own_daemon;
+mod remote_status;
+mod temp_daemon;
 mod pager;
 mod program;
 mod progress;
-mod reach;
-mod record;
+mod target_host;
+mod record_selector;
 mod settings;
 mod submit;
 mod text;
 mod ui;
 mod wait;
 mod watch;
-mod word;
+mod sign_review;
 
 use std::io;
 use std::process::ExitCode;
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 }
 
 fn run(ui: Ui, cli: Cli) -> ExitStatus {
-    let hosts = match reach::hosts_of(&cli) {
+    let hosts = match target_host::hosts_of(&cli) {
         Ok(hosts) => hosts,
         Err(failure) => return ui.fail(&failure),
     };

@@ -10,7 +10,7 @@ use protocol::words::{GuardOutcome, PhaseName, RunStatus, VerdictName};
 
 use crate::text::measure::{between, span, until};
 use crate::text::paint::{DIM, LOOK, of_guard, of_verdict, paint};
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 use crate::text::screen::Screen;
 
 /// A line of progress.

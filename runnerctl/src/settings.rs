@@ -14,7 +14,7 @@ use protocol::paths::client_settings;
 use serde::Deserialize;
 
 use crate::failure::Failure;
-use crate::submit::engine::BatchSystem;
+use crate::submit::batch_system::BatchSystem;
 
 /// The word for a file that cannot be read as what it is.
 const INVALID: &str = "invalid_file";

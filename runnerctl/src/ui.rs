@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::args::{ColorWhen, GlobalArgs};
 use crate::failure::Failure;
-use crate::text::safe::{ascii_marks, safe_json};
+use crate::text::sanitize::{ascii_marks, safe_json};
 use crate::text::screen::{Screen, is_plain_wanted};
 
 /// The reader's wishes.

@@ -5,7 +5,7 @@ mod fork;
 mod identity;
 mod isolated;
 mod programs;
-mod users;
+mod user_config;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,16 +15,16 @@ use protocol::command::{Command, NextSteps};
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use protocol::request::StartParams;
-use runner_core::obstacle::Transience;
+use runner_core::blocker::Transience;
 use runner_core::run::{StartSpec, StartRequest};
-use runner_core::{git_version, shell, uncommitted};
+use runner_core::{git_version, shell, commit_advice};
 
 use crate::agent::{self, AgentCandidates};
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::config::{self, RepoConfig};
 use crate::containment_check;
 use crate::git::{WorktreeChange, GitError, Head, Id, Repository};
-use crate::obstruction::Retryable as _;
+use crate::retryable::Retryable as _;
 use crate::process::{Launcher, HostCapabilities};
 use crate::repo::durable;
 use crate::repo::goal::Goal;
@@ -36,7 +36,7 @@ pub use self::fork::check_fork;
 use self::identity::{StartTarget, choose_run, refuse_other_case};
 pub use self::isolated::{IsolatedStart, CarriedFile, read_carried_files, check_isolated};
 pub use self::programs::find as find_programs;
-pub use self::users::{check_user_config, check_user_push};
+pub use self::user_config::{check_user_config, check_user_push};
 
 /// Paths shown of a dirty tree.
 const SHOWN_PATHS: usize = 10;
@@ -255,7 +255,7 @@ fn refuse_paths(repository: &Repository, foreign: &[String]) -> Result<(), Error
     if foreign.len() > SHOWN_PATHS {
         let _ = write!(message, "\n  and {} more", foreign.len() - SHOWN_PATHS);
     }
-    Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(uncommitted::commit_ways(foreign)))
+    Err(ErrorData::new(ErrorKind::DirtyTree, message).hint(commit_advice::commit_ways(foreign)))
 }
 
 fn refuse_operation(repository: &Repository) -> Result<(), ErrorData> {

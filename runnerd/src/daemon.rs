@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::clock;
 use crate::config::DaemonConfig;
 use crate::events::EventStream;
@@ -23,7 +23,7 @@ use crate::isolation::{self, OrphanReservation};
 use crate::landing;
 use crate::logging::Logging;
 use crate::methods::{Api, SingleFlight};
-use crate::private::{self, StateDirError};
+use crate::state_dir::{self, StateDirError};
 use crate::process::{DescriptorLimit, Inhibitor, Launcher, ProbeOptions, probe_host};
 use crate::registry::{RepoRegistry, RegistryError};
 use crate::rpc::{self, BoundSocket, LockError, DaemonLocks, SocketError};
@@ -174,7 +174,7 @@ impl RunningDaemon {
         let system = |what| move |source| DaemonError::System { what, source };
         let signals = StopSignals::listen().map_err(system("signals"))?;
         let locks = DaemonLocks::acquire(&paths)?;
-        let vault = private::open_state_dir(&paths.state)?;
+        let vault = state_dir::open_state_dir(&paths.state)?;
         verify::clear_copies(&paths.state);
         landing::clear_scratch(&paths.state);
         landing::recover_landings(&vault);

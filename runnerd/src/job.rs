@@ -4,13 +4,13 @@
 //! commit and releases it. Nothing here schedules, elects or beats a heart.
 
 mod claim;
-mod engine;
+mod batch_system;
 mod error;
 mod follow;
-mod ground;
+mod checkout;
 mod options;
-mod place;
-mod records;
+mod job_dir;
+mod record_archive;
 mod signals;
 
 use std::fs::{self, OpenOptions};
@@ -31,12 +31,12 @@ use tokio::time::sleep;
 use self::claim::ClaimResult;
 pub use self::error::JobError;
 use self::follow::JobEnd;
-use self::ground::{CheckoutRequest, JobCheckout};
+use self::checkout::{CheckoutRequest, JobCheckout};
 pub use self::options::DriveOptions;
-use self::place::JobDir;
-use self::records::RecordArchive;
+use self::job_dir::JobDir;
+use self::record_archive::RecordArchive;
 use self::signals::JobSignals;
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::clock;
 use crate::config::DaemonConfig;
 use crate::daemon;
@@ -66,7 +66,7 @@ pub async fn drive(options: DriveOptions, users: &Paths, config: &DaemonConfig) 
     check_id(&options.run).map_err(|source| JobError::Id { id: options.run.clone(), source })?;
     let hurry = Deadline::default();
     let signals = JobSignals::listen(hurry.clone()).map_err(JobError::io("listening for signals in", Path::new(".")))?;
-    let driver = engine::detect_driver(|name| std::env::var(name).ok())?;
+    let driver = batch_system::detect_driver(|name| std::env::var(name).ok())?;
     let goal = read_goal(&options)?;
     let url = drive_url(&options)?;
     if options.start_only && without_password(&url) != url {

@@ -11,7 +11,7 @@ use std::env;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
-use protocol::private::{self, PrivateDirError};
+use protocol::private_dir::{self, PrivateDirError};
 use tracing::Subscriber;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::Layer as _;
@@ -25,7 +25,7 @@ use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 use self::files::{LIMITS, RollingFile};
 use self::filter::parse_filter;
 pub use self::filter::{FilterError, FilterHandle};
-use crate::hidden::LogRedactor;
+use crate::log_redactor::LogRedactor;
 
 /// The variable that holds directives which stand above the settings.
 pub const FILTER_VARIABLE: &str = "RUNNERD_LOG";
@@ -145,7 +145,7 @@ impl LogSink {
 }
 
 fn open_files(folder: &Path) -> Result<RollingFile, LogFilesError> {
-    private::make_folder(folder)?;
+    private_dir::make_folder(folder)?;
     RollingFile::open(folder, LIMITS).map_err(|source| LogFilesError::Open { path: folder.to_owned(), source })
 }
 
@@ -233,7 +233,7 @@ mod tests {
         let folder = dir.path().join("logs");
         let text = capture_log(&folder, |_| tracing::info!("one line"));
         assert!(text.contains("one line"), "{text}");
-        private::check_folder(&folder).unwrap();
+        private_dir::check_folder(&folder).unwrap();
     }
 
     #[test]

@@ -13,7 +13,7 @@ use runnerd::daemon::{self, DaemonError, DaemonParts};
 use runnerd::job;
 use runnerd::logging::{self, LogDestination, Logging};
 use runnerd::memory;
-use runnerd::private::{self, ResealReport};
+use runnerd::state_dir::{self, ResealReport};
 use runnerd::process;
 use runnerd::rpc::DaemonLocks;
 use runnerd::service::ActivatedSocket;
@@ -105,7 +105,7 @@ fn drive(args: &DaemonArgs, options: job::DriveOptions) -> ExitCode {
 fn reseal(args: &DaemonArgs) -> anyhow::Result<()> {
     let (paths, _) = load_settings(args)?;
     let _locks = DaemonLocks::acquire(&paths).map_err(DaemonError::from)?;
-    let ResealReport { new_key, sealed: taken, skipped: left } = private::reseal(&paths.state).map_err(DaemonError::from)?;
+    let ResealReport { new_key, sealed: taken, skipped: left } = state_dir::reseal(&paths.state).map_err(DaemonError::from)?;
     for path in &taken {
         print_line(&format!("taken as it is: {}", path.display()));
     }
@@ -196,7 +196,7 @@ fn load_settings(args: &DaemonArgs) -> anyhow::Result<(Paths, DaemonConfig)> {
         _ => paths,
     };
     // Before the log, which is in that folder. One that is in use is not to be moved: the lock will say so.
-    match private::check_not_development(&paths.state) {
+    match state_dir::check_not_development(&paths.state) {
         Err(error) if !DaemonLocks::are_held(&paths) => Err(DaemonError::from(error))?,
         _ => Ok((paths, config)),
     }

@@ -11,8 +11,8 @@ use protocol::view::RepoView;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::causes::display_chain;
-use crate::repo::kept::StateDir;
+use crate::error_chain::display_chain;
+use crate::repo::sealed::StateDir;
 use crate::store::{RepoFile, SourceRepo, RepoStore, StoreError, repo_id};
 use crate::worker::{self, WorkerHandle, WorkerDeps};
 
@@ -263,7 +263,7 @@ mod tests {
 
     use super::*;
     use crate::events::EventStream;
-    use crate::hidden::LogRedactor;
+    use crate::log_redactor::LogRedactor;
     use crate::process::{Inhibitor, Launcher};
     use crate::repo::seal::SealKey;
     use crate::worker::RunSlots;

@@ -37,7 +37,7 @@ fn review_end_kind(kind: SessionEndKind<ReviewAnswer>) -> ReviewEndKind {
         SessionEndKind::TimedOut => ReviewEndKind::TimedOut,
         SessionEndKind::Misconfigured { what } => ReviewEndKind::Misconfigured { what: format!("the reviewer: {what}") },
         SessionEndKind::ContextExceeded { what } => {
-            ReviewEndKind::Failed { what: format!("{}: {what}", runner_core::failure::class_name(FailureClass::ContextExceeded)) }
+            ReviewEndKind::Failed { what: format!("{}: {what}", runner_core::session_failure::class_name(FailureClass::ContextExceeded)) }
         }
         SessionEndKind::Faulty { kind, what } => ReviewEndKind::Failed { what: format!("{}: {what}", kind.as_str()) },
         SessionEndKind::Cut => ReviewEndKind::Cut,

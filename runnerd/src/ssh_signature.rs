@@ -13,7 +13,7 @@ use runner_core::audit::SignatureStatus;
 use runner_core::message::ReviewSignature;
 use tempfile::NamedTempFile;
 
-use crate::temporary;
+use crate::temp_file;
 
 /// With what `ssh-keygen` ends where a signature does not hold, or nobody may have made it.
 const REFUSED: i32 = 255;
@@ -65,7 +65,7 @@ impl SignedText<'_> {
     }
 
     fn write_signature(&self, folder: &Path) -> io::Result<NamedTempFile> {
-        let mut file = temporary::create_in(folder, Path::new("signature"))?;
+        let mut file = temp_file::create_in(folder, Path::new("signature"))?;
         file.write_all(self.signature.armored().as_bytes())?;
         Ok(file)
     }

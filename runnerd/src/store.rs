@@ -8,7 +8,7 @@
 mod changes;
 mod hooks;
 mod landing;
-mod left_tree;
+mod saved_tree;
 mod workspace;
 
 use std::collections::BTreeMap;
@@ -17,20 +17,20 @@ use std::path::{Path, PathBuf};
 use protocol::path::WirePath;
 use protocol::request::CallerEnv;
 use runner_core::digest::sha256_hex;
-use runner_core::obstacle::Transience;
+use runner_core::blocker::Transience;
 use runner_core::run::RunRecord;
 use serde::{Deserialize, Serialize};
 
-use crate::folders;
-use crate::obstruction::{Retryable, fix_path_remedy, path_remedy};
+use crate::dir_permissions;
+use crate::retryable::{Retryable, fix_path_remedy, path_remedy};
 use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, FileAccess, DurableError};
-use crate::repo::kept::{SealedFile, SealedFileError, Sealable, StateDir};
+use crate::repo::sealed::{SealedFile, SealedFileError, Sealable, StateDir};
 use crate::repo::seal::SealKey;
 
 pub use changes::{ChangeQueue, QueuedChange};
 pub use hooks::{HookQueue, PendingHook};
-pub use left_tree::SavedTree;
+pub use saved_tree::SavedTree;
 pub use workspace::WorkspaceRecord;
 
 /// Runs that are over and still listed, per repository.
@@ -216,7 +216,7 @@ impl RepoStore {
     /// Removes the folder. What says whose it is goes first: the rest of a removal that is cut off is nobody's.
     pub fn remove(&self) -> Result<(), StoreError> {
         durable::with_disk(&self.disk).remove(&self.folder().join(REPO_FILE))?;
-        folders::remove_all(&self.folder()).map_err(|source| StoreError::Remove { path: self.folder(), source })
+        dir_permissions::remove_all(&self.folder()).map_err(|source| StoreError::Remove { path: self.folder(), source })
     }
 
     /// Removes a folder that nothing says whose it is: a life was killed before it had registered the repository, or while it
@@ -409,7 +409,7 @@ mod tests {
         store.save_repo_file(&mut RepoFile::placeholder("0123456789ab".to_owned())).unwrap();
         let being_written =
             [store.folder(), store.live_dir()].map(|folder| folder.join(format!(".repo.json.x{TEMPORARY}")));
-        assert!(being_written.iter().all(|path| crate::temporary::is_temp_name(path.file_name().unwrap())));
+        assert!(being_written.iter().all(|path| crate::temp_file::is_temp_name(path.file_name().unwrap())));
         for path in &being_written {
             fs::write(path, "half").unwrap();
         }

@@ -3,9 +3,9 @@
 //! That a push must be a fast-forward is what keeps two drivers from writing one branch. Who goes on where it is not one is
 //! not decided here, but by whoever drives. Isolated runs have another way, `publish`, which needs no remote.
 
-mod gate;
-mod hurry;
-mod program;
+mod remote_client;
+mod deadline;
+mod user_git;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use protocol::path::WirePath;
 use protocol::view::{PublishedView, StopReason};
 use runner_core::driver::Driver;
 
-pub(crate) use self::gate::PUSH_TIMEOUT;
-pub use self::gate::{RemoteClient, PushRequest, PushResult, RemoteRefs, remote_url, without_password};
-pub use self::hurry::Deadline;
-use self::program::UserGit;
+pub(crate) use self::remote_client::PUSH_TIMEOUT;
+pub use self::remote_client::{RemoteClient, PushRequest, PushResult, RemoteRefs, remote_url, without_password};
+pub use self::deadline::Deadline;
+use self::user_git::UserGit;
 use crate::config::{Extras, PublishConfig};
 use crate::git::{GitError, Id, Repository};
 
@@ -272,7 +272,7 @@ pub fn to_branch_name(name: &str) -> Option<String> {
 
 /// Runs the user's own git in a work tree that is about to be driven.
 pub fn run_user_git(folder: &Path, args: &[&str]) -> Result<(), UpstreamError> {
-    let git = UserGit::new(folder, gate::FETCH_TIMEOUT).env("GIT_CEILING_DIRECTORIES", folder);
+    let git = UserGit::new(folder, remote_client::FETCH_TIMEOUT).env("GIT_CEILING_DIRECTORIES", folder);
     let ran = git.args(args).run();
     let output = ran.map_err(|source| UpstreamError::Io { doing: "running git in", path: folder.to_owned(), source })?;
     if output.is_success {

@@ -157,7 +157,7 @@ const HOMES: &[Home] = &[
     Home {
         word: "Instant::now",
         within: "runnerd/",
-        homes: &["runnerd/src/rpc/guard.rs"], // a connection's own timer: nothing is decided from it
+        homes: &["runnerd/src/rpc/guarded_io.rs"], // a connection's own timer: nothing is decided from it
         why: "budgets count a machine's sleep, and this clock does not",
     },
     Home {
@@ -166,8 +166,8 @@ const HOMES: &[Home] = &[
         homes: &[
             "runnerd/src/process/",
             "runnerd/src/git/repository/program.rs",
-            "runnerd/src/upstream/program.rs",    // the user's git, towards a remote
-            "runnerd/src/private/signing_key.rs", // ssh-keygen, which makes a key in a moment and asks nothing
+            "runnerd/src/upstream/user_git.rs",    // the user's git, towards a remote
+            "runnerd/src/state_dir/signing_key.rs", // ssh-keygen, which makes a key in a moment and asks nothing
             "runnerd/src/ssh_signature.rs",       // the same, which looks at a signature
             "supervisor/src/leader.rs",
             "runnerd/testkit/",
@@ -177,13 +177,13 @@ const HOMES: &[Home] = &[
             "protocol/src/client/ssh.rs",       // the user's ssh, to a daemon on another machine
             "runnerctl/src/commands/daemon.rs", // the daemon, in the foreground
             "runnerctl/src/program.rs",         // the user's git, and the programs of forges
-            "runnerctl/src/documents.rs",       // the shell of a test, which reads what is offered
+            "runnerctl/src/doc_tests.rs",       // the shell of a test, which reads what is offered
             "runnerctl/src/editor.rs",          // the user's editor
-            "runnerctl/src/doctor/program.rs",  // programs that say their version
+            "runnerctl/src/doctor/probe.rs",  // programs that say their version
             "runnerctl/src/commands/ui.rs",     // the server of the web view, and the user's browser
             "runnerctl/src/commands/service/",  // the service manager's programs
             "runnerctl/src/pager.rs",           // the user's pager
-            "runnerctl/src/own_daemon.rs",      // the daemon of one command
+            "runnerctl/src/temp_daemon.rs",      // the daemon of one command
             "runnerctl/src/commands/demo/",     // the demo's scratch repository
             "eval/src/hold/",                   // keepers, and what they keep
         ],

@@ -1,7 +1,7 @@
 //! Control groups (version 2): one per program, killed at once by the kernel.
 //!
-//! Groups are made below the daemon's own, if that is the daemon's to divide. Their names say whose they are, so that
-//! what a dead daemon has left is recognised. No controller is switched on: nothing is limited here.
+//! Groups are created below the daemon's own, if the daemon may divide it. Their names identify the owner, so that
+//! leftovers of a dead daemon are recognized. No controller is enabled: nothing is limited here.
 
 use std::{
     fs::{self, File},
@@ -24,35 +24,35 @@ use crate::{
     table,
 };
 
-/// Start of the names of all groups.
+/// Prefix of the names of all groups.
 const PREFIX: &str = "runnerd-";
-/// Pause between two looks at a group whose processes are ending.
+/// Pause between two checks of a group whose processes are exiting.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Groups inside of a program's group that are removed with it, one below the other.
+/// Maximum depth of nested groups that are removed with a program's group.
 const MAX_DEPTH: usize = 16;
 
-/// Why a daemon can make no groups.
+/// Why a daemon cannot create groups.
 #[derive(Debug, thiserror::Error)]
 pub enum NoGroupPlace {
-    /// The kernel has none, or not of this version.
+    /// The kernel has no control groups, or not of this version.
     #[error("the system has no control groups of version 2")]
     NoGroups,
-    /// What is mounted cannot be read.
+    /// The list of mounts cannot be read.
     #[error("/proc/self/mountinfo: {0}")]
     Mounts(io::Error),
-    /// The daemon's own group is out of sight.
+    /// The daemon's own group is not visible in the mounted hierarchy.
     #[error("the control group {group} of the daemon is not mounted")]
     NotMounted {
-        /// The group.
+        /// Path of the group in the hierarchy.
         group: String,
     },
-    /// The daemon's own group is somebody else's.
+    /// The daemon's own group belongs to another user.
     #[error("{} is not writable for this user", folder.display())]
     NotWritable {
         /// The group's folder.
         folder: PathBuf,
     },
-    /// The daemon's own group is the service manager's.
+    /// The daemon's own group belongs to the service manager.
     #[error("{} belongs to systemd and is not delegated", folder.display())]
     NotDelegated {
         /// The group's folder.
@@ -60,16 +60,16 @@ pub enum NoGroupPlace {
     },
 }
 
-/// The place where a daemon makes groups.
+/// The folder in which a daemon creates groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupPlace {
     folder: PathBuf,
-    /// Tells this daemon's groups from those of others in the same place.
+    /// Distinguishes this daemon's groups from those of others in the same folder.
     prefix: String,
 }
 
 impl GroupPlace {
-    /// Finds the place, or says why there is none. `owner` is unique to the daemon on this machine.
+    /// Finds the folder, or explains why there is none. `owner` is unique to the daemon on this machine.
     pub fn find(owner: &str) -> Result<Self, NoGroupPlace> {
         let (mount, folder) = find_own_group()?;
         check_delegation(&mount, &folder)?;
@@ -81,14 +81,14 @@ impl GroupPlace {
         self.folder.join(format!("{}{}", self.prefix, group_suffix(mark)))
     }
 
-    /// Kills and removes what an earlier life of the same daemon has left here.
+    /// Kills and removes what an earlier process of the same daemon has left here, waiting at most `within`.
     pub fn kill_leftovers(&self, within: Duration) {
         let until = since_boot() + within;
         kill_and_remove_groups(&list_groups(&self.folder, |name| name.starts_with(&self.prefix)), until);
     }
 }
 
-/// Returns the folders of the groups of the program with this mark that are below the caller's own group.
+/// Returns the folders of all groups with this mark below the caller's own group.
 pub fn groups_of(mark: &Mark) -> Vec<PathBuf> {
     let Ok((_, folder)) = find_own_group() else { return Vec::new() };
     let suffix = group_suffix(mark);
@@ -102,21 +102,21 @@ pub fn kill_groups(groups: &[PathBuf]) {
     }
 }
 
-/// Kills every process in these groups and removes them, as far as they are empty by `until`.
+/// Kills every process in these groups, and removes those that are empty by `until` (time since boot).
 pub fn kill_and_remove_groups(groups: &[PathBuf], until: Duration) {
     for group in groups {
         kill_and_remove(group, until);
     }
 }
 
-/// Returns whether a process is in the group of the program with this mark, wherever that group is.
+/// Whether a process is in the group of the program with this mark, wherever that group is.
 pub(crate) fn is_in_group_of(mark: &Mark, pid: i32) -> bool {
     let suffix = group_suffix(mark);
     let is_its = |part: &str| part.starts_with(PREFIX) && part.ends_with(&suffix);
     path_of(&pid.to_string()).is_some_and(|path| path.split('/').any(is_its))
 }
 
-/// Returns whether a process is in the group of any program in which the caller is not.
+/// Whether a process is in the group of any program that the caller is not in.
 pub(crate) fn is_in_any_group(pid: i32) -> bool {
     let own = path_of("self").unwrap_or_default();
     let is_foreign = |path: String| {
@@ -133,7 +133,7 @@ pub(crate) struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// Makes the group; an empty one that is there is taken over.
+    /// Creates the group; takes over an existing empty one.
     pub(crate) fn create(folder: &Path) -> io::Result<Self> {
         match fs::create_dir(folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -153,19 +153,19 @@ impl ControlGroup {
         }
     }
 
-    /// Opens the same group once more.
+    /// Opens the same group again.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { folder: self.folder.clone(), members: self.members.try_clone()? })
     }
 
-    /// Puts the calling process into the group, and so its future children. Allocates nothing.
+    /// Moves the calling process, and thus its future children, into the group. Does not allocate.
     pub(crate) fn enter(&self) -> nix::Result<()> {
         write(&self.members, b"0").map(drop)
     }
 
-    /// Forks a process that is in the group from its beginning.
+    /// Forks a process that is in the group from the start.
     ///
-    /// To enter it later takes until every processor has taken note: ten milliseconds and more.
+    /// Entering it later takes until all processors have noticed: ten milliseconds and more.
     #[expect(unsafe_code, reason = "no library calls clone3")]
     pub(crate) fn fork(&self) -> io::Result<ForkResult> {
         const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
@@ -193,30 +193,30 @@ impl ControlGroup {
         }
     }
 
-    /// Kills every process in it.
+    /// Kills every process in the group.
     pub(crate) fn kill(&self) {
         kill(&self.folder);
     }
 
-    /// Returns whether no process in it is alive.
+    /// Whether no process in the group is alive.
     pub(crate) fn is_empty(&self) -> bool {
         is_empty(&self.folder)
     }
 
-    /// Returns the numbers of the processes in it, those in groups inside of it left out.
+    /// Returns the ids of the processes in the group, excluding nested groups.
     pub(crate) fn members(&self) -> Vec<i32> {
         let text = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Removes the group, which must be empty. One that stays is removed when a daemon starts here again.
+    /// Removes the group, which must be empty. If that fails, the next start of a daemon here removes it.
     pub(crate) fn remove(&self) {
         remove(&self.folder, MAX_DEPTH);
     }
 }
 
 fn kill(folder: &Path) {
-    // What is gone needs no kill; what refuses it is found by the walk.
+    // A group that is gone needs no kill; processes of one that refuses it are found by the walk.
     let _ = File::options().write(true).open(folder.join("cgroup.kill")).and_then(|mut file| file.write_all(b"1"));
 }
 
@@ -227,7 +227,7 @@ fn is_empty(folder: &Path) -> bool {
     }
 }
 
-/// A program may have made groups of its own inside.
+/// Removes a group with the groups that a program may have created inside it.
 fn remove(folder: &Path, depth: usize) {
     if depth > 0 {
         for inner in list_groups(folder, |_| true) {
@@ -255,7 +255,7 @@ fn group_suffix(mark: &Mark) -> String {
     format!("-{}", digest_prefix(mark.as_str(), 8))
 }
 
-/// Returns where the second version of control groups is mounted, and the folder of the caller's own group there.
+/// Returns where control groups of version 2 are mounted, and the folder of the caller's own group there.
 fn find_own_group() -> Result<(PathBuf, PathBuf), NoGroupPlace> {
     let path = path_of("self").ok_or(NoGroupPlace::NoGroups)?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(NoGroupPlace::Mounts)?;
@@ -269,20 +269,20 @@ fn find_own_group() -> Result<(PathBuf, PathBuf), NoGroupPlace> {
         .ok_or(NoGroupPlace::NotMounted { group: path })
 }
 
-/// Reads the path of a process in the hierarchy of version 2.
+/// Reads the path of a process in the version 2 hierarchy.
 fn path_of(pid: &str) -> Option<String> {
     let groups = table::read_text(pid, "cgroup").ok()?;
     groups.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
 }
 
-/// Reads a line of `mountinfo`: for a mount of version 2, what is mounted and where.
+/// Parses a line of `mountinfo`: for a mount of version 2, returns its root and mount point.
 fn parse_mount(line: &str) -> Option<(&str, &str)> {
     let (mount, kind) = line.split_once(" - ")?;
     let mut fields = mount.split(' ').skip(3);
     kind.starts_with("cgroup2 ").then_some((fields.next()?, fields.next()?))
 }
 
-/// A group that belongs to a service manager may be emptied or removed by it at any time.
+/// Checks that the group is the caller's: a service manager may empty or remove its own groups at any time.
 fn check_delegation(mount: &Path, folder: &Path) -> Result<(), NoGroupPlace> {
     if !geteuid().is_root() {
         let is_writable = |path: &Path| access(path, AccessFlags::W_OK).is_ok();

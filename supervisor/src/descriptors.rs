@@ -1,16 +1,16 @@
-//! How many descriptors may be open: in the daemon as many as its connections need, in programs as many as it was given.
+//! Limits on open file descriptors: the daemon gets as many as its connections need, programs as many as it was given.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// What a daemon asks for: its connections, and what git and programs need beside them.
+/// What a daemon asks for: its connections, and what git and programs need in addition.
 const DESIRED_LIMIT: u64 = 4096;
 
-/// The limit of a process that has raised it.
+/// The descriptor limit of a process that has raised it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorLimit {
-    /// What is in force now.
+    /// The limit in force now.
     pub limit: u64,
-    /// What the process was started with.
+    /// The limit with which the process was started.
     pub initial: u64,
 }
 
@@ -19,7 +19,7 @@ impl DescriptorLimit {
     ///
     /// # Errors
     ///
-    /// Fails if the system does not tell the limit.
+    /// Fails if the system does not report the limit.
     pub fn raise() -> nix::Result<Self> {
         let (given, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
         let limit = given.max(DESIRED_LIMIT.min(most));
@@ -28,9 +28,9 @@ impl DescriptorLimit {
     }
 }
 
-/// Sets the limit that the programs of the calling process begin with, as far as the system allows.
+/// Sets the limit that programs started by the calling process get, as far as the system allows.
 ///
-/// More than they were ever given can harm them: some keep a table of all numbers that there could be.
+/// More than they were ever given can harm them: some keep a table of all possible descriptors.
 pub(crate) fn set_child_limit(limit: u64) {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, limit.min(most), most);

@@ -1,7 +1,7 @@
-//! The first process of a PID namespace, below the shim: it starts the leader, collects orphans, and tells how the leader
-//! ended. When it dies, the kernel kills all others in the namespace.
+//! The first process of a PID namespace, a child of the shim: starts the leader, reaps orphans, and reports how the
+//! leader ended. When it dies, the kernel kills all others in the namespace.
 //!
-//! It decides nothing: commands, deadline and kill are the shim's.
+//! It decides nothing: commands, deadline and kill are up to the shim.
 
 use std::{
     env, io,
@@ -31,10 +31,10 @@ use crate::{
     wire::{self, EndCause, ShimOrder, StartStep},
 };
 
-/// Longest message of an init.
+/// Size limit in bytes of a message from init.
 const MAX_MESSAGE: usize = 256;
 
-/// The first process of a program's namespace, seen from the shim.
+/// The first process of a program's namespace, as seen by the shim.
 pub(crate) struct InitProcess {
     pub pid: Pid,
     messages: OwnedFd,
@@ -43,17 +43,18 @@ pub(crate) struct InitProcess {
 /// One datagram from init to shim.
 #[derive(Debug, Serialize, Deserialize)]
 enum InitMessage {
-    /// The leader runs, and has this number inside.
+    /// The leader is running; its process id inside the namespace.
     Started { leader: i32 },
-    /// Nothing ran.
+    /// Nothing was started.
     Refused { step: StartStep, errno: i32 },
     /// The leader ended.
     Ended(EndCause),
 }
 
-/// Starts the first process of the namespaces that were made for the caller's next child, and through it the leader.
+/// Starts the first process of the namespaces that were prepared for the caller's next child, and the leader through
+/// it.
 ///
-/// The second value is the leader's number outside; `None` if it had ended by the time it was looked up.
+/// The second value is the leader's process id outside; `None` if it had ended by the time it was looked up.
 pub(crate) fn start_init(plan: LeaderPlan<'_>) -> Result<(InitProcess, Option<Pid>), (StartStep, io::Error)> {
     let in_namespace = |error: io::Error| (StartStep::Namespace, error);
     let (words, told) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
@@ -100,7 +101,7 @@ impl InitProcess {
     }
 }
 
-/// Runs `child` in a forked process, which ends with it; it is told the group that it has yet to enter.
+/// Runs `child` in a forked process that exits with its result; `child` receives the group that it must still enter.
 #[expect(
     unsafe_code,
     reason = "the first process of a namespace must be forked, and must not run the parent's cleanup"
@@ -108,7 +109,7 @@ impl InitProcess {
 fn fork_into<'g>(group: Option<&'g ControlGroup>, child: impl FnOnce(Option<&'g ControlGroup>) -> i32) -> nix::Result<Pid> {
     let (forked, group) = match group.map(ControlGroup::fork) {
         Some(Ok(forked)) => (forked, None),
-        // Where the kernel or a filter does not know how, the child enters by itself.
+        // If the kernel or a filter lacks clone3, the child enters the group itself.
         // SAFETY: a shim has one thread, which it has made sure of, so no lock is held by another one, and the child may do
         // whatever the parent may.
         Some(Err(_)) | None => (unsafe { fork() }?, group),
@@ -123,7 +124,7 @@ fn fork_into<'g>(group: Option<&'g ControlGroup>, child: impl FnOnce(Option<&'g 
     }
 }
 
-/// The whole life of the first process.
+/// Runs the first process from its start to its exit code.
 fn init_main(plan: LeaderPlan<'_>, shim: &PidFd, to_shim: &OwnedFd) -> i32 {
     match start_leader(plan, shim, to_shim) {
         Ok(leader) => {
@@ -142,7 +143,7 @@ fn init_main(plan: LeaderPlan<'_>, shim: &PidFd, to_shim: &OwnedFd) -> i32 {
 fn start_leader(plan: LeaderPlan<'_>, shim: &PidFd, to_shim: &OwnedFd) -> Result<Pid, (StartStep, io::Error)> {
     let in_namespace = |errno: Errno| (StartStep::Namespace, errno.into());
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(in_namespace)?;
-    // The number of a parent outside cannot be asked for in here.
+    // In here, the process id of an outside parent cannot be queried.
     if shim.wait(Duration::ZERO) {
         return Err(in_namespace(Errno::ESRCH));
     }
@@ -155,21 +156,21 @@ fn start_leader(plan: LeaderPlan<'_>, shim: &PidFd, to_shim: &OwnedFd) -> Result
     namespace::mount_own_proc().map_err(in_namespace)?;
     hide_folder(plan.order)?;
     let leader = leader::start_leader(LeaderPlan { group: None, ..plan }).map_err(|error| (StartStep::Exec, error))?;
-    // Copies that stayed here would keep the output open after its last writer.
+    // Copies kept here would keep the output open after its last writer.
     for output in outputs {
         let _ = nix::unistd::close(output);
     }
     Ok(leader)
 }
 
-/// Hides a folder from all that will be started here, and enters the program's folder among the new mounts.
+/// Hides a folder from everything started later, and enters the program's folder again among the new mounts.
 fn hide_folder(order: &ShimOrder) -> Result<(), (StartStep, io::Error)> {
     let (Some(folder), Some(namespaces)) = (&order.hidden, order.namespaces) else { return Ok(()) };
     namespace::cover_folder(Path::new(folder), namespaces).map_err(|errno| (StartStep::Hide, errno.into()))?;
     env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Folder, error))
 }
 
-/// Collects children until there is none, and tells how the leader among them ended.
+/// Reaps children until none is left, and reports how the leader ended.
 fn reap_children(leader: Pid, to_shim: &OwnedFd) {
     while let Ok(Some((pid, status))) = wait(WaitOptions::empty()) {
         if pid.as_raw_pid() == leader.as_raw() {
@@ -178,12 +179,13 @@ fn reap_children(leader: Pid, to_shim: &OwnedFd) {
     }
 }
 
-/// A shim that is gone takes this process with it.
+/// Sends a message to the shim. Errors are ignored: if the shim is gone, this process dies with it.
 fn send_status(to: &OwnedFd, message: &InitMessage) {
     let _ = send(to.as_fd().as_raw_fd(), &wire::to_line(message), MsgFlags::MSG_NOSIGNAL);
 }
 
-/// Orphans become children of init, too: the number inside tells the leader from them.
+/// Finds the leader's process id outside the namespace. Orphans become children of init, too: the id inside tells them
+/// apart.
 fn number_outside(init: Pid, inside: i32) -> Option<Pid> {
     let mut children = table::children(init.as_raw()).ok()?;
     children.find(|child| table::number_inside(child.pid) == Some(inside)).map(|child| Pid::from_raw(child.pid))

@@ -29,14 +29,14 @@ pub(crate) struct LeaderPlan<'a> {
     pub stdin: OwnedFd,
     /// Its standard output and standard error.
     pub outputs: [BorrowedFd<'a>; 2],
-    /// The group that it begins in.
+    /// The control group in which it starts.
     pub group: Option<&'a ControlGroup>,
 }
 
 /// Starts the ordered program.
 ///
-/// It starts in the caller's folder, is the leader of a session of its own, without a terminal, and holds no descriptor
-/// but 0, 1 and 2, provided that every other one of the caller's is closed on exec.
+/// It starts in the caller's folder, leads a session of its own without a terminal, and has no descriptors except 0, 1
+/// and 2, provided that all others of the caller are closed on exec.
 pub(crate) fn start_leader(plan: LeaderPlan<'_>) -> io::Result<Pid> {
     let LeaderPlan { order, stdin, outputs: [output, error], group } = plan;
     let mut command = Command::new(&order.program);
@@ -61,7 +61,7 @@ pub(crate) fn start_leader(plan: LeaderPlan<'_>) -> io::Result<Pid> {
     Ok(Pid::from_raw(pid))
 }
 
-/// Registers what the new process does before it becomes the program.
+/// Registers what the new process does before it executes the program.
 #[expect(unsafe_code, reason = "a session, the death signal and signal dispositions are set between fork and exec")]
 fn prepare_child(command: &mut Command, mut detach: impl FnMut() -> nix::Result<()> + Send + Sync + 'static) {
     // SAFETY: shim and init have one thread, which the shim has made sure of before it forked, so the fork holds no lock that
@@ -84,7 +84,8 @@ fn prepare_child(command: &mut Command, mut detach: impl FnMut() -> nix::Result<
     }
 }
 
-/// Leaves the parent's session, but not its life: the leader dies with its parent, also if that died before this line.
+/// Leaves the parent's session, but not its lifetime: the leader dies with its parent, even if that died before this
+/// line.
 fn detach_from_parent(parent: Pid) -> nix::Result<()> {
     setsid()?;
     prctl::set_pdeathsig(Signal::SIGKILL)?;

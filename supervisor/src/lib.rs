@@ -1,9 +1,9 @@
-//! Leaves nothing of a program behind. What does that for a program is its *shim*: a small process with one thread, which
-//! starts it and ends it with all that descends from it.
+//! Ensures that nothing of a program is left behind, by means of a *shim*: a small single-threaded process that starts
+//! the program and ends it with all its descendants.
 //!
-//! `shim`, `init`, `leader` and `watch` are that process; `wire` is what it and the daemon say to each other. `table`, `walk` and
-//! `pidfd` find processes and end them; `mark`, `cgroup` and `namespace` tell which belong together. All of it blocks; nothing
-//! here knows what an agent, a guard, a case or a run is.
+//! `shim`, `init`, `leader` and `watch` are that process; `wire` is its protocol with the daemon. `table`, `walk` and
+//! `pidfd` find processes and end them; `mark`, `cgroup` and `namespace` determine which belong together. All of it
+//! blocks; nothing here knows what an agent, a guard, a case or a run is.
 
 mod cgroup;
 mod clock;
@@ -35,12 +35,12 @@ pub use probe::{FOLDER, PROBE_COMMAND, identity};
 pub use shield::shield_daemon;
 pub use wire::{EndCause, ShimCommand, StopPolicy, ShimOrder, FinalReport, SHIM_COMMAND, StartStep, ShimMessage, to_line};
 
-/// Tells one build of this crate from another: only programs with the same one understand each other.
+/// Identifies the build of this crate: only programs of the same build understand each other.
 pub const BUILD: &str = env!("SUPERVISOR_BUILD");
-/// First argument with which a program says its [`BUILD`] and ends.
+/// First argument that makes a program print its [`BUILD`] and exit.
 pub const BUILD_COMMAND: &str = "__build";
 
-/// Is all of `main` where the first argument says so: a shim, the program of a probe, or what says its build.
+/// Runs as a shim, as a probe's program, or prints the build, if the first argument asks for it; `None` otherwise.
 pub fn main() -> Option<ExitCode> {
     match env::args_os().nth(1)?.to_str()? {
         SHIM_COMMAND => Some(shim::shim_main()),

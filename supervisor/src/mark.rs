@@ -1,8 +1,8 @@
-//! The mark by which the processes of one program are found again.
+//! The mark by which the processes of a program are found again.
 //!
-//! It is carried as a variable of the environment, which a program may clear; as the limit on file locks, which Linux has
-//! ignored since 2.6, hands on to every child, and lets no ordinary process raise again; and, where there are control
-//! groups, in the name of the program's group.
+//! It is stored as an environment variable, which a program may clear; as the limit on file locks, which Linux has
+//! ignored since 2.6, which every child inherits, and which no ordinary process can raise again; and, if control groups
+//! are available, in the name of the program's group.
 
 use std::{
     env,
@@ -19,12 +19,12 @@ use crate::{cgroup, table};
 /// Variable that holds the mark.
 pub const VARIABLE: &str = "RUNNERD_MARK";
 
-/// A text that belongs to one process and its descendants alone.
+/// A text that belongs to one program and its descendants alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark(String);
 
 impl Mark {
-    /// Makes a mark of a text, which must be unique on this machine and must not hold a NUL.
+    /// Creates a mark from a text, which must be unique on this machine and must not contain a NUL.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -34,14 +34,14 @@ impl Mark {
         &self.0
     }
 
-    /// Returns whether a process bears this mark.
+    /// Whether a process has this mark.
     pub fn is_on(&self, pid: i32) -> bool {
         read_lock_limit(pid) == Some(self.lock_limit())
             || read_mark_variable(pid).is_some_and(|mark| mark == self.0.as_bytes())
             || cgroup::is_in_group_of(self, pid)
     }
 
-    /// Returns whether a process bears a mark that the caller does not: it comes from a program that the caller runs.
+    /// Whether a process has a mark that the caller does not have: it comes from a program that the caller runs.
     pub fn is_any_on(pid: i32) -> bool {
         let own = env::var_os(VARIABLE).map(OsString::into_vec);
         read_lock_limit(pid) != read_lock_limit(std::process::id())
@@ -51,13 +51,13 @@ impl Mark {
 
     /// Marks the calling process and its future children.
     ///
-    /// Fails where a lower limit is in force already; the variable is the only mark then.
+    /// Fails if a lower limit is already in force; then the variable is the only mark.
     pub(crate) fn apply_to_self(&self) -> nix::Result<()> {
         let limit = self.lock_limit();
         setrlimit(Resource::RLIMIT_LOCKS, limit, limit)
     }
 
-    /// 62 bits, so that it is never "unlimited".
+    /// Returns the mark as a lock limit: 62 bits, so that it is never "unlimited".
     fn lock_limit(&self) -> u64 {
         let digest = Sha256::digest(self.0.as_bytes());
         digest.iter().take(8).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)) >> 2
@@ -70,7 +70,7 @@ impl fmt::Display for Mark {
     }
 }
 
-/// Returns the first bytes of a text's digest, for names.
+/// Returns the first bytes of a text's digest in hexadecimal, for names.
 pub(crate) fn digest_prefix(text: &str, bytes: usize) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().take(bytes).fold(String::new(), |mut name, byte| {
@@ -80,7 +80,8 @@ pub(crate) fn digest_prefix(text: &str, bytes: usize) -> String {
     })
 }
 
-/// Readable for every process, also for one that hides its environment; nothing where there is no limit.
+/// Returns the lock limit of a process; `None` if it has none. Every process can read it, even for one that hides its
+/// environment.
 fn read_lock_limit(pid: impl fmt::Display) -> Option<u64> {
     let limits = table::read_text(pid, "limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
@@ -118,7 +119,7 @@ mod tests {
     fn process_bears_the_mark_of_its_environment_and_no_other() {
         let mut command = Command::new("cat");
         let mut child = command.env(VARIABLE, "mine").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // What it echoes, it echoes after exec.
+        // An echo proves that exec has happened.
         child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pid = i32::try_from(child.id()).unwrap();

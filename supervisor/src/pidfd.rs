@@ -1,4 +1,4 @@
-//! A process held by a descriptor, so that a number which went to another process meanwhile is never signalled.
+//! A process held by a descriptor, so that a reused process id is never signalled.
 
 use std::{
     io,
@@ -12,16 +12,16 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 
-/// One process, alive or dead, but never another one.
+/// One process, alive or dead, but never another one with the same id.
 #[derive(Debug)]
 pub struct PidFd {
-    /// Its number.
+    /// Its process id.
     pub pid: i32,
     fd: OwnedFd,
 }
 
 impl PidFd {
-    /// Opens the process that has this number, if there is one and `is_it` still holds after it was opened.
+    /// Opens the process with this id; `None` if there is none, or `is_it` is false after it was opened.
     pub fn open(pid: i32, is_it: impl FnOnce() -> bool) -> io::Result<Option<Self>> {
         let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
         match pidfd_open(number, PidfdFlags::empty()) {
@@ -31,7 +31,7 @@ impl PidFd {
         }
     }
 
-    /// Sends a signal; a process that is dead by now is no error.
+    /// Sends a signal; not an error if the process is already dead.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.fd, signal) {
             Ok(()) | Err(Errno::SRCH) => Ok(()),
@@ -39,7 +39,7 @@ impl PidFd {
         }
     }
 
-    /// Waits until the process is dead, and returns whether it is.
+    /// Waits at most `within` for the process to die, and returns whether it has.
     pub fn wait(&self, within: Duration) -> bool {
         let timeout = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
         let mut fds = [PollFd::new(self.fd.as_fd(), PollFlags::POLLIN)];

@@ -1,4 +1,5 @@
-//! The program of a probe: it says where it is, so that the daemon knows what a machine can put around programs.
+//! The program that a probe starts: it reports where it is running, which shows the daemon what the machine can put
+//! around programs.
 
 use std::{
     env, fs,
@@ -16,22 +17,22 @@ use nix::{
 /// First argument that makes a program that of a probe.
 pub const PROBE_COMMAND: &str = "__probe";
 
-/// Before what tells a folder, in the words of a probe.
+/// Prefix of the line in which a probe's program reports the identity of a folder.
 pub const FOLDER: &str = "folder ";
 
-/// Returns what tells a folder from another one that is mounted in its place.
+/// Returns an identity that distinguishes a folder from another one mounted in its place.
 ///
 /// # Errors
 ///
-/// Fails if there is none.
+/// Fails if the folder's metadata cannot be read.
 pub fn identity(folder: &Path) -> io::Result<String> {
     let found = fs::symlink_metadata(folder)?;
     Ok(format!("{FOLDER}{} {}", found.dev(), found.ino()))
 }
 
-/// Is the program of a probe: all of `main` when the first argument is [`PROBE_COMMAND`].
+/// The program of a probe: all of `main` if the first argument is [`PROBE_COMMAND`].
 ///
-/// It says where it is, and stays until it is killed.
+/// It reports where it is running, and stays until it is killed.
 pub(crate) fn probe_main() -> ExitCode {
     let place = || -> io::Result<()> {
         SigSet::all().thread_block()?;

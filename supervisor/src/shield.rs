@@ -1,4 +1,4 @@
-//! How daemon and shim shield themselves. Nothing here sends a signal.
+//! How daemon and shim protect themselves. Nothing here sends a signal.
 
 use std::{
     fs::File,
@@ -15,36 +15,35 @@ use nix::{
     },
 };
 
-/// How much sooner than others a contained program is taken when the system runs out of memory.
+/// Added to the out-of-memory score of a contained program, so that it is killed before others.
 const OOM_EXTRA: i32 = 500;
 /// The kernel's upper bound.
 const OOM_MAX: i32 = 1000;
 
 /// Shields the daemon, before it has a second thread.
 ///
-/// A write beyond the limit on file sizes then fails instead of ending the process, and other processes of the same
-/// user see neither its environment nor its descriptors, the lines to its shims among them.
+/// A write beyond the file size limit then fails instead of killing the process, and other processes of the same user
+/// see neither its environment nor its descriptors, which include the lines to its shims.
 pub fn shield_daemon() -> nix::Result<()> {
     prctl::set_dumpable(false)?;
     SigSet::from(Signal::SIGXFSZ).thread_block()
 }
 
-/// Shields the shim from signals that ask a process to end, and returns the descriptor that tells of ended children.
+/// Shields the shim from signals that ask a process to exit, and returns the descriptor that reports exited children.
 pub(crate) fn shield_shim() -> nix::Result<SignalFd> {
     SigSet::all().thread_set_mask()?;
     SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
 }
 
-/// Makes writes return instead of waiting.
+/// Makes writes return instead of blocking.
 pub(crate) fn set_nonblocking(fd: &impl AsFd) -> nix::Result<()> {
     let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
     fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).map(drop)
 }
 
-/// The caller's place among those that the system ends when memory runs out: raised while a child is born that is to
-/// inherit it. As far as the system allows.
+/// The caller's out-of-memory score: raised while a child that is to inherit it is forked, as far as the system allows.
 pub(crate) struct OomScore {
-    /// Opened before the process is closed to others, which also takes this file from it.
+    /// Opened before the process becomes non-dumpable, after which it cannot open this file either.
     file: Option<(File, i32)>,
 }
 

@@ -1,7 +1,7 @@
-//! The shim: a process that starts one program, watches it, and ends it with all that descends from it.
+//! The shim: a process that starts one program, watches it, and ends it with all its descendants.
 //!
-//! This file is its way in: it takes its channels, makes itself hard to harm, and starts the leader. The watch itself
-//! is in `watch`. A shim has one thread, no runtime, and nothing that it could lose.
+//! This file is its entry: it takes its channels, hardens itself, and starts the leader. The watch itself is in
+//! `watch`. A shim has one thread, no runtime, and no state that could be lost.
 
 use std::{
     env,
@@ -31,31 +31,31 @@ use crate::{
     wire::{self, ShimOrder, StartStep, ShimMessage},
 };
 
-/// Runs the calling process as a shim: all of `main` when the first argument is [`SHIM_COMMAND`](crate::SHIM_COMMAND).
+/// Runs the calling process as a shim: all of `main` if the first argument is [`SHIM_COMMAND`](crate::SHIM_COMMAND).
 ///
 /// Standard input is the line to the daemon; standard output and standard error are the program's.
 pub(crate) fn shim_main() -> ExitCode {
     match run_shim() {
         Ok(()) => ExitCode::SUCCESS,
-        // Without channels there is nobody to tell; the daemon sees them close.
+        // Without channels there is no one to tell; the daemon sees them close.
         Err(_) => ExitCode::FAILURE,
     }
 }
 
 fn run_shim() -> io::Result<()> {
-    // The name of a file in memory would say nothing.
+    // The name of a file in memory would be meaningless.
     let _ = prctl::set_name(c"runnerd-shim");
-    // What the daemon inherited without knowing must not reach the program.
+    // Descriptors that the daemon inherited unknowingly must not reach the program.
     close_all_but(&[0, 1, 2])?;
     let mut channels = ShimChannels::take_channels()?;
     let order: ShimOrder = wire::read_line(&mut BufReader::new(&channels.line))?;
     match start_program(order, &channels) {
         Ok((watch, lock)) => {
-            // A copy that stayed here would keep the output open after its last writer.
+            // A copy kept here would keep the output open after its last writer.
             drop(channels.outputs.take());
             wire::send_message(&channels.line, &ShimMessage::Started)?;
             let over = watch.watch_until_gone(&channels.line);
-            // Before the last word, so that whoever has heard it finds the lock free.
+            // Before the last message, so that its receiver finds the lock free.
             drop(lock);
             wire::send_message(&channels.line, &ShimMessage::Over(over))
         }
@@ -84,11 +84,11 @@ fn start_program(order: ShimOrder, channels: &ShimChannels) -> Result<(ProgramWa
     }
 }
 
-/// Starts the leader inside of what the order puts around it.
+/// Starts the leader inside the group and the namespaces of the order.
 fn start_leader_in(group: Option<&ControlGroup>, order: &ShimOrder, channels: &ShimChannels) -> Result<LeaderProcess, (StartStep, io::Error)> {
     refuse_extra_threads().map_err(|error| (StartStep::Threads, error))?;
     let in_set_up = |error: io::Error| (StartStep::SetUp, error);
-    // Before the shim is closed to others, which also takes its own files in /proc from it.
+    // Before the shim becomes non-dumpable, after which it cannot open its own files in /proc either.
     order.namespaces.map_or(Ok(()), namespace::unshare_for_child).map_err(|error| (StartStep::Namespace, error))?;
     let oom = OomScore::open();
     harden_process(order).map_err(in_set_up)?;
@@ -107,10 +107,11 @@ fn start_leader_in(group: Option<&ControlGroup>, order: &ShimOrder, channels: &S
     leader
 }
 
-/// Refuses to go on in a process with more threads than one.
+/// Refuses to continue in a process with more than one thread.
 ///
-/// What follows forks, here and in the first process of a namespace, and the child does more than a child of many threads
-/// may: a lock that another thread held would stay locked in it for ever. A child of a fork has one thread itself.
+/// The code after this forks, here and in the first process of a namespace, and the child does more than a child of a
+/// multi-threaded process may: a lock held by another thread would stay locked in it forever. A forked child has one
+/// thread itself.
 fn refuse_extra_threads() -> io::Result<()> {
     match fs::read_dir("/proc/self/task")?.count() {
         1 => Ok(()),
@@ -118,24 +119,24 @@ fn refuse_extra_threads() -> io::Result<()> {
     }
 }
 
-/// A program that runs, seen from its shim.
+/// A running program, as seen by its shim.
 pub(crate) struct LeaderProcess {
-    /// Its number; `None` if it ended inside its namespace before it could be looked up.
+    /// Its process id; `None` if it ended inside its namespace before it could be looked up.
     pub pid: Option<Pid>,
-    /// The first process of its namespace, where it has one; else it is a child of the shim.
+    /// The first process of its namespace, if it has one; otherwise the leader is a child of the shim.
     pub init: Option<InitProcess>,
     /// The writing end of its standard input, which never blocks.
     pub stdin: File,
 }
 
-/// What a shim has under its watch, and watches with.
+/// What a shim watches, and its means of watching.
 pub(crate) struct WatchTarget {
     pub leader: LeaderProcess,
     pub group: Option<ControlGroup>,
     pub signals: SignalFd,
 }
 
-/// Closes every descriptor but these.
+/// Closes every descriptor except these.
 pub(crate) fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
     let mut open = Vec::new();
     for item in fs::read_dir("/proc/self/fd")? {
@@ -148,11 +149,11 @@ pub(crate) fn close_all_but(kept: &[RawFd]) -> io::Result<()> {
     Ok(())
 }
 
-/// All of it comes before the leader exists, which inherits the mark and the denial of privileges.
+/// Hardens the shim. Must come before the leader exists, which inherits the mark and the denial of privileges.
 fn harden_process(order: &ShimOrder) -> io::Result<()> {
     unistd::setsid()?;
     prctl::set_child_subreaper(true)?;
-    // Closes /proc/<shim>/fd to the program, through which it could speak for the shim.
+    // Denies the program access to /proc/<shim>/fd, through which it could speak for the shim.
     prctl::set_dumpable(false)?;
     if order.no_new_privs {
         prctl::set_no_new_privs()?;
@@ -160,14 +161,14 @@ fn harden_process(order: &ShimOrder) -> io::Result<()> {
     if let Some(limit) = order.descriptors {
         descriptors::set_child_limit(limit);
     }
-    // Refused where a lower limit is inherited; the variable remains.
+    // Refused if a lower limit was inherited; the variable remains.
     let _ = Mark::new(order.mark.as_str()).apply_to_self();
     Ok(())
 }
 
-/// What ties a shim to its daemon, moved off the standard descriptors.
+/// What connects a shim to its daemon, moved off the standard descriptors.
 struct ShimChannels {
-    /// Commands come in, words go out.
+    /// Carries commands in and messages out.
     line: File,
     /// The program's standard output and standard error.
     outputs: Option<[OwnedFd; 2]>,

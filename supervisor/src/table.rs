@@ -1,4 +1,4 @@
-//! The kernel's table of processes, as `/proc` shows it. A reading, not a truth: it may be old when it is returned.
+//! The kernel's process table as read from `/proc`. A snapshot, which may be outdated when it is returned.
 
 use std::{
     collections::BTreeSet,
@@ -8,25 +8,25 @@ use std::{
     path::Path,
 };
 
-/// Room for nearly every file of a process, which is then read in one call and not in ten: `/proc` tells no sizes.
+/// Buffer size that fits nearly every file of a process in one read instead of ten: `/proc` reports no sizes.
 const READ_BUFFER: usize = 8 << 10;
-/// Most bytes that are read: an environment may be large.
+/// Size limit in bytes of a file: an environment may be large.
 const MAX_BYTES: u64 = 4 << 20;
-/// Most looks at the children of one process, however many it starts and collects meanwhile.
+/// Maximum number of attempts at listing the children of one process, however many it starts and reaps meanwhile.
 const MAX_LOOKS: usize = 4;
 
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessEntry {
-    /// Its number.
+    /// Process id.
     pub pid: i32,
-    /// Its parent's number.
+    /// Process id of the parent.
     pub parent: i32,
-    /// Its process group.
+    /// Process group id.
     pub group: i32,
-    /// Clock ticks since boot; with the number, it names a process well enough to tell it from its successor.
+    /// Start time in clock ticks since boot; together with the id, distinguishes a process from its successor.
     pub started: u64,
-    /// Dead, and only waiting for its parent to notice.
+    /// Whether it is dead, and only waits to be reaped by its parent.
     pub is_zombie: bool,
 }
 
@@ -34,19 +34,19 @@ pub struct ProcessEntry {
 ///
 /// # Errors
 ///
-/// Fails if there is no such process or it may not be read.
+/// Fails if there is no such process or the file may not be read.
 pub fn read(pid: impl Display, file: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(READ_BUFFER);
     File::open(format!("/proc/{pid}/{file}"))?.take(MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Reads a file of a process that is text.
+/// Reads a text file of a process.
 pub fn read_text(pid: impl Display, file: &str) -> io::Result<String> {
     String::from_utf8(read(pid, file)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Reads a variable that a process was started with.
+/// Reads an environment variable with which a process was started.
 pub fn variable(of: i32, name: &str) -> Option<Vec<u8>> {
     let environment = read(of, "environ").ok()?;
     let mut variables = environment.split(|byte| *byte == 0);
@@ -58,26 +58,26 @@ pub fn entry(pid: i32) -> Option<ProcessEntry> {
     parse(pid, &read(pid, "stat").ok()?)
 }
 
-/// Reads the entries of all processes, each when it is asked for.
+/// Returns the entries of all processes, each read when the iterator reaches it.
 pub fn entries() -> io::Result<impl Iterator<Item = ProcessEntry>> {
     Ok(numbered_entries("/proc")?.filter_map(entry))
 }
 
-/// Reads the entries of the children of a process, each when it is asked for.
+/// Returns the entries of the children of a process, each read when the iterator reaches it.
 ///
-/// A kernel may be built without lists of them; then all processes are looked through.
+/// A kernel may be built without lists of children; then all processes are searched.
 pub(crate) fn children(of: i32) -> io::Result<impl Iterator<Item = ProcessEntry>> {
     let born = if lists_children() { listed_children(of)? } else { numbered_entries("/proc")?.collect() };
     Ok(born.into_iter().filter_map(entry).filter(move |entry| entry.parent == of))
 }
 
-/// Tells whether the kernel lists the children of each thread.
+/// Whether the kernel lists the children of each thread.
 pub(crate) fn lists_children() -> bool {
     fs::exists("/proc/thread-self/children").unwrap_or(false)
 }
 
-/// A child that its parent collects meanwhile can hide another from a look, and so can a thread that ends, whose children go
-/// to another thread: two looks that show the same have missed none.
+/// Lists the children of a process until two passes agree: a child being reaped can hide another from a pass, and so
+/// can an exiting thread, whose children move to another thread.
 fn listed_children(of: i32) -> io::Result<Vec<i32>> {
     let mut last = ThreadChildren::read(of)?;
     let mut all = last.children.clone();
@@ -85,7 +85,7 @@ fn listed_children(of: i32) -> io::Result<Vec<i32>> {
         if last.has_no_children() {
             break;
         }
-        // One that has ended has no children: they have another parent by now.
+        // A process that has ended has no children: they have another parent by now.
         let Ok(next) = ThreadChildren::read(of) else {
             break;
         };
@@ -99,7 +99,7 @@ fn listed_children(of: i32) -> io::Result<Vec<i32>> {
     Ok(all.into_iter().collect())
 }
 
-/// One look at the lists of all threads of a process.
+/// One pass over the lists of all threads of a process.
 struct ThreadChildren {
     threads: usize,
     children: BTreeSet<i32>,
@@ -110,14 +110,15 @@ impl ThreadChildren {
         let mut look = Self { threads: 0, children: BTreeSet::new() };
         for thread in numbered_entries(format!("/proc/{of}/task"))? {
             look.threads += 1;
-            // One that has ended meanwhile has given its children away.
+            // A thread that has ended meanwhile has given its children away.
             let list = read_text(of, &format!("task/{thread}/children")).unwrap_or_default();
             look.children.extend(list.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
         }
         Ok(look)
     }
 
-    /// One thread has nobody to get children from, and a list without anybody hides nobody.
+    /// Whether an empty result is reliable: a single thread cannot receive children from another, and an empty list
+    /// hides none.
     fn has_no_children(&self) -> bool {
         self.threads <= 1 && self.children.is_empty()
     }
@@ -127,14 +128,15 @@ fn numbered_entries(folder: impl AsRef<Path>) -> io::Result<impl Iterator<Item =
     Ok(fs::read_dir(folder)?.flatten().filter_map(|item| item.file_name().to_str()?.parse().ok()))
 }
 
-/// Returns the number that a process has inside the innermost PID namespace that it lives in.
+/// Returns the id of a process inside its innermost PID namespace.
 pub(crate) fn number_inside(pid: i32) -> Option<i32> {
     let status = read_text(pid, "status").ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     numbers.split_whitespace().last()?.parse().ok()
 }
 
-/// The name in parentheses may hold anything, parentheses too: the fields begin after the last one.
+/// Parses a `stat` line. The name in parentheses may hold anything, parentheses too: the fields begin after the last
+/// one.
 fn parse(pid: i32, stat: &[u8]) -> Option<ProcessEntry> {
     let end_of_name = stat.iter().rposition(|byte| *byte == b')')?;
     let fields = str::from_utf8(&stat[end_of_name + 1..]).ok()?;
@@ -184,7 +186,7 @@ mod tests {
         let mut shell = Command::new("sh");
         let shell = shell.args(["-c", "cat; :"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut shell = shell.unwrap();
-        // What is echoed, the child has echoed.
+        // The echo comes from the child.
         shell.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pid = i32::try_from(shell.id()).unwrap();
@@ -201,7 +203,7 @@ mod tests {
         let other = thread::spawn(move || {
             let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
             forked.0.send(i32::try_from(child.id()).unwrap()).unwrap();
-            // The list of a thread goes with the thread.
+            // A thread's list disappears with the thread.
             ended.recv().unwrap_err();
             drop(child.stdin.take());
             child.wait().unwrap();

@@ -1,9 +1,9 @@
-//! Signals to everything that descends from the calling process, found from parent to child.
+//! Sends signals to all descendants of the calling process, found from parent to child.
 //!
-//! A walk is a race against processes that fork and end, so nothing here claims to be complete: the shim repeats it until
-//! the kernel says that no child is left. What loses its parent becomes a child of the caller, which is a subreaper, or of a
-//! subreaper below it: it is still below the caller. Where a control group or a namespace kills at once, a walk counts before it, and
-//! proves after it.
+//! A walk races with processes that fork and exit, so nothing here claims to be complete: the shim repeats it until the
+//! kernel says that no child is left. A process that loses its parent becomes a child of the caller, which is a
+//! subreaper, or of a subreaper below it: it is still a descendant of the caller. If a control group or a namespace
+//! does the killing, a walk counts before it, and verifies after it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,16 +18,16 @@ use crate::{
     table::{self, ProcessEntry},
 };
 
-/// Passes of a SIGTERM: a process born during one is seen by the next.
+/// Number of SIGTERM passes: a process born during one is seen by the next.
 const TERM_PASSES: u32 = 3;
 
-/// Asks the process group `group` and every other descendant but `spared`, once each, to end.
+/// Asks the process group `group` and every other descendant except `spared`, once each, to exit.
 ///
-/// SIGCONT follows, because a stopped process would not see the request. The group's leader must be a child of the caller
-/// that it has not reaped: its group could be another's by then.
+/// SIGCONT follows, because a stopped process would not see the request. The group's leader must be an unreaped child
+/// of the caller: otherwise the group id could have been reused.
 pub(crate) fn terminate(group: Option<Pid>, spared: Option<Pid>) {
     if let Some(group) = group {
-        // A group without members is no error: its leader is a zombie.
+        // An empty group is not an error: its leader is a zombie.
         let _ = killpg(group, NixSignal::SIGTERM);
         let _ = killpg(group, NixSignal::SIGCONT);
     }
@@ -45,7 +45,7 @@ pub(crate) fn terminate(group: Option<Pid>, spared: Option<Pid>) {
     }
 }
 
-/// Asks one descendant to end as a person would; SIGCONT follows, because a stopped process would not see it.
+/// Sends SIGINT to one descendant; SIGCONT follows, because a stopped process would not see it.
 pub(crate) fn interrupt(process: Option<Pid>) {
     for entry in list_descendants().iter().filter(|entry| is_process(entry, process)) {
         signal_process(entry, &[Signal::INT, Signal::CONT]);
@@ -56,21 +56,21 @@ fn is_process(entry: &ProcessEntry, pid: Option<Pid>) -> bool {
     pid.is_some_and(|pid| pid.as_raw() == entry.pid)
 }
 
-/// Returns the living descendants that one pass finds.
+/// Returns the living descendants found in one pass.
 pub(crate) fn list_descendants() -> Vec<ProcessEntry> {
     find_descendants(|_| ())
 }
 
-/// Kills every descendant that one pass finds, and returns those.
+/// Kills every descendant found in one pass, and returns them.
 ///
-/// A child is killed as soon as it is seen: processes that replace themselves all the time, each the orphan of the one
-/// before, live too short for anything later.
+/// A child is killed as soon as it is seen: processes that keep replacing themselves, each the orphan of the one
+/// before, are too short-lived for anything later.
 pub fn kill_descendants() -> Vec<ProcessEntry> {
     let own = getpid();
     let is_child = |entry: &ProcessEntry| entry.parent == own.as_raw();
     let found = find_descendants(|entry| {
         if is_child(entry) {
-            // Its number is its own until the caller reaps it.
+            // Its process id cannot be reused until the caller reaps it.
             let _ = nix::sys::signal::kill(Pid::from_raw(entry.pid), NixSignal::SIGKILL);
         }
     });
@@ -80,8 +80,8 @@ pub fn kill_descendants() -> Vec<ProcessEntry> {
     found
 }
 
-/// Sends signals to a process if it is still the one that was seen. One that may not be signalled stays in the table, where
-/// the caller sees it again.
+/// Sends signals to a process if it is still the one that was seen. One that may not be signalled stays in the table,
+/// where the caller sees it again.
 pub fn signal_process(entry: &ProcessEntry, signals: &[Signal]) {
     let is_same = || table::entry(entry.pid).is_some_and(|now| now.started == entry.started);
     if let Ok(Some(process)) = PidFd::open(entry.pid, is_same) {
@@ -91,16 +91,16 @@ pub fn signal_process(entry: &ProcessEntry, signals: &[Signal]) {
     }
 }
 
-/// Finds the living descendants of the caller, and does `at_once` with every process as soon as it is read: it may be no
-/// descendant.
+/// Finds the living descendants of the caller, and calls `at_once` for every process as soon as it is read, whether or
+/// not it is a descendant.
 ///
-/// What cannot be read now is read again in the next pass.
+/// A process that cannot be read now is read again in the next pass.
 fn find_descendants(at_once: impl Fn(&ProcessEntry)) -> Vec<ProcessEntry> {
     let listed = |of| table::children(of).into_iter().flatten().inspect(&at_once).collect();
     if table::lists_children() { living_descendants(getpid(), listed) } else { living_descendants(getpid(), index_table(&at_once)) }
 }
 
-/// Reads the entries of all processes once, and returns what looks up those of the children of one.
+/// Reads the entries of all processes once, and returns a lookup of the children of one.
 fn index_table(at_once: impl Fn(&ProcessEntry)) -> impl FnMut(i32) -> Vec<ProcessEntry> {
     let mut children: HashMap<i32, Vec<ProcessEntry>> = HashMap::new();
     for entry in table::entries().into_iter().flatten().inspect(at_once) {
@@ -113,7 +113,7 @@ fn living_descendants(root: Pid, mut children: impl FnMut(i32) -> Vec<ProcessEnt
     let mut found = Vec::new();
     let (mut parents, mut seen) = (vec![root.as_raw()], HashSet::from([root.as_raw()]));
     while let Some(parent) = parents.pop() {
-        // One that moves to another parent meanwhile may be met twice.
+        // A process that moves to another parent meanwhile may be seen twice.
         for entry in children(parent).into_iter().filter(|entry| seen.insert(entry.pid)) {
             parents.push(entry.pid);
             found.extend(Some(entry).filter(|entry| !entry.is_zombie));
@@ -157,12 +157,12 @@ mod tests {
 
     #[test]
     fn lists_of_children_and_the_whole_table_show_the_same_descendants() {
-        // The shell waits for a child, which has one that waits too.
+        // The shell waits for a child, which waits for a child of its own.
         let mut shell = Command::new("sh");
         let shell = shell.args(["-c", "sh -c 'cat; :'; :"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut shell = shell.unwrap();
         shell.stdin.as_mut().unwrap().write_all(b"x").unwrap();
-        // What is echoed, the last of them has echoed.
+        // The echo comes from the last of them.
         shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let root = Pid::from_raw(i32::try_from(shell.id()).unwrap());
         let listed = living_descendants(root, |of| table::children(of).unwrap().collect());

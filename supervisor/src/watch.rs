@@ -1,6 +1,6 @@
-//! The shim's watch over a running program: deadline, commands, and the kill that leaves nothing.
+//! The shim's watch over a running program: deadline, commands, and the kill that leaves nothing behind.
 //!
-//! It ends only when the kernel says that no child is left, or when a kill has had its time; it never waits for output.
+//! It ends only when the kernel says that no child is left, or a kill has used up its time; it never waits for output.
 
 use std::{
     collections::HashSet,
@@ -31,15 +31,15 @@ use crate::{
     wire::{self, EndCause, ShimCommand, ShimOrder, FinalReport, ShimMessage},
 };
 
-/// Longest sleep between two looks at the clock: `poll` does not count a machine's sleep.
+/// Longest sleep between two checks of the clock: `poll` does not count the time that the machine sleeps.
 const MAX_SLEEP: Duration = Duration::from_millis(500);
-/// Time that the daemon has to drain the output after the leader's exit; more than it takes if it is well.
+/// Time limit for the daemon to drain the output after the leader's exit; ample for a healthy daemon.
 const DRAIN_LIMIT: Duration = Duration::from_secs(3);
-/// Time that the rest of a program has whose leader has ended by itself: mostly it is gone before anybody has looked.
+/// Grace period for descendants after the leader exits; usually they are gone already.
 const EXIT_GRACE: Duration = Duration::from_millis(5);
 /// Pause between two passes of a kill if no child ended meanwhile.
 const KILL_PAUSE: Duration = Duration::from_millis(5);
-/// After this a process that does not die is reported instead.
+/// After this time a process that does not die is reported instead.
 const KILL_LIMIT: Duration = Duration::from_secs(4);
 
 /// A program under watch.
@@ -54,14 +54,14 @@ pub(crate) struct ProgramWatch {
     grace: Duration,
     stop_policy: StopPolicy,
     phase: WatchPhase,
-    /// Whether it was asked to end.
+    /// Whether the program was asked to exit.
     is_stop_sent: bool,
 }
 
 #[derive(Clone, Copy)]
 enum WatchPhase {
     Running,
-    /// It was asked to end, or the leader is gone and the output is drained: what is left then is killed.
+    /// The program was asked to exit, or the leader is gone and the output is drained: the rest is killed.
     Ending {
         cause: EndCause,
         kill_at: Duration,
@@ -73,7 +73,7 @@ enum ChildrenLeft {
     None,
 }
 
-/// What the daemon says, besides nothing.
+/// The result of reading from the daemon, except nothing.
 enum DaemonRequest {
     Nothing,
     Stop,
@@ -98,11 +98,11 @@ impl ProgramWatch {
         }
     }
 
-    /// Watches until nothing that descends from the leader is alive.
+    /// Watches until no descendant of the leader is alive.
     pub(crate) fn watch_until_gone(mut self, line: &File) -> FinalReport {
         loop {
             if matches!(self.reap(), ChildrenLeft::None) {
-                // Others may have come into the group that do not descend from the leader.
+                // The group may contain processes that do not descend from the leader.
                 return if self.is_group_empty() { self.final_report(HashSet::new(), Vec::new()) } else { self.kill_rest() };
             }
             self.note_leader_exit(line);
@@ -130,19 +130,20 @@ impl ProgramWatch {
         }
     }
 
-    /// Asks it to end; the leader is alive, or a zombie whose number is still its own.
+    /// Asks the program to exit; the leader is alive, or a zombie whose id is not reused.
     fn begin_ending(&mut self, cause: EndCause, kill_at: Duration) {
         self.phase = WatchPhase::Ending { cause, kill_at };
         self.is_stop_sent = true;
         match (self.stop_policy, self.init_pid()) {
             (StopPolicy::Interrupt, _) => walk::interrupt(self.leader),
             (StopPolicy::Terminate, None) => walk::terminate(self.leader, None),
-            // The leader is reaped by init, so the number of its group may be another's.
+            // Init reaps the leader, so its group id may have been reused.
             (StopPolicy::Terminate, Some(init)) => walk::terminate(None, Some(init)),
         }
     }
 
-    /// A leader that was asked alone is gone: it has ended what it wanted to end, and the rest knows of nothing.
+    /// Whether a leader that alone was asked to exit is gone: it has ended what it wanted to end, and the rest was not
+    /// asked.
     fn has_exited_unasked(&self) -> bool {
         self.stop_policy == StopPolicy::Interrupt && self.is_stop_sent && self.leader_exit.is_some()
     }
@@ -155,17 +156,17 @@ impl ProgramWatch {
         self.group.as_ref().is_none_or(ControlGroup::is_empty)
     }
 
-    /// A leader that ends by itself takes its time with it; others may still be writing their last lines.
+    /// Reacts to a leader's exit on its own; others may still be writing their last lines.
     fn note_leader_exit(&mut self, line: &File) {
         if let (WatchPhase::Running, Some(cause)) = (self.phase, self.leader_exit) {
             self.phase = WatchPhase::Ending { cause, kill_at: since_boot() + DRAIN_LIMIT };
-            // A daemon that is gone is heard, too.
+            // A closed line is noticed when it is read.
             let _ = wire::send_message(line, &ShimMessage::LeaderGone);
         }
     }
 
-    /// Tells whether nothing is left of a program whose leader has ended by itself, in the moment that the kernel takes to
-    /// end a namespace with its first process.
+    /// Whether nothing is left of a program whose leader has exited on its own, given the moment that the kernel takes
+    /// to end a namespace with its first process.
     fn is_everything_gone(&mut self) -> bool {
         let give_up = since_boot() + if self.leader_exit.is_some() { EXIT_GRACE } else { Duration::ZERO };
         loop {
@@ -185,7 +186,7 @@ impl ProgramWatch {
             return self.final_report(HashSet::new(), Vec::new());
         }
         let id = |entry: &ProcessEntry| (entry.pid, entry.started);
-        // Before the kill: what dies at once cannot be counted after it.
+        // Before the kill: processes that die at once cannot be counted after it.
         let mut killed: HashSet<_> = walk::list_descendants().iter().map(id).collect();
         let give_up = since_boot() + KILL_LIMIT;
         loop {
@@ -204,8 +205,8 @@ impl ProgramWatch {
         }
     }
 
-    /// Names what a kill has left. Where it could not see what the kernel says is there, it names the shim itself: whoever
-    /// hears of one number looks by the mark.
+    /// Returns the ids of the processes that a kill has left. If it could not see what the kernel says exists, it names
+    /// the shim itself: the daemon searches by mark as soon as there is one id.
     fn surviving_pids(&self, survivors: &[ProcessEntry]) -> Vec<i32> {
         let members = self.group.as_ref().map(ControlGroup::members).unwrap_or_default();
         let seen: Vec<i32> = survivors.iter().map(|entry| entry.pid).chain(members).collect();
@@ -225,15 +226,15 @@ impl ProgramWatch {
         FinalReport { cause, survivors: u32::try_from(killed.len()).unwrap_or(u32::MAX), still_alive }
     }
 
-    /// Collects all children that ended, orphans from any depth included.
+    /// Reaps all children that ended, including orphans from any depth.
     fn reap(&mut self) -> ChildrenLeft {
         self.read_init_message();
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if Some(pid.as_raw_pid()) == self.child().map(Pid::as_raw) => {
-                    // An init that is gone has said what it knew.
+                    // The last message of an init that is gone is still in the socket.
                     self.read_init_message();
-                    // Once reaped, its number may come back as another's.
+                    // Once reaped, its process id may be reused.
                     self.leader_exit.get_or_insert(EndCause::from_status(status));
                 }
                 Ok(Some(_)) => {}
@@ -243,7 +244,7 @@ impl ProgramWatch {
         }
     }
 
-    /// The child whose end is the leader's, if not its init has told of that before.
+    /// The child whose end is the leader's, unless its init has already reported that.
     fn child(&self) -> Option<Pid> {
         self.init_pid().or(self.leader)
     }
@@ -258,7 +259,7 @@ impl ProgramWatch {
         let input = PollFlags::POLLIN;
         let mut fds = vec![PollFd::new(line.as_fd(), input), PollFd::new(self.signals.as_fd(), input)];
         fds.extend(self.feed.as_ref().map(|feed| PollFd::new(feed.pipe.as_fd(), PollFlags::POLLOUT)));
-        // Once the exit is known, all that is left to hear is the end, which would be heard without pause.
+        // After the leader's exit only the end of the socket is left, which would make `poll` return continuously.
         let init = self.init.as_ref().filter(|_| self.leader_exit.is_none());
         fds.extend(init.map(|init| PollFd::new(init.messages().as_fd(), input)));
         let _ = poll(&mut fds, poll_timeout(timeout));
@@ -281,7 +282,7 @@ impl ProgramWatch {
     }
 }
 
-/// Reads one command; the end of the line, or a failure to read it, means that the daemon is gone.
+/// Reads one command; the end of the line, or a read error, means that the daemon is gone.
 fn read_command(mut line: &File) -> DaemonRequest {
     let mut byte = [0];
     match line.read(&mut byte) {
@@ -291,12 +292,12 @@ fn read_command(mut line: &File) -> DaemonRequest {
     }
 }
 
-/// Rounded up, so that the last slice does not spin.
+/// Rounds up, so that the last slice does not spin.
 fn poll_timeout(timeout: Duration) -> PollTimeout {
     PollTimeout::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::MAX)
 }
 
-/// The bytes that the program has not yet taken from its standard input.
+/// The bytes that the program has not yet read from its standard input.
 struct StdinFeed {
     pipe: File,
     bytes: Vec<u8>,
@@ -304,7 +305,7 @@ struct StdinFeed {
 }
 
 impl StdinFeed {
-    /// Nothing to write is an input that ends at once.
+    /// Returns `None` if there is nothing to write, which closes the input at once.
     fn new(pipe: File, bytes: Vec<u8>) -> Option<Self> {
         (!bytes.is_empty()).then_some(Self { pipe, bytes, written: 0 })
     }

@@ -1,7 +1,8 @@
-//! What daemon and shim say to each other: one order down, commands down, words up.
+//! The protocol between daemon and shim: one order down, commands down, messages up.
 //!
-//! Both ends are built of the same source, which the daemon makes sure of ([`BUILD`](crate::BUILD)), so there is no version. The
-//! order travels through a socket, never through argv or environment, where every process of the machine could read it.
+//! Both ends are built from the same source, which the daemon checks ([`BUILD`](crate::BUILD)), so there is no version.
+//! The order is sent through a socket, never through argv or environment, where every process on the machine could read
+//! it.
 
 use std::{
     ffi::OsString,
@@ -18,61 +19,61 @@ use crate::namespace::NamespaceMode;
 /// First argument that makes a program a shim.
 pub const SHIM_COMMAND: &str = "__shim";
 
-/// How a program is asked to end.
+/// How a program is asked to exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopPolicy {
-    /// SIGTERM to it and to all that descends from it.
+    /// SIGTERM to the program and all its descendants.
     Terminate,
-    /// SIGINT to the program alone, which then ends what it has started and says what it consumed.
+    /// SIGINT to the program alone, which then ends what it has started and reports what it consumed.
     Interrupt,
 }
 
-/// All that a shim has to know.
+/// Everything that a shim needs to know.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ShimOrder {
-    /// File of the program.
+    /// Path of the program.
     pub program: OsString,
-    /// Its arguments, its name first.
+    /// Its arguments, starting with its name.
     pub argv: Vec<OsString>,
-    /// Folder that it starts in.
+    /// The folder in which it starts.
     pub cwd: OsString,
-    /// Its whole environment, but for the mark.
+    /// Its whole environment, except for the mark.
     pub env: Vec<(OsString, OsString)>,
-    /// What it reads.
+    /// The content of its standard input.
     pub stdin: Vec<u8>,
     /// Text of its mark.
     pub mark: String,
-    /// File that is locked as long as anything of it may be alive.
+    /// File that stays locked as long as any of its processes may be alive.
     pub lock: OsString,
     /// When it is killed: time since boot.
     pub deadline: Duration,
-    /// Time between the request to end and the kill.
+    /// Time between the request to exit and the kill.
     pub grace: Duration,
-    /// How it is asked to end.
+    /// How it is asked to exit.
     pub farewell: StopPolicy,
-    /// Whether it is denied privileges beyond the user's own.
+    /// Whether it is denied privileges beyond the user's own (`no_new_privs`).
     pub no_new_privs: bool,
-    /// Most descriptors that may be open; none for as many as in the daemon.
+    /// Limit on open descriptors; `None` for the daemon's limit.
     pub descriptors: Option<u64>,
-    /// Folder of the control group that is made for the program.
+    /// Folder of the control group to create for the program.
     pub cgroup: Option<OsString>,
-    /// What is put around it besides; none where the machine has no PID namespaces.
+    /// Namespaces to put around it; `None` if the machine has no PID namespaces.
     pub namespaces: Option<NamespaceMode>,
-    /// Folder that the program is not to see; only where there are namespaces.
+    /// Folder to hide from the program; only with namespaces.
     pub hidden: Option<OsString>,
 }
 
 /// One byte from the daemon; the end of the line means [`Command::Kill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShimCommand {
-    /// The request to end, the grace, SIGKILL.
+    /// Ask to exit, wait for the grace, then SIGKILL.
     Stop,
-    /// SIGKILL.
+    /// SIGKILL at once.
     Kill,
 }
 
 impl ShimCommand {
-    /// Returns what is sent.
+    /// Returns the byte to send.
     pub fn to_byte(self) -> u8 {
         match self {
             Self::Stop => b'T',
@@ -80,79 +81,79 @@ impl ShimCommand {
         }
     }
 
-    /// Reads a byte; one that means nothing is taken for the safe command.
+    /// Decodes a byte; an unknown one is taken for the safe command.
     pub(crate) fn from_byte(byte: u8) -> Self {
         if byte == b'T' { Self::Stop } else { Self::Kill }
     }
 }
 
-/// One line to the daemon.
+/// A message to the daemon, one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ShimMessage {
-    /// The leader runs.
+    /// The leader is running.
     Started,
-    /// The leader could not be started; nothing ran. The last word.
+    /// The leader could not be started; nothing ran. The last message.
     Refused {
-        /// What was being done.
+        /// The step that failed.
         step: StartStep,
-        /// What the system says.
+        /// The error number of the system.
         errno: i32,
     },
-    /// The leader ended by itself and others are left: the output may be drained before [`Command::Kill`].
+    /// The leader exited on its own and others are left: the output may be drained before [`Command::Kill`].
     LeaderGone,
-    /// Everything is over. The last word.
+    /// Everything is over. The last message.
     Over(FinalReport),
 }
 
-/// What the shim was doing when it failed.
+/// The step in which starting a program failed.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub enum StartStep {
-    /// It was getting ready.
+    /// Preparing the shim.
     SetUp,
-    /// The shim has more threads than one.
+    /// Checking that the shim has only one thread.
     Threads,
-    /// The control group could not be made or entered.
+    /// Creating or entering the control group.
     Cgroup,
-    /// The PID namespace could not be made.
+    /// Creating the PID namespace.
     Namespace,
-    /// The folder that the program is not to see could not be covered.
+    /// Covering the folder to hide from the program.
     Hide,
-    /// The lock file could not be opened.
+    /// Opening the lock file.
     LockFile,
-    /// Another process holds it.
+    /// Locking it: another process holds the lock.
     Lock,
-    /// The program's folder could not be entered.
+    /// Entering the program's folder.
     Folder,
-    /// The program could not be run.
+    /// Executing the program.
     Exec,
 }
 
-/// How it ended.
+/// How a program ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FinalReport {
-    /// What happened first.
+    /// What ended it first.
     pub cause: EndCause,
-    /// How many processes were killed besides the leader.
+    /// Number of processes killed in addition to the leader.
     pub survivors: u32,
-    /// Those that the kill has left.
+    /// Process ids that survived the kill.
     pub still_alive: Vec<i32>,
 }
 
-/// What happened first.
+/// What ended a program first.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub enum EndCause {
     /// The leader exited with a code.
     Exited(i32),
     /// A signal ended the leader.
     Signaled(i32),
-    /// Its time was over.
+    /// Its deadline passed.
     Deadline,
-    /// The daemon asked, or is gone.
+    /// The daemon asked for it, or is gone.
     Asked,
 }
 
 impl EndCause {
-    /// Reads how a process ended.
+    /// Converts the wait status of a process.
     pub(crate) fn from_status(status: WaitStatus) -> Self {
         match status.terminating_signal() {
             Some(signal) => Self::Signaled(signal),
@@ -161,14 +162,14 @@ impl EndCause {
     }
 }
 
-/// Puts a message on a line of its own.
+/// Serializes a message as one line.
 pub fn to_line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).expect("BUG: messages to and from the shim are plain data");
     line.push(b'\n');
     line
 }
 
-/// Tells the daemon.
+/// Sends a message to the daemon.
 pub(crate) fn send_message(mut status: &File, word: &ShimMessage) -> io::Result<()> {
     status.write_all(&to_line(word))
 }

@@ -8,7 +8,7 @@ use super::parse::{is_id, parse};
 use super::position::find_nearest;
 use super::{Case, CheckRule};
 use crate::digest::InputDigest;
-use crate::fault::EvalError;
+use crate::error::EvalError;
 
 const MAX_CASE_BYTES: u64 = 1 << 20;
 

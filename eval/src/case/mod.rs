@@ -3,7 +3,7 @@
 //! Plain values. `parse` makes them of a file, `find` finds the files; nothing here runs anything.
 
 pub(crate) mod find;
-mod form;
+mod file;
 mod parse;
 mod position;
 mod source;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::form::CaseFile;
+pub(crate) use self::file::CaseFile;
 pub(crate) use self::parse::{is_id, parse};
 pub(crate) use self::source::SourceText;
 pub(crate) use self::trace::{GeneratedPosition, trace_to_case};

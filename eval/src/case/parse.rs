@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use super::form::{CaseFile, CheckForm};
+use super::file::{CaseFile, CheckForm};
 use super::position::{find_nearest, word_offset};
 use super::source::SourceText;
 use super::{Case, RunLimits, CaseCheck, CheckRule};
-use crate::fault::EvalError;
+use crate::error::EvalError;
 
 /// Seconds that a command check has.
 const CHECK_SECONDS: u64 = 60;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Component, Path};
 
 use super::position::{format_position, find_nearest, word_offset};
-use crate::fault::EvalError;
+use crate::error::EvalError;
 
 /// A text and its file, for those who refuse a part of it.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::print_answer;
 use crate::args::GlobalOptions;
 use crate::case::find::EvalDirs;
-use crate::fault::EvalError;
+use crate::error::EvalError;
 use crate::results::ResultStore;
 
 /// The answer of `clean`.

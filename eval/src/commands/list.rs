@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use protocol::error::ExitStatus;
-use protocol::safe::safe;
+use protocol::sanitize::safe;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -12,12 +12,12 @@ use super::print_answer;
 use crate::args::GlobalOptions;
 use crate::case::Case;
 use crate::case::find::EvalDirs;
-use crate::fault::EvalError;
-use crate::lab::{TestedPrograms, HostEnv};
+use crate::error::EvalError;
+use crate::sandbox::{TestedPrograms, HostEnv};
 use crate::outcome::Outcome;
 use crate::plan::{CaseOverrides, find_missing, plan_run};
 use crate::progress::RunProgress;
-use crate::rehearsal::DryRun;
+use crate::dry_run::DryRun;
 use crate::report::text::table;
 use crate::results::ResultStore;
 

@@ -13,12 +13,12 @@ pub(crate) use self::run::{RunReply, digest_programs, watch_signals};
 use std::io::{self, Write as _};
 
 use protocol::error::ExitStatus;
-use protocol::safe::safe_json;
+use protocol::sanitize::safe_json;
 use serde::Serialize;
 
 use crate::args::{Cli, EvalCommand, GlobalOptions};
 use crate::case::find::EvalDirs;
-use crate::fault::EvalError;
+use crate::error::EvalError;
 
 /// Runs a command.
 pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, EvalError> {

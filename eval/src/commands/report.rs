@@ -7,7 +7,7 @@ use protocol::error::ExitStatus;
 use super::print_answer;
 use crate::args::{CompareArgs, GlobalOptions, ReportArgs};
 use crate::case::find::EvalDirs;
-use crate::fault::EvalError;
+use crate::error::EvalError;
 use crate::report::{self, html, text};
 use crate::results::{ResultSelector, ResultStore, write_durably};
 

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::input::{PriorWork, PromptInput};
 use super::role::{Decision, LabRole};
-use super::stage;
-use crate::fault::EvalError;
-use crate::lab::{RepositoryAccess, SandboxDaemon, Sandbox, TestedPrograms, SandboxRepository, RepositorySeed, HostEnv};
+use super::trial_setup;
+use crate::error::EvalError;
+use crate::sandbox::{RepositoryAccess, SandboxDaemon, Sandbox, TestedPrograms, SandboxRepository, RepositorySeed, HostEnv};
 
 /// Id of the run in each lab.
 const RUN: &str = "prompt-lab";
@@ -83,18 +83,18 @@ async fn run_session_in(lab: &Sandbox, session: &PromptSession, template: Option
 
 async fn make_repository(lab: &Sandbox, session: &PromptSession, input: &PromptInput, access: RepositoryAccess) -> Result<SandboxRepository, EvalError> {
     for (path, text) in input.before.files() {
-        lab.write(&format!("{}/{path}", stage::LEFT), text)?;
+        lab.write(&format!("{}/{path}", trial_setup::LEFT), text)?;
     }
     let prompts = lab.path("prompts");
-    let script = stage::script(&input.before);
+    let script = trial_setup::script(&input.before);
     let seed = RepositorySeed {
         name: RUN,
         goal: &input.goal,
         template: None,
         files: &input.files,
         justfile: None,
-        config: &stage::config(session, input),
-        tree: Some(&stage::tree(session.role, input)),
+        config: &trial_setup::config(session, input),
+        tree: Some(&trial_setup::tree(session.role, input)),
         prompts: prompts.is_dir().then_some(prompts.as_path()),
         script: script.as_deref(),
     };
@@ -203,7 +203,7 @@ impl PromptTrial<'_> {
     /// Returns the parts that the session wrote into the tree itself.
     async fn parts(&self) -> Result<Vec<String>, EvalError> {
         let tree = TreeApiClient::get(self.connection.client(), self.run()).await?.tree;
-        let id = stage::node(self.role);
+        let id = trial_setup::node(self.role);
         let node = std::iter::once(&tree.root).chain(&tree.root.children).find(|node| node.id == id);
         Ok(node.into_iter().flat_map(|node| &node.children).map(|part| part.title.clone()).collect())
     }

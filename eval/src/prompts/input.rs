@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use super::role::{Decision, LabRole};
 use crate::case::SourceText;
-use crate::fault::EvalError;
+use crate::error::EvalError;
 
 /// Where the runner keeps the task tree.
 const TREE: &str = ".runner/state/tree.json";

@@ -4,7 +4,7 @@ mod cell;
 mod input;
 mod role;
 mod show;
-mod stage;
+mod trial_setup;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,8 @@ use crate::args::{GlobalOptions, PromptsArgs};
 use crate::case::find::EvalDirs;
 use crate::commands::{print_answer, digest_programs, watch_signals, write_page};
 use crate::digest::InputDigest;
-use crate::fault::EvalError;
-use crate::lab::{Sandbox, TestedPrograms, HostEnv};
+use crate::error::EvalError;
+use crate::sandbox::{Sandbox, TestedPrograms, HostEnv};
 use crate::progress::RunProgress;
 use crate::results::write_durably;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use protocol::safe::safe;
+use protocol::sanitize::safe;
 
 use super::compare::Comparison;
 use super::{Difference, Rate, Report, Row, Spread};

@@ -190,7 +190,7 @@ impl ResultMeta {
             run: None,
             checks_passed: 0,
             checks_failed: 0,
-            containment: crate::hold::containment_level().into(),
+            containment: crate::process::containment_level().into(),
             versions: started.versions.clone(),
             digests: started.digests.clone(),
             evidence: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::{ResultEntry, ResultMeta};
 use crate::case::find::suggest_word;
-use crate::fault::EvalError;
+use crate::error::EvalError;
 
 /// What a key means of a result.
 type MetaField = fn(&ResultMeta) -> Option<&str>;

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::{ChecksFile, ResultMeta, StartedFile};
 use crate::case::find::suggest_word;
-use crate::fault::EvalError;
+use crate::error::EvalError;
 use crate::outcome::Outcome;
 
 const META: &str = "meta.json";

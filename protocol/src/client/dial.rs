@@ -17,7 +17,7 @@ use tokio::net::UnixStream;
 
 use super::ConnectError;
 use super::address::Address;
-use super::brief::{TransportHalves, REQUEST_TIMEOUT};
+use super::one_shot::{TransportHalves, REQUEST_TIMEOUT};
 use crate::paths::{Paths, PathsError};
 
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -101,7 +101,7 @@ pub enum ConnectError {
 pub enum StartError {
     /// The folder of the socket or of the state cannot be used.
     #[error(transparent)]
-    Folder(#[from] crate::private::PrivateDirError),
+    Folder(#[from] crate::private_dir::PrivateDirError),
     /// A file that the start needs cannot be used.
     #[error("cannot open {path}")]
     File {

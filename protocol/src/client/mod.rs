@@ -5,13 +5,13 @@
 //! what the methods do.
 
 mod address;
-mod brief;
+mod one_shot;
 pub mod caller_env;
 mod dial;
 mod error;
 mod greeting;
 mod handshake;
-mod link;
+mod event_stream;
 mod ssh;
 mod start;
 
@@ -22,12 +22,12 @@ use jsonrpsee::core::client::Client;
 use tokio::net::UnixStream;
 
 pub use self::address::Address;
-pub use self::brief::OneShotClient;
-use self::brief::TransportHalves;
+pub use self::one_shot::OneShotClient;
+use self::one_shot::TransportHalves;
 use self::dial::SocketCandidates;
 pub use self::error::{CallError, ConnectError, StartError};
 pub use self::greeting::StdioGreeting;
-pub use self::link::{EventStream, StreamUpdate};
+pub use self::event_stream::{EventStream, StreamUpdate};
 pub use self::ssh::SshError;
 pub use self::start::daemon_program;
 use crate::host::Host;

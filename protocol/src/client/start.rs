@@ -21,7 +21,7 @@ use super::dial::dial;
 use super::{ConnectError, StartError};
 use crate::paths::{Paths, SOCKET_VARIABLE};
 use crate::service::{SERVICE_UNIT, SOCKET_UNIT, listen_line};
-use crate::{private, startup};
+use crate::{private_dir, startup};
 
 /// Time for one daemon to become ready, and for another client's to do so.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -163,7 +163,7 @@ fn open_log(path: &Path) -> Result<File, StartError> {
 }
 
 fn open_private(path: &Path) -> Result<File, StartError> {
-    private::make_folder(path.parent().unwrap_or(path))?;
+    private_dir::make_folder(path.parent().unwrap_or(path))?;
     let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
     opened.map_err(|source| StartError::File { path: path.to_owned(), source })
 }

@@ -7,7 +7,7 @@ use protocol::view::{IterationView, StatusView};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::parcel::{EACH, BundlePiece, excerpt, written};
+use super::bundle::{EACH, BundlePiece, excerpt, written};
 use crate::app::App;
 use crate::problem::ApiProblem;
 use crate::routes::TEXTS;

@@ -11,7 +11,7 @@ use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::review::reviewed;
-use crate::word::{self, ReviewDecision};
+use crate::sign_review::{self, ReviewDecision};
 
 const EXAMPLES: &str = "Examples:
   runnerctl approve                  the task that `status` names
@@ -38,7 +38,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: ApproveArgs) -> Resul
     let connection = invocation.connect().await?;
     let saying = ReviewDecision { at: &at, verdict: ReviewVerdict::Accept, reason: "" };
     let request = async |signature| connection.client().approve(ApproveParams { at: at.clone(), signature }).await;
-    let reply = word::say((invocation.ui, &connection), saying, request).await?;
+    let reply = sign_review::say((invocation.ui, &connection), saying, request).await?;
     invocation.ui.answer("review", &reply, |_| reviewed(&reply))?;
     Ok(ExitStatus::Fine)
 }

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::progress::ProgressLine;
 use crate::text::bisect::{found, named};
-use crate::text::safe::{safe, safe_lines};
+use crate::text::sanitize::{safe, safe_lines};
 use crate::wait::ProgressLines;
 
 const EXAMPLES: &str = "Examples:

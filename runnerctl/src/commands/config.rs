@@ -17,7 +17,7 @@ use crate::failure::{Failure, is_refusal};
 use crate::invocation::Invocation;
 use crate::text::change::changed;
 use crate::text::paint::{DIM, paint};
-use crate::text::safe::{safe, safe_lines};
+use crate::text::sanitize::{safe, safe_lines};
 
 const EXAMPLES: &str = "Examples:
   runnerctl config get                               everything, as key = value

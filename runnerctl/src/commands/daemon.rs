@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::measure::ago;
 use crate::text::paint::DIM;
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 use crate::text::screen::Screen;
 use crate::text::table::{TableCell, Table};
 

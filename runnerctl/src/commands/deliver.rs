@@ -11,13 +11,13 @@ use protocol::shell;
 
 use super::land::{self, LandFormArg};
 use crate::confirm::confirmed;
-use crate::deliver::hearing::{FeedbackCommand, hear};
-use crate::deliver::sending::{Delivery, DeliveryOptions};
+use crate::deliver::feedback::{FeedbackCommand, hear};
+use crate::deliver::delivery::{Delivery, DeliveryOptions};
 use crate::failure::Failure;
 use crate::interrupts::unless_interrupted;
 use crate::invocation::Invocation;
 use crate::text::deliver::{delivered, feedback};
-use crate::text::safe::safe_lines;
+use crate::text::sanitize::safe_lines;
 use crate::ui::Ui;
 
 /// What is told to have been interrupted.

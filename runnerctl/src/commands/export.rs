@@ -19,9 +19,9 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::RecordSelector;
+use crate::record_selector::RecordSelector;
 use crate::text::measure::size;
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 
 const EXAMPLES: &str = "Examples:
   runnerctl export 7 ~/for-the-issue    the record of iteration 7

@@ -13,7 +13,7 @@ use crate::args::RepoTarget;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::record::RecordSelector;
+use crate::record_selector::RecordSelector;
 use crate::text::paint::{HINT, paint};
 use crate::wait::wait;
 

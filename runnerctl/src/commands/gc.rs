@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::measure::size;
 use crate::text::paint::{DIM, HINT, LOOK, paint};
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 use crate::text::screen::Screen;
 use crate::text::table::{TableCell, Table};
 

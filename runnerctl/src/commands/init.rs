@@ -11,7 +11,7 @@ use protocol::request::InitParams;
 use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 
 const EXAMPLES: &str = "Examples:
   runnerctl init                    in this repository

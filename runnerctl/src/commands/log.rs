@@ -17,7 +17,7 @@ use serde::Serialize;
 use self::reader::LogReader;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::mirror::{self, FetchDepth, RemoteArgs, RemoteQuery};
+use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::pager::Pager;
 use crate::text::iteration::{line, table};
 use crate::text::measure::span;
@@ -150,8 +150,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, mut args: LogArgs) -> Resul
     }
     let run = args.run.take();
     let wanted = RemoteQuery { remote: &remote, place: None, run: run.as_deref(), depth: FetchDepth::Commits };
-    mirror::within(invocation, wanted, async |inside| {
-        let run = Some(mirror::only(inside, run.clone()).await?);
+    remote_status::within(invocation, wanted, async |inside| {
+        let run = Some(remote_status::only(inside, run.clone()).await?);
         print_log(inside, LogArgs { run, ..args }).await
     })
     .await

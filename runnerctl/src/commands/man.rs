@@ -15,7 +15,7 @@ use crate::args;
 use crate::commands::help;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:

@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use crate::args::RepoTarget;
 use crate::failure::Failure;
-use crate::fleet;
+use crate::multi_host;
 use crate::invocation::Invocation;
-use crate::mirror::{self, FetchDepth, RemoteArgs, RemoteQuery};
+use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::text::paint::{DIM, HEAD, paint};
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 
 const EXAMPLES: &str = "Examples:
   runnerctl questions          open ones, in all repositories
@@ -47,7 +47,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, mut args: QuestionsArgs) ->
     let Some(remote) = args.from.remote.take() else { return list_questions(invocation, args).await };
     let place = args.place.path.take();
     let wanted = RemoteQuery { remote: &remote, place: place.as_deref(), run: None, depth: FetchDepth::Tip };
-    mirror::within(invocation, wanted, async |inside| {
+    remote_status::within(invocation, wanted, async |inside| {
         let place = RepoTarget { path: Some(PathBuf::from(".")) };
         list_questions(inside, QuestionsArgs { place, ..args }).await
     })
@@ -60,7 +60,7 @@ async fn list_questions(invocation: &Invocation<'_>, args: QuestionsArgs) -> Res
             return Err(Failure::usage("a path is one machine's").hint("name one machine for it"));
         }
         let question = async |inside: &Invocation<'_>| fetch_questions(inside, &args).await;
-        return fleet::ask(invocation, "questions-of-hosts", question, |answer, _| answer.render()).await;
+        return multi_host::ask(invocation, "questions-of-hosts", question, |answer, _| answer.render()).await;
     }
     let answer = fetch_questions(invocation, &args).await?;
     invocation.ui.answer("questions", &answer, |_| answer.render())?;

@@ -12,7 +12,7 @@ use protocol::words::ReviewVerdict;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::review::reviewed;
-use crate::word::{self, ReviewDecision};
+use crate::sign_review::{self, ReviewDecision};
 
 const EXAMPLES: &str = "Examples:
   runnerctl reject \"Untested input\"
@@ -43,7 +43,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: RejectArgs) -> Result
     let saying = ReviewDecision { at: &at, verdict: ReviewVerdict::Reject, reason: &reason };
     let params = |signature| RejectParams { at: at.clone(), reason: reason.clone(), signature };
     let request = async |signature| connection.client().reject(params(signature)).await;
-    let reply = word::say((invocation.ui, &connection), saying, request).await?;
+    let reply = sign_review::say((invocation.ui, &connection), saying, request).await?;
     invocation.ui.answer("review", &reply, |_| reviewed(&reply))?;
     Ok(ExitStatus::Fine)
 }

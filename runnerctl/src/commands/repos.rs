@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::paint::{LOOK, of_state};
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 use crate::text::screen::Screen;
 use crate::text::table::{TableCell, Table};
 

@@ -9,7 +9,7 @@ use protocol::view::{NodeRef, SelectView};
 use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 
 const EXAMPLES: &str = "Examples:
   runnerctl select           its id, attempts and path

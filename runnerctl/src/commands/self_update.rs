@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::version::own_version;
 use crate::failure::Failure;
-use crate::installed::Installation;
+use crate::installation::Installation;
 use crate::invocation::Invocation;
-use crate::text::safe::safe_lines;
+use crate::text::sanitize::safe_lines;
 
 const EXAMPLES: &str = "Examples:
   runnerctl self-update              the newest, from where this one came

@@ -19,9 +19,9 @@ use crate::args::RepoTarget;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::making::making;
+use crate::workspace_progress::making;
 use crate::text::paint::{HINT, LOOK, of_state, paint};
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 use crate::text::status::UNWATCHED;
 use crate::wait::wait;
 

@@ -2,7 +2,7 @@
 
 mod branches;
 mod live;
-mod shown;
+mod snapshot;
 
 use clap::Args;
 use protocol::api::{RepoApiClient as _, RunApiClient as _};
@@ -10,12 +10,12 @@ use protocol::client::{OneShotClient, CallError};
 use protocol::error::{ErrorKind, ExitStatus};
 use protocol::request::AtRun;
 
-use self::shown::StatusSnapshot;
+use self::snapshot::StatusSnapshot;
 use crate::args::RunTarget;
 use crate::failure::{Failure, is_refusal};
-use crate::fleet;
+use crate::multi_host;
 use crate::invocation::Invocation;
-use crate::mirror::RemoteArgs;
+use crate::remote_status::RemoteArgs;
 
 const EXAMPLES: &str = "Examples:
   runnerctl status              this repository; outside of one, all
@@ -63,7 +63,7 @@ pub(crate) async fn run(invocation: &Invocation<'_>, args: StatusArgs) -> Result
         let at = at.filter(|_| matches!(shown, StatusSnapshot::One(_)));
         return live::follow_status(invocation, at).await;
     }
-    shown::print_once(invocation.ui, &shown)
+    snapshot::print_once(invocation.ui, &shown)
 }
 
 /// Shows all repositories of several machines: a path is one's alone.
@@ -74,7 +74,7 @@ async fn print_hosts_status(invocation: &Invocation<'_>, args: &StatusArgs) -> R
     }
     let question =
         async |inside: &Invocation<'_>| Ok(inside.ask(async |client: &OneShotClient| read_status(client, None, true).await).await??);
-    fleet::ask(invocation, "statuses-of-hosts", question, StatusSnapshot::render).await
+    multi_host::ask(invocation, "statuses-of-hosts", question, StatusSnapshot::render).await
 }
 
 /// Reads the state of a run; of all repositories where none is named, or nothing in particular and there is none.

@@ -14,10 +14,10 @@ use crate::confirm::agreed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::settings::Settings;
-use crate::submit::beginning::RunStart;
-use crate::submit::engine::{BatchSystem, JobSpec, name};
+use crate::submit::run_start::RunStart;
+use crate::submit::batch_system::{BatchSystem, JobSpec, name};
 use crate::text::paint::{HEAD, HINT, paint};
-use crate::text::safe::{safe, safe_lines};
+use crate::text::sanitize::{safe, safe_lines};
 
 const EXAMPLES: &str = "Examples:
   runnerctl submit --to slurm --run tidy-1 --goal tidy.md

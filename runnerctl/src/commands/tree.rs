@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::args::{RepoTarget, RunTarget};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::mirror::{self, FetchDepth, RemoteArgs, RemoteQuery};
+use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::pager::Pager;
 use crate::text::tree::{TreeOptions, NodeCosts, part_of};
 use crate::ui::Ui;
@@ -48,8 +48,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, mut args: TreeArgs) -> Resu
     let Some(remote) = args.from.remote.take() else { return print_tree(invocation, args).await };
     let RunTarget { place, run } = args.target.clone();
     let wanted = RemoteQuery { remote: &remote, place: place.path(), run: run.as_deref(), depth: FetchDepth::Commits };
-    mirror::within(invocation, wanted, async |inside| {
-        let target = RunTarget { place: RepoTarget { path: None }, run: Some(mirror::only(inside, run.clone()).await?) };
+    remote_status::within(invocation, wanted, async |inside| {
+        let target = RunTarget { place: RepoTarget { path: None }, run: Some(remote_status::only(inside, run.clone()).await?) };
         print_tree(inside, TreeArgs { target, ..args }).await
     })
     .await

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::paint::{DIM, HINT, paint};
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 
 const EXAMPLES: &str = "Examples:
   runnerctl uninstall --dry-run    what is where, and how to remove it";

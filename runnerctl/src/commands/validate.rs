@@ -13,7 +13,7 @@ use crate::args::RepoTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::paint::{BAD, GOOD, paint};
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 
 const EXAMPLES: &str = "Examples:
   runnerctl validate           one line per check

@@ -20,9 +20,9 @@ use crate::args::RepoTarget;
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::mirror::{self, FetchDepth, RemoteArgs, RemoteQuery};
+use crate::remote_status::{self, FetchDepth, RemoteArgs, RemoteQuery};
 use crate::progress::ProgressLine;
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 use crate::text::{audit, landing};
 use crate::ui::Ui;
 use crate::wait::ProgressLines;
@@ -112,8 +112,8 @@ pub(crate) async fn run(invocation: &Invocation<'_>, mut args: VerifyArgs) -> Re
     }
     let (place, run) = (args.place.path.take(), args.run.take());
     let wanted = RemoteQuery { remote: &remote, place: place.as_deref(), run: run.as_deref(), depth: FetchDepth::Whole };
-    mirror::within(invocation, wanted, async |inside| {
-        let run = Some(mirror::only(inside, run.clone()).await?);
+    remote_status::within(invocation, wanted, async |inside| {
+        let run = Some(remote_status::only(inside, run.clone()).await?);
         verify_run(inside, VerifyArgs { run, ..args }).await
     })
     .await

@@ -10,10 +10,10 @@ use semver::Version;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::installed::Installation;
+use crate::installation::Installation;
 use crate::invocation::Invocation;
 use crate::text::paint::{HINT, paint};
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 
 const EXAMPLES: &str = "Examples:
   runnerctl version

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::address::{ForgeRepo, escaped};
 use super::comments::{self, gitlab as read};
-use super::desk::ForgeCli;
+use super::forge_cli::ForgeCli;
 use super::forge::{ForgeFeedback, NewPr, OpenPr, PrUpdate, PrState};
 use super::logs;
 use crate::failure::Failure;

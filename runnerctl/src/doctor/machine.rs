@@ -10,7 +10,7 @@ use nix::unistd::{AccessFlags, User, access, getuid};
 use protocol::paths::Paths;
 use protocol::service::SERVICE_UNIT;
 
-use super::program::{self, ProbeResult};
+use super::probe::{self, ProbeResult};
 
 /// The agents that are known, by the names of their programs.
 pub(crate) const AGENTS: [&str; 4] = ["codex", "claude", "opencode", "gemini"];
@@ -106,7 +106,7 @@ pub(crate) struct ClockState {
 
 /// Looks at the clock.
 pub(crate) async fn clock() -> ClockState {
-    let told = program::run("timedatectl", &["show", "--property=NTPSynchronized", "--value"], Path::new("/")).await;
+    let told = probe::run("timedatectl", &["show", "--property=NTPSynchronized", "--value"], Path::new("/")).await;
     let is_synchronised = match told {
         ProbeResult::Fine(word) if word == "yes" => Some(true),
         ProbeResult::Fine(word) if word == "no" => Some(false),
@@ -117,12 +117,12 @@ pub(crate) async fn clock() -> ClockState {
 
 /// Asks git for its version.
 pub(crate) async fn git() -> ProbeResult {
-    program::run("git", &["--version"], Path::new("/")).await
+    probe::run("git", &["--version"], Path::new("/")).await
 }
 
 /// Asks the agents that are known for their versions, side by side.
 pub(crate) async fn agents() -> Vec<(&'static str, ProbeResult)> {
-    let ask = |name| program::run(name, &["--version"], Path::new("/"));
+    let ask = |name| probe::run(name, &["--version"], Path::new("/"));
     let [codex, claude, opencode, gemini] = AGENTS.map(ask);
     let (codex, claude, opencode, gemini) = tokio::join!(codex, claude, opencode, gemini);
     AGENTS.into_iter().zip([codex, claude, opencode, gemini]).collect()
@@ -150,7 +150,7 @@ pub(crate) async fn recipe(guard: &[String], folder: &Path) -> Option<(String, P
     let recipe = rest[at].clone();
     let args = [&rest[..at], &["--show".to_owned(), recipe.clone()]].concat();
     let program = if program.contains('/') { folder.join(program).display().to_string() } else { program.clone() };
-    Some((recipe, program::run(&program, &args, folder).await))
+    Some((recipe, probe::run(&program, &args, folder).await))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What the facts amount to, and what to type: pure, a function per check.
 
-mod room;
+mod disk_space;
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use protocol::shell;
 use protocol::view::{DaemonView, SettingOrigin, SettingView, StopReason};
 use protocol::words::Containment;
 
-pub(crate) use self::room::workspaces;
+pub(crate) use self::disk_space::workspaces;
 use super::machine::{ClockState, FileAccess, ServiceStatus};
-use super::program::{LIMIT, ProbeResult};
+use super::probe::{LIMIT, ProbeResult};
 use super::{DoctorCheck, CheckLevel, QueryError};
 use crate::text::measure::size;
 

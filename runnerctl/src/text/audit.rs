@@ -10,7 +10,7 @@ use protocol::verify::{AuditFinding, AuditReport, AuditRule, PersonCommit, Sever
 
 use super::measure::short;
 use super::paint::{BAD, DIM, GOOD, HEAD, LOOK, PLAIN, paint};
-use super::safe::safe;
+use super::sanitize::safe;
 use super::screen::Screen;
 use super::table::{TableCell, Table};
 

@@ -7,7 +7,7 @@ use protocol::shell::words;
 
 use super::measure::short;
 use super::paint::{BAD, DIM, HEAD, paint};
-use super::safe::safe;
+use super::sanitize::safe;
 use super::screen::Screen;
 use super::wrap::flowed;
 use crate::commands::bisect::BisectOutcome;

@@ -5,7 +5,7 @@ use protocol::branch::{BranchState, BranchView};
 
 use super::measure::{ago, short, span};
 use super::paint::{BAD, DIM, GOOD, HEAD, LIVE, LOOK, paint};
-use super::safe::safe;
+use super::sanitize::safe;
 use super::screen::Screen;
 use super::table::{TableCell, Table};
 use super::usage;

@@ -3,7 +3,7 @@
 use protocol::reply::ChangeReply;
 
 use super::paint::{DIM, paint};
-use super::safe::safe;
+use super::sanitize::safe;
 
 /// Returns the line `<command>: <what was done>  <commit>`, or what it waits for.
 pub(crate) fn changed(reply: &ChangeReply) -> String {

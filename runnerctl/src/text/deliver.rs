@@ -7,8 +7,8 @@ use protocol::delivery::FeedbackReply;
 use super::change::changed;
 use super::measure::short;
 use super::paint::{DIM, GOOD, HEAD, HINT, LOOK, paint};
-use super::safe::{safe, safe_lines};
-use crate::deliver::sending::{DeliveryAction, DeliveryReport};
+use super::sanitize::{safe, safe_lines};
+use crate::deliver::delivery::{DeliveryAction, DeliveryReport};
 
 /// Returns the report of a delivery.
 pub(crate) fn delivered(delivered: &DeliveryReport) -> String {

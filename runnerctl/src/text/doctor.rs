@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::paint::{BAD, DIM, GOOD, HEAD, HINT, LOOK, paint};
-use super::safe::safe;
+use super::sanitize::safe;
 use super::screen::Screen;
 use super::wrap::flowed;
 use crate::doctor::{DoctorCheck, CheckLevel};

@@ -7,7 +7,7 @@ use protocol::view::StopReason;
 
 use super::measure::{short, until};
 use super::paint::{HEAD, of_verdict, paint};
-use super::safe::safe;
+use super::sanitize::safe;
 use super::screen::Screen;
 use super::wrap::flowed;
 

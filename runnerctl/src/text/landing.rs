@@ -6,7 +6,7 @@ use protocol::landing::{LandOutcome, LandReply, LandedCheck, LandedReport, Lande
 
 use super::measure::short;
 use super::paint::{BAD, DIM, GOOD, HEAD, HINT, LOOK, paint};
-use super::safe::{safe, safe_lines};
+use super::sanitize::{safe, safe_lines};
 
 /// Returns what became of the runs that were to land.
 pub(crate) fn reply(reply: &LandReply) -> String {

@@ -26,4 +26,4 @@ pub(crate) mod tree;
 pub(crate) mod usage;
 pub(crate) mod wrap;
 
-pub(crate) use protocol::safe;
+pub(crate) use protocol::sanitize;

@@ -3,7 +3,7 @@
 use protocol::reply::ReviewReply;
 use protocol::words::ReviewVerdict;
 
-use super::safe::safe;
+use super::sanitize::safe;
 
 /// Returns the line that says what was decided of which node.
 pub(crate) fn reviewed(reply: &ReviewReply) -> String {

@@ -7,7 +7,7 @@ use protocol::reply::ControlReply;
 use protocol::view::{RunSummary, StopReason};
 
 use super::paint::{HINT, of_state, paint};
-use super::safe::safe;
+use super::sanitize::safe;
 use super::screen::Screen;
 use super::wrap::wrapped;
 

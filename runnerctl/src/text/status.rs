@@ -10,7 +10,7 @@ use super::measure::{between, size, span, until};
 use super::paint::{BAD, DIM, HEAD, LOOK, of_state, paint};
 use super::repo;
 use super::run::{headline, stop_reason, why};
-use super::safe::safe;
+use super::sanitize::safe;
 use super::screen::Screen;
 use super::table::{TableCell, Table};
 use super::{titles, usage};

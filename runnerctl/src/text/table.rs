@@ -4,7 +4,7 @@ use anstyle::Style;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::paint::{DIM, PLAIN, paint};
-use super::safe::safe;
+use super::sanitize::safe;
 use super::screen::Screen;
 use super::wrap::wrapped;
 

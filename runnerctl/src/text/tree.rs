@@ -11,7 +11,7 @@ use protocol::view::IterationView;
 
 use super::measure::span;
 use super::paint::{BAD, DIM, GOOD, LIVE, PLAIN, paint};
-use super::safe::safe;
+use super::sanitize::safe;
 use super::screen::Screen;
 use super::usage::short_cost;
 

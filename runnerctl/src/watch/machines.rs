@@ -61,9 +61,9 @@ pub(super) fn turned(shown: usize, by: isize, count: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::look::TermCapabilities;
+    use crate::watch::capabilities::TermCapabilities;
     use crate::watch::message::Message;
-    use crate::watch::stage::{now, told};
+    use crate::watch::fixtures::{now, told};
 
     #[test]
     fn a_machine_is_told_by_what_needs_somebody_first() {

@@ -5,11 +5,11 @@
 //! terminal ([`terminal`]). It knows what the daemon tells and no rule of a run.
 
 mod entries;
-mod flight;
-mod forest;
+mod single_flight;
+mod tree_view;
 mod keys;
-mod link;
-mod look;
+mod daemon_link;
+mod capabilities;
 mod machines;
 mod message;
 mod model;
@@ -18,7 +18,7 @@ mod requests;
 mod scroll;
 mod session;
 #[cfg(test)]
-mod stage;
+mod fixtures;
 mod steer;
 mod steps;
 mod tail;
@@ -31,7 +31,7 @@ mod wrap;
 use protocol::client::{ConnectOptions, Connection};
 use protocol::error::ExitStatus;
 
-use self::look::TermCapabilities;
+use self::capabilities::TermCapabilities;
 use crate::failure::Failure;
 
 /// A daemon whose repositories can be shown.

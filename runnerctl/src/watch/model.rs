@@ -9,9 +9,9 @@ use protocol::view::{IterationView, QuestionView, RunView, StatusView};
 use protocol::words::{GuardOutcome, PhaseName, VerdictName};
 
 use super::entries::{EventEntry, RingBuffer};
-use super::flight::SingleFlight;
-use super::forest::TreeView;
-use super::look::TermCapabilities;
+use super::single_flight::SingleFlight;
+use super::tree_view::TreeView;
+use super::capabilities::TermCapabilities;
 use super::machines::MachineSummary;
 use super::message::{LogKey, Request, SteerRequest, RunKey};
 use super::reader::LogViewer;

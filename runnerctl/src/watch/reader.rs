@@ -5,7 +5,7 @@ use std::ops::Range;
 use protocol::request::LogStream;
 use protocol::view::TextView;
 
-use super::look::TermCapabilities;
+use super::capabilities::TermCapabilities;
 use super::message::{Key, LogKey, LogPosition, Request, RunKey, RequestError};
 use super::tail::{KeepPolicy, LogTail};
 use super::wrap;

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
 use super::WatchedDaemon;
-use super::link::{DaemonLink, SessionInput, InputSource};
+use super::daemon_link::{DaemonLink, SessionInput, InputSource};
 use super::machines::{MachineSummary, turned};
 use super::message::{Message, Request};
 use super::model::Model;

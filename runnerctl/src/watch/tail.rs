@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use protocol::view::TextView;
 
-use super::flight::SingleFlight;
-use super::look::TermCapabilities;
+use super::single_flight::SingleFlight;
+use super::capabilities::TermCapabilities;
 use super::message::{LogKey, LogPosition, Request, RequestError};
 
 /// Most bytes of one line that are kept.

@@ -7,7 +7,7 @@ use protocol::view::{StatusView, TextView};
 use protocol::words::PhaseName;
 
 use super::entries::EventEntry;
-use super::flight::SingleFlight;
+use super::single_flight::SingleFlight;
 use super::message::{Message, LogPosition, Request, SteerRequest, RunKey, RequestError};
 use super::model::{PendingRequests, RepoActivity, LostConnection, Mode, Model, Confirmation, PaneScrolls};
 use super::steps::AgentStep;

@@ -6,7 +6,7 @@ mod sshd;
 use std::fs;
 use std::process::Command;
 
-use runner_testkit::witness::print_figure;
+use runner_testkit::invariants::print_figure;
 use runner_testkit::{Daemon, Home, ProgramOutput, Repo, Tty, binary};
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
-use runner_testkit::witness::{assert_consistent, killed_mid_session, list_verdicts};
+use runner_testkit::invariants::{assert_consistent, killed_mid_session, list_verdicts};
 
 /// A run that died in its first session.
 struct CrashedRun {

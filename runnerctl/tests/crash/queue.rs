@@ -3,7 +3,7 @@
 use protocol::words::RunStatus;
 use runner_testkit::{Home, Repo};
 
-use runner_testkit::witness::{assert_consistent, splitting_repo};
+use runner_testkit::invariants::{assert_consistent, splitting_repo};
 
 const AT_THE_GATE: &str = "echo $n >> done.txt; gate session; answer done 'It is done.'";
 

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use protocol::startup;
 use protocol::words::RunStatus;
-use runner_testkit::witness::list_verdicts;
+use runner_testkit::invariants::list_verdicts;
 use runner_testkit::{Home, ReceiptCommit, Repo, binary};
 
 use crate::checks::assert_survived;
@@ -271,7 +271,7 @@ fn row_92_claims_in_output_names_and_messages_change_nothing() {
     assert_eq!(last(&repo).trailers.iter().filter(|(name, _)| name == "Runner-Verdict").count(), 1);
     home.assert_no_survivors();
     repo.assert_sound();
-    runner_testkit::witness::assert_kept(&repo, b"mine\n");
+    runner_testkit::invariants::assert_kept(&repo, b"mine\n");
 }
 
 #[test]
@@ -326,8 +326,8 @@ fn assert_survived_but_for(home: &Home, repo: &Repo, daemon: u32) {
     // Who is not root does not see the daemon itself, which hides.
     let others: Vec<i32> = home.processes().into_iter().filter(|pid| *pid != daemon).collect();
     assert!(others.is_empty(), "something is alive besides the daemon: {others:?}");
-    runner_testkit::witness::assert_consistent(repo);
-    runner_testkit::witness::assert_kept(repo, b"mine\n");
+    runner_testkit::invariants::assert_consistent(repo);
+    runner_testkit::invariants::assert_kept(repo, b"mine\n");
 }
 
 mod slow {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_testkit::witness::{assert_consistent, assert_kept};
+use runner_testkit::invariants::{assert_consistent, assert_kept};
 use runner_testkit::{Home, ProgramOutput, Repo};
 
 /// Asserts what no fault may break: nothing that an iteration started is alive, history and bookkeeping agree, git finds

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::witness::{assert_kept, print_figure, list_verdicts};
+use runner_testkit::invariants::{assert_kept, print_figure, list_verdicts};
 use runner_testkit::{SessionGate, Home, Repo};
 
 use crate::checks::{assert_explains, assert_survived};

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 use protocol::meta::IterationMeta;
-use runner_testkit::witness::{print_figure, list_verdicts};
+use runner_testkit::invariants::{print_figure, list_verdicts};
 use runner_testkit::{Home, ProgramOutput, Repo};
 
 use crate::checks::assert_survived;
@@ -244,7 +244,7 @@ fn row_44_client_that_stops_reading_holds_nothing_up_and_costs_no_memory() {
 mod slow {
     use std::time::{Duration, Instant};
 
-    use runner_testkit::witness::print_figure;
+    use runner_testkit::invariants::print_figure;
 
     use super::{SingleRun, peak_kib};
 

@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::view::{RunView, StopReason};
 use protocol::words::RunStatus;
-use runner_testkit::witness::{print_figure, splitting_repo};
+use runner_testkit::invariants::{print_figure, splitting_repo};
 use runner_testkit::{FaultyDaemon, Client, Daemon, SystemFault, SessionGate, Home, PATIENCE, Repo};
 
 use crate::checks::assert_no_leftovers;

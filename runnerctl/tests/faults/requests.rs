@@ -5,7 +5,7 @@
 use std::fs;
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::print_figure;
+use runner_testkit::invariants::print_figure;
 use runner_testkit::{Client, Daemon, SystemFault, Home, Repo};
 
 use crate::checks::{assert_no_leftovers, assert_survived};

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::{killed_mid_session, list_verdicts};
+use runner_testkit::invariants::{killed_mid_session, list_verdicts};
 use runner_testkit::{Daemon, Home, PATIENCE, Repo};
 
 use crate::checks::{assert_explains, assert_survived};

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::{SPLIT_AND_DO, assert_work_kept};
+use runner_testkit::invariants::{SPLIT_AND_DO, assert_work_kept};
 use runner_testkit::{FakeClock, Daemon, Home, Repo};
 
 use crate::checks::assert_survived;

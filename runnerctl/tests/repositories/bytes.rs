@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::list_verdicts;
+use runner_testkit::invariants::list_verdicts;
 use runner_testkit::{Home, Repo};
 
 /// What a session writes where it may write as it likes: each rule would store it otherwise.

@@ -4,7 +4,7 @@
 use std::fs;
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::list_verdicts;
+use runner_testkit::invariants::list_verdicts;
 use runner_testkit::{Home, Repo};
 
 /// A filter without which nothing is to be stored, whose program is not there until a file of this name is.

@@ -1,21 +1,21 @@
-//! The audit of a branch: whether a runner that keeps the rules could have made it.
+//! Audits a branch: whether a runner that keeps the rules could have made it.
 //!
-//! Reads commits as plain data and knows neither git nor files. It has no rules of its own: what a commit should be is
-//! asked of the functions that the runner itself decides with.
+//! Reads commits as plain data and knows neither git nor files. It has no rules of its own: the expected content of a
+//! commit comes from the functions that the runner itself decides with.
 
 mod commands;
 mod compare;
-mod cut;
+mod completeness;
 mod decision;
 mod evidence;
 mod findings;
-mod guarded;
+mod guard_definition;
 mod iteration;
-mod link;
-mod milestone;
+mod commit_data;
+mod marker_commit;
 mod net_diff;
-mod owned;
-mod people_commits;
+mod ownership;
+mod person_commits;
 mod plan;
 mod prompts;
 mod reviews;
@@ -31,15 +31,15 @@ use protocol::state::Feedback;
 use protocol::verify::{AuditCounts, AuditPass, AuditReport, AuditReview, AuditRule};
 use protocol::words::VerdictName;
 
-use self::cut::MissingFiles;
-pub use self::cut::{BranchEnd, UnreadableObject};
+use self::completeness::MissingFiles;
+pub use self::completeness::{BranchEnd, UnreadableObject};
 use self::findings::AuditFindings;
-use self::guarded::{SessionDefinition, AnnouncedChanges, DefinitionTracker};
+use self::guard_definition::{SessionDefinition, AnnouncedChanges, DefinitionTracker};
 use self::iteration::IterationAudit;
-pub use self::link::{FileFault, GoalFile, CommitHeader, CommitDiff, PathChange, FileReaders, AuditSettings, PathEntry, is_content_read};
-use self::milestone::MarkerAudit;
+pub use self::commit_data::{FileFault, GoalFile, CommitHeader, CommitDiff, PathChange, FileReaders, AuditSettings, PathEntry, is_content_read};
+use self::marker_commit::MarkerAudit;
 use self::net_diff::NetDiff;
-use self::owned::CommitKind;
+use self::ownership::CommitKind;
 use self::plan::PlannedCommit;
 pub use self::plan::{AuditPlan, WatchPoint, CommitOwner};
 use self::prompts::PromptCheck;
@@ -50,39 +50,39 @@ use self::state::{RunnerFiles, passed_leaves};
 pub use self::tips::TipSearch;
 use crate::fsck::{self, FaultTarget, PathFault};
 use crate::message::{Receipt, RunnerCommit};
-use crate::watched::WatchedFiles;
+use crate::watched_files::WatchedFiles;
 
-/// An audit under way: it is given the commits of a plan, oldest first.
+/// An audit in progress; the caller feeds it the commits of a plan, oldest first.
 #[derive(Debug)]
 pub struct BranchAudit {
     plan: Arc<AuditPlan>,
     readers: FileReaders,
     position: usize,
     state: RunnerFiles,
-    /// The state after the runner's last commit.
+    /// State after the runner's last commit; `None` before the first one.
     last_runner_state: Option<RunnerFiles>,
-    /// The number of the last iteration.
+    /// Number of the last iteration.
     last_iter: Option<u32>,
-    /// What people changed since.
+    /// What people changed since the runner's last commit.
     people_changes: NetDiff,
-    /// The session that is being passed.
+    /// The session whose commits are being read.
     session: Option<SessionCommits>,
-    /// What differs from the base; none as long as no start was seen.
+    /// What differs from the base; `None` until a start has been seen.
     since_base: Option<NetDiff>,
-    /// What stands outside of `.runner/`.
+    /// Files outside `.runner/`, as far as the branch has shown them.
     definition_tracker: DefinitionTracker,
     /// What people changed since the last iteration.
     since_iteration: NetDiff,
-    /// The mode of what a commit has put in the place of the runner's folder.
+    /// Mode of the entry with which a commit has replaced the runner's folder.
     in_place_of_folder: Option<u32>,
     findings: AuditFindings,
-    /// Whether a commit could not be read.
+    /// Whether the audit ended early at a commit that could not be read.
     is_truncated: bool,
     missing_files: MissingFiles,
     report: AuditReport,
 }
 
-/// What is given of a commit.
+/// Input for one commit.
 #[derive(Debug, Clone, Copy)]
 struct CommitInput<'a> {
     diff: &'a CommitDiff,
@@ -96,13 +96,13 @@ struct SessionCommits {
     /// What a person has accepted of the guard's definition, as far as the branch tells.
     accepted: Option<SessionDefinition>,
     net_diff: NetDiff,
-    /// How many of its commits changed a path outside `.runner/`.
+    /// Number of its commits that changed a path outside `.runner/`.
     code_commits: u32,
 }
 
 impl BranchAudit {
-    /// Begins with the files of the commit before the first one of the plan: every path under `.runner/`, as if that
-    /// commit had added it, and every other one where the plan begins at an iteration.
+    /// Starts from the files of the commit before the first one of the plan: every path under `.runner/`, as if that
+    /// commit had added it, and every other path too if the plan begins at an iteration.
     pub fn new(plan: AuditPlan, readers: FileReaders, before: &[PathChange]) -> Self {
         let mut state = RunnerFiles::empty(&readers);
         state.apply_changes(before, &ParsedFiles::parse(before, &readers));
@@ -154,31 +154,31 @@ impl BranchAudit {
         }
     }
 
-    /// Returns the commits that are to be given, oldest first.
+    /// Returns the commits that the caller has to feed, oldest first.
     pub fn commits(&self) -> &[CommitHeader] {
         self.plan.commits()
     }
 
-    /// Returns the blob that the receipt of the commit at this place names as the tree that was not taken.
+    /// Returns the blob that the receipt of the commit at this index names as the rejected tree.
     pub fn raw_tree_id(&self, at: usize) -> Option<&str> {
         if let RunnerCommit::Iteration(receipt) = self.plan.planned_commit(at)?.commit()? { receipt.raw.as_deref() } else { None }
     }
 
-    /// Returns whether it asks what is watched for the guard, with the commit at this place: with a start at that commit, and
-    /// else at the one before it, where a session begins.
+    /// Returns the commit at which the audit needs the files watched for the guard before it takes the commit at this
+    /// index: that commit itself for a start, otherwise the one before it, where a session begins.
     pub fn watch_point(&self, at: usize) -> Option<WatchPoint> {
         self.plan.watch_point(at)
     }
 
-    /// Returns the commit from which the reviewer of the commit at this place saw the changes, where one decided and that
-    /// commit is of the branch.
+    /// Returns the commit from which the reviewer of the commit at this index saw the changes, if a reviewer decided
+    /// and that commit is on the branch.
     pub fn review_base(&self, at: usize) -> Option<&str> {
         let PlannedCommit::Runner { commit, has_from: true } = self.plan.planned_commit(at)? else { return None };
         let RunnerCommit::Iteration(receipt) = &**commit else { return None };
         receipt.review.as_ref()?.prompt.as_ref().map(|_| receipt.from.as_str())
     }
 
-    /// Takes the next commit, and what it changed among the files that decisions are made from.
+    /// Takes the next commit, with its changes to the files that decisions depend on.
     pub fn push_commit(&mut self, diff: &CommitDiff, parsed: &ParsedFiles) {
         let at = self.position;
         self.position += 1;
@@ -195,7 +195,7 @@ impl BranchAudit {
         if let Some(change) = diff.changes.iter().find(|change| change.path == b".runner") {
             self.in_place_of_folder = change.new.as_ref().map(|found| found.mode);
         }
-        // The receipt of a session puts right what the session has committed there.
+        // The receipt of a session repairs what the session has committed there.
         if !matches!(part, PlannedCommit::Agent { .. })
             && let Some(mode) = self.in_place_of_folder.take()
         {
@@ -222,8 +222,8 @@ impl BranchAudit {
         }
     }
 
-    /// Ends with a commit that cannot be read, though its trees may tell why. Only a partial clone may lack what it is
-    /// made of.
+    /// Ends the audit at a commit that cannot be read; its trees may still tell why. Only a partial clone may lack
+    /// objects.
     pub fn push_unreadable(&mut self, commit: &str, (trees, unread): (&[PathFault], &UnreadableObject), is_partial: bool) {
         let why = unread.describe(is_partial);
         self.is_truncated = true;
@@ -235,7 +235,8 @@ impl BranchAudit {
         }
     }
 
-    /// Trees that git's check refuses hold more than one thing, or none; what it only warns of the runner does not write.
+    /// Reports trees that git's check refuses, because they are ambiguous or hold nothing. What git only warns about is
+    /// a fault only in the runner's own commits, because the runner never writes it.
     fn report_tree_faults(&mut self, found: &[PathFault], is_runners: bool) {
         for PathFault { path, fault } in found {
             if is_runners || fault.blames() == FaultTarget::Anyone {
@@ -249,9 +250,9 @@ impl BranchAudit {
         }
     }
 
-    /// Ends it; what follows the runner's last commit is a person's, unless a session is at work.
+    /// Ends the audit. Commits after the runner's last one count as a person's, unless a session is at work.
     pub fn finish(mut self, is_live: bool) -> AuditReport {
-        // Whose the last commits are is not known where they were not read.
+        // If the last commits were not read, their author is unknown.
         if !is_live && !self.is_truncated && self.session.is_none() {
             self.end_people_commits();
         }
@@ -277,10 +278,10 @@ impl BranchAudit {
         }
         self.people_changes.add(changes);
         self.since_iteration.add(changes.iter().filter(|change| is_code_change(change)));
-        self.report.people.push(people_commits::describe_commit(header, changes));
+        self.report.people.push(person_commits::describe_commit(header, changes));
     }
 
-    /// Adds a commit to the session that it is of; the first ends people's commits before it.
+    /// Adds a commit to its session; the first one ends the people's commits before it.
     fn audit_session_commit(&mut self, CommitInput { diff, parsed }: CommitInput<'_>, agents: u32) {
         let mut session = match self.session.take() {
             Some(session) => session,
@@ -304,11 +305,11 @@ impl BranchAudit {
         self.definition_tracker.apply(changes, &self.readers, &mut self.findings);
     }
 
-    /// Looks at a claim or a release: it changes no file. One that does counts as a person's commit besides.
+    /// Checks a claim or a release, which must not change any file. One that does also counts as a person's commit.
     fn audit_driver_commit(&mut self, header: &CommitHeader, commit: &RunnerCommit, CommitInput { diff, parsed }: CommitInput<'_>) {
         self.check_commit_form(header, commit.run());
         let sides = (&self.state, &NetDiff::from_changes(&diff.changes));
-        owned::check((CommitKind::Driver, &[]), sides, &mut self.findings);
+        ownership::check((CommitKind::Driver, &[]), sides, &mut self.findings);
         self.apply_changes(&diff.changes, parsed);
         self.people_changes.add(&diff.changes);
         self.since_iteration.add(diff.changes.iter().filter(|change| is_code_change(change)));
@@ -343,7 +344,7 @@ impl BranchAudit {
         self.last_runner_state = Some(self.state.clone());
     }
 
-    /// What every commit of the runner's has: the run, one parent, and the headers that it writes.
+    /// Checks what every commit of the runner has: the run, one parent, and the headers that it writes.
     fn check_commit_form(&mut self, header: &CommitHeader, named_run: &str) {
         let run = self.plan.run_at(self.last_position());
         if named_run != run {
@@ -400,7 +401,7 @@ impl BranchAudit {
         counts.guards_unproven += u32::from(receipt.guard_run.is_some());
     }
 
-    /// Tells what a person has said, where the receipt of this commit has their word.
+    /// Returns the person's review, if the receipt of this commit records one.
     fn describe_review(&self, receipt: &Receipt, after: &Feedback) -> Option<AuditReview> {
         let iteration = receipt.iter.checked_sub(1)?;
         let commit = self.plan.iteration_commit(iteration, self.last_position()).unwrap_or_default().to_owned();
@@ -442,15 +443,15 @@ impl BranchAudit {
         }
     }
 
-    /// Judges what people did since the runner's last commit.
+    /// Checks what people did since the runner's last commit.
     fn end_people_commits(&mut self) {
         let net = std::mem::take(&mut self.people_changes);
         if let Some(last) = &self.last_runner_state {
-            people_commits::check(last, &self.state, &net, &mut self.findings);
+            person_commits::check(last, &self.state, &net, &mut self.findings);
         }
     }
 
-    /// The place of the commit that was taken last.
+    /// Index of the commit that was taken last.
     fn last_position(&self) -> usize {
         self.position.saturating_sub(1)
     }
@@ -468,7 +469,7 @@ fn iteration_number(commit: &RunnerCommit) -> Option<u32> {
     if let RunnerCommit::Iteration(receipt) = commit { Some(receipt.iter) } else { None }
 }
 
-/// Audits commits that are all at hand: those of a plan, oldest first.
+/// Audits a plan whose commits are all available, oldest first.
 pub fn audit_commits(plan: AuditPlan, readers: FileReaders, before: &[PathChange], diffs: &[CommitDiff]) -> AuditReport {
     let mut audit = BranchAudit::new(plan, readers, before);
     for diff in diffs {

@@ -1,7 +1,7 @@
-//! The states of a run's branch among which a broken command is looked for, and what receipts say of it already.
+//! Lists the states of a run's branch among which a bisection searches, and what receipts already say about them.
 //!
-//! A session's own commits are within its iteration, and a commit that changes `.runner/` alone is no state of its own. Where to
-//! look next is not decided here.
+//! A session's own commits belong to its iteration, and a commit that changes only `.runner/` is not a separate state.
+//! Which state to test next is not decided here.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::message::{GuardRun, ProcessEnd, Receipt, RunnerCommit};
 /// A commit that ends a state of the branch.
 #[derive(Debug)]
 pub struct BisectCandidate<'a> {
-    /// Its id.
+    /// Id of the commit.
     pub commit: &'a str,
-    /// Whose it is.
+    /// Owner of the commit.
     pub owner: CommitOwner<'a>,
     message: &'a [u8],
 }
 
-/// Returns the commits that may be states, from the start of the run on; none where that is not here.
+/// Returns the commits that may be states, from the start of the run on; `None` if the start is not available.
 pub fn list_candidates(plan: &AuditPlan) -> Option<Vec<BisectCandidate<'_>>> {
     let is_start = |at: usize| {
         let commit = plan.owner(at).and_then(CommitOwner::runner_commit);
@@ -36,8 +36,8 @@ pub fn list_candidates(plan: &AuditPlan) -> Option<Vec<BisectCandidate<'_>>> {
 }
 
 impl BisectCandidate<'_> {
-    /// Returns the commit whose configuration named the guard, and the exit code that the guard had with the files of this
-    /// commit, as far as they are in it: no more and no other ones.
+    /// Returns the commit whose configuration named the guard, and the guard's exit code, provided that it ran with
+    /// exactly the files of this commit.
     pub fn guard_result(&self) -> Option<(&str, i32)> {
         match self.owner.runner_commit()? {
             RunnerCommit::Iteration(receipt) if is_complete(receipt) => {
@@ -55,7 +55,7 @@ impl BisectCandidate<'_> {
         }
     }
 
-    /// Returns it as a state; `known` is what was told of the command that is asked about.
+    /// Returns the candidate as a state; `known` is the recorded result of the command under test.
     pub fn to_point(&self, files: String, known: Option<i32>) -> BisectPoint {
         let receipt = match self.owner.runner_commit() {
             Some(RunnerCommit::Iteration(receipt)) => Some(receipt),
@@ -81,7 +81,7 @@ impl BisectCandidate<'_> {
     }
 }
 
-/// Whether the guard found what is in the commit: it wrote nothing, and nothing was left out or put back.
+/// Whether the guard ran with exactly what is in the commit: it wrote nothing, and nothing was left out or restored.
 fn is_complete(receipt: &Receipt) -> bool {
     let apart = [
         &receipt.guard_wrote,
@@ -100,8 +100,8 @@ fn exit_code(run: &GuardRun) -> Option<i32> {
     }
 }
 
-/// Leaves out what changed no file, and says of each state what receipts say of its files, wherever they say it; nothing
-/// where they do not agree.
+/// Drops states that changed no file, and gives each state the result that any receipt records for its files, or none
+/// if receipts disagree.
 pub fn merge_states(points: Vec<BisectPoint>) -> Vec<BisectPoint> {
     let mut results: BTreeMap<String, Vec<i32>> = BTreeMap::new();
     for point in &points {

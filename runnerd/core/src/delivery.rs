@@ -1,7 +1,7 @@
-//! What passes between a run and those who are to take its result: the description of a pull request, and the feedback
-//! on it.
+//! The exchange between a run and the people who take its result: the description of a pull request, and feedback on
+//! it.
 //!
-//! Data of a branch in, text out. It knows no forge: what is sent, and how, is the client's.
+//! Data of a branch in, text out. Knows no forge: the client decides what is sent, and how.
 
 mod description;
 mod feedback;

@@ -1,7 +1,7 @@
-//! Who drives a run where several machines may: the driver that a commit names, and who may take over from it.
+//! Who drives a run that several machines may drive: the driver that a commit names, and who may take over from it.
 //!
-//! A claim only says early who goes on. What keeps two drivers from writing one branch is that a push must be a
-//! fast-forward, and that is the remote's to say.
+//! A claim only announces early who continues. What keeps two drivers from writing to one branch is that a push must be
+//! a fast-forward, which the remote enforces.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,28 +13,28 @@ use protocol::branch::BranchState;
 use crate::message::{MalformedValue, RunnerCommit};
 use crate::tree::select::LeafSelection;
 
-/// The longest word of a driver, in bytes.
+/// Longest word of a driver, in bytes.
 const MAX_WORD_BYTES: usize = 200;
-/// What a tip must have stood still for beyond the longest iteration, before another driver goes on.
+/// How long a tip must have been unchanged, on top of the longest iteration, before another driver takes over.
 const GRACE: SignedDuration = SignedDuration::from_mins(5);
 
-/// Who drives a run: `<engine>/<job>.<attempt>@<host> nonce=<hexadecimal>`.
+/// The driver of a run: `<engine>/<job>.<attempt>@<host> nonce=<hexadecimal>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
-    /// The engine that started it, such as `slurm`; `host` where none did.
+    /// The engine that started it, such as `slurm`; `host` if no engine did.
     pub engine: String,
-    /// The engine's name of the job.
+    /// The engine's id of the job.
     pub job: String,
     /// How often the engine has started the job before.
     pub attempt: u32,
-    /// The machine.
+    /// Name of the machine.
     pub host: String,
-    /// What no other driver has, in hexadecimal.
+    /// A value unique to this driver, in hexadecimal.
     pub nonce: String,
 }
 
 impl Driver {
-    /// Returns a driver with words that can be written: what a word cannot hold becomes `-`.
+    /// Returns a driver whose words can be written: characters that a word cannot hold become `-`.
     pub fn new(engine: &str, (job, attempt): (&str, u32), host: &str, nonce: &str) -> Self {
         let word = |text: &str| {
             let clean = text.chars().map(|c| if is_word_char(c) { c } else { '-' }).take(MAX_WORD_BYTES);
@@ -49,7 +49,7 @@ impl Driver {
         format!("{}.{}", self.job, self.attempt)
     }
 
-    /// Returns who it is and where, for people.
+    /// Returns who the driver is and where it runs, for people.
     pub fn location(&self) -> String {
         let Self { engine, job, attempt, host, nonce: _ } = self;
         format!("{engine}/{job}.{attempt}@{host}")
@@ -94,23 +94,23 @@ fn is_word_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
-/// Who has claimed a run, as its branch tells.
+/// Who has claimed a run, according to its branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
-    /// Nobody, or whoever had it has released it.
+    /// The run is unclaimed, or its last driver has released it.
     Unclaimed,
     /// This driver, which has not said that it has ended.
     By(Driver),
 }
 
 impl ClaimState {
-    /// Reads it from the messages of a branch, newest first. What people have committed since changes nothing.
+    /// Determines the claim from the messages of a branch, newest first. Later commits by people do not affect it.
     pub fn from_messages<'m>(messages: impl IntoIterator<Item = &'m [u8]>) -> Self {
         let mut commits = messages.into_iter().filter_map(|message| RunnerCommit::parse_bytes(message).ok());
         commits.find_map(Self::from_commit).unwrap_or(Self::Unclaimed)
     }
 
-    /// Returns what one commit says of it; none where older ones say it.
+    /// Returns the claim according to one commit; `None` if older commits decide.
     pub fn from_commit(commit: RunnerCommit) -> Option<Self> {
         match commit {
             RunnerCommit::Release(_) => Some(Self::Unclaimed),
@@ -122,8 +122,8 @@ impl ClaimState {
     }
 }
 
-/// Returns how far a run is, by the tree at the tip of its branch and what the commits say of its driver; they may say
-/// nothing, as where no driver has ever had it, or the commits are not all there.
+/// Returns the progress of a run, from the tree at the tip of its branch and the claim in its commits. There may be no
+/// claim, if no driver has ever had the run or some commits are missing.
 pub fn branch_state(next: &LeafSelection<'_>, claimed: Option<&ClaimState>) -> BranchState {
     match (next, claimed) {
         (LeafSelection::Complete, _) => BranchState::Completed,
@@ -134,25 +134,25 @@ pub fn branch_state(next: &LeafSelection<'_>, claimed: Option<&ClaimState>) -> B
     }
 }
 
-/// What a driver wants to know before it claims a run.
+/// What a driver states before it claims a run.
 #[derive(Debug, Clone, Copy)]
 pub struct TakeoverRequest<'a> {
-    /// Who wants to go on.
+    /// The driver that wants to take over.
     pub taker: &'a Driver,
-    /// How long the tip has not moved, by the taker's own monotonic clock.
+    /// How long the tip has been unchanged, by the taker's own monotonic clock.
     pub idle_for: SignedDuration,
-    /// The longest iteration of the run.
+    /// Duration of the run's longest possible iteration.
     pub longest_iteration: SignedDuration,
-    /// Whether a person has said that nobody drives it any more.
+    /// Whether a person has said that the previous driver is gone.
     pub is_forced: bool,
 }
 
 /// Whether a run may be taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TakeoverDecision {
-    /// Now.
+    /// At once.
     Now,
-    /// When the tip has not moved for so much longer.
+    /// Once the tip has been unchanged for this much longer.
     After(SignedDuration),
     /// Never: the same job has been started again since.
     Superseded,

@@ -5,23 +5,23 @@
 //! Deterministic, linear in the size of the output; what is held besides it is bounded by the limit. When feedback is written and when
 //! it is cleared is decided elsewhere.
 
-mod essence;
+mod fingerprint;
 mod failures;
-mod fold;
+mod dedup;
 mod lines;
-mod normal;
-mod reported;
-mod runner;
-mod shape;
-mod shortlist;
-mod sort;
-mod words;
+mod normalize;
+mod failure_view;
+mod report_parsers;
+mod line_shape;
+mod excerpt;
+mod classify;
+mod error_words;
 
 use crate::clip::ClipOptions;
 use crate::fence;
-pub use essence::{FailureFingerprint, fingerprint_failure};
-pub use reported::list_failures;
-use sort::OutputClassifier;
+pub use fingerprint::{FailureFingerprint, fingerprint_failure};
+pub use failure_view::list_failures;
+use classify::OutputClassifier;
 
 /// What every text with failures in front begins with.
 const HEADING: &str = "[failures: ";

@@ -1,7 +1,7 @@
-//! What git's own check of objects says of trees and commits, told from their bytes alone.
+//! Applies git's own checks of trees and commits, based on their bytes alone.
 //!
-//! A tree with two entries of one name, or a commit with two authors, is read in one way by one program and in another
-//! by the next: what such an object holds cannot be judged. Whose an object is, and what follows, is not asked here.
+//! A tree with two entries of one name, or a commit with two authors, is read differently by different programs, so its
+//! content cannot be judged. Who made an object, and what follows, is not decided here.
 
 mod commit;
 mod name;
@@ -13,19 +13,19 @@ pub use commit::{HeaderFault, RawCommit, message_encoding, is_utf8_encoding, fin
 pub use name::{is_dot_git, is_dot_gitmodules, is_like_dot_runner};
 pub use tree::{FaultTarget, RawEntry, GitTreeFault, TreeId};
 
-/// Git itself goes no deeper (`core.maxTreeDepth`).
+/// Git itself descends no deeper (`core.maxTreeDepth`).
 const MAX_DEPTH: usize = 2048;
 
-/// What is wrong at a path of a commit.
+/// A fault at a path of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathFault {
-    /// The path from the root: of an entry, or of a folder; empty for the root.
+    /// The path of an entry or a folder from the root; empty for the root.
     pub path: Vec<u8>,
-    /// What is wrong there.
+    /// The fault.
     pub fault: GitTreeFault,
 }
 
-/// A folder that one commit has and the commit before it has not.
+/// A folder in a commit and its counterpart in the commit before.
 struct TreePair {
     path: Vec<u8>,
     depth: usize,
@@ -33,8 +33,8 @@ struct TreePair {
     id: TreeId,
 }
 
-/// Looks at every tree below `new` that does not stand at the same path below `old`, and tells what is wrong with them.
-/// What was wrong with a name before is not told again; `read` returns the bytes of a tree, none where it is not here.
+/// Checks every tree below `new` that is not at the same path below `old`. Faults in names that already existed are not
+/// reported again; `read` returns the bytes of a tree, or `None` if it is not available.
 pub fn check_added_trees<E>(
     (old, new): (Option<TreeId>, TreeId),
     mut read: impl FnMut(&TreeId) -> Result<Option<Vec<u8>>, E>,

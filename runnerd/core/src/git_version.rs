@@ -1,8 +1,8 @@
-//! Which versions of the git program can do what is asked of it, by what they say of themselves.
+//! Which versions of the git program have the required features, judging by their version strings.
 
 use protocol::doctor::OLDEST_GIT;
 
-/// A git that cannot be kept from configuration that a session has written.
+/// A git that cannot be kept from reading configuration written by a session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "git {version} cannot be kept from what a session has configured: no run begins with it; install git {}.{} or later where \
@@ -11,17 +11,17 @@ use protocol::doctor::OLDEST_GIT;
     OLDEST_GIT[1]
 )]
 pub struct UnsupportedGit {
-    /// Its version, as it says it.
+    /// Its version, as it reports it.
     version: String,
 }
 
-/// Refuses a git that no run may be driven with.
+/// Refuses a git that must not be used to drive a run.
 pub fn refuse_too_old(version: &str) -> Result<(), UnsupportedGit> {
     if is_older(version, OLDEST_GIT) { Err(UnsupportedGit { version: version.to_owned() }) } else { Ok(()) }
 }
 
-/// Tells whether a version such as `2.47.3` or `2.39.5 (Apple Git-154)` is older than another one. One that says no number is
-/// not: it is tried.
+/// Whether a version such as `2.47.3` or `2.39.5 (Apple Git-154)` is older than another one. A version without a number
+/// is not: it is given a try.
 pub(crate) fn is_older(version: &str, than: [u32; 2]) -> bool {
     let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if [major, minor] < than)

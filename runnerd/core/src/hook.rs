@@ -1,9 +1,9 @@
-//! Which hook a change of a run's state is for. What a person has asked for themselves calls none.
+//! Which hook to call for a change of a run's state. A change that a person has requested calls none.
 
 use protocol::hook::HookName;
 use protocol::words::RunStatus;
 
-/// Returns the hook of a run that has come to this state; none while it goes on by itself, or was paused.
+/// Returns the hook for a run that has reached this state; `None` while it continues on its own, or if it was paused.
 pub fn hook_for_state(state: RunStatus) -> Option<HookName> {
     match state {
         RunStatus::Completed => Some(HookName::OnComplete),

@@ -1,110 +1,109 @@
-//! The iteration as a table: phases, events, and `decide`.
+//! The state machine of an iteration: phases, events, and `decide`.
 //!
-//! A phase says which effect is in flight; an event says how one ended or what came from outside.
-//! After a restart the same events lead through the same table to the same phase.
+//! A phase says which effect is in flight; an event says how an effect ended or what came from outside. Replaying the
+//! same events after a restart leads to the same phase. Runs no effects itself.
 
-mod ends;
-pub mod examine;
-pub mod explain;
-pub mod failure;
+mod process_ends;
+pub mod tree_examination;
+pub mod forecast;
+pub mod session_failure;
 mod review;
 pub mod transition;
-mod worked;
+mod work_result;
 
 use protocol::words::{Containment, GuardOutcome, Mode, PhaseName};
 use serde::{Deserialize, Serialize};
 
-pub use self::ends::{GuardEnd, GuardEndKind, ReviewEnd, ReviewEndKind, describe_discarded};
+pub use self::process_ends::{GuardEnd, GuardEndKind, ReviewEnd, ReviewEndKind, describe_discarded};
 use self::review::ReviewedWork;
-pub use self::worked::{WorkSource, WorkResult};
-use crate::obstacle::Blocker;
+pub use self::work_result::{WorkSource, WorkResult};
+use crate::blocker::Blocker;
 use crate::policy::{Policy, ReviewPolicy};
 use crate::verdict::{
     RuleBreach, JudgeInput, FaultKind, SessionFinding, SessionJudgement, SessionEnd, StopCause, SessionTask, TreeFinding, Verdict, judge, timeout_verdict,
 };
 
-/// Where an iteration stands, with all that its effect needs.
+/// The phase of an iteration, with everything its effect needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
     /// Check, load, validate, select.
     Open,
     /// Write the context and the prompt.
     Brief {
-        /// What was selected.
+        /// The selected leaf.
         task: SessionTask,
     },
-    /// The agent's session.
+    /// Run the agent's session.
     Work {
-        /// What it is asked.
+        /// The session's task.
         task: SessionTask,
-        /// Who wants it to end.
+        /// Why the session is being stopped, if it is.
         stop: Option<StopCause>,
     },
-    /// Look at what the session left.
+    /// Examine what the session left.
     Inspect {
-        /// What it was asked.
+        /// The session's task.
         task: SessionTask,
-        /// How it ended.
+        /// How the session ended.
         session: SessionEnd,
-        /// Who ended it.
+        /// Why the session was stopped, if it was.
         stop: Option<StopCause>,
     },
-    /// The project's own checks.
+    /// Run the project's own checks.
     Guard {
-        /// What was worked on.
+        /// The work to check.
         work: WorkResult,
-        /// The run before this one, which was green with another definition than the accepted one.
+        /// The previous guard run, which was green with a definition other than the accepted one.
         green: Option<Box<GuardEnd>>,
-        /// The run before this one, whose supervisor was lost.
+        /// The previous guard run, whose supervisor was lost.
         lost: Option<GuardEnd>,
-        /// Who wants it to end.
+        /// Why the guard is being stopped, if it is.
         stop: Option<StopCause>,
     },
-    /// The reviewer's session.
+    /// Run the reviewer's session.
     Review {
-        /// What was worked on.
+        /// The work to review.
         work: WorkResult,
-        /// The guard that was green.
+        /// The green guard run.
         guard: GuardEnd,
-        /// The reviewers before this one, who failed.
+        /// The previous reviewers, which failed.
         failed: Option<Box<ReviewEnd>>,
-        /// Who wants it to end.
+        /// Why the review is being stopped, if it is.
         stop: Option<StopCause>,
     },
     /// Write and commit.
     Settle {
-        /// What is settled.
+        /// The outcome to settle.
         outcome: Box<IterationOutcome>,
     },
     /// The iteration has ended.
     Over {
-        /// How.
+        /// How it ended.
         end: IterationEnd,
     },
 }
 
-/// All that the last phase needs.
+/// Everything the Settle phase needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IterationOutcome {
     /// The session and what it left, or a person's decision.
     pub work: WorkResult,
-    /// The guard, where one was asked.
+    /// How the guard ended, if it ran.
     pub guard: Option<GuardEnd>,
-    /// The review, where a reviewer was asked.
+    /// How the review ended, if a reviewer ran.
     pub review: Option<ReviewEnd>,
     /// The verdict.
     pub verdict: Verdict,
 }
 
 impl IterationOutcome {
-    /// Returns `guard=`: what the row fixes, else as it ran.
+    /// Returns the value of `guard=`: the one fixed by the verdict's row, otherwise the guard's actual outcome.
     pub fn guard_outcome(&self) -> GuardOutcome {
         let ran = self.guard.as_ref().map_or(GuardOutcome::Skipped, GuardEnd::outcome);
         crate::verdict::verdict_row(self.verdict.name()).guard.unwrap_or(ran)
     }
 
-    /// Returns how tightly the processes were held: as the one that was held least. None could have been held loosely where
-    /// none ran.
+    /// Returns the weakest containment among the processes. With no processes, nothing was contained loosely.
     pub fn containment(&self) -> Containment {
         let of_guard = self.guard.as_ref().and_then(|guard| guard.containment);
         let of_review = self.review.as_ref().and_then(|review| review.containment);
@@ -117,14 +116,14 @@ impl IterationOutcome {
         self.work.elapsed_ms(self.guard.as_ref(), self.review.as_ref())
     }
 
-    /// Returns whether a path outside `.runner/` differs from From: the session, the guard or the runner, which puts the
-    /// guard's definition back, has changed it.
+    /// Returns the mode, which depends on whether a path outside `.runner/` differs from From, whether the session, the
+    /// guard, or the runner by restoring the guard's definition, has changed it.
     pub fn mode(&self) -> Mode {
         let session_changed_code = self.work.finding().is_some_and(|finding| finding.changed_code);
         if session_changed_code || self.has_guard_changed_code() { Mode::Execute } else { Mode::Decompose }
     }
 
-    /// Whether the guard, or putting back what the guard is defined by, has changed a path outside `.runner/`.
+    /// Whether the guard, or restoring the guard's definition, has changed a path outside `.runner/`.
     fn has_guard_changed_code(&self) -> bool {
         let is_code = |path: &String| !path.starts_with(".runner/");
         self.guard.as_ref().is_some_and(|guard| !guard.wrote.is_empty() || guard.reverted.iter().any(is_code))
@@ -133,7 +132,7 @@ impl IterationOutcome {
     /// Returns whether the iteration ends in a commit; without one its number is used again.
     pub fn leaves_commit(&self) -> bool {
         let idle = matches!(self.verdict, Verdict::Unavailable { .. } | Verdict::Misconfigured { .. });
-        // A person's word that did not come to count is as if it had not been given.
+        // A person's decision that did not take effect is treated as if it had not been given.
         let unsaid =
             matches!(self.verdict, Verdict::Interrupted { .. } | Verdict::Timeout { .. } | Verdict::Fault { .. });
         let idle = idle || unsaid && self.work.decision().is_some();
@@ -144,49 +143,49 @@ impl IterationOutcome {
 /// How an iteration ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IterationEnd {
-    /// Nothing was begun: nothing is left to do, or it must not be done.
+    /// Nothing was begun, because nothing is left to do or nothing may be done.
     Untouched,
-    /// It was settled.
+    /// The iteration was settled.
     Settled {
         /// The verdict.
         verdict: Verdict,
-        /// The commit; none where nothing had changed.
+        /// Id of the commit; `None` if nothing had changed.
         commit: Option<String>,
     },
 }
 
-/// What happened.
+/// An event of an iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IterationEvent {
-    /// Open found a leaf to work on.
+    /// The Open phase found a leaf to work on.
     Opened(SessionTask),
-    /// Open found that there is nothing to begin; the run's state says why.
+    /// The Open phase found nothing to begin; the run's state says why.
     Declined,
     /// Context and prompt are written.
     Briefed,
     /// The session has ended and all its processes are gone.
     SessionEnded(SessionEnd),
-    /// What the session left is known, and what it must not have changed is put back.
+    /// What the session left is known, and what it must not have changed is restored.
     Inspected(SessionFinding),
     /// The guard has ended and all its processes are gone.
     GuardEnded(GuardEnd),
     /// The review has ended.
     ReviewEnded(ReviewEnd),
-    /// Everything is written and, where anything changed, committed.
+    /// Everything is written and, if anything changed, committed.
     Settled {
-        /// The commit; none where nothing had changed.
+        /// Id of the commit; `None` if nothing had changed.
         commit: Option<String>,
     },
-    /// The effect could not be done for now: a full disk, a lock, a failing spawn.
+    /// The effect cannot be carried out for now: a full disk, a lock, a failing spawn.
     Obstructed(Blocker),
-    /// Somebody wants the iteration to end now.
+    /// Something asks the iteration to end now.
     Stop(StopCause),
-    /// The daemon was started anew and has read the journal.
+    /// The daemon was restarted and has read the journal.
     Restarted,
 }
 
-/// The effect that is in flight while a phase lasts; what it needs is in the phase.
+/// The effect in flight during a phase; its inputs are in the phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IterationEffect {
     /// Check, load, validate, select.
@@ -195,29 +194,29 @@ pub enum IterationEffect {
     Brief,
     /// Run the agent.
     RunSession,
-    /// End the agent; report the end of its session.
+    /// End the agent, and report the end of its session.
     EndSession,
-    /// Look at what the session left, and put back what must not change.
+    /// Examine what the session left, and restore what must not change.
     Inspect,
     /// Run the guard.
     RunGuard,
-    /// Run the guard with the accepted definition in the place of the one that the session has left.
+    /// Run the guard with the accepted definition in place of the one that the session left.
     RunAccepted,
-    /// End the guard; report its end.
+    /// End the guard, and report its end.
     EndGuard,
     /// Run the reviewer.
     RunReview,
-    /// End the reviewer; report its end.
+    /// End the reviewer, and report its end.
     EndReview,
     /// Write and commit.
     Settle,
 }
 
-/// An event that cannot happen in a phase: a bug, and the repository is held.
+/// An event that cannot occur in a phase: a bug, so the repository is held.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event {event} is not possible in phase {phase}")]
 pub struct IllegalIterationEvent {
-    /// The phase.
+    /// The phase at the time.
     pub phase: PhaseName,
     /// Name of the event.
     pub event: &'static str,
@@ -238,7 +237,7 @@ impl Phase {
         }
     }
 
-    /// Returns the effect that is in flight while the phase lasts.
+    /// Returns the effect in flight during the phase.
     pub fn effect(&self) -> Option<IterationEffect> {
         match self {
             Self::Open => Some(IterationEffect::Open),
@@ -256,7 +255,7 @@ impl Phase {
         }
     }
 
-    /// Returns what is worked on, once it is known.
+    /// Returns the task, once a leaf has been selected.
     pub fn task(&self) -> Option<&SessionTask> {
         match self {
             Self::Brief { task } | Self::Work { task, .. } | Self::Inspect { task, .. } => Some(task),
@@ -297,23 +296,24 @@ impl IterationEvent {
     }
 }
 
-/// Returns the phase that follows.
+/// Returns the phase that follows `phase` after `event`.
 pub fn decide(policy: &Policy, phase: Phase, event: IterationEvent) -> Result<Phase, IllegalIterationEvent> {
     let next = match (phase, event) {
-        // Before Work a stop leaves no trace, and nothing that was prepared is worth keeping.
+        // Before Work, a stop leaves no trace, and nothing that was prepared is worth keeping.
         (Phase::Open, IterationEvent::Opened(task)) => Phase::Brief { task },
         (Phase::Open, IterationEvent::Declined) => end_phase(IterationEnd::Untouched),
         (Phase::Brief { task }, IterationEvent::Briefed) => review::phase_after_brief(task),
         (Phase::Open | Phase::Brief { .. }, IterationEvent::Stop(_)) => end_phase(IterationEnd::Untouched),
         (Phase::Open | Phase::Brief { .. }, IterationEvent::Restarted) => Phase::Open,
 
-        // From Work on every path goes through Inspect; what a dead daemon left counts as interrupted.
+        // From Work on, every path goes through Inspect; a session that a dead daemon left behind counts as
+        // interrupted.
         (Phase::Work { task, stop }, IterationEvent::SessionEnded(session)) => Phase::Inspect { task, session, stop },
         (Phase::Work { task, stop }, IterationEvent::Stop(cause)) => Phase::Work { task, stop: stop.or(Some(cause)) },
         (Phase::Work { task, stop }, IterationEvent::Restarted) => Phase::Work { task, stop: stop.or(Some(StopCause::Death)) },
 
-        // A claim goes to the guard, everything else is settled. Only a person's stop is remembered: the
-        // daemon's own leaves a phase whose effect is done again at the next start.
+        // A claim goes to the guard, everything else is settled. Only a person's stop is remembered: the daemon's own
+        // stop leaves a phase whose effect is repeated at the next start.
         (Phase::Inspect { task, session, stop }, IterationEvent::Inspected(finding)) => {
             phase_after_inspect(policy, (task, session, finding), stop)
         }
@@ -321,8 +321,8 @@ pub fn decide(policy: &Policy, phase: Phase, event: IterationEvent) -> Result<Ph
             Phase::Inspect { task, session, stop: first_stop(stop, cause) }
         }
 
-        // The guard is asked once; cut off, it says nothing. Where its supervisor is lost, it is asked once more. Green
-        // with a definition that no person has accepted, it is asked with the accepted one too.
+        // The guard runs once; if it is cut off, it has no result. If its supervisor is lost, it runs once more. If it
+        // is green with a definition that no person has accepted, it also runs with the accepted one.
         (
             Phase::Guard { work, green, lost: None, stop: None },
             IterationEvent::GuardEnded(guard @ GuardEnd { how: GuardEndKind::Lost, history: None, elsewhere: None, .. }),
@@ -338,7 +338,7 @@ pub fn decide(policy: &Policy, phase: Phase, event: IterationEvent) -> Result<Ph
             Phase::Guard { work, green, lost, stop: first_stop(stop, cause) }
         }
 
-        // The reviewer is asked after a green guard only, and again where it gives no valid answer.
+        // The reviewer runs only after a green guard, and again if it gives no valid answer.
         (Phase::Review { work, guard, failed, stop }, IterationEvent::ReviewEnded(review)) => {
             review::phase_after_review(policy, ReviewedWork { work, guard, review: review.with_earlier_reviews(failed.map(|failed| *failed)) }, stop)
         }
@@ -346,13 +346,13 @@ pub fn decide(policy: &Policy, phase: Phase, event: IterationEvent) -> Result<Ph
             Phase::Review { work, guard, failed, stop: first_stop(stop, cause) }
         }
 
-        // Settling is not stopped: it is short, and it is what keeps the work. What is over stays over.
+        // Settling cannot be stopped: it is short, and it is what keeps the work. What is over stays over.
         (Phase::Settle { outcome }, IterationEvent::Settled { commit }) => {
             end_phase(IterationEnd::Settled { verdict: outcome.verdict, commit })
         }
         (phase @ (Phase::Settle { .. } | Phase::Over { .. }), IterationEvent::Stop(_)) => phase,
 
-        // An effect that was not done is done again; all of them are idempotent.
+        // An effect that was not carried out is repeated; all of them are idempotent.
         (
             phase @ (Phase::Inspect { .. }
             | Phase::Guard { .. }
@@ -385,7 +385,7 @@ fn settle_phase(work: WorkResult, guard: Option<GuardEnd>, verdict: Verdict) -> 
     Phase::Settle { outcome: Box::new(IterationOutcome { work, guard, review: None, verdict }) }
 }
 
-/// Remembers the first stop that a person asked for.
+/// Returns the first stop that a person asked for.
 fn first_stop(stop: Option<StopCause>, cause: StopCause) -> Option<StopCause> {
     match cause {
         StopCause::Pause | StopCause::Cancel => stop.or(Some(cause)),
@@ -432,13 +432,13 @@ fn red_guard_verdict(guard: &GuardEnd) -> Option<Verdict> {
     (guard.outcome() != GuardOutcome::Pass).then_some(Verdict::RedGuard)
 }
 
-/// Nobody knows what the guard would have said: no attempt is charged, and it ends the run if it goes on.
+/// The guard's result is unknown: no attempt is charged, and the run ends if this keeps happening.
 fn lost_guard_verdict() -> Verdict {
     Verdict::Fault { kind: FaultKind::Guard, what: "the guard's supervisor was killed twice".to_owned() }
 }
 
 impl SessionFinding {
-    /// Returns whether the tree that was left can be taken.
+    /// Returns whether the tree that the session left can be taken.
     pub fn is_legal(&self) -> bool {
         self.history.is_none() && self.elsewhere.is_none() && matches!(self.tree, TreeFinding::Legal { .. })
     }

@@ -3,17 +3,17 @@
 //!
 //! Commits come in as data, and a plan goes out. Merging, guards and references are the daemon's.
 
-pub mod cuts;
-pub(crate) mod harmless;
+pub mod commit_groups;
+pub(crate) mod sanitize_message;
 pub mod message;
 pub mod refusal;
-pub mod train;
+pub mod merge_queue;
 
 use std::collections::BTreeSet;
 
 use protocol::doctor::LANDING_GIT;
 
-use self::cuts::{CommitGroup, group_commits};
+use self::commit_groups::{CommitGroup, group_commits};
 pub use self::message::{LANDED, LandedTrailer, LandedCommitFields, LandedMessage, NO_NODE, MessageText, parse_landed, parse_git_version};
 pub use self::refusal::LandingRefusal;
 use crate::audit::{AuditPlan, CommitOwner};

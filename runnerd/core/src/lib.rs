@@ -1,7 +1,7 @@
 //! The rules of the runner: pure functions over plain data.
 //!
-//! No I/O, no async, no clock, no environment: what comes from outside comes in as a value. The
-//! daemon performs what is decided here and reports what happened as events.
+//! No I/O, no async, no clock, no environment: everything from outside is passed in as a value. The daemon carries out
+//! what is decided here, and reports what happened as events.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
@@ -27,11 +27,11 @@ mod text;
 pub mod tree;
 pub mod verdict;
 
-pub use self::files::{answer, change, guardrails, layout, notes, person, questions};
-pub use self::guard::{definition, ignored, watched};
-pub use self::iteration::{examine, explain, failure, transition};
+pub use self::files::{answer, change, guardrails, layout, notes, person_edit, questions};
+pub use self::guard::{definition, ignored_files, watched_files};
+pub use self::iteration::{tree_examination, forecast, session_failure, transition};
 pub(crate) use self::prompt::template;
-pub use self::run::{approval, fallback, obstacle, uncommitted, usage, wait};
+pub use self::run::{approval, fallback, blocker, commit_advice, usage, wait};
 pub(crate) use self::text::{ansi, clip, strict_json};
 pub use self::text::{digest, fence, json, redact, reset_time};
 pub use self::tree::{ids, schema, select, validate};

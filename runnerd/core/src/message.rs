@@ -1,28 +1,28 @@
-//! Commit messages of the runner, written and read: subject, summary, and the trailers that are the receipt.
+//! The runner's commit messages, written and parsed: subject, summary, and the trailers that form the receipt.
 //!
-//! A message has one form. [`RunnerCommit::parse`] accepts what [`RunnerCommit::compose`] writes and nothing else, so
-//! that a receipt which was touched by hand is found out by its form alone. Whether a receipt is *true* is the
-//! question of the audit, not of this module.
+//! A message has exactly one form. [`RunnerCommit::parse`] accepts what [`RunnerCommit::compose`] writes and nothing
+//! else, so that a receipt edited by hand is detected by its form alone. Whether a receipt is *true* is a question for
+//! the audit, not for this module.
 
-mod claim;
+mod git_trailers;
 mod headline;
-mod list;
+mod name_list;
 mod receipt;
-mod rules;
+mod rules_version;
 mod summary;
 mod trailers;
-mod value;
+mod trailer_values;
 
 use protocol::words::{GuardOutcome, VerdictName};
 
-pub use claim::{claims_receipt, has_runner_subject};
+pub use git_trailers::{claims_receipt, has_runner_subject};
 pub use headline::compose_headline;
-pub use list::{NameList, InvalidNameList};
+pub use name_list::{NameList, InvalidNameList};
 pub use receipt::{Receipt, ReceiptSubject};
-pub use rules::RulesError;
+pub use rules_version::RulesError;
 pub use summary::first_line;
 pub(crate) use summary::sanitize_summary as safe_summary;
-pub use value::{
+pub use trailer_values::{
     AgentStamp, AttemptCount, GuardRun, MalformedValue, ProcessEnd, ReviewRun, RunnerVersion, UsageLine, VerdictLine,
     ReviewSignature,
 };
@@ -30,7 +30,7 @@ pub use value::{
 use self::trailers::TrailerReader;
 use crate::driver::Driver;
 
-/// What the subjects of all commits of the runner begin with.
+/// Prefix of every subject that the runner writes.
 const SCOPE: &str = "chore(loop): ";
 const KIND: &str = "Runner-Commit";
 const VERSION: &str = "Runner-Version";
@@ -43,33 +43,33 @@ const DRIVER: &str = "Runner-Driver";
 /// Why a message is not one of the runner's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// The last paragraph has no `Runner-Commit`: somebody else's commit.
+    /// The last paragraph has no `Runner-Commit`: the commit is somebody else's.
     #[error("not a commit of the runner: its last paragraph has no `Runner-Commit`")]
     NotRunner,
-    /// It is not UTF-8, which the runner writes.
+    /// The message is not UTF-8, which the runner always writes.
     #[error("not a commit of the runner: its message is not UTF-8")]
     Encoding,
-    /// The subject is not that of the kind which the trailers name.
+    /// The subject does not belong to the kind of commit that the trailers name.
     #[error("malformed subject `{0}`")]
     Subject(String),
-    /// A trailer that must be there is not.
+    /// A required trailer is missing.
     #[error("trailer `{0}` is missing")]
     Missing(&'static str),
-    /// A line of the last paragraph is no trailer, or no trailer of this kind of commit.
+    /// A line of the last paragraph is not a trailer, or not one of this kind of commit.
     #[error("unexpected line `{0}` among the trailers")]
     Unexpected(String),
-    /// A trailer has a value that it cannot have.
+    /// A trailer has an impossible value.
     #[error("malformed value of `{name}`: {reason}")]
     Value {
-        /// The trailer.
+        /// Name of the trailer.
         name: &'static str,
         /// What its value should be.
         reason: String,
     },
-    /// It is the runner's, by other rules than those that are known here.
+    /// The commit is the runner's, but follows rules that are not known here.
     #[error(transparent)]
     Rules(#[from] RulesError),
-    /// Everything is there, but not in the one form that the runner writes.
+    /// Everything is present, but not in the one form that the runner writes.
     #[error("line {line} differs from what the runner writes")]
     Form {
         /// Number of the first line that differs, from 1.
@@ -88,28 +88,28 @@ pub enum RunnerCommit {
     Baseline(MarkerCommit, GuardOutcome),
     /// Counters reset or an allowance raised, at the request of a person.
     Resume(MarkerCommit),
-    /// A driver goes on with the run from here.
+    /// A driver takes the run from here.
     Claim(MarkerCommit),
-    /// A driver has ended, and anybody may go on.
+    /// A driver has ended, and any other may continue.
     Release(MarkerCommit),
 }
 
-/// What the commits of a run between its iterations have in common.
+/// What the run's commits between iterations have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkerCommit {
     /// Id of the run.
     pub run: String,
-    /// What there is to say; may be empty.
+    /// Explanation for people; may be empty.
     pub summary: String,
-    /// Who wrote the commit.
+    /// Version of the runner that wrote the commit.
     pub version: RunnerVersion,
-    /// The commit it was made upon, in hexadecimal.
+    /// Commit it is based on, in hexadecimal.
     pub from: Option<String>,
-    /// How the guard ended, where one ran.
+    /// How the guard ended, if it ran.
     pub guard_run: Option<GuardRun>,
-    /// Paths that the guard changed without right, and that were put back.
+    /// Paths that the guard changed without permission and that were restored.
     pub reverted: NameList,
-    /// Who drives the run, where that is told: in a claim, in a release, and in a start that is a claim as well.
+    /// Who drives the run, if stated: in a claim, in a release, and in a start that is also a claim.
     pub driver: Option<Driver>,
 }
 
@@ -128,7 +128,7 @@ impl RunnerCommit {
         }
     }
 
-    /// Returns the id of the run that it is of.
+    /// Returns the id of the commit's run.
     pub fn run(&self) -> &str {
         match self {
             Self::Iteration(receipt) => &receipt.run,
@@ -140,7 +140,7 @@ impl RunnerCommit {
         }
     }
 
-    /// Returns the commit that it says it was made upon: for an iteration, the one at which its session began.
+    /// Returns the commit it is based on; for an iteration, the one at which its session began.
     pub fn from(&self) -> Option<&str> {
         match self {
             Self::Iteration(receipt) => Some(&receipt.from),
@@ -152,7 +152,7 @@ impl RunnerCommit {
         }
     }
 
-    /// Reads a message as it is stored.
+    /// Parses a message as stored in the commit.
     pub fn parse_bytes(message: &[u8]) -> Result<Self, MessageError> {
         str::from_utf8(message).map_err(|_| MessageError::Encoding).and_then(Self::parse)
     }
@@ -170,21 +170,21 @@ impl RunnerCommit {
         }
     }
 
-    /// Tells whether it only says who drives the run. Whoever looks for the runner's last commit looks through it: it settles
-    /// nothing, accepts nothing, and what a person has committed before it is still to be judged after it.
+    /// Whether the commit only says who drives the run. A search for the runner's last commit skips it: it settles and
+    /// accepts nothing, and what a person committed before it is still to be judged after it.
     pub fn is_transparent(&self) -> bool {
         matches!(self, Self::Claim(_) | Self::Release(_))
     }
 
-    /// Tells whether it says who drives from there on, or that nobody does.
+    /// Whether the commit says who drives the run from there on, or that no driver does.
     pub fn names_driver(&self) -> bool {
         matches!(self, Self::Claim(_) | Self::Release(_) | Self::Start(_))
     }
 
-    /// Reads a message that [`RunnerCommit::compose`] has written; a newline at its end may be missing.
+    /// Parses a message that [`RunnerCommit::compose`] has written; the newline at its end may be missing.
     pub fn parse(message: &str) -> Result<Self, MessageError> {
         let parts = &MessageParts::split_message(message);
-        rules::check(parts.trailers)?;
+        rules_version::check(parts.trailers)?;
         let mut trailers = TrailerReader::parse(parts.trailers)?;
         let kind: String = trailers.take_optional(KIND)?.ok_or(MessageError::NotRunner)?;
         let commit = match kind.as_str() {
@@ -232,7 +232,7 @@ impl MarkerCommit {
         Ok(Self { driver, ..Self::parse_trailers(parts, trailers, parts.run_in_subject("start run ", ""))? })
     }
 
-    /// Reads a commit that says who drives the run, and nothing but that.
+    /// Parses a commit that only says who drives the run.
     fn parse_driver_marker(parts: &MessageParts<'_>, trailers: &mut TrailerReader<'_>, before: &str) -> Result<Self, MessageError> {
         Ok(Self {
             run: parts.run_in_subject(before, "").ok_or_else(|| parts.subject_error())?.to_owned(),
@@ -257,18 +257,18 @@ pub fn compose_human(run: &str, command: &str, summary: &str) -> String {
 pub struct HumanCommit {
     /// Id of the run.
     pub run: String,
-    /// The command that asked for it.
+    /// The command that made it.
     pub command: String,
 }
 
 impl HumanCommit {
-    /// Reads a message as it is stored; none where git finds no `Runner-Human` in it.
+    /// Parses a message as stored in the commit; `None` if git finds no `Runner-Human` in it.
     pub fn parse_bytes(message: &[u8]) -> Option<Result<Self, MessageError>> {
         let read = || Self::parse(str::from_utf8(message).map_err(|_| MessageError::Encoding)?);
-        claim::has_trailer(message, HUMAN).then(read)
+        git_trailers::has_trailer(message, HUMAN).then(read)
     }
 
-    /// Reads a message that [`compose_human`] has written; a newline at its end may be missing.
+    /// Parses a message that [`compose_human`] has written; the newline at its end may be missing.
     fn parse(message: &str) -> Result<Self, MessageError> {
         let parts = MessageParts::split_message(message);
         let mut trailers = TrailerReader::parse(parts.trailers)?;
@@ -284,7 +284,7 @@ impl HumanCommit {
 struct MessageParts<'a> {
     subject: &'a str,
     summary: &'a str,
-    /// The last paragraph, where it is not the subject.
+    /// The last paragraph, unless it is the subject.
     trailers: &'a str,
 }
 
@@ -296,12 +296,12 @@ impl<'a> MessageParts<'a> {
         Self { subject, summary: summary.strip_prefix('\n').unwrap_or(summary), trailers }
     }
 
-    /// The subject without the scope that all commits of the runner have.
+    /// The subject without the scope that every commit of the runner has.
     fn scoped_subject(&self) -> Option<&'a str> {
         self.subject.strip_prefix(SCOPE)
     }
 
-    /// What stands in the subject between the two.
+    /// The part of the subject between `before` and `after`.
     fn run_in_subject(&self, before: &str, after: &str) -> Option<&'a str> {
         self.scoped_subject()?.strip_prefix(before)?.strip_suffix(after)
     }
@@ -329,7 +329,7 @@ fn join_message(subject: &str, summary: &str, trailers: &[(&str, String)]) -> St
     message
 }
 
-/// Compares a message with the one that its own contents compose to.
+/// Compares a message with the one composed from its own contents.
 fn check_form(message: &str, composed: &str) -> Result<(), MessageError> {
     if message.trim_end_matches('\n') == composed.trim_end_matches('\n') {
         return Ok(());

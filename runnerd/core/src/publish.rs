@@ -1,97 +1,97 @@
-//! What is done next to publish an isolated run: a choice from what was read of its workspace and its source.
+//! Decides the next step of publishing an isolated run, from the observed state of its workspace and its source.
 //!
-//! It reads nothing itself. Whoever publishes looks, asks, does the one step and asks again, and looks again after each
-//! move of a reference, so that a death between two steps leaves what the next look finds.
+//! Reads nothing itself. The publisher observes, asks, carries out one step and repeats, and observes again after each
+//! update of a reference, so that after a death between two steps the next observation finds what is left to do.
 
-mod anew;
+mod recreate;
 
 use protocol::view::StopReason;
 
-pub use self::anew::{WorkspaceSource, WorkspaceRemains, WorkspaceLoss, StartBase, choose_source, missing_workspace};
+pub use self::recreate::{WorkspaceSource, WorkspaceRemains, WorkspaceLoss, StartBase, choose_source, missing_workspace};
 
 use crate::shell::quoted;
 
-/// Digits of a commit's id that people are told.
+/// Digits of a commit id that are shown to people.
 const SHORT_ID_LEN: usize = 12;
 
-/// How a reference of the source stands to the tip of the run.
+/// Relation of a reference in the source to the tip of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefRelation {
-    /// There is no such reference.
+    /// The reference does not exist.
     Missing,
-    /// It names a commit that the tip has come from.
+    /// It points to an ancestor of the tip.
     Behind,
-    /// It names the tip.
+    /// It points to the tip.
     Same,
-    /// It names something else, which the run did not make.
+    /// It points to something else, which the run did not make.
     Foreign,
 }
 
-/// Whether the source has all that the tip is made of.
+/// Whether the source has every object that the tip needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectCompleteness {
-    /// Nobody has looked since something was sent.
+    /// Nothing has been checked since objects were last sent.
     Unknown,
-    /// It has.
+    /// The source has them all.
     Yes,
-    /// It has not.
+    /// Objects are missing.
     Lacking,
-    /// It has not, though all was sent to it.
+    /// Objects are missing although everything was sent.
     LackingAll,
 }
 
-/// What was read of workspace and source.
+/// Observed state of workspace and source.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishInput {
-    /// The reference that keeps the run's objects in the source.
+    /// The reference that keeps the run's objects alive in the source.
     pub keep_ref: RefRelation,
     /// The run's branch in the source.
     pub branch: RefRelation,
-    /// Whether what is kept of the run beside its branch is kept in the source too.
+    /// Whether the run's other references are kept in the source too.
     pub has_extras: bool,
-    /// Whether what is new was sent since it was looked for the first time.
+    /// Whether new objects were sent since the first observation.
     pub is_sent: bool,
     /// Whether the source has all objects.
     pub objects: ObjectCompleteness,
     /// Whether the branch was published before.
     pub was_published: bool,
-    /// Whether a branch of another name leaves no room for this one.
+    /// Whether another branch's name prevents this one from being created.
     pub is_in_the_way: bool,
-    /// Whether a work tree of the source has the branch checked out, or git is at work there.
+    /// Whether a work tree of the source has the branch checked out, or git is running there.
     pub is_in_use: bool,
-    /// Whether the id of the run is reserved there for another one.
+    /// Whether the run's id is reserved there for another run.
     pub is_reserved_for_another: bool,
 }
 
 impl PublishInput {
-    /// Returns what is known of the source once objects were sent: all is there where each of them was seen to be, and they
-    /// were sent upon a branch that was looked at when it was moved.
+    /// Returns what is known about the source after objects were sent. It is complete if each object was observed
+    /// there, and if they were sent on top of a branch that was checked when it was moved.
     pub fn objects_after_send(&self, is_each_seen: bool, is_upon_branch: bool) -> ObjectCompleteness {
         if is_each_seen && is_upon_branch && self.branch == RefRelation::Behind { ObjectCompleteness::Yes } else { ObjectCompleteness::Unknown }
     }
 }
 
-/// What is done next.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishStep {
-    /// Nothing: the run has no commit yet.
+    /// Nothing to do: the run has no commit yet.
     NotBegun,
-    /// Nothing: the source has what the workspace has.
+    /// Nothing to do: the source has what the workspace has.
     UpToDate,
     /// Send what is new.
     Send,
-    /// Send everything, as something was taken away in between.
+    /// Send everything, because objects were removed in the meantime.
     SendAll,
-    /// Look whether all is there.
+    /// Check whether the source is complete.
     CheckObjects,
-    /// Keep what was sent by references, and look again: somebody may have collected it just before.
+    /// Protect what was sent by references, and check again: a garbage collection may have removed it just before.
     KeepRefs,
     /// Move the branch.
     MoveBranch,
     /// Nothing for now: the branch is in use, and is moved later.
     Skip,
-    /// Nothing: a person has to look first.
+    /// Stop until a person has looked.
     Hold(PublishHold),
 }
 
@@ -104,26 +104,27 @@ pub enum PublishHold {
     ForeignKeepRef,
     /// The branch is gone.
     BranchGone,
-    /// Another branch leaves no room for the run's.
+    /// Another branch's name prevents the run's branch.
     InTheWay,
     /// The id is reserved for another run.
     ReservedForAnother,
-    /// The workspace itself does not have what its branch is made of.
+    /// The workspace itself lacks objects of its branch.
     Incomplete,
 }
 
-/// Decides what is done next; nothing was seen of a run without a commit.
+/// Decides the next step; `None` stands for a run without a commit.
 pub fn next_step(seen: Option<&PublishInput>) -> PublishStep {
     let Some(seen) = seen else { return PublishStep::NotBegun };
     match seen {
-        // What the run did not make is never written over, and nothing is sent before a person has looked.
+        // What the run did not make is never overwritten, and nothing is sent before a person has looked.
         PublishInput { branch: RefRelation::Foreign, .. } => PublishStep::Hold(PublishHold::ForeignBranch),
         PublishInput { keep_ref: RefRelation::Foreign, .. } => PublishStep::Hold(PublishHold::ForeignKeepRef),
         PublishInput { is_reserved_for_another: true, .. } => PublishStep::Hold(PublishHold::ReservedForAnother),
         PublishInput { branch: RefRelation::Missing, was_published: true, .. } => PublishStep::Hold(PublishHold::BranchGone),
         PublishInput { branch: RefRelation::Missing, is_in_the_way: true, .. } => PublishStep::Hold(PublishHold::InTheWay),
 
-        // Objects come before what names them, and are all there before it does: nothing names what is in part.
+        // Objects are sent, completely, before a reference points to them: no reference ever points to part of a
+        // commit.
         PublishInput { keep_ref: RefRelation::Missing | RefRelation::Behind, is_sent: false, .. }
         | PublishInput { has_extras: false, is_sent: false, .. } => PublishStep::Send,
         PublishInput { objects: ObjectCompleteness::Lacking, .. } => PublishStep::SendAll,
@@ -137,23 +138,23 @@ pub fn next_step(seen: Option<&PublishInput>) -> PublishStep {
     }
 }
 
-/// What a person is told of a hold.
+/// Details for the explanation of a hold.
 #[derive(Debug, Clone, Copy)]
 pub struct HoldContext<'a> {
     /// Id of the run.
     pub run: &'a str,
-    /// The source, as git is pointed to it.
+    /// The source, as git is given it.
     pub source: &'a str,
-    /// The workspace.
+    /// Path of the workspace.
     pub workspace: &'a str,
-    /// What the branch, the reference or the other branch names, or the object that is missing.
+    /// What the branch, the reference or the other branch points to, or the object that is missing.
     pub found: &'a str,
-    /// The last commit that the source has of the run.
+    /// The run's last commit in the source.
     pub kept: Option<&'a str>,
 }
 
 impl PublishHold {
-    /// Returns why the run is held, and what can be typed to go on: nothing of it loses a commit.
+    /// Returns why the run is held, and what to type to continue; none of the commands loses a commit.
     pub fn stop_reason(self, context: &HoldContext<'_>) -> StopReason {
         let HoldContext { run, source, workspace, found, kept } = *context;
         let branch = format!("runner/{run}");
@@ -201,22 +202,23 @@ impl PublishHold {
     }
 }
 
-/// Returns the name of the reference that keeps a run's objects in its source.
+/// Returns the name of the reference that keeps a run's objects alive in its source.
 pub fn keep_ref(run: &str) -> String {
     format!("refs/runner/at/{run}")
 }
 
-/// Returns the name of the reference that takes a run's id in its source.
+/// Returns the name of the reference that reserves a run's id in its source.
 pub fn reservation_ref(run: &str) -> String {
     format!("refs/runner/reserved/{run}")
 }
 
-/// Returns the name of the reference that keeps what the last guard was given. It is not published: the next commit has it.
+/// Returns the name of the reference that keeps the last guard's input. It is not published, because the next commit
+/// contains it.
 pub fn guard_ref(run: &str) -> String {
     format!("refs/runner/guard/{run}")
 }
 
-/// Returns the folders of the references that keep what a run has beside its branch.
+/// Returns the folders of the references that a run keeps in addition to its branch.
 pub fn extra_ref_dirs(run: &str) -> [String; 4] {
     ["raw", "rescue", "moved", "review"].map(|kind| format!("refs/runner/{kind}/{run}"))
 }
@@ -229,15 +231,15 @@ fn alternative_branch(branch: &str) -> String {
 /// How a branch is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BranchUse {
-    /// A work tree has it checked out, or comes back to it.
+    /// A work tree has it checked out, or will return to it.
     InWorkTree,
-    /// So does one whose folder is not there, and that is locked.
+    /// The same, for a locked work tree whose folder is missing.
     InLostWorkTree,
-    /// Git is at work in a work tree, and may be checking it out.
+    /// Git is running in a work tree, and may be checking it out.
     GitAtWork,
 }
 
-/// Returns why a branch is not moved for now, and what lets it move or says more.
+/// Returns why a branch is not moved for now, and how to allow it or find out more.
 pub fn skip_reason(run: &str, how: BranchUse, [source, work_tree]: [&str; 2]) -> StopReason {
     let place = quoted(work_tree);
     match how {

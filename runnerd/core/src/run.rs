@@ -1,18 +1,18 @@
-//! A run's life as a table: states, what is asked of it, what happens to it, and `decide`.
+//! The state machine of a run: states, requests, events, and `decide`.
 //!
-//! The record says where a run stands. What a request or an event makes of it is decided here alone; whoever drives the
-//! run stores the record and then does what is named beside it. When a run goes on, waits or ends is in `next`, whose turn
-//! it is in `queue`.
+//! The record holds the state of a run. The effect of a request or an event is decided only here; the caller stores the
+//! record and then carries out the actions returned with it. `next` decides whether a run continues, waits or ends, and
+//! `queue` decides whose turn it is.
 
 pub mod approval;
 pub mod fallback;
-mod next;
-pub mod obstacle;
+mod next_step;
+pub mod blocker;
 mod queue;
 mod record;
 mod refusal;
 mod request;
-pub mod uncommitted;
+pub mod commit_advice;
 pub mod usage;
 pub mod wait;
 
@@ -20,81 +20,81 @@ use jiff::Timestamp;
 use protocol::command::{Command, NextSteps};
 use protocol::view::StopReason;
 
-pub use self::next::{
+pub use self::next_step::{
     NextStep, RunInputs, would_end_again, needs_packing, decide_next, state_on_resume, reason_after_change, reset_counters, session_role, role_reason,
 };
 pub use self::queue::{QueueTurn, QueueInput, current_run, free_id, put_record, choose_turn};
 pub use self::record::{StopRequest, StartSpec, RunEnd, RunPreparation, ResumeOrder, RunRecord, SettledIteration, RecordState, RunScratch};
 pub use self::refusal::RequestRefusal;
 pub use self::request::{RunRequest, RequestContext, StartRequest, RunActivity, handle_request, create_run, check_restart};
-use crate::obstacle::{Transience, Blocker};
+use crate::blocker::{Transience, Blocker};
 use crate::verdict::StopCause;
 
-/// What happens to a run that has its turn.
+/// An event of a run that has its turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunEvent {
-    /// It has its turn.
+    /// The run gets its turn.
     Turn {
-        /// For one iteration, which a person has asked for.
+        /// Whether it is for a single iteration that a person has requested.
         step: bool,
     },
-    /// Its start is committed.
+    /// The start is committed.
     Started,
-    /// It is known upon which commit it goes on.
+    /// The commit from which the run continues is known.
     ResumeAnchored {
-        /// The commit.
+        /// Id of that commit.
         from: String,
     },
-    /// What it goes on with is committed.
+    /// The commit with which the run resumes is made.
     Resumed,
-    /// Nothing is under way: what was asked takes effect.
+    /// No iteration is in progress, so a pending request takes effect.
     BetweenIterations,
-    /// Nothing was begun, and what is next.
+    /// Nothing was begun; this is the next step.
     Declined(NextStep),
-    /// An iteration was settled, and what is next.
+    /// An iteration was settled; this is the next step.
     IterationSettled(NextStep),
-    /// What no commit holds has changed.
+    /// Uncommitted facts about the run have changed.
     ScratchChanged(RunScratch),
-    /// It needs the attention of a person first.
+    /// The run needs a person's attention first.
     Hold(StopReason),
-    /// Something is in the way that has ended the turn.
+    /// An obstacle has ended the turn.
     Blocked(Blocker),
-    /// The daemon was started anew, and has found the journal of an iteration.
+    /// The daemon was restarted and found the journal of an iteration.
     Restarted {
-        /// Whether it leads to the iteration's end.
+        /// Whether the journal reaches the end of the iteration.
         is_over: bool,
     },
 }
 
-/// What is to be done once the record is stored.
+/// An action to carry out once the record is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunAction {
-    /// Tell that the run stands where it stands, though that may be where it stood.
+    /// Announce the run's state, even if it has not changed.
     NotifyState,
-    /// Let the others in the queue go first; done with the record.
+    /// Move behind the others in the queue; done together with storing the record.
     MoveToBack,
-    /// End what is under way.
+    /// Stop what is in progress.
     Stop(StopCause),
     /// Answer once one iteration is done.
     AwaitStep,
     /// Answer those who wait for an iteration.
     AnswerSteps,
-    /// Look at the repository again, and ask once more.
+    /// Examine the repository again, then repeat the request.
     RecheckRepository,
     /// Try again after a pause.
     RetryLater(Blocker),
-    /// Go through the journal when the run has its turn.
+    /// Replay the journal when the run has its turn.
     ReplayJournal,
     /// Remove the journal.
     RemoveJournal,
 }
 
-/// What a run comes to.
+/// Result of a request or an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunTransition {
-    /// Its record.
+    /// The updated record.
     pub record: RunRecord,
-    /// What is done beside it.
+    /// Actions to carry out once the record is stored.
     pub effects: Vec<RunAction>,
 }
 
@@ -112,11 +112,11 @@ impl RunTransition {
     }
 }
 
-/// An event that cannot happen to a run in its state: a bug, and the run is held.
+/// An event that cannot occur for a run in its state: a bug, so the run is held.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event {event} is not possible for a run that is {state}")]
 pub struct IllegalRunEvent {
-    /// The state.
+    /// State of the run.
     pub state: protocol::words::RunStatus,
     /// Name of the event.
     pub event: &'static str,
@@ -141,11 +141,11 @@ impl RunEvent {
     }
 }
 
-/// Returns what an event makes of a run.
+/// Returns the effect of an event on a run.
 pub fn decide(run: &RunRecord, event: RunEvent, now: Timestamp) -> Result<RunTransition, IllegalRunEvent> {
     let run = run.clone();
     let step = match (run.state, event) {
-        // What has its turn runs; who asks for a step does not want to wait for a service.
+        // A run with its turn is driven; a person who requests a step does not want to wait for a service.
         (RecordState::Queued | RecordState::Running | RecordState::WaitsForService(_), RunEvent::Turn { step: false }) => {
             set_running(run).into()
         }
@@ -154,7 +154,7 @@ pub fn decide(run: &RunRecord, event: RunEvent, now: Timestamp) -> Result<RunTra
         }
         (_, RunEvent::Turn { step: true }) => set_running(prepare_step(run, now)).into(),
 
-        // Each step of a beginning is written down before the next.
+        // Each step of the beginning is stored before the next one.
         (RecordState::Running, RunEvent::Started) => RunRecord { beginning: None, ..run }.into(),
         (RecordState::Running, RunEvent::ResumeAnchored { from }) => {
             let resume = run.resume.map(|order| ResumeOrder { from: Some(from), ..order });
@@ -165,7 +165,7 @@ pub fn decide(run: &RunRecord, event: RunEvent, now: Timestamp) -> Result<RunTra
             RunRecord { resume, ..run }.into()
         }
 
-        // A stop takes effect between two iterations, and goes before a wait, be it for a person.
+        // A stop takes effect between two iterations, and takes precedence over any wait, even one for a person.
         (RecordState::Running, RunEvent::BetweenIterations) => apply_stop_request(run, now).into(),
         (
             RecordState::Running,
@@ -177,14 +177,14 @@ pub fn decide(run: &RunRecord, event: RunEvent, now: Timestamp) -> Result<RunTra
         },
         (RecordState::Running, RunEvent::Declined(next) | RunEvent::IterationSettled(next)) => apply_next_step(run, next, now).into(),
         (RecordState::Running, RunEvent::ScratchChanged(uncommitted)) => RunRecord { uncommitted, ..run }.into(),
-        // Nobody has to look at what a person has cancelled.
+        // A run that a person has cancelled needs nobody's attention.
         (RecordState::Running, RunEvent::Hold(why)) => match run.asked {
             Some(StopRequest::Cancel) => apply_stop_request(run, now).into(),
             Some(StopRequest::Pause | StopRequest::Step) | None => hold_run(run, why).into(),
         },
         (RecordState::Running, RunEvent::Blocked(obstruction)) => apply_blocker(run, obstruction, now),
 
-        // A run that was being driven goes on; what followed from the iteration of another is written down.
+        // A run that was being driven continues; for any other, the results of the iteration are already stored.
         (RecordState::Running, RunEvent::Restarted { .. }) => RunTransition::from(run).with_effect(RunAction::ReplayJournal),
         (RecordState::Over { .. }, RunEvent::Restarted { .. }) | (_, RunEvent::Restarted { is_over: true }) => {
             RunTransition::from(run).with_effect(RunAction::RemoveJournal)
@@ -233,8 +233,8 @@ fn apply_next_step(run: RunRecord, next: NextStep, now: Timestamp) -> RunRecord 
     }
 }
 
-/// What passes by itself is waited for, however long; a run that a person has cancelled ends without what could not be
-/// done, and says so.
+/// Waits for a passing obstacle, however long it takes. A run that a person has cancelled ends without what could not
+/// be done, and says so.
 fn apply_blocker(run: RunRecord, blocker: Blocker, now: Timestamp) -> RunTransition {
     match (blocker.nature, run.asked) {
         (_, Some(StopRequest::Cancel)) => {
@@ -246,7 +246,7 @@ fn apply_blocker(run: RunRecord, blocker: Blocker, now: Timestamp) -> RunTransit
     }
 }
 
-/// Says what a cancelled run has left as it was.
+/// Describes what a cancelled run has left undone.
 fn cancelled_reason(run: &RunRecord, Blocker { what, remedy, .. }: &Blocker) -> StopReason {
     let message = format!(
         "cancelled by the user, and its last iteration could not be brought to its end: {what}; what is not committed \

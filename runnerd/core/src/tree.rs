@@ -1,6 +1,6 @@
-//! Walking and editing a task tree that is known to be valid.
+//! Walks and edits a task tree that is known to be valid.
 //!
-//! Reading one from bytes is `validate`; which leaf is next is `select`.
+//! Parsing one from bytes is in `validate`; choosing the next leaf is in `select`.
 
 pub mod ids;
 pub(crate) mod merge;
@@ -21,17 +21,17 @@ use crate::json;
 pub const MAX_TREE_BYTES: usize = 8 * 1024 * 1024;
 /// Most nodes of a task tree.
 pub const MAX_NODES: usize = 20_000;
-/// Deepest node, the root being 1.
+/// Depth of the deepest node allowed; the root has depth 1.
 pub const MAX_DEPTH: usize = 64;
 
-/// A node and where it stands.
+/// A node and its position.
 #[derive(Debug, Clone, Copy)]
 pub struct PlacedNode<'a> {
     /// The node.
     pub node: &'a Node,
-    /// Its parent; none for the root.
+    /// Its parent; `None` for the root.
     pub parent: Option<&'a Node>,
-    /// Depth, the root being 1.
+    /// Depth; the root has depth 1.
     pub depth: usize,
 }
 
@@ -51,7 +51,7 @@ pub fn new_tree(max_attempts: u32) -> TaskTree {
     TaskTree { version: TREE_VERSION, root }
 }
 
-/// Returns every node, parents before children, siblings in the order they stand in.
+/// Returns every node, parents before children, siblings in their order in the tree.
 pub fn walk(tree: &TaskTree) -> Vec<PlacedNode<'_>> {
     let mut stack = vec![PlacedNode { node: &tree.root, parent: None, depth: 1 }];
     let mut nodes = Vec::new();
@@ -63,17 +63,17 @@ pub fn walk(tree: &TaskTree) -> Vec<PlacedNode<'_>> {
     nodes
 }
 
-/// Returns every node by id, with its place.
+/// Returns every node by id, with its position.
 pub fn index(tree: &TaskTree) -> BTreeMap<&str, PlacedNode<'_>> {
     walk(tree).into_iter().map(|placed| (placed.node.id.as_str(), placed)).collect()
 }
 
-/// Returns the node with this id.
+/// Returns the node with this id, if there is one.
 pub fn find<'a>(tree: &'a TaskTree, id: &str) -> Option<&'a Node> {
     walk(tree).into_iter().map(|placed| placed.node).find(|node| node.id == id)
 }
 
-/// Returns the node with this id, to change it.
+/// Returns the node with this id for modification, if there is one.
 pub fn find_mut<'a>(tree: &'a mut TaskTree, id: &str) -> Option<&'a mut Node> {
     let mut stack = vec![&mut tree.root];
     while let Some(node) = stack.pop() {
@@ -98,17 +98,17 @@ pub fn path_to(tree: &TaskTree, id: &str) -> Vec<String> {
     ids
 }
 
-/// Sorts siblings by `(order, id)`, everywhere.
+/// Sorts siblings by `(order, id)` throughout the tree.
 pub fn sort(tree: &mut TaskTree) {
     for_each_node_mut(tree, |node| node.children.sort_by(|a, b| sibling_key(a).cmp(&sibling_key(b))));
 }
 
-/// What a node is sorted by among its siblings.
+/// Returns the sort key of a node among its siblings.
 fn sibling_key(node: &Node) -> (i64, &str) {
     (node.order, &node.id)
 }
 
-/// Lets a node with children pass exactly when all of them pass, bottom-up.
+/// Marks each node with children as passed exactly if all of them pass, bottom-up.
 pub fn derive_passes(tree: &mut TaskTree) {
     fn derive(node: &mut Node) -> bool {
         node.children.iter_mut().for_each(|child| {
@@ -125,7 +125,7 @@ pub fn canonical(tree: &TaskTree) -> String {
     json::to_canonical_json(to_sorted(tree).as_ref())
 }
 
-/// Tells whether this is the tree rendered canonically.
+/// Whether `text` is the canonical form of the tree.
 pub fn is_canonical(tree: &TaskTree, text: &[u8]) -> bool {
     json::is_canonical(to_sorted(tree).as_ref(), text)
 }
@@ -139,9 +139,9 @@ fn to_sorted(tree: &TaskTree) -> Cow<'_, TaskTree> {
     Cow::Owned(sorted)
 }
 
-/// Inserts the children that an answer brought under `parent`: `order` from 1, the next free ids.
+/// Inserts the children in an answer under `parent`: `order` counts from 1, and ids are the next free ones.
 ///
-/// The caller has checked that the parent exists and is a leaf; limits are checked on the result.
+/// The caller has checked that the parent exists and is a leaf, and must check the limits on the result.
 pub fn insert_children(tree: &mut TaskTree, parent: &str, children: &[ChildSpec], max_attempts: u32) {
     let nodes = (1_i64..).zip(children).zip(free_child_ids(tree, parent));
     let nodes: Vec<Node> = nodes.map(|((order, child), id)| new_open_node(id, order, child, max_attempts)).collect();
@@ -155,7 +155,7 @@ pub fn next_child_id(tree: &TaskTree, parent: &str) -> String {
     free_child_ids(tree, parent).next().unwrap_or_default()
 }
 
-/// Returns `<parent>.1`, `.2`… without the ids that the tree has.
+/// Returns `<parent>.1`, `.2`… except for ids that the tree already has.
 fn free_child_ids(tree: &TaskTree, parent: &str) -> impl Iterator<Item = String> + use<> {
     let taken: BTreeSet<String> = walk(tree).iter().map(|placed| placed.node.id.to_ascii_lowercase()).collect();
     let parent = parent.to_owned();

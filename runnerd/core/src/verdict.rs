@@ -1,13 +1,13 @@
-//! From the end of a session to a verdict, and what each verdict leads to.
+//! Judges a finished session: from facts about its end to a verdict, and from a verdict to its effects.
 //!
-//! Two values: `judge`, which takes the first rule that applies, and `row`, the table. Neither looks at
-//! files; what was seen comes in as facts.
+//! Two values: `judge` takes the first rule that applies, and `row` is the table of effects. Neither reads files;
+//! everything observed is passed in as facts.
 
 mod decision;
 mod detail;
-mod row;
+mod verdict_table;
 mod rule;
-mod stop;
+mod stop_cause;
 
 use jiff::Timestamp;
 use protocol::answer::{AgentAnswer, AnswerStatus, SessionUsage};
@@ -21,16 +21,16 @@ use crate::validate::TreeFault;
 
 pub use self::decision::{Decision, MAX_REASONS_BYTES, InvalidReasons};
 use self::detail::ChildCounts;
-pub use self::row::{FeedbackEffect, VerdictRow, RunEffect, TreeSource, verdict_row};
+pub use self::verdict_table::{FeedbackEffect, VerdictRow, RunEffect, TreeSource, verdict_row};
 pub use self::rule::{RuleBreach, SessionRule};
-pub use self::stop::StopCause;
+pub use self::stop_cause::StopCause;
 
-/// The leaf that an iteration is about, and how its session is asked.
+/// The leaf an iteration works on, and how its session is to be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionTask {
     /// Id of the run.
     pub run: String,
-    /// Number of the iteration.
+    /// Number of the iteration within the run.
     pub iter: u32,
     /// Commit at which the session begins.
     pub from: String,
@@ -38,61 +38,61 @@ pub struct SessionTask {
     pub node: String,
     /// Ids from the root to the leaf.
     pub path: Vec<String>,
-    /// What the session is asked to be.
+    /// Role that the session's agent plays.
     pub role: Role,
-    /// Whether the planner may make the task smaller without losing its last attempt.
+    /// Whether the planner may make the task smaller without using up the last attempt.
     pub narrowing: bool,
-    /// Attempts charged before this session.
+    /// Attempts charged to the leaf before this session.
     pub attempts: u32,
-    /// Attempts allowed.
+    /// Attempts the leaf is allowed.
     pub max_attempts: u32,
-    /// The kind of agent that is asked; none: the one that is configured for the role.
+    /// Kind of agent to run; `None` means the one configured for the role.
     pub kind: Option<String>,
-    /// The kind of agent that reviews what is claimed to be done; none: nobody, or the one that is configured.
+    /// Kind of agent that reviews a claim of `done`; `None` means no reviewer, or the configured one.
     pub reviewer: Option<String>,
-    /// A person's word that stands for a session.
+    /// A person's decision that replaces a session.
     pub decision: Option<Decision>,
-    /// That person's signature, where they have signed.
+    /// That person's signature, if they signed.
     pub signature: Option<ReviewSignature>,
-    /// Whether the guard is asked again before an approval counts: what it has passed is not what stands there.
+    /// Whether the guard runs again before an approval counts, because the files have changed since it last passed.
     pub recheck: bool,
 }
 
 /// How an agent's session ended, as facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionEnd<A = AgentAnswer> {
-    /// The class of its end.
+    /// Class of the end.
     pub how: SessionEndKind<A>,
-    /// Exit of the agent: a code, or a negative signal number.
+    /// Exit status of the agent: a code, or a negative signal number.
     pub exit: Option<i32>,
     /// Kind and version of the agent.
     pub agent: String,
-    /// By which its service knows the session, where the agent says so.
+    /// Id by which the agent's service knows the session, if the agent reports one.
     pub session_id: Option<String>,
-    /// The model that was asked, where the agent's own record names it.
+    /// Model that was used, if the agent's own record names it.
     pub model: Option<String>,
-    /// SHA-256 of the answer as the record has it: as it came, but for secrets.
+    /// SHA-256 of the answer as recorded: verbatim except for redacted secrets.
     pub output_digest: Option<String>,
-    /// Why it gave no answer, where that was seen; nothing is decided by it.
+    /// Why there was no answer, if that was seen; informational, no decision depends on it.
     pub failure: Option<Box<SessionFailure>>,
-    /// What it consumed.
+    /// Tokens and cost consumed.
     pub usage: SessionUsage,
-    /// Time of the budget that it took, in milliseconds.
+    /// Time charged to the budget, in milliseconds.
     pub elapsed_ms: u64,
     /// Bytes of its output that were kept.
     pub captured_bytes: u64,
     /// Bytes of its output that were dropped.
     pub dropped_bytes: u64,
-    /// Why its log is not complete, where the disk refused a part of it.
+    /// Why its log is incomplete, if the disk refused part of it.
     pub log_fault: Option<String>,
-    /// Processes that outlived it and were ended.
+    /// Number of processes that outlived the session and were ended.
     pub survivors: u32,
-    /// How tightly it was held.
+    /// How tightly its processes were contained.
     pub containment: Containment,
 }
 
 impl<A> SessionEnd<A> {
-    /// Returns the end of a session of which nothing else is known.
+    /// Returns the end of a session about which nothing else is known.
     pub fn new(how: SessionEndKind<A>) -> Self {
         Self {
             how,
@@ -114,45 +114,45 @@ impl<A> SessionEnd<A> {
 }
 
 impl SessionEnd {
-    /// Returns the answer, where it gave one.
+    /// Returns the answer, if the session gave one.
     pub fn answer(&self) -> Option<&AgentAnswer> {
         if let SessionEndKind::Answered(answer) = &self.how { Some(answer) } else { None }
     }
 }
 
-/// The class of a session's end.
+/// Class of a session's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionEndKind<A = AgentAnswer> {
-    /// It gave an answer of the right shape.
+    /// The agent gave an answer of the right shape.
     Answered(A),
-    /// The model's service was not available.
+    /// The model's service was unavailable.
     Unavailable {
-        /// What it said.
+        /// What the service reported.
         why: String,
-        /// When it can be asked again.
+        /// When it can be tried again, if known.
         until: Option<Timestamp>,
     },
     /// The budget ran out.
     TimedOut,
-    /// It cannot work until a person changes something.
+    /// The agent cannot work until a person changes something.
     Misconfigured {
-        /// What, with the fix.
+        /// What has to change, with the fix.
         what: String,
     },
-    /// It outgrew the model's context.
+    /// The session outgrew the model's context.
     ContextExceeded {
-        /// What it said.
+        /// What the agent reported.
         what: String,
     },
-    /// It failed in some other way.
+    /// The session failed in some other way.
     Faulty {
-        /// In which.
+        /// Kind of failure.
         kind: FaultKind,
-        /// What was seen.
+        /// What was observed.
         what: String,
     },
-    /// It was ended because somebody asked, or with the daemon.
+    /// The session was ended on request, or together with the daemon.
     Cut,
 }
 
@@ -160,21 +160,21 @@ pub enum SessionEndKind<A = AgentAnswer> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// It exited with another code than 0.
+    /// The agent exited with a code other than 0.
     Exit,
-    /// It died of a signal.
+    /// The agent died of a signal.
     Crash,
-    /// It printed nothing for too long.
+    /// The agent printed nothing for too long.
     Silence,
-    /// It ended without an answer.
+    /// The session ended without an answer.
     NoAnswer,
-    /// Its answer was not of the right shape.
+    /// The answer was not of the right shape.
     InvalidAnswer,
-    /// The budget ran out and is to be tried again.
+    /// The budget ran out and the session is to be tried again.
     Timeout,
-    /// The reviewer gave no valid answer, three times.
+    /// The reviewer gave no valid answer three times.
     Reviewer,
-    /// The guard's supervisor was killed, twice.
+    /// The guard's supervisor was killed twice.
     Guard,
 }
 
@@ -206,14 +206,15 @@ impl FaultKind {
     }
 }
 
-/// What Inspect saw after a session.
+/// What the Inspect phase observed after a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFinding {
-    /// How history was rewritten, where it was; it has been rescued and put back.
+    /// How history was rewritten, if it was; the rewritten commits are rescued and the branch is restored.
     pub history: Option<String>,
-    /// Where HEAD was, while the run's branch still contained From; it has been rescued and put back.
+    /// Where HEAD pointed if it had left the run's branch, which still contained From; it is rescued and HEAD is
+    /// restored.
     pub elsewhere: Option<String>,
-    /// What became of the task tree.
+    /// State of the task tree that the session left.
     pub tree: TreeFinding,
     /// Whether anything at all differs from From.
     pub changed: bool,
@@ -221,18 +222,18 @@ pub struct SessionFinding {
     pub changed_code: bool,
     /// Whether a path outside `.runner/` differs from the run's base.
     pub changed_since_base: bool,
-    /// Paths of the runner that the session changed, and that were put back.
+    /// Protected paths that the session changed and that were restored.
     pub reverted: Vec<String>,
-    /// Files that the session changed and that hold secrets; nothing is decided by them.
+    /// Files that the session changed and that contain secrets; informational, no decision depends on them.
     pub secrets: Vec<SecretSeen>,
-    /// References of others that the session moved; nothing is decided by them.
+    /// References outside the run that the session moved; informational, no decision depends on them.
     pub moved_refs: Vec<String>,
-    /// Submodules with work inside that is not committed there.
+    /// Submodules with uncommitted work inside.
     pub dirty_submodules: Vec<String>,
 }
 
 impl SessionFinding {
-    /// Returns what is found where nothing differs but the task tree, if that.
+    /// Returns the finding for a session that changed at most the task tree.
     pub fn new(tree: TreeFinding) -> Self {
         Self {
             history: None,
@@ -249,32 +250,32 @@ impl SessionFinding {
     }
 }
 
-/// What became of the task tree in a session.
+/// State of the task tree that a session left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TreeFinding {
-    /// It is legal.
+    /// The tree is legal.
     Legal {
         /// Children that the selected node gained in `tree.json`.
         gained: u32,
-        /// Whether goal or acceptance of the selected node differ.
+        /// Whether the goal or acceptance of the selected node differs.
         reworded: bool,
     },
-    /// It cannot be read, or is not valid.
+    /// The tree cannot be read or is not valid.
     Invalid {
-        /// What is wrong.
+        /// What is wrong with it.
         faults: Vec<TreeFault>,
-        /// Its text, bounded.
+        /// Text of the tree, bounded.
         text: String,
-        /// Blob of its text, where it could be kept.
+        /// Blob with the text, if it could be stored.
         blob: Option<String>,
     },
-    /// It is valid and breaks a rule of who may change what.
+    /// The tree is valid but breaks a rule about who may change what.
     Illegal(RuleBreach),
 }
 
 impl TreeFinding {
-    /// A tree that is legal, in which the selected node is as it was.
+    /// A legal tree in which the selected node is unchanged.
     pub const UNTOUCHED: Self = Self::Legal { gained: 0, reworded: false };
 }
 
@@ -288,7 +289,7 @@ pub enum Verdict {
     RedGuard,
     /// `done`, guard 0, review rejects.
     Rejected {
-        /// Why.
+        /// The reviewer's reasons.
         reasons: String,
     },
     /// `done`, guard 0, a person has yet to review.
@@ -303,37 +304,37 @@ pub enum Verdict {
     Broken(RuleBreach),
     /// The session gave no valid answer.
     Fault {
-        /// Which way.
+        /// Kind of failure.
         kind: FaultKind,
-        /// What was seen.
+        /// What was observed.
         what: String,
     },
-    /// The model's service was not available.
+    /// The model's service was unavailable.
     Unavailable {
-        /// What it said.
+        /// What the service reported.
         why: String,
-        /// When it can be asked again.
+        /// When it can be tried again, if known.
         until: Option<Timestamp>,
     },
     /// The budget ran out.
     Timeout {
-        /// In which phase.
+        /// Phase in which it ran out.
         during: PhaseName,
     },
     /// The agent or the guard cannot run as configured.
     Misconfigured {
-        /// What, with the fix.
+        /// What has to change, with the fix.
         what: String,
     },
     /// The iteration was cut short.
     Interrupted {
-        /// By whom.
+        /// What caused the stop.
         by: StopCause,
     },
 }
 
 impl Verdict {
-    /// Returns the name, without details.
+    /// Returns the verdict's name, without details.
     pub fn name(&self) -> VerdictName {
         match self {
             Self::Accepted => VerdictName::Accepted,
@@ -353,31 +354,31 @@ impl Verdict {
     }
 }
 
-/// What a session's end amounts to before the guard has been asked.
+/// What a session's end amounts to before the guard has run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionJudgement {
-    /// `done`, and no rule is broken: the guard is asked.
+    /// `done`, and no rule is broken: the guard runs next.
     Claimed,
-    /// There is nothing to ask.
+    /// The verdict is final; there is nothing for the guard to check.
     Final(Verdict),
 }
 
-/// What is judged.
+/// Everything `judge` decides from.
 #[derive(Debug, Clone, Copy)]
 pub struct JudgeInput<'a> {
-    /// The numbers and choices in force.
+    /// The configured numbers and choices in force.
     pub policy: &'a Policy,
-    /// What the session was asked.
+    /// The task the session was given.
     pub task: &'a SessionTask,
-    /// Who ended the session before its time, where somebody did.
+    /// What stopped the session early, if anything did.
     pub stop: Option<StopCause>,
-    /// How it ended.
+    /// How the session ended.
     pub session: &'a SessionEnd,
-    /// What it left.
+    /// What the session left.
     pub finding: &'a SessionFinding,
 }
 
-/// Takes the first rule that applies.
+/// Returns the judgement of the first rule that applies.
 pub fn judge(case: JudgeInput<'_>) -> SessionJudgement {
     match stop_verdict(&case).or_else(|| no_answer_verdict(&case)).or_else(|| find_breach(&case).map(Verdict::Broken)) {
         Some(verdict) => SessionJudgement::Final(verdict),
@@ -404,7 +405,7 @@ fn no_answer_verdict(case: &JudgeInput<'_>) -> Option<Verdict> {
     }
 }
 
-/// Returns the verdict of a budget that ran out in `during`.
+/// Returns the verdict for a budget that ran out in `during`.
 pub fn timeout_verdict(policy: &Policy, during: PhaseName) -> Verdict {
     match (policy.on_timeout, during) {
         (TimeoutPolicy::Stop, _) => Verdict::Timeout { during },
@@ -459,7 +460,7 @@ fn is_idle_root(case: &JudgeInput<'_>) -> bool {
     case.task.path.len() == 1 && !case.finding.changed_since_base
 }
 
-/// Says why there is nothing in the branch, for who has to do something about it.
+/// Explains why the branch is empty, for the person who has to act on it.
 fn describe_idle(finding: &SessionFinding) -> String {
     let dirty = finding.dirty_submodules.join(", ");
     if dirty.is_empty() {

@@ -1,4 +1,4 @@
-//! An agent's answer as it has left it, in the file that `$RUNNER_OUTPUT` names or elsewhere: it may be anything.
+//! An agent's answer as it left it, in the file that `$RUNNER_OUTPUT` names or elsewhere: its content is untrusted.
 
 use std::borrow::Cow;
 use std::fs::OpenOptions;
@@ -13,21 +13,21 @@ use runner_core::answer::{self, SessionAnswer, AnswerForm, MAX_OUTPUT_BYTES, Rej
 use runner_core::digest::Digest;
 use runner_core::redact::Secrets;
 
-use super::regular;
+use super::regular_file;
 
-/// What stands where the answer goes.
+/// The content of the answer file.
 #[derive(Debug)]
 pub(super) enum AnswerFile<A = AgentAnswer> {
-    /// Nothing.
+    /// There is no file, or an empty one.
     Absent,
-    /// Something that is no answer.
+    /// Something that is not an answer.
     Invalid { what: String, digest: Option<String> },
-    /// An answer, or an error that the agent states of itself.
+    /// An answer, or an error reported by the agent itself.
     Given { content: Result<A, AgentError>, usage: SessionUsage, digest: String },
 }
 
 impl<A> AnswerFile<A> {
-    /// Returns the digest of the file, where it could be read.
+    /// Returns the digest of the file, if it could be read.
     pub(super) fn digest(&self) -> Option<String> {
         match self {
             Self::Absent => None,
@@ -36,7 +36,7 @@ impl<A> AnswerFile<A> {
         }
     }
 
-    /// Takes an error that the agent states of itself for no answer: only programs of kind `command` are asked for it.
+    /// Turns an error reported by the agent into an invalid answer: only programs of kind `command` may report one.
     pub(super) fn without_stated_error(self) -> Self {
         match self {
             Self::Given { content: Err(_), digest, .. } => {
@@ -46,12 +46,12 @@ impl<A> AnswerFile<A> {
         }
     }
 
-    /// Returns whether the agent states that its service was not available.
+    /// Whether the agent reports that its service was unavailable.
     pub(super) fn is_unavailable(&self) -> bool {
         matches!(self, Self::Given { content: Err(stated), .. } if stated.class == AgentErrorClass::Unavailable)
     }
 
-    /// Returns what the session says it consumed.
+    /// Returns what the session reports to have consumed.
     pub(super) fn usage(&self) -> SessionUsage {
         match self {
             Self::Given { usage, .. } => *usage,
@@ -60,13 +60,13 @@ impl<A> AnswerFile<A> {
     }
 }
 
-/// Returns how long ago the file was written; none where there is none, or nobody can tell.
+/// Returns how long ago the file was written; `None` if it does not exist or its time is unknown.
 pub(super) fn file_age(path: &Path, now: Timestamp) -> Option<Duration> {
     let modified = std::fs::symlink_metadata(path).ok()?.modified().ok()?;
     now.duration_since(Timestamp::try_from(modified).ok()?).try_into().ok()
 }
 
-/// Reads the file, without the secrets in it.
+/// Reads the file, redacting secrets.
 pub(super) fn read_answer<A: SessionAnswer>(path: &Path, secrets: &Secrets) -> AnswerFile<A> {
     match read_bounded(path) {
         Ok(Some(bytes)) => parse_answer(&bytes, secrets),
@@ -75,7 +75,7 @@ pub(super) fn read_answer<A: SessionAnswer>(path: &Path, secrets: &Secrets) -> A
     }
 }
 
-/// Reads an answer, without the secrets in it; no bytes are none.
+/// Parses an answer, redacting secrets; empty input counts as absent.
 pub(super) fn parse_answer<A: SessionAnswer>(bytes: &[u8], secrets: &Secrets) -> AnswerFile<A> {
     if bytes.is_empty() {
         return AnswerFile::Absent;
@@ -87,7 +87,7 @@ pub(super) fn parse_answer<A: SessionAnswer>(bytes: &[u8], secrets: &Secrets) ->
     }
 }
 
-/// Returns whether the file holds what was asked for, or an error that the agent states of itself.
+/// Whether the file contains what was asked for, or an error reported by the agent.
 pub(super) fn holds_answer(path: &Path, form: AnswerForm) -> bool {
     fn parses<A: SessionAnswer>(path: &Path) -> bool {
         matches!(read_answer::<A>(path, &Secrets::default()), AnswerFile::Given { .. })
@@ -98,7 +98,7 @@ pub(super) fn holds_answer(path: &Path, form: AnswerForm) -> bool {
     }
 }
 
-/// Takes the secrets out of the file, which stays in the record.
+/// Redacts secrets in the file, which stays in the record.
 pub(super) fn redact_file(path: &Path, secrets: &Secrets) -> io::Result<()> {
     let Ok(Some(bytes)) = read_bounded(path) else { return Ok(()) };
     match secrets.redact_bytes(&bytes) {
@@ -107,7 +107,7 @@ pub(super) fn redact_file(path: &Path, secrets: &Secrets) -> io::Result<()> {
     }
 }
 
-/// Makes the file anew: the agent may hold the old one by another name.
+/// Creates a new file: the agent may have another hard link to the old one.
 pub(super) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -116,8 +116,8 @@ pub(super) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
 }
 
-/// Reads the file up to one byte more than an answer may have.
+/// Reads the file up to one byte more than the size limit of an answer.
 fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    regular::read_regular(path, MAX_OUTPUT_BYTES as u64 + 1)
+    regular_file::read_regular(path, MAX_OUTPUT_BYTES as u64 + 1)
         .map_err(|error| io::Error::new(error.kind(), format!("$RUNNER_OUTPUT cannot be read: {error}")))
 }

@@ -1,7 +1,8 @@
-//! Kind `claude`: `claude -p`, its lines of JSON on standard output, its answer held to a schema by the program.
+//! Kind `claude`: `claude -p`, with JSON lines on standard output, and a schema for its answer that the program
+//! enforces.
 //!
-//! The arguments are those that were seen to work without a terminal, and without settings, hooks, memory and servers
-//! that are not in the prompt's commit. The login is the user's: `CLAUDE_CONFIG_DIR` stays as it is.
+//! The arguments are known to work without a terminal, and without settings, hooks, memory and servers other than those
+//! of the prompt's commit. The login is the user's: `CLAUDE_CONFIG_DIR` stays as it is.
 
 mod activity;
 mod reader;
@@ -17,16 +18,16 @@ use runner_core::schema;
 
 use self::reader::ClaudeReader;
 use super::backend::{AgentInfo, AgentBackend, LaunchPlan, LaunchRequest, OutputReader};
-use super::unfit::AgentUnavailable;
+use super::agent_unavailable::AgentUnavailable;
 use crate::config::{Executor, Sandbox};
 use crate::process::{self, StopPolicy};
 
-/// What every session has in common.
+/// Arguments common to all sessions.
 const FIXED_ARGS: [&str; 9] = [
     "-p",
     "--output-format",
     "stream-json",
-    // Without it there are no lines but the last.
+    // Without it only the last line is printed.
     "--verbose",
     "--no-session-persistence",
     "--setting-sources",
@@ -35,8 +36,8 @@ const FIXED_ARGS: [&str; 9] = [
     "--disable-slash-commands",
 ];
 
-/// No traffic but the model's, no update under a session, nothing that goes on after the answer, nothing kept from one
-/// session for the next, and no compaction.
+/// Allows only the model's traffic; no update during a session, no work after the answer, nothing carried over from one
+/// session to the next, and no compaction.
 const FIXED_SWITCHES: [&str; 7] = [
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS",
@@ -47,22 +48,22 @@ const FIXED_SWITCHES: [&str; 7] = [
     "DISABLE_TELEMETRY",
 ];
 
-/// How long the program itself copes with its service, unless the caller's own values are passed on: a blip costs no
-/// session, and a service that is out or silent is noticed long before `idle_timeout_secs`.
+/// How long the program itself retries its service, unless the caller's own values are passed on: a blip costs no
+/// session, and a service that is down or silent is noticed long before `idle_timeout_secs`.
 const RETRY_LIMITS: [(&str, &str); 2] = [("API_TIMEOUT_MS", "300000"), ("CLAUDE_CODE_MAX_RETRIES", "5")];
 
-/// Says to the program that root may leave out its questions.
+/// Allows the program to skip its questions as root.
 const ROOT_VARIABLE: &str = "IS_SANDBOX";
 
 const READ_TOOLS: &str = "Read,Glob,Grep";
 const WRITE_TOOLS: &str = "Read,Glob,Grep,Bash,Edit,Write,NotebookEdit";
 const BROWSE_TOOLS: &str = ",WebFetch,WebSearch";
 
-/// The program's own sandbox around the commands that it runs: they write in the work tree and in a temporary folder,
-/// and reach no network. It does not start where it cannot have that.
+/// The program's own sandbox around the commands that it runs: they may write in the work tree and in a temporary
+/// folder, and have no network. The program does not start if it cannot have that.
 const OFFLINE_SETTINGS: &str = r#"{"sandbox":{"enabled":true,"failIfUnavailable":true,"allowUnsandboxedCommands":false,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":[],"deniedDomains":["*"]}}}"#;
 
-/// What that sandbox is made of, where it is not a part of the system.
+/// The tools that this sandbox consists of, unless it is part of the system.
 const SANDBOX_TOOLS: [&str; 2] = ["bwrap", "socat"];
 
 /// What is known of the program.
@@ -70,7 +71,7 @@ const INFO: AgentInfo = AgentInfo {
     program: "claude",
     install: "npm install -g @anthropic-ai/claude-code@latest",
     min_version: [2, 1, 197],
-    // What a session around the caller has set for itself is not among them.
+    // Variables that an outer session around the caller has set for itself are not included.
     variables: &[
         "ANTHROPIC_*",
         "API_TIMEOUT_MS",
@@ -134,7 +135,7 @@ fn claude_argv(order: &LaunchRequest<'_>) -> Vec<OsString> {
     words.extend(["--json-schema".to_owned(), answer_schema(order.form)]);
     words.extend(executor.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
     words.extend(permission_args(executor).map(str::to_owned));
-    // A list that is given twice is the sum of both.
+    // A list that is given twice adds up.
     let is_chosen = |word: &String| word == "--tools" || word.starts_with("--tools=");
     if !executor.extra_args.iter().any(is_chosen) {
         words.extend(["--tools".to_owned(), allowed_tools(executor)]);
@@ -143,7 +144,8 @@ fn claude_argv(order: &LaunchRequest<'_>) -> Vec<OsString> {
     words.into_iter().map(OsString::from).collect()
 }
 
-/// The schema of an answer; the program knows no draft by its address, and refuses a schema that names one.
+/// Returns the schema of an answer, without its draft: the program does not know drafts by address, and refuses such a
+/// schema.
 fn answer_schema(form: AnswerForm) -> String {
     let mut schema = match form {
         AnswerForm::Answer => schema::schema_for::<AgentAnswer>(),
@@ -153,7 +155,7 @@ fn answer_schema(form: AnswerForm) -> String {
     schema.as_value().to_string()
 }
 
-/// Nobody can be asked, so whatever would be asked is allowed or not: by mode, or by the sandbox where it is on.
+/// No one can be asked, so what would be asked is allowed or denied up front: by mode, or by the sandbox if it is on.
 fn permission_args(executor: &Executor) -> impl Iterator<Item = &'static str> {
     let words: &[&str] = if is_offline(executor) {
         &["--permission-mode", "acceptEdits", "--settings", OFFLINE_SETTINGS]
@@ -163,14 +165,14 @@ fn permission_args(executor: &Executor) -> impl Iterator<Item = &'static str> {
     words.iter().copied()
 }
 
-/// Tools that were seen to work unattended; no others, since later versions bring new ones.
+/// Returns the tools known to work unattended; no others, since later versions add new ones.
 fn allowed_tools(executor: &Executor) -> String {
     let tools = if executor.sandbox == Sandbox::ReadOnly { READ_TOOLS } else { WRITE_TOOLS };
     let browsing = if executor.network || executor.sandbox == Sandbox::DangerFullAccess { BROWSE_TOOLS } else { "" };
     format!("{tools}{browsing}")
 }
 
-/// Whether only the program's own sandbox can keep what is asked for.
+/// Whether only the program's own sandbox can enforce the setting.
 fn is_offline(executor: &Executor) -> bool {
     executor.sandbox == Sandbox::WorkspaceWrite && !executor.network
 }

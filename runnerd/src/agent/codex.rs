@@ -1,7 +1,7 @@
-//! Kind `codex`: `codex exec`, its events on standard output, its answer held to a schema by its service.
+//! Kind `codex`: `codex exec`, with events on standard output, and a schema for its answer that its service enforces.
 //!
-//! The arguments are those that were seen to work without the network of others, without a terminal and without the
-//! user's own configuration, which may hold anything. The login is the user's: `CODEX_HOME` stays as it is.
+//! The arguments are known to work without other network access, without a terminal and without the user's own
+//! configuration, which may contain anything. The login is the user's: `CODEX_HOME` stays as it is.
 
 mod events;
 mod preflight;
@@ -15,18 +15,18 @@ use runner_core::answer::AnswerForm;
 
 use self::reader::{CodexReader, CodexPaths};
 use super::backend::{AgentInfo, AgentBackend, LaunchPlan, LaunchRequest, OutputReader};
-use super::unfit::AgentUnavailable;
+use super::agent_unavailable::AgentUnavailable;
 use crate::config::{Executor, Sandbox};
 use crate::process::StopPolicy;
 
-/// What an answer must look like, in the part of JSON Schema that the service enforces to the letter.
+/// The schema of an answer, in the part of JSON Schema that the service enforces strictly.
 const ANSWER_SCHEMA: &str = include_str!("codex/answer.schema.json");
 const REVIEW_SCHEMA: &str = include_str!("codex/review.schema.json");
 
-/// Names the file that says that the context was full.
+/// Names the file whose existence says that the context was full.
 const MARKER_VARIABLE: &str = "RUNNER_CONTEXT_FULL";
 
-/// What every session has in common.
+/// Arguments common to all sessions.
 const FIXED_ARGS: [&str; 9] = [
     "exec",
     "--json",
@@ -36,7 +36,7 @@ const FIXED_ARGS: [&str; 9] = [
     "--skip-git-repo-check",
     "--ignore-user-config",
     "--ignore-rules",
-    // The one hook below is not one that a person has looked at in the program's own dialogue.
+    // The single hook below has not been reviewed by a person in the program's own dialogue.
     "--dangerously-bypass-hook-trust",
 ];
 
@@ -51,7 +51,7 @@ const FIXED_SETTINGS: [&str; 7] = [
     r#"hooks.PreCompact=[{hooks=[{type="command",command="echo > \"$RUNNER_CONTEXT_FULL\"; printf %s '{\"continue\":false}'"}]}]"#,
 ];
 
-/// What would work beside the session, ask others, or try for ever.
+/// Features that would work alongside the session, ask others, or retry forever.
 const DISABLED_FEATURES: [&str; 6] =
     ["plugins", "apps", "multi_agent", "goals", "shell_snapshot", "unbounded_connection_retries"];
 
@@ -106,7 +106,7 @@ fn answer_schema(form: AnswerForm) -> &'static str {
     }
 }
 
-/// The session's own files in its record; none of them is left there.
+/// The session's own files in its record, all of which are removed.
 struct CodexFiles {
     schema: PathBuf,
     last_message: PathBuf,
@@ -120,7 +120,7 @@ impl CodexFiles {
     }
 }
 
-/// Returns the folder in which the program keeps its own.
+/// Returns the program's own folder.
 fn codex_home(env: &[(OsString, OsString)]) -> Option<PathBuf> {
     let value = |name: &str| env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value);
     let configured = value("CODEX_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
@@ -143,7 +143,7 @@ fn codex_argv(order: &LaunchRequest<'_>, files: &CodexFiles) -> Vec<OsString> {
     argv
 }
 
-/// Git's folder is read-only in its sandbox unless it is named, and the agent is to commit.
+/// Git's folder is read-only in its sandbox unless it is named, and the agent must be able to commit.
 fn sandbox_args(executor: &Executor, git_folder: &OsStr) -> Vec<OsString> {
     match executor.sandbox {
         Sandbox::DangerFullAccess => vec!["--dangerously-bypass-approvals-and-sandbox".into()],

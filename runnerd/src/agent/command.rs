@@ -1,4 +1,4 @@
-//! Kind `command`: any program; the prompt on its standard input, the answer in `$RUNNER_OUTPUT`.
+//! Kind `command`: any program, with the prompt on its standard input and the answer in `$RUNNER_OUTPUT`.
 
 use std::ffi::OsString;
 
@@ -30,7 +30,7 @@ impl AgentBackend for CommandBackend {
     }
 }
 
-/// Hears nothing: all that such a program says stands in its file.
+/// Ignores the output: everything that such a program reports is in its file.
 struct SilentReader;
 
 impl OutputReader for SilentReader {

@@ -1,4 +1,4 @@
-//! From what is left of a session to the facts of its end.
+//! Turns what is left of a session into the facts of its end.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use protocol::answer::{AgentError, AgentErrorClass, SessionUsage};
 use protocol::meta::SessionFailure;
 use runner_core::answer::SessionAnswer;
-use runner_core::failure::{explains_end, class_of_fault};
+use runner_core::session_failure::{explains_end, class_of_fault};
 use runner_core::feedback::clip_output;
 use runner_core::redact::Secrets;
 use runner_core::reset_time::Clock;
@@ -21,7 +21,7 @@ use crate::clock;
 use crate::config::ExecutorKind;
 use crate::process::{ProgramEnd, ProgramReport};
 
-/// Most bytes of an error that an agent states of itself.
+/// Size limit in bytes of an error reported by an agent itself.
 const MAX_STATED_BYTES: usize = 2_000;
 
 /// What is needed to read what a session has left.
@@ -30,17 +30,17 @@ pub(super) struct SessionLeftovers {
     pub(super) output: PathBuf,
     pub(super) secrets: Secrets,
     pub(super) kind: ExecutorKind,
-    /// The zone of the times in its messages.
+    /// The time zone of the times in its messages.
     pub(super) zone: TimeZone,
 }
 
-/// Returns the end of a session of which nothing is alive.
+/// Returns the end of a session of which no process is alive.
 pub(super) fn session_end<A: SessionAnswer + Clone>(report: &ProgramReport, output: SessionOutput, leftovers: &SessionLeftovers, blank: SessionEnd<A>) -> SessionEnd<A> {
     let answer_age = answer_file::file_age(&leftovers.output, clock::now());
     let answer = choose_answer(&output, leftovers);
     redact_answer(&leftovers.output, &leftovers.secrets);
     let (how, failure) = leftovers.classify_end(report.end, &answer, with_exit_code(output.evidence, report.end));
-    // What came after an answer that was given in time is nobody's work: the sleep of a machine, or of the daemon.
+    // Time after a timely answer is charged to no one: the machine slept, or the daemon did.
     let elapsed = match (&how, report.end) {
         (SessionEndKind::Answered(_), ProgramEnd::TimedOut) => {
             let by_file = answer_age.map_or(report.elapsed, |age| report.elapsed.saturating_sub(age));
@@ -70,7 +70,7 @@ pub(super) fn session_end<A: SessionAnswer + Clone>(report: &ProgramReport, outp
     }
 }
 
-/// Adds the exit code, by which some programs tell why they ended.
+/// Adds the exit code, by which some programs say why they ended.
 fn with_exit_code(mut evidence: EndEvidence, ended: ProgramEnd) -> EndEvidence {
     if let ProgramEnd::Exited(code @ 1..) = ended {
         evidence.add("exit_code", code.to_string());
@@ -79,7 +79,8 @@ fn with_exit_code(mut evidence: EndEvidence, ended: ProgramEnd) -> EndEvidence {
 }
 
 impl SessionLeftovers {
-    /// Classes the end of a session by how it ended and what it has said; returns what the record keeps of a failure, too.
+    /// Classifies the end of a session by how it ended and what it printed; also returns the record's entry for a
+    /// failure.
     fn classify_end<A: Clone>(
         &self,
         ended: ProgramEnd,
@@ -90,14 +91,15 @@ impl SessionLeftovers {
         let clock = Clock { now: clock::now(), local: self.zone.clone(), zone: &zone::zone_by_name };
         let observed = end_kind(ended, answer, &message_suffix(&evidence));
         let matched = signatures::classify(self.kind, &evidence, &clock);
-        // Of a session whose supervisor was killed, nobody saw the end.
+        // If the supervisor was killed, no one saw the session's end.
         let known = matched.filter(|known| ended != ProgramEnd::SupervisorLost && explains_end(known.failure.class, &observed));
         let failure = session_failure(&observed, known.as_ref(), &evidence);
         (known.map_or(observed, |known| known.failure.end_kind()), failure)
     }
 }
 
-/// Returns the answer of the structured output, where that is one, else of the file; the record holds the one that counts.
+/// Returns the answer of the structured output if valid, else that of the file; the record contains the one that
+/// counts.
 fn choose_answer<A: SessionAnswer>(output: &SessionOutput, leftovers: &SessionLeftovers) -> AnswerFile<A> {
     let file = answer_file::read_answer(&leftovers.output, &leftovers.secrets);
     let file = if leftovers.kind == ExecutorKind::Command { file } else { file.without_stated_error() };
@@ -113,18 +115,18 @@ fn choose_answer<A: SessionAnswer>(output: &SessionOutput, leftovers: &SessionLe
     structured
 }
 
-/// A program of kind `command` states what it consumed beside its answer; nobody else is asked to.
+/// Returns the usage. A program of kind `command` reports it in its answer; other kinds are not asked to.
 fn session_usage<A>(answer: &AnswerFile<A>, reported: SessionUsage, kind: ExecutorKind) -> SessionUsage {
     if kind == ExecutorKind::Command { answer.usage() } else { reported }
 }
 
-/// Classes the end of a session; what the agent states of itself comes before its exit code, and a budget that ran
-/// out before all but a valid answer and an unavailable service.
+/// Classifies the end of a session; the agent's own report takes precedence over its exit code, and an exhausted budget
+/// over everything but a valid answer and an unavailable service.
 fn end_kind<A: Clone>(ended: ProgramEnd, answer: &AnswerFile<A>, suffix: &str) -> SessionEndKind<A> {
     let fault = |kind: FaultKind, what: &str| SessionEndKind::Faulty { kind, what: format!("{what}{suffix}") };
     match (ended, answer) {
         (ProgramEnd::Stopped, _) => SessionEndKind::Cut,
-        // It was there before the end of the budget took the program: who would have heard of it was asleep or stopped.
+        // It was there before the budget ran out: the daemon or the machine was asleep or stopped.
         (ProgramEnd::TimedOut, AnswerFile::Given { content: Ok(answer), .. }) => SessionEndKind::Answered(answer.clone()),
         (ProgramEnd::TimedOut, answer) if !answer.is_unavailable() => SessionEndKind::TimedOut,
         (_, AnswerFile::Given { content: Err(stated), .. }) => stated_error_end(stated),
@@ -141,7 +143,7 @@ fn end_kind<A: Clone>(ended: ProgramEnd, answer: &AnswerFile<A>, suffix: &str) -
     }
 }
 
-/// Returns what the record keeps of a failure: its class where there is one, and what there was to tell it by.
+/// Returns the record's entry for a failure: its class if known, and the evidence.
 fn session_failure<A>(observed: &SessionEndKind<A>, matched: Option<&KnownFailure>, evidence: &EndEvidence) -> Option<SessionFailure> {
     let class = match observed {
         SessionEndKind::Answered(_) | SessionEndKind::Cut => return None,
@@ -156,7 +158,7 @@ fn session_failure<A>(observed: &SessionEndKind<A>, matched: Option<&KnownFailur
     (class.is_some() || !shown.is_empty()).then_some(SessionFailure { class, signature, until, evidence: shown })
 }
 
-/// Returns what the program says of its end, to be put behind what was seen.
+/// Returns what the program says about its end, to be appended to what was observed.
 fn message_suffix(evidence: &EndEvidence) -> String {
     evidence.first_message().map_or_else(String::new, |message| format!(": {}", clip_output(message, MAX_STATED_BYTES)))
 }
@@ -185,7 +187,7 @@ mod tests {
         &[("http_status", "401"), ("message", "Incorrect API key provided: geheim-1234567890")];
     const UNHEARD: &[(&str, &str)] = &[("error_info", "other"), ("message", "something is new")];
 
-    /// Returns the end of a session of codex that has said something and given an answer or none.
+    /// Returns the end of a session of codex with these signals and this answer.
     fn classify_sample(ended: ProgramEnd, signals: &[(&'static str, &str)], answer: Option<&str>) -> (SessionEndKind, SessionFailure) {
         let folder = TempDir::new().unwrap();
         let mut evidence = EndEvidence::default();

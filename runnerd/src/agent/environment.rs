@@ -1,14 +1,14 @@
-//! Which of the caller's variables an agent is given, and which a caller is to send for it.
+//! Which of the caller's variables an agent gets, and which a caller must send for it.
 //!
-//! They go to the agent alone: a guard gets what `[env] guard` names.
+//! Only the agent gets them: a guard gets what `[env] guard` names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use super::kinds;
+use super::backends;
 use crate::config::{Executor, ExecutorKind, Patterns, RepoConfig};
 
-/// How a program that speaks to a service gets through a proxy, and whom it trusts.
+/// Variables by which a program reaches a service through a proxy, and those that name trusted certificates.
 const NETWORK_VARIABLES: [&str; 11] = [
     "ALL_PROXY",
     "HTTPS_PROXY",
@@ -34,8 +34,8 @@ pub fn session_environment(
     passed.map(|(name, value)| (name.into(), value.into())).collect()
 }
 
-/// Returns the names and globs of what a caller is to send for the runs of a repository: those of its agents, of the
-/// kinds that may take their place, and of its guard.
+/// Returns the names and globs that a caller must send for the runs of a repository: those of its agents, of the kinds
+/// that may replace them, and of its guard.
 pub fn caller_variables(config: &RepoConfig) -> Vec<String> {
     let kinds = config
         .executor
@@ -48,7 +48,7 @@ pub fn caller_variables(config: &RepoConfig) -> Vec<String> {
 }
 
 fn kind_variables(kind: ExecutorKind) -> impl Iterator<Item = &'static str> {
-    let about = kinds::backend_for(kind).info();
+    let about = backends::backend_for(kind).info();
     about.into_iter().flat_map(|about| NETWORK_VARIABLES.iter().chain(about.variables).copied())
 }
 

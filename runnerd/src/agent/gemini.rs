@@ -1,7 +1,7 @@
-//! Kind `gemini`: `gemini -p`, its events on standard output. It is held to no schema: its answer is a file, or what it
-//! says last.
+//! Kind `gemini`: `gemini -p`, with events on standard output. No schema is enforced: its answer is a file, or its last
+//! message.
 //!
-//! Its own settings stay as they are: no argument leaves them out, and they hold how it logs in.
+//! Its own settings stay as they are: no argument disables them, and they contain its login method.
 
 mod reader;
 
@@ -12,11 +12,11 @@ use runner_core::answer::AnswerForm;
 
 use self::reader::GeminiReader;
 use super::backend::{AgentInfo, AgentBackend, LaunchPlan, LaunchRequest, OutputReader};
-use super::unfit::AgentUnavailable;
+use super::agent_unavailable::AgentUnavailable;
 use crate::config::{Executor, Sandbox};
 use crate::process::StopPolicy;
 
-/// What every session has in common. An empty prompt is put behind what comes on standard input.
+/// Arguments common to all sessions. An empty prompt is appended to standard input.
 const FIXED_ARGS: [&str; 6] = ["gemini", "-p", "", "-o", "stream-json", "--skip-trust"];
 
 /// What is known of the program.
@@ -63,7 +63,7 @@ impl AgentBackend for GeminiBackend {
             env: vec![("GEMINI_TELEMETRY_ENABLED".into(), "false".into())],
             files: Vec::new(),
             is_structured: true,
-            // It says nothing more when it is interrupted, and what it has started stays.
+            // It reports nothing more when it is interrupted, and leaves its child processes running.
             stop_policy: StopPolicy::Terminate,
         }
     }
@@ -78,7 +78,7 @@ impl AgentBackend for GeminiBackend {
 }
 
 fn gemini_argv(executor: &Executor) -> Vec<OsString> {
-    // Its own sandbox is a container that it fetches; it has no other.
+    // Its only sandbox is a container image that it downloads.
     let mode = if executor.sandbox == Sandbox::ReadOnly { "plan" } else { "yolo" };
     let words = FIXED_ARGS.into_iter().chain(["--approval-mode", mode]);
     let model = executor.model.iter().flat_map(|model| ["-m", model]);

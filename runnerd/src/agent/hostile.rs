@@ -1,6 +1,6 @@
-//! The fuzz target of agents' streams: what any agent prints, in pieces of any length.
+//! The fuzz target for agents' streams: any output, in pieces of any length.
 //!
-//! For tests and for fuzzers alone.
+//! For tests and for fuzzers only.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use protocol::event::Activity;
 use runner_core::answer::AnswerForm;
 
 use super::backend::{SessionOutput, LaunchRequest, SessionRest};
-use super::kinds::backend_for;
-use super::stream::LineSplitter;
+use super::backends::backend_for;
+use super::line_splitter::LineSplitter;
 use crate::config::{self, ExecutorKind};
 
-/// Kinds whose standard output is read.
+/// Kinds whose standard output is parsed.
 const KINDS: [(&str, ExecutorKind); 4] = [
     ("codex", ExecutorKind::Codex),
     ("claude", ExecutorKind::Claude),
@@ -21,7 +21,8 @@ const KINDS: [(&str, ExecutorKind); 4] = [
     ("opencode", ExecutorKind::Opencode),
 ];
 
-/// Reads a stream, whose first line names the kind of its agent: what is heard does not depend on how it is cut.
+/// Parses a stream whose first line names the kind of its agent, and checks that the result does not depend on how it
+/// is cut.
 ///
 /// # Panics
 ///

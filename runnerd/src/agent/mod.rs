@@ -1,30 +1,30 @@
 //! Agents: from an executor's configuration to a session, and from its end to facts.
 //!
-//! One file per kind. What the facts amount to is judged in `runner_core::verdict`.
+//! One file per kind. The facts are judged in `runner_core::verdict`.
 
 mod answer_file;
 mod backend;
 mod claude;
 mod codex;
 mod command;
-mod embedded;
+mod embedded_error;
 mod end;
 mod environment;
 mod evidence;
-mod fitness;
+mod agent_check;
 mod gemini;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
-mod kinds;
+mod backends;
 mod opencode;
 mod output_router;
-mod probe;
-mod regular;
+mod version_probe;
+mod regular_file;
 mod session;
 mod signatures;
 mod steps;
-mod stream;
-mod unfit;
+mod line_splitter;
+mod agent_unavailable;
 mod version;
 mod zone;
 
@@ -34,22 +34,22 @@ use runner_core::redact::Secrets;
 use runner_core::verdict::{SessionEnd, SessionEndKind};
 
 pub use self::environment::{session_environment, caller_variables};
-pub use self::fitness::{AgentCandidates, AgentReadiness, check_agents, examine_agent, list_executors};
+pub use self::agent_check::{AgentCandidates, AgentReadiness, check_agents, examine_agent, list_executors};
 pub use self::session::{AgentSession, run_session};
 pub use self::steps::{bound_step, parse_steps};
-pub use self::unfit::AgentUnavailable;
+pub use self::agent_unavailable::AgentUnavailable;
 use crate::config::Executor;
 use crate::process::Launcher;
 
 /// Variable that names the file for the answer.
 pub const OUTPUT_VARIABLE: &str = "RUNNER_OUTPUT";
 
-/// A program that a session of an executor starts first.
+/// The program that a session of an executor starts first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionProgram<'a> {
-    /// Name or path; empty where the configuration names none.
+    /// Name or path; empty if the configuration names none.
     pub name: &'a str,
-    /// The command that installs it, for an agent that is known.
+    /// The command that installs it, for a known agent.
     pub install: Option<&'static str>,
     /// The key of the section that names it.
     pub key: &'static str,
@@ -57,7 +57,7 @@ pub struct SessionProgram<'a> {
 
 /// Returns the program that a session starts first.
 pub fn session_program(executor: &Executor) -> SessionProgram<'_> {
-    let about = kinds::backend_for(executor.kind).info();
+    let about = backends::backend_for(executor.kind).info();
     match (executor.wrapper.first(), about) {
         (Some(wrapper), _) => SessionProgram { name: wrapper, install: None, key: "wrapper" },
         (None, Some(about)) => SessionProgram { name: about.program, install: Some(about.install), key: "kind" },
@@ -67,14 +67,14 @@ pub fn session_program(executor: &Executor) -> SessionProgram<'_> {
     }
 }
 
-/// Takes the secrets out of an answer's file, where it is one.
+/// Redacts secrets in an answer's file, if it is a regular file.
 pub fn redact_answer(file: &Path, secrets: &Secrets) {
     if let Err(error) = answer_file::redact_file(file, secrets) {
         tracing::warn!(path = %file.display(), %error, "the answer may hold a secret");
     }
 }
 
-/// Returns the end of a session that a dead daemon has left; it was held as this daemon would have held it.
+/// Returns the end of a session that a dead daemon has left; it was contained as this daemon would have done.
 pub fn interrupted_end<A>(executor: &Executor, survivors: u32, launcher: &Launcher) -> SessionEnd<A> {
     SessionEnd { survivors, ..blank_end(executor, launcher) }
 }
@@ -87,7 +87,8 @@ fn blank_end<A>(executor: &Executor, launcher: &Launcher) -> SessionEnd<A> {
     }
 }
 
-/// What a wrapper starts may need its set-user-id programs, as rootless `podman` does.
+/// Whether privileges are denied. Programs started by a wrapper may need set-user-id helpers, as rootless `podman`
+/// does.
 fn denies_privileges(executor: &Executor) -> bool {
     executor.wrapper.is_empty()
 }

@@ -1,7 +1,7 @@
-//! Kind `opencode`: `opencode run`, its events on standard output. It is held to no schema: its answer is a file, or what
-//! it says last.
+//! Kind `opencode`: `opencode run`, with events on standard output. No schema is enforced: its answer is a file, or its
+//! last message.
 //!
-//! Its own settings stay as they are, since they hold its providers; what a session must have is put over them.
+//! Its own settings stay as they are, since they contain its providers; required settings override them.
 
 mod reader;
 
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use self::reader::OpencodeReader;
 use super::backend::{AgentInfo, AgentBackend, LaunchPlan, LaunchRequest, OutputReader};
-use super::unfit::AgentUnavailable;
+use super::agent_unavailable::AgentUnavailable;
 use crate::config::{Executor, Sandbox};
 use crate::process::StopPolicy;
 
-/// No traffic but the model's, nothing fetched or updated under a session, and no compaction.
+/// Allows only the model's traffic; no downloads or updates during a session, and no compaction.
 const FIXED_SWITCHES: [&str; 6] = [
     "OPENCODE_DISABLE_AUTOCOMPACT",
     "OPENCODE_DISABLE_AUTOUPDATE",
@@ -95,7 +95,7 @@ fn opencode_argv(order: &LaunchRequest<'_>) -> Vec<OsString> {
     words.into_iter().chain(folder).chain(model).chain(extra).collect()
 }
 
-/// Nobody can be asked. It has no sandbox: what is not allowed are its tools.
+/// Returns the settings. No one can be asked, and it has no sandbox: restrictions apply to its tools.
 fn session_settings(executor: &Executor) -> Value {
     let allow = |is_allowed: bool| if is_allowed { "allow" } else { "deny" };
     let may_write = executor.sandbox != Sandbox::ReadOnly;

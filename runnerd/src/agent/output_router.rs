@@ -1,4 +1,4 @@
-//! Hears a session: lines go to whoever understands them, steps of work to whoever watches.
+//! Routes a session's output: lines to their reader, steps of work to viewers.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,18 @@ use tokio::sync::mpsc;
 
 use super::answer_file;
 use super::backend::{SessionOutput, OutputReader, SessionRest};
-use super::stream::{LineSplitter, StreamTail};
+use super::line_splitter::{LineSplitter, StreamTail};
 use crate::process::{OutputFollower, OutputStream};
 
-/// Bytes of standard error that are looked at for the cause of an end.
+/// Bytes of standard error that are searched for the cause of an end.
 const MAX_ERRORS: usize = 16 << 10;
 
-/// What follows a session.
+/// Follows the output of a session.
 pub(super) struct OutputRouter {
     reader: Box<dyn OutputReader>,
     lines: LineSplitter,
     errors: StreamTail,
-    /// The file for the answer and its form, where nothing that is printed says that the session has given it.
+    /// The file for the answer and its form, if the output does not show that the session has answered.
     output: Option<(PathBuf, AnswerForm)>,
     activity: Option<mpsc::Sender<Activity>>,
 }
@@ -33,7 +33,7 @@ impl OutputRouter {
         Self { reader, lines: LineSplitter::default(), errors: StreamTail::new(MAX_ERRORS), output, activity }
     }
 
-    /// Returns what was heard, once nothing more comes.
+    /// Returns the result, once there is no more output.
     pub(super) fn finish(mut self) -> SessionOutput {
         let Self { reader, lines, .. } = &mut self;
         lines.finish(|line| drop(reader.read_line(line)));
@@ -48,7 +48,7 @@ impl OutputFollower for OutputRouter {
             OutputStream::Error => errors.push(bytes),
             OutputStream::Output => lines.push(bytes, |line| {
                 if let (Some(step), Some(activity)) = (reader.read_line(line), activity.as_ref()) {
-                    // For eyes only: whoever does not keep up misses a step.
+                    // For display only: a slow viewer misses a step.
                     let _ = activity.try_send(step);
                 }
             }),

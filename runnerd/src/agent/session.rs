@@ -1,4 +1,5 @@
-//! A session: its program is started, heard and ended. What it is asked for is a type: an answer, or a review.
+//! A session: starts its program, follows its output and ends it. The kind of answer is a type parameter: an answer, or
+//! a review.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,21 +15,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::backend::{AgentBackend, LaunchPlan, LaunchRequest};
 use super::end::{self, SessionLeftovers};
-use super::fitness::run_preflight;
-use super::kinds;
+use super::agent_check::run_preflight;
+use super::backends;
 use super::output_router::OutputRouter;
-use super::probe::{self, VersionProbe, VersionResult};
+use super::version_probe::{self, VersionProbe, VersionResult};
 use super::{OUTPUT_VARIABLE, blank_end, denies_privileges, zone};
 use crate::config::Executor;
 use crate::process::{self, Launcher, TimeLimits, LogFile, Mark, OutputPiece, SpawnError, ProgramSpec};
 
-/// Time between the request to end and the kill.
+/// Time between the request to exit and the kill.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What a session is given.
 #[derive(Debug)]
 pub struct AgentSession<'a> {
-    /// Which agent, and how.
+    /// Which agent, and its settings.
     pub executor: &'a Executor,
     /// The prompt.
     pub prompt: String,
@@ -36,23 +37,23 @@ pub struct AgentSession<'a> {
     pub folder: &'a Path,
     /// Git's folder of the repository.
     pub git_folder: PathBuf,
-    /// Its environment, but for [`OUTPUT_VARIABLE`].
+    /// Its environment, except for [`OUTPUT_VARIABLE`].
     pub env: Vec<(OsString, OsString)>,
     /// The record of the iteration, where the session's own files go.
     pub record: PathBuf,
-    /// Where the answer goes; absent when the session begins.
+    /// The file for the answer; it does not exist when the session begins.
     pub output: PathBuf,
-    /// Where what it prints goes.
+    /// The file for its output.
     pub log: PathBuf,
-    /// Who sees what it prints as it comes.
+    /// Receives its output as it is printed.
     pub output_sender: Option<mpsc::Sender<OutputPiece>>,
-    /// Who sees what it does; a step that finds the channel full is left out.
+    /// Receives its steps; a step is dropped if the channel is full.
     pub activity_sender: Option<mpsc::Sender<Activity>>,
-    /// What must not get from it into a record or a commit.
+    /// Secrets that must not get from it into a record or a commit.
     pub secrets: Secrets,
-    /// What is left of the budget.
+    /// The remaining budget.
     pub budget: Duration,
-    /// By which its processes are found.
+    /// The mark by which its processes are found.
     pub mark: Mark,
     /// Lock of its shim.
     pub lock: PathBuf,
@@ -60,7 +61,7 @@ pub struct AgentSession<'a> {
 
 /// Runs a session to its end.
 ///
-/// A program that is missing is an end like others; the error is what may work later.
+/// A missing program is an end like others; an error is something that may work later.
 pub async fn run_session<A: SessionAnswer + Clone>(
     session: AgentSession<'_>,
     launcher: &Launcher,
@@ -68,7 +69,7 @@ pub async fn run_session<A: SessionAnswer + Clone>(
 ) -> Result<SessionEnd<A>, SpawnError> {
     let blank: SessionEnd<A> = blank_end(session.executor, launcher);
     let misconfigured = |what| SessionEnd { how: SessionEndKind::Misconfigured { what }, ..blank.clone() };
-    let backend = kinds::backend_for(session.executor.kind);
+    let backend = backends::backend_for(session.executor.kind);
     let fix = backend.info().map(|about| format!("; {}", about.install)).unwrap_or_default();
     match Box::pin(run_backend(backend, session, &blank, SessionControls { launcher, stop })).await {
         Err(error) if error.is_misconfigured() => {
@@ -78,7 +79,7 @@ pub async fn run_session<A: SessionAnswer + Clone>(
     }
 }
 
-/// What starts programs, and what ends them before their time.
+/// What starts programs, and what stops them early.
 #[derive(Debug, Clone, Copy)]
 struct SessionControls<'a> {
     launcher: &'a Launcher,
@@ -115,8 +116,8 @@ async fn run_backend<A: SessionAnswer + Clone>(
     Ok(block_in_place(|| end::session_end(&report, router.finish(), &leftovers, blank)))
 }
 
-/// Returns the version of the agent's program, a space before it, or how the session ends without it; and the time that
-/// it took to find out.
+/// Returns the version of the agent's program, preceded by a space, or how the session ends without it; and the time
+/// that it took to find out.
 async fn check_fitness<A>(
     backend: &dyn AgentBackend,
     session: &AgentSession<'_>,
@@ -136,7 +137,7 @@ async fn check_fitness<A>(
         log: session.record.join("version.log"),
         limit: session.budget,
     };
-    let (probed, probe_time) = probe::probe_version(&probe, controls.launcher, controls.stop).await?;
+    let (probed, probe_time) = version_probe::probe_version(&probe, controls.launcher, controls.stop).await?;
     let fitness = match probed {
         VersionResult::Supported(version) => Ok(format!(" {version}")),
         VersionResult::Unavailable(unfit) => Err(SessionEndKind::Misconfigured { what: unfit.to_string() }),

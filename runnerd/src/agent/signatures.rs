@@ -1,6 +1,7 @@
-//! What the end of a session is known by: `signatures.toml`, read strictly and once, and the first line that fits.
+//! How the end of a session is classified: `signatures.toml`, parsed strictly and once; the first matching line
+//! applies.
 //!
-//! What follows from a class is a rule of the core; what nobody knows yet is no class, and a fault.
+//! The consequences of a class are rules of the core; an unknown failure has no class, and counts as a fault.
 
 #[cfg(test)]
 mod tests;
@@ -12,37 +13,37 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use protocol::words::FailureClass;
-use runner_core::failure::ClassifiedFailure;
+use runner_core::session_failure::ClassifiedFailure;
 use runner_core::feedback::clip_output;
 use runner_core::reset_time::{self, Clock};
 use serde::Deserialize;
 
-use super::embedded;
+use super::embedded_error;
 use super::evidence::{EndEvidence, EndSignal};
 use crate::config::ExecutorKind;
 
-/// The version of the table's form.
+/// The format version of the table.
 const VERSION: u32 = 1;
-/// Most bytes of what an agent says of a failure.
+/// Size limit in bytes of an agent's description of a failure.
 const MAX_WHY: usize = 500;
-/// The names that programs have for a status of HTTP.
+/// The names that programs give to an HTTP status.
 const HTTP_STATUS: [&str; 2] = ["http_status", "api_error_status"];
 
 static TABLE: LazyLock<SignatureTable> =
     LazyLock::new(|| toml::from_str(include_str!("signatures.toml")).expect("BUG: the table of signatures is wrong"));
 
-/// A failure that is known, and the line by which it is.
+/// A classified failure, and the line that matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KnownFailure {
     pub(super) failure: ClassifiedFailure,
     pub(super) signature: String,
 }
 
-/// Returns what a failed session's evidence is known to mean; none where no line fits.
+/// Classifies a failed session by its evidence; `None` if no line matches.
 pub(super) fn classify(kind: ExecutorKind, evidence: &EndEvidence, clock: &Clock<'_>) -> Option<KnownFailure> {
     let (signature, signal) = TABLE.first_match(kind, evidence)?;
     let class = signature.class;
-    let message = evidence.first_message().map(|message| embedded::find_error_text(message).unwrap_or_else(|| message.to_owned()));
+    let message = evidence.first_message().map(|message| embedded_error::find_error_text(message).unwrap_or_else(|| message.to_owned()));
     let why = message.unwrap_or_else(|| format!("{}: {}", signal.field, signal.value));
     let failure = ClassifiedFailure {
         class,
@@ -53,9 +54,9 @@ pub(super) fn classify(kind: ExecutorKind, evidence: &EndEvidence, clock: &Clock
     Some(KnownFailure { failure, signature: signature.to_string() })
 }
 
-/// Returns when the service is expected back: the point in time that the program gives, else the one in its words.
+/// Returns when the service is expected back: the point in time that the program gives, else the one in its text.
 fn stated_end(class: FailureClass, evidence: &EndEvidence, clock: &Clock<'_>) -> Option<Timestamp> {
-    if !runner_core::failure::is_transient(class) {
+    if !runner_core::session_failure::is_transient(class) {
         return None;
     }
     let stated = evidence.resets_at.filter(|time| *time > clock.now);
@@ -77,18 +78,18 @@ struct SignatureTable {
 /// A signature.
 #[derive(Debug)]
 struct FailureSignature {
-    /// The program that shows it; none where it is of a service or a system.
+    /// The program that shows it; `None` if it is a service's or the system's.
     backend: Option<ExecutorKind>,
     field: String,
     matcher: ValueMatcher,
-    /// What a message must contain besides, in plain lower case.
+    /// Text that a message must also contain, in normalized lower case.
     required_text: Option<String>,
     class: FailureClass,
     #[cfg_attr(not(test), expect(dead_code, reason = "for who keeps the table, and for its tests"))]
     sample: String,
 }
 
-/// How a value is compared; texts are in plain lower case.
+/// How a value is compared; texts are in normalized lower case.
 #[derive(Debug)]
 enum ValueMatcher {
     Equals(String),
@@ -98,7 +99,7 @@ enum ValueMatcher {
 }
 
 impl SignatureTable {
-    /// Returns the first line that fits, and by what.
+    /// Returns the first line that matches, and the signal it matched.
     fn first_match(&self, kind: ExecutorKind, evidence: &EndEvidence) -> Option<(&FailureSignature, EndSignal)> {
         let signals: Vec<EndSignal> = evidence.signals.iter().cloned().chain(derived_signals(evidence)).collect();
         let messages: Vec<String> = evidence.field_values("message").map(normalize_text).collect();
@@ -112,10 +113,10 @@ impl SignatureTable {
     }
 }
 
-/// Returns what stands in messages for programs; a status is taken from there only where no field gives one.
+/// Returns the signals embedded in messages; a status is used only if no field has one.
 fn derived_signals(evidence: &EndEvidence) -> impl Iterator<Item = EndSignal> {
     let has_status = evidence.signals.iter().any(|signal| HTTP_STATUS.contains(&signal.field));
-    let embedded_signals = evidence.field_values("message").flat_map(embedded::find_signals);
+    let embedded_signals = evidence.field_values("message").flat_map(embedded_error::find_signals);
     embedded_signals.filter(move |signal| !has_status || signal.field != "http_status")
 }
 
@@ -141,7 +142,7 @@ impl ValueMatcher {
     }
 }
 
-/// Returns a text in lower case with straight apostrophes and ordinary spaces.
+/// Normalizes a text to lower case with straight apostrophes and ordinary spaces.
 fn normalize_text(text: &str) -> String {
     let straight = |c: char| match c {
         '\u{2018}' | '\u{2019}' => '\'',
@@ -191,7 +192,7 @@ struct RawLine {
     sample: String,
 }
 
-/// Whose a line is, as it is written.
+/// The owner of a line, as it is written.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RawBackend {

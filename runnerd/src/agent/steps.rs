@@ -1,24 +1,24 @@
-//! What a session did, step by step, from output that was kept. For eyes only: nothing is decided from it.
+//! What a session did, step by step, parsed from stored output. For display only: no decision depends on it.
 
 use protocol::event::Activity;
 use protocol::reply::ActivityStep;
 use runner_core::feedback::clip_output;
 use runner_core::fence::clean;
 
-use super::kinds;
+use super::backends;
 use crate::config::ExecutorKind;
 
-/// Most bytes of a step of an agent's work.
+/// Size limit in bytes of a step of an agent's work.
 const MAX_STEP: usize = 4 * 1024;
 
-/// Returns a step as it is shown to people: safe for a terminal, and not too long.
+/// Returns a step in a form for people: safe for a terminal, and truncated.
 pub fn bound_step(step: &Activity) -> Activity {
     Activity { what: step.what, text: clip_output(&clean(&step.text), MAX_STEP) }
 }
 
-/// Returns the steps that whole lines of output tell; `offset` is where the output begins.
+/// Returns the steps in complete lines of output; `offset` is the position of the output in its file.
 pub fn parse_steps(kind: ExecutorKind, output: &[u8], offset: u64) -> Vec<ActivityStep> {
-    let Some(mut reader) = kinds::backend_for(kind).replay_reader() else { return Vec::new() };
+    let Some(mut reader) = backends::backend_for(kind).replay_reader() else { return Vec::new() };
     let (mut steps, mut at) = (Vec::new(), offset);
     for line in output.split_inclusive(|byte| *byte == b'\n') {
         if let Some(step) = reader.read_line(line.strip_suffix(b"\n").unwrap_or(line)) {

@@ -1,11 +1,11 @@
-//! Versions of agent programs: found in what a program says of itself, and compared.
+//! Versions of agent programs: parsed from their output, and compared.
 
 use std::fmt;
 
-/// Longest version, in bytes.
+/// Length limit of a version in bytes.
 const MAX_BYTES: usize = 40;
 
-/// What a program says of its version.
+/// The version that a program reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AgentVersion {
     /// Major, minor, patch.
@@ -31,7 +31,7 @@ impl AgentVersion {
         parts.next().is_none().then(|| Self { numbers, text: text.to_owned() })
     }
 
-    /// Tells whether it is not older than a release; what comes before a release counts as it.
+    /// Whether it is not older than a release; a pre-release counts as its release.
     pub(super) fn is_at_least(&self, oldest: [u32; 3]) -> bool {
         self.numbers >= oldest
     }

@@ -1,16 +1,16 @@
-//! The zone in which a session's program reads the clock: its messages name times of that zone.
+//! The time zone in which a session's program reads the clock: its messages contain times of that zone.
 
 use std::ffi::OsString;
 
 use jiff::tz::TimeZone;
 
-/// Returns the zone of a session's environment: `TZ` as the system's library reads it, else the machine's.
+/// Returns the time zone of a session's environment: `TZ` as the system's library reads it, else the machine's.
 pub(super) fn session_zone(env: &[(OsString, OsString)]) -> TimeZone {
     let set = env.iter().rev().find(|(name, _)| name == "TZ").map(|(_, value)| value.to_string_lossy());
     set.map_or_else(TimeZone::system, |name| resolve_zone(name.trim_start_matches(':')))
 }
 
-/// Returns the zone of a name; without its rules, programs take it for UTC.
+/// Returns the time zone with a name; `None` if its rules are missing, which programs take for UTC.
 pub(super) fn zone_by_name(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok()
 }

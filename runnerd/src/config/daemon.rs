@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ConfigError;
 use super::parse::{self, ConfigSource};
 use super::table;
-use super::words::LogLevel;
+use super::value_enums::LogLevel;
 
 /// The settings of one user's daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

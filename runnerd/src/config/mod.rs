@@ -4,7 +4,7 @@
 //! file that `init` writes and `docs/configuration.md` follow from there. What a value does is not
 //! decided here, and no file is looked up: callers pass the text and the name it goes by.
 
-mod ceilings;
+mod cost_limit;
 mod check;
 mod choice;
 mod commands;
@@ -21,9 +21,9 @@ mod proposal;
 mod repository;
 mod table;
 mod text;
-mod words;
+mod value_enums;
 
-pub use ceilings::{PriceQuote, UnpricedBackend};
+pub use cost_limit::{PriceQuote, UnpricedBackend};
 pub use daemon::DaemonConfig;
 pub use edit::{ValueOrigin, SettingEntry, get, key_names, set, list_settings, list_daemon_settings, unset};
 pub use error::{ConfigError, FaultPosition, ConfigProblem};
@@ -38,7 +38,7 @@ pub use repository::{
     RepoConfig, ReviewConfig, RolesConfig, WorkspaceConfig, parse,
 };
 pub use text::{daemon_default_text, default_text, default_text_with, reference_page};
-pub use words::{Extras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
+pub use value_enums::{Extras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use super::keys::KeyDefault::{Is, Off, Required};
 use super::keys::ValueKind::{AbsolutePath, Arguments, Argv, Choice, Choices, Dollars, Flag, Name, Number, Patterns, Text};
 use super::keys::SectionDisplay::{Entry, InFull, Override};
 use super::keys::{KeyDefinition, ValueKind, GlobSubject, ConfigSection};
-use super::words::{Extras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
+use super::value_enums::{Extras, LogLevel, OnChange, OnTimeout, Reviewer, RoleMode, WorkspaceKind};
 
 const COUNT: ValueKind = Number { min: 1, max: 1_000_000 };
 const SECONDS: ValueKind = Number { min: 1, max: 365 * 24 * 60 * 60 };

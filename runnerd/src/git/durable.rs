@@ -1,5 +1,5 @@
-//! Makes what was written to the repository survive a power cut. The library never asks the disk to; the git program is
-//! told to by configuration instead.
+//! Makes what was written to the repository survive a power cut. The library never flushes; the git program is
+//! configured to do so.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -12,18 +12,18 @@ use gix::zlib::Decompress;
 use gix::zlib::stream::inflate;
 
 use super::GitError;
-use crate::folders;
-use crate::temporary;
+use crate::dir_permissions;
+use crate::temp_file;
 
-/// Above this many new objects one flush of the whole file system costs less than one of each.
+/// With more new objects than this, one flush of the whole file system costs less than one per object.
 const MAX_INDIVIDUAL_SYNCS: usize = 16;
-/// Bytes of an object that are in memory at a time.
+/// Size in bytes of the buffer an object is read through.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Flushes those of `ids` that are loose objects below `objects`, and their folders.
+/// Flushes those of `ids` that are loose objects in `objects`, and their folders.
 ///
-/// An object that a power cut has left in part is removed and the call fails: the library takes whatever has the name
-/// for the object, and writes it only where nothing has.
+/// Removes an object that a power cut left incomplete and fails: the library takes any file of that name for the
+/// object, and writes an object only if there is no such file.
 pub(super) fn sync_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
     reject_torn_objects(objects, ids)?;
     if ids.len() > MAX_INDIVIDUAL_SYNCS && sync_all_objects(objects).is_ok() {
@@ -32,7 +32,7 @@ pub(super) fn sync_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitEr
     sync_each(objects, ids)
 }
 
-/// Flushes each of `ids` that is a loose object, and the folders that name them.
+/// Flushes each of `ids` that is a loose object, and the folders that hold it.
 fn sync_each(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
     let mut folders = BTreeSet::from([objects.to_owned()]);
     for id in ids {
@@ -46,14 +46,14 @@ fn sync_each(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
     folders.iter().try_for_each(|folder| sync_if_exists(folder).map(drop))
 }
 
-/// Flushes what a commit is about to name: the files of the work tree, whoever wrote them, and `ids` below `objects`.
+/// Flushes what a commit is about to refer to: all files of the work tree, and `ids` in `objects`.
 ///
-/// Where both are on one file system, the flush of that serves for both.
+/// If both are on one file system, a single flush serves both.
 pub(super) fn sync_commit(work_dir: &Path, objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
     reject_torn_objects(objects, ids)?;
     let flushed = sync_file_system(work_dir).map_err(GitError::io("flushing the file system of", work_dir));
     if flushed.is_err() {
-        // The system tells of a failure once: only a flush of its own shows which object may be lost.
+        // The system reports a failure once: only a flush per object shows which one may be lost.
         sync_each(objects, ids)?;
     } else if !shares_file_system(work_dir, objects) {
         sync_objects(objects, ids)?;
@@ -61,7 +61,8 @@ pub(super) fn sync_commit(work_dir: &Path, objects: &Path, ids: &[ObjectId]) -> 
     flushed
 }
 
-/// Flushes all objects below `objects`, whoever wrote them: git flushes their content and not the folders that name them.
+/// Flushes all objects in `objects`, the git program's too: git flushes their content but not the folders that hold
+/// them.
 pub(super) fn sync_all_objects(objects: &Path) -> Result<(), GitError> {
     sync_file_system(objects).map_err(GitError::io("flushing objects below", objects))
 }
@@ -71,8 +72,8 @@ fn loose_object_path(objects: &Path, id: &ObjectId) -> PathBuf {
     objects.join(&hex[..2]).join(&hex[2..])
 }
 
-/// Removes loose objects that are not what their name says: what a power cut has left in part, and what somebody has put
-/// there before. Returns one of them.
+/// Removes loose objects whose content does not match their name, whether cut short by a power cut or planted earlier.
+/// Returns one of them.
 pub(super) fn remove_torn_objects(objects: &Path, ids: &[ObjectId]) -> Result<Option<PathBuf>, GitError> {
     let mut torn = None;
     for id in ids {
@@ -87,17 +88,17 @@ pub(super) fn remove_torn_objects(objects: &Path, ids: &[ObjectId]) -> Result<Op
     Ok(torn)
 }
 
-/// Removes them, and fails if there was one: who wrote the objects has taken it for his.
+/// Removes torn objects, and fails if there was one: the writer already counts on it.
 fn reject_torn_objects(objects: &Path, ids: &[ObjectId]) -> Result<(), GitError> {
     remove_torn_objects(objects, ids)?.map_or(Ok(()), |path| Err(GitError::TornObject { path }))
 }
 
-/// Tells whether an object is a file of its own with the bytes that its name says.
+/// Whether `id` is a loose object whose content matches its name.
 pub(super) fn is_intact(objects: &Path, id: &ObjectId) -> bool {
     hash_loose_object(&loose_object_path(objects, id), id.kind()).is_ok_and(|found| found == *id)
 }
 
-/// Returns the hash of what a loose object holds, a piece of it in memory at a time: its name, if it is whole.
+/// Returns the hash of a loose object's content, which is its name if it is whole. Reads through a fixed buffer.
 fn hash_loose_object(object: &Path, kind: gix::hash::Kind) -> io::Result<ObjectId> {
     let mut packed = BufReader::new(File::open(object)?);
     let (mut state, mut hasher, mut chunk) = (Decompress::default(), gix::hash::hasher(kind), vec![0; CHUNK_BYTES]);
@@ -109,10 +110,10 @@ fn hash_loose_object(object: &Path, kind: gix::hash::Kind) -> io::Result<ObjectI
     }
 }
 
-/// Flushes one object and tells whether it is there.
+/// Flushes one object and returns whether it exists.
 ///
-/// What could not be flushed once may be lost although it can be the next time: a copy takes its place. Where that is
-/// refused too it loses its name, so that the next try writes it anew.
+/// After a failed flush the data may be lost even if the next flush succeeds, so a copy replaces the object. If that
+/// fails too, the object is renamed away, so that the next attempt writes it again.
 fn sync_object(object: &Path) -> Result<bool, GitError> {
     let file = match File::open(object) {
         Ok(file) => file,
@@ -123,28 +124,28 @@ fn sync_object(object: &Path) -> Result<bool, GitError> {
         return Ok(true);
     }
     rewrite_object(object).map(|()| true).map_err(|error| {
-        // git removes files of such names when it collects garbage.
+        // git removes files with such names when it collects garbage.
         let _ = fs::rename(object, object.with_file_name("tmp_obj_not_flushed"));
         GitError::io("flushing", object)(error)
     })
 }
 
 fn rewrite_object(object: &Path) -> io::Result<()> {
-    // Beside the folders of objects, where the sweep looks.
+    // Next to the object folders, where the sweep looks.
     let objects = object.ancestors().nth(2).unwrap_or(Path::new("."));
-    let mut copy = temporary::create_in(objects, object)?;
+    let mut copy = temp_file::create_in(objects, object)?;
     copy.write_all(&fs::read(object)?)?;
     copy.as_file().set_permissions(fs::metadata(object)?.permissions())?;
     copy.as_file().sync_all()?;
     copy.persist(object).map(drop).map_err(|error| error.error)
 }
 
-/// Flushes the locks in which new values of references wait for their name: what has a name must have its bytes.
+/// Flushes the lock file that holds a reference's new value: the bytes must be durable before they get the name.
 pub(super) fn sync_lock(git_dir: &Path, name: &str) -> Result<(), GitError> {
     sync_if_exists(&git_dir.join(format!("{name}.lock"))).map(drop)
 }
 
-/// Flushes the file of a reference below `git_dir` and the folders that lead to it, any of which may be new.
+/// Flushes a reference's file in `git_dir` and all folders leading to it, any of which may be new.
 pub(super) fn sync_ref(git_dir: &Path, name: &str) -> Result<(), GitError> {
     let file = git_dir.join(name);
     if !sync_if_exists(&file)? {
@@ -154,17 +155,17 @@ pub(super) fn sync_ref(git_dir: &Path, name: &str) -> Result<(), GitError> {
     folders.chain([git_dir]).try_for_each(|folder| sync_if_exists(folder).map(drop))
 }
 
-/// Flushes the one folder that names a reference below `git_dir`, which is not new. Its bytes were flushed as a lock.
+/// Flushes only the folder that holds an existing reference in `git_dir`. Its bytes were flushed as a lock file.
 pub(super) fn sync_known_ref(git_dir: &Path, name: &str) -> Result<(), GitError> {
     let file = git_dir.join(name);
     file.parent().map_or(Ok(()), |folder| sync_if_exists(folder).map(drop))
 }
 
-/// Replaces a small file of git's at once, and makes that survive a power cut.
+/// Replaces one of git's small files atomically and durably.
 pub(super) fn replace_file(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let mut new = temporary::create_beside(file)?;
+    let mut new = temp_file::create_beside(file)?;
     new.write_all(bytes)?;
     new.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
     new.as_file().sync_all()?;
@@ -172,12 +173,12 @@ pub(super) fn replace_file(file: &Path, bytes: &[u8], mode: u32) -> io::Result<(
     File::open(folder)?.sync_all()
 }
 
-/// Removes whatever has a name.
+/// Removes a path; it is no error if nothing is there.
 pub(super) fn remove_path(path: &Path) -> Result<(), GitError> {
-    folders::remove_all(path).map_err(GitError::io("removing", path))
+    dir_permissions::remove_all(path).map_err(GitError::io("removing", path))
 }
 
-/// Flushes a file or folder. Tells whether there was one: objects may be packed, and so may references.
+/// Flushes a file or folder. Returns whether it exists: objects and references may be packed.
 pub(super) fn sync_if_exists(path: &Path) -> Result<bool, GitError> {
     match File::open(path).and_then(|file| file.sync_all()) {
         Ok(()) => Ok(true),
@@ -191,7 +192,7 @@ pub(super) fn sync_file_system(path: &Path) -> io::Result<()> {
     nix::unistd::syncfs(File::open(path)?).map_err(io::Error::from)
 }
 
-/// Whether the flush of one folder's file system is that of another's too.
+/// Whether flushing one folder's file system also flushes the other's.
 #[cfg(target_os = "linux")]
 fn shares_file_system(folder: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -199,7 +200,7 @@ fn shares_file_system(folder: &Path, other: &Path) -> bool {
     device(folder).is_some_and(|of| device(other) == Some(of))
 }
 
-/// Elsewhere the flush of a file system is begun and not waited for.
+/// On other systems flushing a file system only starts the writes and does not wait for them.
 #[cfg(not(target_os = "linux"))]
 fn is_flushed_with(_folder: &Path, _other: &Path) -> bool {
     false
@@ -216,13 +217,13 @@ mod tests {
     use gix::objs::Kind;
 
     use super::*;
-    use crate::obstruction::Retryable as _;
+    use crate::retryable::Retryable as _;
 
     fn object_id(text: &[u8]) -> ObjectId {
         gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Blob, text).unwrap()
     }
 
-    /// A folder of objects with one that says it is `named` and holds `bytes`.
+    /// A folder of objects with one object named `named` that holds `bytes`.
     fn create_loose_object(named: &ObjectId, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
         let objects = tempfile::tempdir().unwrap();
         let file = loose_object_path(objects.path(), named);

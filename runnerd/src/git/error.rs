@@ -1,32 +1,32 @@
-//! What can go wrong while git is asked to do something. Facts about a repository are not errors; only requests that
-//! could not be carried out are.
+//! What can go wrong while git carries out a request. Facts about a repository are not errors; only requests that could
+//! not be carried out are.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runner_core::obstacle::Transience;
+use runner_core::blocker::Transience;
 use runner_core::shell;
 
 use super::id::Id;
 use super::operation::Operation;
-use super::refs::in_use::leave_branch_command;
+use super::refs::branch_use::leave_branch_command;
 use super::repository::at_work::Ender;
-use crate::obstruction::{Retryable, classify_cause, path_remedy};
+use crate::retryable::{Retryable, classify_cause, path_remedy};
 
-/// An object that is not what its name says.
+/// An object whose content does not match its name.
 #[derive(Debug, thiserror::Error)]
 #[error("object {0} is not what its name says")]
 pub(super) struct HashMismatch(pub(super) gix::ObjectId);
 
-/// A request to a repository that could not be carried out.
+/// Why a request to a repository could not be carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GitError {
     /// There is no repository at the path or above it.
     #[error("no git repository found at or above {path}")]
     NoRepository {
-        /// Where the search began.
+        /// Where the search started.
         path: PathBuf,
     },
     /// The repository has no work tree.
@@ -38,34 +38,34 @@ pub enum GitError {
     /// The repository belongs to another user, whose configuration could run programs.
     #[error("refusing the repository {path}: it belongs to another user")]
     ForeignOwner {
-        /// The work tree, as `safe.directory` names it; the git folder where there is none.
+        /// The work tree, as `safe.directory` names it; the git folder if there is no work tree.
         path: PathBuf,
     },
-    /// The git folder of a repository that was found before is not there, or is no folder any more.
+    /// The git folder of a repository opened earlier is missing, or is no longer a folder.
     #[error("the git folder {path} is gone; the files in {work_dir} are as they were left")]
     GitDirMissing {
-        /// The git folder.
+        /// The missing git folder.
         path: PathBuf,
-        /// The work tree.
+        /// The work tree, whose files are untouched.
         work_dir: PathBuf,
     },
-    /// Another git folder stands where the one was that a session began with.
+    /// The git folder is not the one the session started with.
     #[error("the git folder {path} is another one than when the session began")]
     GitDirReplaced {
         /// The git folder.
         path: PathBuf,
     },
-    /// The work tree's link to its git folder leads elsewhere than when the repository was found.
+    /// The work tree's link to its git folder no longer leads where it did when the repository was opened.
     #[error("the git folder of {path} was replaced: expected {expected}, found {found}")]
     GitLinkChanged {
         /// The work tree.
         path: PathBuf,
-        /// The folder found first.
+        /// The folder the link led to when the repository was opened.
         expected: PathBuf,
-        /// The folder found now.
+        /// The folder it leads to now.
         found: PathBuf,
     },
-    /// What git may obey there is not known: a note of it that was kept is gone, or is not as it was kept.
+    /// The captured git configuration is unknown: its saved note is missing or has been altered.
     #[error("what git may obey in {path} is not known")]
     PinnedConfigLost {
         /// The work tree.
@@ -82,35 +82,35 @@ pub enum GitError {
     /// The operating system refused.
     #[error("{doing} {path}")]
     Io {
-        /// What was being done.
+        /// The operation, such as `reading`.
         doing: &'static str,
-        /// To which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// The reason.
+        /// The system's error.
         source: io::Error,
     },
     /// The repository holds something that cannot be read or used.
     #[error("{doing} in {path}")]
     Corrupt {
-        /// What was being done.
+        /// The operation, such as `reading a commit`.
         doing: &'static str,
-        /// In which repository.
+        /// The repository.
         path: PathBuf,
-        /// The reason.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Another object stands in the place of one.
+    /// An object's content does not match its name.
     #[error("object {id} in {path} is not what its name says")]
     HashMismatch {
-        /// The object.
+        /// The expected object.
         id: Id,
-        /// In which repository.
+        /// The repository.
         path: PathBuf,
     },
-    /// A commit that was there is gone, though a reference kept it.
+    /// A commit is missing although a reference kept it alive.
     #[error("commit {} is not in {} any more: its objects were removed", commit.short(12), path.display())]
     CommitPruned {
-        /// The commit.
+        /// The missing commit.
         commit: Id,
         /// The work tree.
         path: PathBuf,
@@ -122,12 +122,12 @@ pub enum GitError {
         command: String,
         /// The work tree.
         path: PathBuf,
-        /// The exit status in words.
+        /// Its exit status in words.
         status: String,
-        /// The end of what it wrote to its standard error.
+        /// The end of its standard error.
         stderr: String,
     },
-    /// The git program did not answer, and was ended.
+    /// The git program did not finish, and was terminated.
     #[error(
         "git {command} in {} was ended after {} s{}: {by}", path.display(), after.as_secs(), waited_on(waited_for.as_deref())
     )]
@@ -136,17 +136,17 @@ pub enum GitError {
         command: String,
         /// The work tree.
         path: PathBuf,
-        /// The program that it waited for.
+        /// The program it was waiting for, if known.
         waited_for: Option<String>,
-        /// For how long it had been at work.
+        /// How long it had been running.
         after: Duration,
-        /// Who ended it, and why.
+        /// Who terminated it, and why.
         by: Ender,
     },
     /// A merge, rebase or the like has to be finished first.
     #[error("{operation} under way in {path}")]
     OperationInProgress {
-        /// Which one.
+        /// The operation in progress.
         operation: Operation,
         /// The work tree.
         path: PathBuf,
@@ -154,16 +154,16 @@ pub enum GitError {
     /// HEAD or a branch is not where the caller expected it.
     #[error("{name} moved in {path}: expected {}, found {}", format_commit(*expected), format_commit(*found))]
     RefMoved {
-        /// The reference.
+        /// Name of the reference.
         name: String,
         /// The work tree.
         path: PathBuf,
-        /// What the caller expected.
+        /// The commit the caller expected; `None` if it expected no reference.
         expected: Option<Id>,
-        /// What is there.
+        /// The commit it is at; `None` if it does not exist.
         found: Option<Id>,
     },
-    /// A branch to be created is there already.
+    /// A branch to be created already exists.
     #[error("branch {name} already exists in {path}")]
     BranchExists {
         /// Its short name.
@@ -171,36 +171,36 @@ pub enum GitError {
         /// The work tree.
         path: PathBuf,
     },
-    /// Another reference leaves no room for one that is to be made.
+    /// An existing reference leaves no room for a new one.
     #[error("{} is in the way of `{}`: git cannot hold both", describe_ref(standing), short_ref_name(wanted))]
     RefConflict {
-        /// The full name of the one that is there.
+        /// Full name of the existing reference.
         standing: String,
-        /// The full name of the one that is not made.
+        /// Full name of the reference that was not created.
         wanted: String,
-        /// The name that a branch which is there can be given.
+        /// An unused name that the existing branch could be renamed to.
         free: Option<String>,
         /// The work tree.
         path: PathBuf,
     },
-    /// Another work tree has a branch checked out, or comes back to it.
+    /// Another work tree has a branch checked out, or will return to it.
     #[error("branch {branch} is in use in {}{}", path.display(), if path.exists() { "" } else { ", which is locked and not there" })]
     BranchInUse {
         /// Its short name.
         branch: String,
-        /// That work tree.
+        /// The work tree that uses it.
         path: PathBuf,
-        /// The work tree that was to have it.
+        /// The work tree that needed it.
         from: PathBuf,
     },
-    /// A linked work tree has another place than when its repository was found.
+    /// A linked work tree is no longer where its repository was opened.
     #[error("the work tree {from} was moved to {to}")]
     WorkTreeMoved {
         /// Where it was.
         from: PathBuf,
         /// Where it is.
         to: PathBuf,
-        /// The folder that it shares with others.
+        /// The git folder it shares with other work trees.
         common: PathBuf,
     },
     /// A branch is missing.
@@ -211,17 +211,17 @@ pub enum GitError {
         /// The work tree.
         path: PathBuf,
     },
-    /// A file that HEAD has was changed into what git cannot store: a commit without the change would lose it.
+    /// A file of HEAD was changed into something git cannot store: a commit without the change would lose it.
     #[error("the change of {file} cannot be stored: {why}")]
     UnstorableChange {
         /// The file, relative to the work tree.
         file: String,
-        /// What git or the system said.
+        /// What git or the system reported.
         why: String,
         /// What a person can do about it.
         remedy: String,
     },
-    /// A file that was written for a commit would not be in it as it was written.
+    /// A file written for a commit would differ from what the runner wrote.
     #[error("{file} in {path} would be committed otherwise than the runner has written it")]
     FileOverwritten {
         /// The file, relative to the work tree.
@@ -235,7 +235,7 @@ pub enum GitError {
         /// The work tree.
         path: PathBuf,
     },
-    /// Going on would destroy bytes that are kept nowhere.
+    /// Continuing would destroy bytes that exist nowhere else.
     #[error("{file} in {path} would be lost: it is not in the rescue commit")]
     NotRescued {
         /// The file, relative to the work tree.
@@ -243,16 +243,16 @@ pub enum GitError {
         /// The work tree.
         path: PathBuf,
     },
-    /// Packs were written anew whenever they were being copied.
+    /// Packs were rewritten each time they were copied.
     #[error("the packs of {path} are being written anew")]
     ConcurrentRepack {
         /// The work tree.
         path: PathBuf,
     },
-    /// A crash has left an object in part; it is gone now, and is written anew by the next try.
+    /// A crash left an incomplete object; it has been removed, and the next attempt writes it again.
     #[error("{} was left in part by a crash, and is removed", path.display())]
     TornObject {
-        /// The object.
+        /// Path of the object.
         path: PathBuf,
     },
 }
@@ -274,7 +274,7 @@ fn describe_ref(name: &str) -> String {
     format!("the {kind} `{}`", short_ref_name(name))
 }
 
-/// Returns what a person can do about a reference that is in the way.
+/// Returns what a person can do about the reference that is in the way.
 fn ref_conflict_remedy(path: &Path, existing: &str, free: Option<&str>) -> String {
     let (place, standing) = (path.display().to_string(), short_ref_name(existing));
     match free {
@@ -288,7 +288,7 @@ impl GitError {
         move |source| Self::Io { doing, path: path.to_owned(), source }
     }
 
-    /// Sorts a failure of the library into the kinds that callers tell apart.
+    /// Sorts a library failure into the kinds that callers tell apart.
     pub(super) fn gix(doing: &'static str, path: &Path) -> impl FnOnce(gix::Error) -> Self {
         move |source| {
             let path = path.to_owned();
@@ -314,7 +314,7 @@ impl Retryable for GitError {
             | Self::GitDirReplaced { .. }
             | Self::GitLinkChanged { .. }
             | Self::WorkTreeMoved { .. }
-            // It has had its time, or nobody wants it to have more.
+            // It was given its time, or its caller does not want it to take longer.
             | Self::Ended { .. }
             | Self::HashMismatch { .. } => Transience::Lost,
             Self::Locked { .. } | Self::TornObject { .. } | Self::ConcurrentRepack { .. } => Transience::Passing,

@@ -1,4 +1,4 @@
-//! A file at one moment, with all that it held, so that it can be compared and put back.
+//! A file at one moment with its whole content, so that it can be compared and restored.
 
 use std::fs;
 use std::io;
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::GitError;
 
-/// Above this many bytes a file is told by length and times, and is not put back.
+/// Larger files are recorded by length and times only, and are not restored.
 pub(super) const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// One file as it was.
+/// Snapshot of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum FileState {
     File { mode: u32, hex: String },
@@ -23,7 +23,7 @@ pub(super) enum FileState {
     Other,
 }
 
-/// Looks at a file; none where there is nothing.
+/// Reads a file's state; `None` if nothing is there.
 pub(super) fn read_file_state(path: &Path) -> Result<Option<FileState>, GitError> {
     let metadata = match path.symlink_metadata() {
         Ok(found) => found,
@@ -44,7 +44,7 @@ pub(super) fn read_file_state(path: &Path) -> Result<Option<FileState>, GitError
         })
     };
     match read() {
-        // Unreadable for us is unreadable for git.
+        // What is unreadable for us is unreadable for git.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Some(FileState::Other)),
         read => read.map(Some).map_err(GitError::io("reading", path)),
     }

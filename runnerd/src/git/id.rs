@@ -1,4 +1,4 @@
-//! The name of a git object. Not the object, and not an abbreviation of its name.
+//! The name of a git object. Neither the object itself nor an abbreviated name.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,11 +1,11 @@
 //! The repository as the runner needs it: what changed, one commit with all of it, branches, history, and a way back
-//! that loses nothing. The only place that says gix, and one file of it (`repository/program.rs`) the only one that starts
-//! the git program. It decides nothing about runs, is synchronous, and reaches no network.
+//! that loses nothing. Only this module uses gix, and only one file of it (`repository/program.rs`) starts the git
+//! program. It decides nothing about runs, is synchronous, and never uses the network.
 //!
-//! A [`Repository`] is a few paths that can be cloned and sent to another thread. What is in the repository is read by
-//! each operation anew; a captured configuration is read once for all of its clones. Two engines carry out the operations
-//! on the work tree: the library, and the git program for repositories that use what the library does not do as git does
-//! (`repository/preflight.rs`). Both give the same trees. No hooks are run by either.
+//! A [`Repository`] is a few paths that can be cloned and sent to another thread. Each operation reads the repository
+//! again; a captured configuration is read once for all clones. Two engines carry out the operations on the work tree:
+//! the library, and the git program for repositories that use features the library does not handle as git does
+//! (`repository/preflight.rs`). Both give the same trees. Neither runs hooks.
 //!
 //! | to do | folder |
 //! |---|---|
@@ -15,14 +15,14 @@
 //! | the index, as a file and in memory | `index` |
 //! | see what changed, and bring it into an index and a tree | `worktree` |
 //! | commit it | `commit` |
-//! | see and undo what a session did to git's own folder | `tampering` |
-//! | keep everything, restore, mend, end what was begun | `rescue` |
+//! | detect and revert what a session did to git's own folder | `tampering` |
+//! | save everything, restore, repair, abort unfinished operations | `rescue` |
 //! | merge trees without a work tree, and move a branch with the work tree that has it | `landing` |
 //! | make a second repository that shares nothing with it | `replica` |
 //!
-//! A folder uses those above it in this list. What is done with a [`Repository`] is a method of it, written where its
-//! topic is: whoever has one need not know the folders. Below them all are `error`, `id`, `path`, `durable`, `moment`,
-//! `file_state` and `operation`.
+//! A folder uses those above it in this list. Operations on a [`Repository`] are methods of it, each written in the
+//! file of its topic, so a caller need not know the folders. Below them all are `error`, `id`, `path`, `durable`,
+//! `moment`, `file_state` and `operation`.
 
 mod commit;
 mod durable;
@@ -31,22 +31,22 @@ mod file_state;
 mod id;
 mod index;
 mod landing;
-mod moment;
+mod fs_clock;
 mod objects;
 mod operation;
 mod path;
 mod refs;
-mod replica;
+mod clone;
 mod repository;
 mod rescue;
-mod tampering;
+mod git_dir_snapshot;
 mod worktree;
 
 #[cfg(test)]
 mod tests;
 
 pub use commit::CommitOutcome;
-pub use commit::graft::PathsCommit;
+pub use commit::commit_paths::PathsCommit;
 pub use commit::prepare::{CommitRequest, HeldBackFiles};
 pub use error::GitError;
 pub use id::{Id, InvalidId};
@@ -54,24 +54,24 @@ pub use landing::advance::{BranchAdvance, AdvanceError};
 pub use landing::merge::{TreeMerge, MergeResult, TreeMerger};
 pub use landing::trees::RunnerFolder;
 pub use landing::work_trees::WorktreeConflict;
-pub use landing::write::NewCommit;
-pub use objects::chain::{CommitChain, ChainChange, ChainCommit, ChainFile};
+pub use landing::commit_tree::NewCommit;
+pub use objects::commit_chain::{CommitChain, ChainChange, ChainCommit, ChainFile};
 pub use objects::history::CommitInfo;
 pub use objects::transfer::{KnownObjects, ObjectRange};
 pub use objects::{CommitEntry, EntryKind};
 pub use operation::Operation;
 pub use refs::Head;
-pub use refs::in_use::{BranchUser, BranchUseKind, leave_branch_command};
+pub use refs::branch_use::{BranchUser, BranchUseKind, leave_branch_command};
 pub use refs::listing::RefChange;
-pub use replica::RepositoryClone;
+pub use clone::RepositoryClone;
 pub use repository::at_work::{Ender, GitWait, end_waiting, waits};
 pub use repository::handle::Repository;
 pub use repository::identity::Identity;
-pub use repository::trusted::PinnedConfig;
-pub use repository::users::{UserGitConfig, find_revoked_keys_file};
+pub use repository::pinned_config::PinnedConfig;
+pub use repository::user_config::{UserGitConfig, find_revoked_keys_file};
 pub use rescue::{RestoreOptions, RestoreOutcome, RescueSnapshot, SnapshotRequest};
-pub use tampering::{GitDirSnapshot, MovedRef, ChangedGitFile};
+pub use git_dir_snapshot::{GitDirSnapshot, MovedRef, ChangedGitFile};
 pub use worktree::change::{WorktreeChange, ChangeKind};
 pub use worktree::checkout::CheckoutDir;
 pub use worktree::hold_back::HoldBackRule;
-pub use worktree::refused::UnstorableFile;
+pub use worktree::unstorable::UnstorableFile;

@@ -1,9 +1,9 @@
-//! Operations of git that span several commands and leave files behind while they last, and where each of them shows.
+//! Operations of git that span several commands and leave files behind until they end, and the files that show each.
 
 use std::fmt;
 use std::path::Path;
 
-/// An operation that a person or agent began and did not finish.
+/// An unfinished operation of a person or agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// `git merge`.
@@ -33,7 +33,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Where each operation shows, in the order in which git itself looks.
+/// The file that shows each operation, in the order in which git itself checks.
 const MARKERS: [(&str, Operation); 8] = [
     ("rebase-apply/applying", Operation::Am),
     ("rebase-apply", Operation::Rebase),
@@ -45,7 +45,7 @@ const MARKERS: [(&str, Operation); 8] = [
     ("BISECT_LOG", Operation::Bisect),
 ];
 
-/// Returns the operation under way in the work tree of a git folder.
+/// Returns the operation in progress in the work tree of a git folder.
 pub(super) fn find_operation(git_dir: &Path) -> Option<Operation> {
     MARKERS.iter().find(|(sign, _)| git_dir.join(sign).symlink_metadata().is_ok()).map(|&(_, operation)| operation)
 }

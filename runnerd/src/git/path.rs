@@ -1,18 +1,18 @@
-//! Paths as git has them, bytes with slashes: how they are shown to people, and which of them a tree may hold.
+//! Paths as git has them, bytes with slashes: how they are displayed, and which of them a tree may contain.
 
 use gix::bstr::{BStr, ByteSlice as _};
 use gix::index::entry::Mode;
 use runner_core::fsck::{is_dot_git, is_dot_gitmodules, is_like_dot_runner};
 
-/// Writes a path for people.
+/// Formats a path for people.
 pub(super) fn display_path(path: &[u8]) -> String {
     path.to_str_lossy().into_owned()
 }
 
-/// Tells whether git accepts each part of the path as a name in a tree.
+/// Whether git accepts each component of the path as a name in a tree.
 pub(super) fn has_valid_name(path: &BStr, mode: Mode) -> bool {
     let rules = gix::validate::path::component::Options {
-        // Would refuse names that are legal everywhere else.
+        // This would reject names that are legal everywhere else.
         protect_windows: false,
         protect_hfs: cfg!(target_os = "macos"),
         protect_ntfs: true,
@@ -24,8 +24,8 @@ pub(super) fn has_valid_name(path: &BStr, mode: Mode) -> bool {
         && !(link.is_some() && is_dot_gitmodules(&path[last..]))
 }
 
-/// Tells whether a new file may have this path: what is `.git` or the runner's folder to a file system of another machine is
-/// in no commit of the runner's, though git here would take it.
+/// Whether a new file may have this path. The runner never commits a name that a file system of another machine would
+/// take for `.git` or for the runner's folder, even if git here accepts it.
 pub(super) fn has_safe_name(path: &BStr, mode: Mode) -> bool {
     let mut parts = path.split(|byte| *byte == b'/');
     has_valid_name(path, mode)

@@ -3,9 +3,9 @@
 //! itself a worker's like any other.
 
 mod reservation;
-mod room;
+mod disk_usage;
 mod sweep;
 
 pub use self::reservation::{ReserveError, ReservedId, reserve_id};
-pub use self::room::{directory_bytes, free_bytes, low_disk_warning};
+pub use self::disk_usage::{directory_bytes, free_bytes, low_disk_warning};
 pub use self::sweep::{OrphanReservation, remove_run_traces, remove_workspace, release_id, find_orphans};

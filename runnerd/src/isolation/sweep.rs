@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use runner_core::publish;
 
 use super::reservation::{ReservedId, own_reservations};
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::git::{GitError, Repository};
 use crate::publish::find_last_kept;
-use crate::repo::kept::StateDir;
+use crate::repo::sealed::StateDir;
 use crate::store::{RepoFile, RepoStore, repo_id};
 use crate::worker::PinnedRepo;
 use crate::workspace::{self, WorkspaceOwner};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use protocol::client::{CallError, ConnectError};
 use protocol::error::ExitStatus;
 use protocol::paths::PathsError;
-use protocol::private::PrivateDirError;
+use protocol::private_dir::PrivateDirError;
 use runner_core::ids::IdError;
 use runner_core::message::MessageError;
 

@@ -14,7 +14,7 @@ use protocol::words::RunStatus;
 use tokio::task::block_in_place;
 use tokio::time::{sleep, timeout};
 
-use super::records::RecordArchive;
+use super::record_archive::RecordArchive;
 use super::signals::JobSignals;
 use super::{DriveJob, JobError};
 use crate::clock;

@@ -1,4 +1,4 @@
-//! The move of a branch, noted before it begins, and put right where a death has cut it off.
+//! Moves a branch, records that before it starts, and repairs a move that a crash interrupted.
 
 use std::path::{Path, PathBuf};
 
@@ -6,33 +6,33 @@ use protocol::error::{ErrorData, ErrorKind};
 use protocol::path::WirePath;
 use runner_core::shell;
 
-use super::note::PendingLanding;
+use super::records::PendingLanding;
 use crate::admit::git_error;
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::git::{BranchAdvance, GitError, Id, AdvanceError, WorktreeConflict, Repository, leave_branch_command};
-use crate::repo::kept::{SealedFileError, StateDir};
+use crate::repo::sealed::{SealedFileError, StateDir};
 use crate::store::{RepoStore, StoreError};
 
-/// What putting right has met.
+/// Why a repair failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
-    /// The note.
+    /// The note could not be read or removed.
     #[error(transparent)]
     SealedFile(#[from] SealedFileError),
-    /// The folder of notes.
+    /// The folder of notes could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The repository.
+    /// Git failed.
     #[error("putting right a landing in {path} that was cut off")]
     Git {
         /// The work tree.
         path: PathBuf,
-        /// What git says.
+        /// Git's error.
         source: GitError,
     },
 }
 
-/// Moves a branch, and the work tree that has it checked out along with it; either both or none, whatever dies.
+/// Moves a branch together with the work tree that has it checked out; a crash leaves both moved or neither.
 pub fn move_branch(
     store: &RepoStore,
     (repository, holder): (&Repository, Option<&Repository>),
@@ -56,8 +56,8 @@ pub fn move_branch(
     moved.map_err(|error| advance_error_data(&error))
 }
 
-/// Puts right what a landing in a repository has left that was cut off; `bind` gives a work tree the configuration that
-/// counts in it.
+/// Repairs what an interrupted landing in a repository has left; `bind` gives a work tree the configuration in force
+/// there.
 pub fn recover_landing(store: &RepoStore, bind: impl Fn(Repository) -> Repository) -> Result<(), RecoverError> {
     let note = store.landing_file::<PendingLanding>();
     let Some(pending) = note.read()? else { return Ok(()) };
@@ -67,11 +67,11 @@ pub fn recover_landing(store: &RepoStore, bind: impl Fn(Repository) -> Repositor
     Ok(note.remove()?)
 }
 
-/// Puts right what landings have left in all repositories.
+/// Repairs what interrupted landings have left in all repositories.
 pub fn recover_landings(vault: &StateDir) {
     let stores = RepoStore::list_all(vault).unwrap_or_default();
     for store in stores {
-        // What a session was writing when the daemon died is not put back yet: the next landing knows how to read it.
+        // What a session was writing when the daemon died is not restored yet: the next landing knows how to read it.
         if store.journal().1.exists() {
             continue;
         }
@@ -91,7 +91,7 @@ fn recover_branch(pending: &PendingLanding, bind: impl Fn(Repository) -> Reposit
     let id = |text: &str| text.parse::<Id>().ok();
     let (old, new) = (pending.old.as_deref().and_then(id), id(&pending.new));
     match (holder, old, new) {
-        // It came to its end, or was not to touch any file.
+        // It completed, or had no files to touch.
         (Some(holder), Some(old), Some(new)) if now == Some(old) && holder.head()?.branch() == Some(&pending.branch) => {
             holder.undo_advance(&old, &new)
         }
@@ -99,7 +99,7 @@ fn recover_branch(pending: &PendingLanding, bind: impl Fn(Repository) -> Reposit
     }
 }
 
-/// Turns what kept a branch from being moved into what a client is told.
+/// Converts the reason a branch could not be moved into the error for clients.
 pub(super) fn advance_error_data(error: &AdvanceError) -> ErrorData {
     match error {
         AdvanceError::WorktreeConflict(conflict) => {

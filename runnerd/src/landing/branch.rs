@@ -1,4 +1,4 @@
-//! The branch of a run, as landing reads it: whose each commit is, what it changed, and whether an audit finds it right.
+//! The branch of a run as landing sees it: who made each commit, what it changed, and whether an audit finds it sound.
 
 use std::collections::BTreeSet;
 
@@ -11,28 +11,28 @@ use super::{LandError, LandContext};
 use crate::git::{Id, Repository};
 use crate::verify::{self, VerifyTarget};
 
-/// A run's branch.
+/// A run's branch, read for landing.
 #[derive(Debug)]
 pub(super) struct RunBranch {
-    /// Which.
+    /// The run and its last commit.
     pub(super) target: VerifyTarget,
-    /// Its commits.
+    /// Its commits, assigned to their makers.
     pub(super) plan: AuditPlan,
 }
 
-/// What a branch lacks of a run, and what is known of both.
+/// What a branch lacks of a run.
 #[derive(Debug)]
 pub(super) struct BranchGap {
-    /// What it lacks.
+    /// The commits it lacks.
     pub(super) commits: MissingCommits,
-    /// The commits that say what has landed, newest first, with what they say.
+    /// The commits that record a landing of this run, newest first, with their trailers.
     pub(super) landed_commits: Vec<(Id, Vec<LandedTrailer>)>,
-    /// The commit that the first one which the branch lacks stands on.
+    /// The parent of the first missing commit.
     pub(super) base: Option<String>,
 }
 
 impl RunBranch {
-    /// Reads the branch of the run that is meant.
+    /// Reads the branch of the run that `wanted` refers to.
     pub(super) fn load(site: &LandContext<'_>, run: &str) -> Result<Self, LandError> {
         let target = verify::resolve_target(site.repository, Some(run)).map_err(adapt_hint)?;
         let plan = verify::plan_audit(site.repository, &target, site.stop)?;
@@ -44,8 +44,8 @@ impl RunBranch {
         &self.target.run
     }
 
-    /// Refuses a branch that an audit does not prove; `unproven`: a part of it may stay unseen. `live` is the run of which a
-    /// session is at work.
+    /// Fails if an audit does not prove the branch; with `unproven`, a part of it may be unverifiable. `live` is the
+    /// run with a session in progress.
     pub(super) fn check_proven(
         &self,
         site: &LandContext<'_>,
@@ -59,17 +59,17 @@ impl RunBranch {
         }
     }
 
-    /// Says why an audit of the branch does not prove it up to one of its commits, and whether that is only for what could not
-    /// be seen.
+    /// Explains why an audit does not prove the branch up to one of its commits, and returns whether that is only
+    /// because something could not be checked.
     pub(super) fn find_proof_gap_at(&self, report: &AuditReport, commit: &str) -> Option<(String, bool)> {
         let place = |id: &str| self.plan.all_commits().iter().position(|head| head.id == id);
         let at = place(commit);
-        // What belongs to no commit counts everywhere.
+        // Findings without a commit always count.
         let findings = report.findings.iter().filter(|found| place(&found.commit) <= at).cloned().collect();
         find_proof_gap(&AuditReport { findings, ..report.clone() })
     }
 
-    /// Finds what `onto` lacks of the run.
+    /// Determines what `onto` lacks of the run.
     pub(super) fn find_missing(&self, repository: &Repository, onto: &Id) -> Result<BranchGap, LandError> {
         let beyond: BTreeSet<String> =
             repository.first_parents_not_in(&self.target.tip, onto)?.iter().map(Id::to_string).collect();
@@ -80,7 +80,7 @@ impl RunBranch {
             return Err(LandingRefusal::Rules { run, commit, why }.into());
         }
         let is_runners = |at: usize| self.plan.owner(at).is_some_and(|whose| whose.runner_commit().is_some());
-        // What stands before the first start is of no run, though the branch may not have it.
+        // Commits before the first start belong to no run, even if the branch lacks them.
         let first =
             (0..heads.len()).find(|at| beyond.contains(&heads[*at].id) && is_runners(*at)).unwrap_or(heads.len());
         let mut commits = Vec::new();
@@ -106,12 +106,12 @@ impl RunBranch {
         Ok(ChainCommit { id: &head.id, code: code_tree(repository, head)?, author: parse_author(head).0, owner: whose })
     }
 
-    /// Returns the commit with this id among those of the branch.
+    /// Returns this branch's commit with this id.
     pub(super) fn find_commit(&self, id: &str) -> Option<&CommitHeader> {
         self.plan.all_commits().iter().find(|head| head.id == id)
     }
 
-    /// Returns what commits between two on this branch have merged besides, the second included.
+    /// Returns the additional parents merged by the commits after `base`, up to and including `last`.
     pub(super) fn list_merged_between(&self, base: &str, last: &str) -> Vec<Id> {
         let heads = self.plan.all_commits();
         let from = heads.iter().position(|head| head.id == base).map_or(0, |at| at + 1);
@@ -121,7 +121,7 @@ impl RunBranch {
     }
 }
 
-/// Returns the author of a commit as `Name <address>`, and the whole line with the time.
+/// Returns a commit's author as `Name <address>`, and the whole line with the time.
 pub(super) fn parse_author(head: &CommitHeader) -> (String, String) {
     let header = String::from_utf8_lossy(&head.headers);
     let line = header.lines().find_map(|line| line.strip_prefix("author ")).unwrap_or_default().to_owned();
@@ -134,7 +134,7 @@ fn code_tree(repository: &Repository, head: &CommitHeader) -> Result<String, Lan
     Ok(repository.code_tree(&id)?.to_string())
 }
 
-/// Says why a branch is not proven, and whether that is only for what could not be seen.
+/// Explains why a branch is not proven, and returns whether that is only because something could not be checked.
 fn find_proof_gap(report: &AuditReport) -> Option<(String, bool)> {
     let violations: Vec<_> = report.findings.iter().filter(|it| it.severity == Severity::Violation).collect();
     if let Some(first) = violations.first() {
@@ -149,7 +149,7 @@ fn find_proof_gap(report: &AuditReport) -> Option<(String, bool)> {
     report.unseen.first().map(|unseen| (format!("not checked: {unseen}"), true))
 }
 
-/// A hint of the audit's, for who lands.
+/// Rewords a hint of the audit for a person who is landing.
 fn adapt_hint(error: ErrorData) -> ErrorData {
     let hint = error.hint.clone().map(|hint| hint.replace("runnerctl verify --run ", "runnerctl land "));
     ErrorData { hint, ..error }

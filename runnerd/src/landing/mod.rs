@@ -1,18 +1,18 @@
-//! Bringing results home: runs are read, proven and merged onto a branch, their guards run on what comes of it, and the
-//! branch moves once.
+//! Lands the results of runs: reads them, proves them and merges them onto a branch, runs their guards on the result,
+//! and moves the branch once.
 //!
-//! Which commits a run becomes, and what is refused, is `runner_core::landing`'s; what git does, `git`'s. No method of
-//! the wire is known here.
+//! Which commits a run becomes, and what is refused, is decided in `runner_core::landing`; what git does is in `git`.
+//! Knows no method of the wire protocol.
 
 mod advance;
 mod branch;
-mod fit;
-mod guarded;
-mod landed;
-mod note;
+mod run_merge;
+mod guard_check;
+mod landed_audit;
+mod records;
 mod squash;
-mod told;
-mod train;
+mod commit_message;
+mod merge_queue;
 
 use std::path::{Path, PathBuf};
 
@@ -22,65 +22,65 @@ use runner_core::landing::{LandingRefusal, check_git_version};
 use tokio_util::sync::CancellationToken;
 
 pub use self::advance::{move_branch, recover_landing, recover_landings};
-pub use self::landed::audit_landed;
-pub use self::note::{PendingLanding, LandTargets};
+pub use self::landed_audit::audit_landed;
+pub use self::records::{PendingLanding, LandTargets};
 pub use self::squash::{SquashPlan, prepare_squash};
-pub use self::train::{PreparedLanding, MergeQueue, prepare_landing};
+pub use self::merge_queue::{PreparedLanding, MergeQueue, prepare_landing};
 use crate::admit::git_error;
-use crate::causes::display_chain;
-use crate::folders;
+use crate::error_chain::display_chain;
+use crate::dir_permissions;
 use crate::git::{GitError, Id, TreeMerger, AdvanceError, Repository};
 use crate::process::Launcher;
 use crate::verify::VerifyError;
 
-/// Returns the folder for merges and for the copies that guards are run in, within that of the daemon's state.
+/// Returns the folder for merges and for the copies that guards run in, within the daemon's state folder.
 pub fn scratch_dir(state: &Path) -> PathBuf {
     state.join("landing")
 }
 
-/// Removes what a daemon which was killed has left there.
+/// Removes what a killed daemon has left there.
 pub fn clear_scratch(state: &Path) {
-    if let Err(error) = folders::remove_all(&scratch_dir(state)) {
+    if let Err(error) = dir_permissions::remove_all(&scratch_dir(state)) {
         tracing::warn!(%error, "a folder of a landing is left");
     }
 }
 
-/// What a landing works with.
+/// Context of a landing.
 #[derive(Debug)]
 pub struct LandContext<'a> {
     /// The repository.
     pub repository: &'a Repository,
-    /// A folder of the daemon's, for merges and for the copies that guards are run in.
+    /// One of the daemon's folders, for merges and for the copies that guards run in.
     pub scratch: PathBuf,
     /// Starts guards.
     pub launcher: &'a Launcher,
     /// The caller's environment.
     pub env: &'a CallerEnv,
-    /// Ends it.
+    /// Cancels the landing.
     pub stop: &'a CancellationToken,
 }
 
 impl<'a> LandContext<'a> {
-    /// Makes a folder for merges, with the attributes of a commit, where the git program can do them.
+    /// Creates a folder for merges, with the attributes of a commit; fails if the git program cannot merge.
     fn create_merger(&self, attributes: &Id) -> Result<TreeMerger<'a>, LandError> {
         check_git_version(&self.repository.git_version()?)?;
         Ok(self.repository.create_merger(&self.scratch, attributes)?)
     }
 }
 
-/// Why a landing came to no end.
+/// Why a landing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LandError {
-    /// A run does not fit.
+    /// A run cannot be merged.
     #[error(transparent)]
     Refused(#[from] LandingRefusal),
-    /// Something else does not allow it.
+    /// The request cannot be carried out for another reason.
     #[error(transparent)]
     Denied(#[from] Box<ErrorData>),
-    /// The repository.
+    /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// A run's branch could not be read, or its guard not be run.
+    /// A run's branch could not be read, or its guard could not be run.
     #[error(transparent)]
     Verify(#[from] VerifyError),
     /// The branch could not be moved.
@@ -95,7 +95,7 @@ impl From<ErrorData> for LandError {
 }
 
 impl LandError {
-    /// Turns it into what a client is told; `onto` is the branch.
+    /// Converts it into the error for clients; `onto` is the branch.
     pub fn to_error_data(self, onto: &str) -> ErrorData {
         match self {
             Self::Refused(refusal) => {

@@ -1,28 +1,28 @@
-//! What does not fit by itself, made ready for a session to bring in: one commit with everything that a run has changed,
-//! kept under a reference, and the goal of the run that is to settle its conflicts.
+//! Prepares a run that cannot be merged automatically for a session: one commit with everything the run has changed,
+//! kept by a reference, and the goal of the run that resolves the conflicts.
 
 use runner_core::landing::{MissingCommits, LandPlan, LandingRefusal};
 use runner_core::shell;
 
 use super::branch::{RunBranch, BranchGap};
-use super::fit::{RunMerge, MergeOptions};
-use super::told::SETTLES;
+use super::run_merge::{RunMerge, MergeOptions};
+use super::commit_message::SETTLES;
 use super::{LandError, LandContext};
 use crate::git::{Id, Identity, TreeMerge, MergeResult, NewCommit};
 use crate::verify::VerifyError;
 
-/// A run made ready to be brought in by a session.
+/// A run prepared for a session to land.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SquashPlan {
     /// Id of the run.
     pub run: String,
-    /// The branch's tip, at which the session begins.
+    /// The branch's tip, at which the session starts.
     pub base: Id,
-    /// The goal.
+    /// Goal for the session.
     pub goal: String,
 }
 
-/// Makes a run ready to be brought in by a session that begins at the tip of a branch.
+/// Prepares a run to be landed by a session that starts at the tip of a branch.
 pub fn prepare_squash(site: &LandContext<'_>, run_id: &str, (onto, tip): (&str, Id)) -> Result<SquashPlan, LandError> {
     let branch = RunBranch::load(site, run_id)?;
     branch.check_proven(site, (false, None))?;
@@ -37,7 +37,7 @@ pub fn prepare_squash(site: &LandContext<'_>, run_id: &str, (onto, tip): (&str, 
     Ok(SquashPlan { run, base: tip, goal })
 }
 
-/// Makes the commit that has everything of a run, upon one that the branch has too, without `.runner/`.
+/// Creates the commit that holds everything from a run, on a parent the branch has too, without `.runner/`.
 fn create_stripped_commit(
     site: &LandContext<'_>,
     (branch, missing, landing): (&RunBranch, &BranchGap, &LandPlan),
@@ -74,7 +74,7 @@ fn create_stripped_commit(
     Ok(repository.create_commit(&commit)?)
 }
 
-/// Returns the files in which the whole of a run conflicts.
+/// Returns the files that conflict when the run is merged as a whole.
 fn find_conflicts(
     site: &LandContext<'_>,
     (branch, landing): (&RunBranch, &LandPlan),
@@ -91,7 +91,7 @@ fn find_conflicts(
     }
 }
 
-/// What a session is told to bring in.
+/// Contents of the session's goal.
 struct IncomingRun<'a> {
     run: &'a str,
     onto: &'a str,

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::verify::verify_error_data;
 use super::{Api, run_blocking};
 use crate::admit::git_error;
-use crate::client_gone::ClientDisconnected;
+use crate::call_context::ClientDisconnected;
 use crate::config::{GuardConfig, RepoConfig};
 use crate::git::{Id, Repository};
 use crate::verify::{GuardRerunner, VerifyTarget, VerifyError, copies_dir, list_bisect_points, resolve_target};

@@ -13,7 +13,7 @@ use runner_core::select::{LeafSelection, select};
 use tempfile::TempDir;
 
 use crate::admit::git_error;
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::git::{Id, Repository};
 use crate::repo::layout::Layout;
 use crate::worker::{RunnerChain, CommittedState, load_state, node_ref};

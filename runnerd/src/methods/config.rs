@@ -18,7 +18,7 @@ use runner_core::digest::sha256_hex;
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::agent;
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::config::{self, LIST_PRICES, ValueOrigin, Price, SettingEntry};
 use crate::git::Repository;
 use crate::logging::FILTER_VARIABLE;

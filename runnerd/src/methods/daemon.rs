@@ -11,7 +11,7 @@ use protocol::request::{Handshake, LogFilter, SigningKeyParams, VouchParams};
 use protocol::view::{DaemonView, MissingLevel, SleepView};
 
 use super::{Api, run_blocking};
-use crate::private::signing_key::{SigningKey, SigningKeyError};
+use crate::state_dir::signing_key::{SigningKey, SigningKeyError};
 use crate::process::{UnusedLevel, SleepState};
 use crate::startup::DaemonProgram;
 

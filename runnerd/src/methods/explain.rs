@@ -4,7 +4,7 @@ use protocol::explain::{EndingView, ExplainReply, LeafView, NextView};
 use protocol::state::RunState;
 use protocol::tree::{Node, TaskTree};
 use protocol::view::RunSummary;
-use runner_core::explain::{Forecast, ForecastInput, simulate_endings, selection_steps};
+use runner_core::forecast::{Forecast, ForecastInput, simulate_endings, selection_steps};
 use runner_core::message::ReceiptSubject;
 use runner_core::run::{self, NextStep, RunInputs};
 use runner_core::select::{LeafSelection, select};

@@ -17,7 +17,7 @@ use runner_core::run::{StartSpec, StartRequest};
 use runner_core::shell;
 use tokio_util::sync::CancellationToken;
 
-use super::meant::run_summary;
+use super::run_selector::run_summary;
 use super::run::{AdmittedRun, is_session_active, is_driven_elsewhere};
 use super::{Api, run_blocking};
 use crate::admit::{self, StartPreconditions, IsolatedStart, CarriedFile, git_error};
@@ -25,7 +25,7 @@ use crate::config::{Patterns, WorkspaceKind};
 use crate::events::{EventSubject, EventStream};
 use crate::git::{Id, Repository};
 use crate::isolation::{self, ReservedId};
-use crate::obstruction::Retryable as _;
+use crate::retryable::Retryable as _;
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
 use crate::store::{SourceRepo, RepoStore, StoreError, repo_id};

@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Api, run_blocking};
 use crate::admit::git_error;
-use crate::causes::display_chain;
-use crate::client_gone::ClientDisconnected;
+use crate::error_chain::display_chain;
+use crate::call_context::ClientDisconnected;
 use crate::git::{BranchAdvance, Id, Identity, Repository};
 use crate::landing::{self, PreparedLanding, LandContext, LandTargets, MergeQueue};
 use crate::store::{RepoStore, repo_id};
@@ -288,7 +288,7 @@ fn stale_submodules_note(holder: &Repository, (before, after): (&Id, &Id)) -> Op
     Some(format!("the folders of submodules are as they were: {command}"))
 }
 
-fn sealed_file_error(error: &crate::repo::kept::SealedFileError) -> ErrorData {
+fn sealed_file_error(error: &crate::repo::sealed::SealedFileError) -> ErrorData {
     ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
 }
 

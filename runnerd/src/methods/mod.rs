@@ -3,7 +3,7 @@
 //! The only place that knows both the wire and the daemon.
 
 mod activity;
-mod anew;
+mod recreate;
 mod bisect;
 mod branches;
 mod config;
@@ -12,13 +12,13 @@ mod delivery;
 mod doctor;
 mod events;
 mod explain;
-mod flight;
+mod single_flight;
 mod guard;
 mod isolated;
 mod iteration;
 mod land;
-mod listing;
-mod meant;
+mod repo_order;
+mod run_selector;
 mod memory;
 mod note;
 mod question;
@@ -51,16 +51,16 @@ use runner_core::change::ChangeRequest;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-pub use self::flight::SingleFlight;
-use self::flight::ReadQuery;
+pub use self::single_flight::SingleFlight;
+use self::single_flight::ReadQuery;
 use crate::admit;
-use crate::client_gone::{ClientDisconnected, InsideIteration};
+use crate::call_context::{ClientDisconnected, InsideIteration};
 use crate::events::EventStream;
 use crate::git::Repository;
 use crate::logging::FilterHandle;
 use crate::process::{Inhibitor, Launcher, HostCapabilities};
 use crate::registry::RepoRegistry;
-use crate::repo::kept::StateDir;
+use crate::repo::sealed::StateDir;
 use crate::rpc::CallerCheck;
 use crate::startup::DaemonProgram;
 use crate::store::RepoStore;

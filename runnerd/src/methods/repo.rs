@@ -7,7 +7,7 @@ use protocol::request::AtPath;
 use protocol::view::{DiskView, RepoView};
 use runner_core::shell;
 
-use super::{Api, listing};
+use super::{Api, repo_order};
 use crate::worker::WorkerHandle;
 
 #[async_trait]
@@ -15,7 +15,7 @@ impl RepoApiServer for Api {
     async fn list(&self) -> RpcResult<Vec<RepoView>> {
         let mut views: Vec<RepoView> =
             self.registry.list().await.iter().map(|worker| worker.status().repo.clone()).collect();
-        listing::sort_repositories(&mut views);
+        repo_order::sort_repositories(&mut views);
         Ok(views)
     }
 

@@ -16,11 +16,11 @@ use protocol::request::{
 use protocol::view::{RunSummary, StatusView};
 use protocol::words::RunStatus;
 
-use super::meant::refresh_published;
-use super::{Api, run_blocking, branches, draining_error, isolated, listing};
+use super::run_selector::refresh_published;
+use super::{Api, run_blocking, branches, draining_error, isolated, repo_order};
 use crate::admit::{self, StartCommands, StartPreconditions, git_error};
 use crate::agent::AgentCandidates;
-use crate::client_gone::ClientDisconnected;
+use crate::call_context::ClientDisconnected;
 use crate::git::Repository;
 use crate::repo::layout::Layout;
 use crate::store::{RepoStore, repo_id};
@@ -119,7 +119,7 @@ impl RunApiServer for Api {
     async fn status_all(&self) -> RpcResult<Vec<StatusView>> {
         let workers = self.registry.list().await;
         let mut views: Vec<StatusView> = workers.iter().map(|worker| (*worker.status()).clone()).collect();
-        listing::sort_statuses(&mut views);
+        repo_order::sort_statuses(&mut views);
         Ok(views)
     }
 

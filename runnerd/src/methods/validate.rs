@@ -9,7 +9,7 @@ use protocol::view::CheckView;
 use runner_core::validate;
 
 use crate::admit::{self, ProgramInputs, git_error};
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::git::Repository;
 use crate::repo::durable::{self, DurableError};
 use crate::repo::goal::Goal;

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Api, run_blocking};
 use crate::admit::git_error;
-use crate::client_gone::ClientDisconnected;
+use crate::call_context::ClientDisconnected;
 use crate::git::{GitError, Id, Repository};
 use crate::verify::{AllowedSigners, RevisionFilter, GuardRerunner, VerifyTarget, VerifyError, list_guard_commands, copies_dir, check_review_signatures, check_signatures, resolve_target, verify_branch};
 

@@ -14,7 +14,7 @@ use protocol::view::{DiskView, RunSummary, StopReason, WorkspaceDisk};
 use runner_core::publish;
 use runner_core::shell;
 
-use super::meant::run_summary;
+use super::run_selector::run_summary;
 use super::{Api, run_blocking};
 use crate::admit::{self, git_error};
 use crate::git::{WorktreeChange, GitError, Repository};

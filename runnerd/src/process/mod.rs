@@ -21,8 +21,8 @@
 
 mod capture;
 mod inhibit;
-mod link;
-mod offer;
+mod shim_link;
+mod capabilities;
 pub mod orphans;
 mod output;
 mod probe;
@@ -31,14 +31,14 @@ mod shim;
 mod spawn;
 mod spec;
 mod supervise;
-mod tap;
+mod pipe_reader;
 mod watchdog;
 
 use supervisor::since_boot;
 use tokio_util::sync::CancellationToken;
 
 pub use inhibit::{SleepInhibition, Inhibitor, SleepState};
-pub use offer::{UnusedLevel, HostCapabilities};
+pub use capabilities::{UnusedLevel, HostCapabilities};
 pub use orphans::{StillAlive, SweepReport, end_survivors, wait_until_gone};
 pub use probe::{ProbeOptions, probe_host};
 pub use program::find as find_program;

@@ -5,12 +5,12 @@
 
 use std::{fs::File, io, path::Path, thread, time::Duration};
 
-use runner_core::obstacle::Transience;
+use runner_core::blocker::Transience;
 use rustix::process::Signal;
 use supervisor::{Mark, PidFd, kill_and_remove_groups, groups_of, kill_groups, since_boot, table};
 use thiserror::Error;
 
-use crate::obstruction::Retryable;
+use crate::retryable::Retryable;
 
 /// Pause before another attempt, at the shim's lock or at the table of processes.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -6,9 +6,9 @@ use tokio::sync::mpsc;
 
 use super::{
     capture::{LogCapture, CaptureReport},
-    link::OutputPipes,
+    shim_link::OutputPipes,
     spec::{OutputFollower, OutputPiece, OutputStream},
-    tap::{FillResult, PIPE_BYTES, PipeReader},
+    pipe_reader::{FillResult, PIPE_BYTES, PipeReader},
 };
 
 /// Size of the chunks that everything else gets to see.

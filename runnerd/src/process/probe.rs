@@ -16,7 +16,7 @@ use supervisor::{FOLDER, GroupPlace, NamespaceMode, NoGroupPlace, PROBE_COMMAND,
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{StopPolicy, Launcher, TimeLimits, LogFile, Mark, UnusedLevel, HostCapabilities, OutputPiece, ProgramReport, SpawnError, ProgramSpec, offer::ProcessIsolation};
+use super::{StopPolicy, Launcher, TimeLimits, LogFile, Mark, UnusedLevel, HostCapabilities, OutputPiece, ProgramReport, SpawnError, ProgramSpec, capabilities::ProcessIsolation};
 
 /// The file of the shim that starts it.
 const SHIM_PROGRAM: &str = "/proc/self/exe";

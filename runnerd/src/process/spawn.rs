@@ -12,18 +12,18 @@ use std::{
     time::Duration,
 };
 
-use runner_core::obstacle::{self, Transience};
+use runner_core::blocker::{self, Transience};
 use supervisor::{ShimOrder, StartStep, ShimMessage, to_line};
 use thiserror::Error;
 use tokio::time::timeout;
 
 use super::{
     HostCapabilities, ProgramSpec,
-    link::{ShimLink, OutputPipes},
+    shim_link::{ShimLink, OutputPipes},
     program,
     shim::ShimProgram,
 };
-use crate::obstruction::{Retryable, path_remedy};
+use crate::retryable::{Retryable, path_remedy};
 
 /// Time in which a shim answers, however busy the machine is.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -139,7 +139,7 @@ impl SpawnError {
 
     /// Sorts out what is known to pass by itself, and says nothing about the program.
     pub(super) fn classify(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
-        match obstacle::classify_io_error(&error) {
+        match blocker::classify_io_error(&error) {
             Transience::Passing => Self::Shortage(error),
             Transience::Lasting | Transience::Lost => otherwise(error),
         }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     ProgramEnd, Mark, ProgramReport,
-    link::ShimLink,
+    shim_link::ShimLink,
     orphans::{self, StillAlive, SweepReport},
     output::ProgramOutput,
     watchdog::{WatchdogAction, ProgramWatchdog},

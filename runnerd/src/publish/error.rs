@@ -1,23 +1,23 @@
-//! What can go wrong while a run is published. That a person has moved its branch is no error: the rules say what follows.
+//! Why publishing a run can fail. A branch moved by a person is not an error: the rules define what follows.
 
 use std::path::PathBuf;
 
-use runner_core::obstacle::Transience;
+use runner_core::blocker::Transience;
 
 use crate::git::GitError;
-use crate::obstruction::Retryable;
-use crate::repo::kept::SealedFileError;
+use crate::retryable::Retryable;
+use crate::repo::sealed::SealedFileError;
 
 /// Why a run could not be published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// Git.
+    /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// What was published before is not known.
+    /// What was published before is unknown.
     #[error(transparent)]
     SealedFile(#[from] SealedFileError),
-    /// Somebody moves the run's references all the time.
+    /// Someone keeps moving the run's references.
     #[error("publishing to {path}: its references go on moving")]
     RefsUnstable {
         /// The source.

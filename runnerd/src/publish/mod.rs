@@ -1,14 +1,13 @@
-//! Publishing: what an isolated run commits in its workspace comes into the repository that it was begun from, under the
-//! branch that a run in place would have made there.
+//! Publishing: the commits that an isolated run makes in its workspace are transferred to the repository it was started
+//! from, to the branch that a run in place would have created there.
 //!
-//! No transport, no hook and no setting of that repository takes part. What is done next is `runner_core::publish`'s: here
-//! it is looked, and after each move of a reference looked again, so that a death after any step leaves what the next look
-//! finds.
-//! It knows no queue and no run's state.
+//! No transport, hook or setting of that repository takes part. `runner_core::publish` decides the next step; this
+//! module reads the state, and reads it again after each move of a reference, so a crash after any step leaves a state
+//! that the next look recognises. It knows nothing about queues or run states.
 
 mod error;
-mod look;
-mod note;
+mod snapshot;
+mod record;
 mod steps;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -17,30 +16,30 @@ use protocol::view::{PublishedView, StopReason};
 use runner_core::publish::{self, PublishHold, PublishStep, HoldContext, ObjectCompleteness};
 
 pub use self::error::PublishError;
-use self::look::PublishSnapshot;
-pub use self::look::find_last_kept;
-pub use self::note::PublishedMove;
+use self::snapshot::PublishSnapshot;
+pub use self::snapshot::find_last_kept;
+pub use self::record::PublishedMove;
 use crate::git::{PinnedConfig, GitError, Id, Repository, BranchUseKind};
-use crate::repo::kept::SealedFile;
+use crate::repo::sealed::SealedFile;
 use crate::store::{SourceRepo, RepoStore};
 
-/// Steps after which somebody moves all the time what is looked at.
+/// After this many steps, someone keeps moving the references.
 const MAX_STEPS: u32 = 16;
-/// Times that git refuses a step, though nothing has moved: the first may be the work of somebody who collects garbage.
+/// How often git may refuse a step although nothing has moved: a concurrent garbage collection can explain the first.
 const MAX_REFUSALS: u32 = 2;
-/// Commits that are counted of those that a branch is behind by.
+/// Limit for counting how many commits a branch is behind.
 const MAX_BEHIND: usize = 10_000;
 
-/// What has come of publishing.
+/// Result of publishing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublishOutcome {
-    /// What clients see; none before the run has a commit.
+    /// Status for clients; `None` before the run has a commit.
     pub view: Option<PublishedView>,
-    /// Whether a person has to look before the run goes on: why, is in the view.
+    /// Whether a person has to intervene before the run continues; the reason is in the view.
     pub is_held: bool,
 }
 
-/// A run's way into its source.
+/// Publishes a run to its source.
 #[derive(Debug)]
 pub struct Publisher<'a> {
     workspace: &'a Repository,
@@ -50,26 +49,26 @@ pub struct Publisher<'a> {
     progress: PublishProgress,
 }
 
-/// What this call knows of what it has done.
+/// What this call has done so far.
 #[derive(Debug)]
 struct PublishProgress {
     completeness: ObjectCompleteness,
     /// Whether something was sent.
     has_sent: bool,
-    /// What leads to all of that.
+    /// Commits that everything sent is reachable from.
     sent: Vec<Id>,
-    /// Whether that was everything.
+    /// Whether everything was sent.
     has_sent_all: bool,
     /// An object that is missing.
     missing: String,
 }
 
-/// Brings the source up to what the workspace has.
+/// Publishes everything the workspace has to the source.
 pub fn publish_run(store: &RepoStore, workspace: &Repository, source: &SourceRepo) -> Result<PublishOutcome, PublishError> {
     Publisher::new(store, workspace, source)?.run()
 }
 
-/// Looks how far the source is, and does nothing; none before the run has a commit.
+/// Reads how far the source is, without changing it; `None` before the run has a commit.
 pub fn inspect_published(store: &RepoStore, workspace: &Repository, source: &SourceRepo) -> Result<Option<PublishedView>, PublishError> {
     let publisher = Publisher::new(store, workspace, source)?;
     let Some(snapshot) = publisher.read_snapshot()? else { return Ok(None) };
@@ -77,7 +76,7 @@ pub fn inspect_published(store: &RepoStore, workspace: &Repository, source: &Sou
 }
 
 impl<'a> Publisher<'a> {
-    /// Names the two repositories; nothing is done yet.
+    /// Opens the two repositories; changes nothing yet.
     pub fn new(store: &RepoStore, workspace: &'a Repository, source: &'a SourceRepo) -> Result<Self, PublishError> {
         let (_, folder) = store.git_config_file::<PinnedConfig>(source.common_dir.as_path());
         let target = workspace.pinned_target(source.common_dir.as_path(), &folder)?;
@@ -95,7 +94,7 @@ impl<'a> Publisher<'a> {
         format!("runner/{}", self.source.run)
     }
 
-    /// Does one step after the other until there is nothing to do.
+    /// Runs step by step until there is nothing left to do.
     pub fn run(mut self) -> Result<PublishOutcome, PublishError> {
         let mut refusals = 0;
         for _ in 0..MAX_STEPS {
@@ -105,7 +104,7 @@ impl<'a> Publisher<'a> {
                 None => self.run_steps(&mut snapshot),
             };
             match result {
-                // What somebody else has moved since it was read is read again; what stays as it was is an error.
+                // What someone else has moved since is read again; an error without any change is final.
                 Err(PublishError::Git(
                     error @ (GitError::CommandFailed { .. } | GitError::RefMoved { .. } | GitError::Corrupt { .. }),
                 )) => {
@@ -124,8 +123,7 @@ impl<'a> Publisher<'a> {
         Err(PublishError::RefsUnstable { path: self.source.path.0.clone() })
     }
 
-    /// Does what is to be done next until a reference was moved; returns what has come of it where there is nothing more to
-    /// do.
+    /// Runs steps until a reference was moved; returns the result if there is nothing left to do.
     fn run_steps(&mut self, snapshot: &mut PublishSnapshot) -> Result<Option<PublishOutcome>, PublishError> {
         loop {
             match publish::next_step(Some(&snapshot.input)) {
@@ -136,13 +134,13 @@ impl<'a> Publisher<'a> {
                 PublishStep::MoveBranch => return self.move_branch(snapshot).map(|()| None),
                 done => return self.finish(done, snapshot).map(Some),
             }
-            // Whether references are where they were is seen when they are moved.
+            // Whether references have changed is checked when they are moved.
             snapshot.input.is_sent = self.progress.has_sent;
             snapshot.input.objects = self.progress.completeness;
         }
     }
 
-    /// Tells what has come of it, where there is nothing more to do.
+    /// Returns the final result.
     fn finish(&self, step: PublishStep, snapshot: &PublishSnapshot) -> Result<PublishOutcome, PublishError> {
         if step == PublishStep::UpToDate {
             self.record_published(snapshot)?;
@@ -150,7 +148,7 @@ impl<'a> Publisher<'a> {
         Ok(PublishOutcome { view: self.build_view(step, snapshot)?, is_held: matches!(step, PublishStep::Hold(_)) })
     }
 
-    /// Tells how far the source is, and why it stays so where the next step is to do nothing.
+    /// Returns how far the source is, and why it stays there if the next step does nothing.
     fn build_view(&self, step: PublishStep, snapshot: &PublishSnapshot) -> Result<Option<PublishedView>, PublishError> {
         let why = match step {
             PublishStep::Skip => Some(self.in_use_reason(snapshot)),

@@ -1,17 +1,17 @@
-//! The steps of publishing, each of which may be the last before a death: objects, the references that keep them, and the
-//! branch at the end.
+//! The steps of publishing, any of which may be the last before a crash: first objects, then the references that keep
+//! them, and finally the branch.
 
 use runner_core::publish::{self, RefRelation, ObjectCompleteness};
 
-use super::look::PublishSnapshot;
+use super::snapshot::PublishSnapshot;
 use super::{PublishError, PublishedMove, Publisher};
 use crate::git::{Id, KnownObjects, ObjectRange, RefChange, BranchUseKind};
 
-/// Said in the logs of references.
+/// Message in reflogs.
 const MESSAGE: &str = "runner: publish";
 
 impl Publisher<'_> {
-    /// Puts what is new into the source, or everything.
+    /// Sends new objects to the source, or all of them.
     pub(super) fn send_objects(&mut self, snapshot: &PublishSnapshot, everything: bool) -> Result<(), PublishError> {
         self.progress.has_sent = true;
         self.progress.has_sent_all |= everything;
@@ -25,7 +25,7 @@ impl Publisher<'_> {
         Ok(())
     }
 
-    /// Points to the objects what keeps them, in one transaction.
+    /// Points the keeping references to the objects, in one transaction.
     pub(super) fn update_keep_refs(&mut self, snapshot: &PublishSnapshot) -> Result<(), PublishError> {
         let [expected, present] = &snapshot.extras;
         let differing = expected.iter().filter(|(name, id)| present.get(*name) != Some(id));
@@ -40,16 +40,16 @@ impl Publisher<'_> {
         Ok(self.target.update_refs(MESSAGE, &changes)?)
     }
 
-    /// Looks whether the source has all that the run's references lead to.
+    /// Checks whether the source has everything that the run's references lead to.
     pub(super) fn check_complete(&mut self, snapshot: &PublishSnapshot) -> Result<(), PublishError> {
         let branch = snapshot.branch.as_deref().and_then(|branch| branch.parse().ok());
         let known = match branch {
             _ if self.progress.has_sent_all => KnownObjects::Nothing,
-            // It was looked at before it was moved there.
+            // It was checked before the branch was moved there.
             Some(branch) if snapshot.input.branch == RefRelation::Behind => KnownObjects::Commit(branch),
             _ => KnownObjects::References,
         };
-        // What was kept by a life before may never have been looked at.
+        // What an earlier process kept may never have been checked.
         let tips =
             if self.progress.has_sent { [snapshot.unpublished_tips(), self.progress.sent.clone()].concat() } else { snapshot.tips() };
         let missing = self.target.find_missing_object(&tips, known)?;
@@ -62,7 +62,7 @@ impl Publisher<'_> {
         Ok(())
     }
 
-    /// Moves the branch from where it was read, unless somebody has checked it out meanwhile.
+    /// Moves the branch from the value it was read with, unless someone has checked it out meanwhile.
     pub(super) fn move_branch(&self, snapshot: &PublishSnapshot) -> Result<(), PublishError> {
         let from = snapshot.branch.as_deref().and_then(|branch| branch.parse().ok());
         let note = PublishedMove { from, to: snapshot.tip, is_done: false };
@@ -71,14 +71,14 @@ impl Publisher<'_> {
         self.verify_move(&note)
     }
 
-    /// Sets the branch.
+    /// Sets the branch from one value to another.
     pub(super) fn set_branch(&self, from: Option<Id>, to: Id) -> Result<(), PublishError> {
         let name = format!("refs/heads/{}", self.branch_name());
         Ok(self.target.update_refs(MESSAGE, &[RefChange { name, from, to }])?)
     }
 
-    /// Looks after a move whether somebody has checked the branch out just before it: his files are of where it was, and
-    /// would look like a change that takes the run's commit back. Then the branch goes back too.
+    /// Checks after a move whether someone checked the branch out just before it: their files would be those of the old
+    /// commit, and would look like a change that reverts the run's commit. In that case the branch is moved back.
     pub(super) fn verify_move(&self, note: &PublishedMove) -> Result<(), PublishError> {
         let used = self.target.find_branch_use(&self.branch_name())?;
         if let (Some(from), Some(used)) = (note.from, &used) {
@@ -88,11 +88,11 @@ impl Publisher<'_> {
                 return self.set_branch(Some(note.to), from);
             }
         }
-        // From here on whoever checks the branch out has its files of now.
+        // From here on, a checkout of the branch gets its current files.
         Ok(self.record_file.write(&PublishedMove { is_done: true, ..note.clone() })?)
     }
 
-    /// Remembers that the branch is where it is to be, whoever has brought it there.
+    /// Records that the branch is where it should be, regardless of who moved it.
     pub(super) fn record_published(&self, snapshot: &PublishSnapshot) -> Result<(), PublishError> {
         let is_known = |note: &PublishedMove| note.to == snapshot.tip && note.was_published();
         if snapshot.record.as_ref().is_some_and(is_known) {
@@ -104,13 +104,13 @@ impl Publisher<'_> {
 }
 
 impl PublishSnapshot {
-    /// Returns what is to be in the source.
+    /// Returns the commits that should be in the source.
     fn tips(&self) -> Vec<Id> {
         let extras = self.extras[0].values();
         [self.tip].into_iter().chain(extras.copied()).collect()
     }
 
-    /// Returns what of it no reference of the source keeps.
+    /// Returns those of them that no reference of the source keeps.
     fn unpublished_tips(&self) -> Vec<Id> {
         let [expected, present] = &self.extras;
         let extras = expected.iter().filter(|(name, id)| present.get(*name) != Some(id)).map(|(_, id)| *id);

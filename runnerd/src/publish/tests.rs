@@ -1,5 +1,5 @@
-//! Publishing between two repositories for real, with git as the judge of what has arrived: each step before a death, and
-//! what a person does to the source meanwhile.
+//! Publishes between two real repositories, with git as the judge of what has arrived: each step before a crash, and
+//! changes a person makes to the source meanwhile.
 
 mod deaths;
 pub(crate) mod fixture;

@@ -1,7 +1,7 @@
-//! The calls that durable files are made of, so that tests can put a disk of their own under them.
+//! The system calls that durable files use, so that tests can substitute a simulated disk.
 //!
-//! One call is one request to the system. No rule of durability is here: which calls make a file survive a
-//! power cut, and in which order, is said in `durable`.
+//! Each method is one request to the system. No rule of durability is here: which calls make a file survive a power
+//! cut, and in which order, is defined in `durable`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
@@ -12,24 +12,24 @@ use std::path::{Path, PathBuf};
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
-/// What marks a temporary file that a crash left behind.
-pub(crate) use crate::temporary::ENDING as TEMPORARY;
+/// Marks a temporary file that a crash left behind.
+pub(crate) use crate::temp_file::ENDING as TEMPORARY;
 
 /// A disk: folders of files. No call follows a symbolic link in the last component of its path.
 pub trait Disk: Clone + Debug {
-    /// A file that is open.
+    /// An open file.
     type File: DiskFile;
 
-    /// Says what is at a path.
+    /// Returns metadata of a path.
     fn read_metadata(&self, path: &Path) -> io::Result<DiskMetadata>;
 
-    /// Opens a file that is there. A pipe is opened without waiting for its other end.
+    /// Opens an existing file. A pipe is opened without waiting for its other end.
     fn open(&self, path: &Path, how: OpenMode) -> io::Result<Self::File>;
 
-    /// Creates a file of a name that nothing had, for its owner alone; the name begins with `prefix`.
+    /// Creates a new file with an unused name that begins with `prefix`, accessible only to its owner.
     fn create_temporary(&self, folder: &Path, prefix: &OsStr) -> io::Result<(Self::File, PathBuf)>;
 
-    /// Gives a file another name, in the place of what had it.
+    /// Renames a file, replacing any file at the new path.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file.
@@ -38,42 +38,42 @@ pub trait Disk: Clone + Debug {
     /// Creates a folder.
     fn create_folder(&self, path: &Path, mode: u32) -> io::Result<()>;
 
-    /// Returns when the names in a folder are on the disk.
+    /// Flushes the names in a folder to the disk.
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
 
-    /// Returns the names in a folder, in no order.
+    /// Returns the names in a folder, in no particular order.
     fn list(&self, path: &Path) -> io::Result<Vec<OsString>>;
 }
 
 /// A file of a [`Disk`].
 pub trait DiskFile: Read + Write {
-    /// Says what the file is.
+    /// Returns metadata of the file.
     fn read_metadata(&self) -> io::Result<DiskMetadata>;
 
-    /// Sets who may read and write it.
+    /// Sets the permissions.
     fn set_mode(&self, mode: u32) -> io::Result<()>;
 
-    /// Cuts it off behind `len` bytes.
+    /// Truncates the file to `len` bytes.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Returns when its bytes are on the disk. After an error nothing may be relied on that was written to it
-    /// since the last success, not even if another call succeeds.
+    /// Flushes the file to the disk. After an error, nothing written to it since the last success is reliable, even if
+    /// a later call succeeds.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// What a file is opened for.
+/// Purpose for which a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
-    /// To read it.
+    /// For reading.
     Read,
-    /// To write behind its end.
+    /// For appending.
     Append,
 }
 
-/// What is at a path.
+/// Metadata of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskMetadata {
-    /// Which kind of thing.
+    /// Type of the file.
     pub kind: FileKind,
     /// Its size in bytes.
     pub len: u64,
@@ -81,7 +81,7 @@ pub struct DiskMetadata {
     pub mode: u32,
 }
 
-/// A kind of thing on a disk.
+/// Type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -90,15 +90,15 @@ pub enum FileKind {
     Folder,
     /// A symbolic link.
     Link,
-    /// A pipe, a socket, a device.
+    /// A pipe, socket or device.
     Other,
 }
 
-/// The disk of this machine.
+/// The real disk of this machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RealDisk;
 
-/// Flushes the file system that a folder is on.
+/// Flushes the file system of a folder.
 #[cfg(target_os = "linux")]
 pub(super) fn sync_file_system(folder: &Path) -> io::Result<()> {
     nix::unistd::syncfs(File::open(folder)?).map_err(io::Error::from)

@@ -1,46 +1,44 @@
 //! Files that survive a power cut: replaced whole or not at all, or appended and flushed.
 //!
-//! The last component of a path is never followed if it is a symbolic link. Calls block on the
-//! disk; asynchronous callers run them where blocking is allowed. The functions work on the disk of this
-//! machine, [`on`] on any.
+//! A symbolic link in the last component of a path is never followed. Calls block on the disk; asynchronous callers run
+//! them where blocking is allowed. The free functions use the disk of this machine, [`on`] any disk.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
-use runner_core::obstacle::Transience;
+use runner_core::blocker::Transience;
 
 use super::disk::{self, Disk, DiskFile as _, DiskMetadata, OpenMode, FileKind, RealDisk};
-use crate::obstruction::{Retryable, fix_path_remedy, path_remedy};
-use crate::temporary;
+use crate::retryable::{Retryable, fix_path_remedy, path_remedy};
+use crate::temp_file;
 
-/// Files that are written for one replacement: what could not be flushed once may be lost although it can be
-/// flushed the next time, and is written anew.
+/// Attempts to write the temporary file of a replacement: data that could not be flushed may be lost even if a later
+/// flush succeeds, so it is written again.
 const MAX_ATTEMPTS: usize = 2;
-/// Most bytes of a file that is read: twice what the largest answer and tree together can need in JSON.
+/// Maximum size in bytes of a file that is read: twice what the largest answer and tree together can need in JSON.
 pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Who may read a file or folder that is written.
+/// Permissions of a file or folder that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileAccess {
-    /// Everybody, as git would check it out: files 0644, folders 0755; a mode that a file
-    /// already has is kept.
+    /// Readable by all, as git would check it out: files 0644, folders 0755; the mode of an existing file is kept.
     Repository,
-    /// The owner alone: files 0600, folders 0700.
+    /// Only for the owner: files 0600, folders 0700.
     Private,
 }
 
-/// A file or folder that could not be written or read as asked.
+/// Why a file or folder could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum DurableError {
     /// The system refused.
     #[error("{action} {}", path.display())]
     Io {
-        /// What was being done.
+        /// The operation, such as `reading`.
         action: &'static str,
-        /// To which path.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it failed.
+        /// The system's error.
         source: io::Error,
     },
     /// The path is a symbolic link, which may lead anywhere.
@@ -49,15 +47,15 @@ pub enum DurableError {
         /// The link.
         path: PathBuf,
     },
-    /// The path exists and is neither a regular file nor, where one is wanted, a folder.
+    /// The path exists but is neither a regular file nor, if one is expected, a folder.
     #[error("{} is no regular {wanted}", path.display())]
     WrongType {
         /// The path.
         path: PathBuf,
-        /// What it should be.
+        /// What it should be: `file` or `folder`.
         wanted: &'static str,
     },
-    /// The file is larger than anything that is ever written.
+    /// The file is larger than any that is ever written.
     #[error("{} has {len} bytes, more than the {MAX_BYTES} that are read", path.display())]
     TooLarge {
         /// The file.
@@ -84,7 +82,7 @@ impl Retryable for DurableError {
 }
 
 impl DurableError {
-    /// Returns the kind of the system's error, if there was one.
+    /// Returns the kind of the system error, if it was one.
     pub fn kind(&self) -> Option<io::ErrorKind> {
         match self {
             Self::Io { source, .. } => Some(source.kind()),
@@ -93,42 +91,42 @@ impl DurableError {
     }
 }
 
-/// Names the disk that durable files are on.
+/// Uses the given disk for durable files.
 pub fn with_disk<D: Disk>(disk: &D) -> DurableFiles<'_, D> {
     DurableFiles(disk)
 }
 
-/// Replaces a file of this machine; see [`Durable::replace`].
+/// Replaces a file on this machine; see [`Durable::replace`].
 pub fn replace(path: &Path, bytes: &[u8], access: FileAccess) -> Result<(), DurableError> {
     with_disk(&RealDisk).replace(path, bytes, access)
 }
 
-/// Replaces a file of this machine; see [`Durable::put`].
+/// Replaces a file on this machine; see [`Durable::put`].
 pub fn replace_unsynced(path: &Path, bytes: &[u8], access: FileAccess) -> Result<(), DurableError> {
     with_disk(&RealDisk).replace_unsynced(path, bytes, access)
 }
 
-/// Reads a file of this machine; see [`Durable::read`].
+/// Reads a file on this machine; see [`Durable::read`].
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, DurableError> {
     with_disk(&RealDisk).read(path)
 }
 
-/// Creates a folder of this machine and the missing ones above it.
+/// Creates a folder on this machine with its missing parents.
 pub fn create_dir(path: &Path, access: FileAccess) -> Result<(), DurableError> {
     with_disk(&RealDisk).create_dir(path, access)
 }
 
-/// Returns when everything that was written to the file system of `folder` is on the disk, by whomever.
+/// Flushes the file system of `folder`, including data written by other processes.
 pub fn sync_file_system(folder: &Path) -> Result<(), DurableError> {
     disk::sync_file_system(folder).map_err(io_error("flushing the file system of", folder))
 }
 
-/// Removes from a folder of this machine what interrupted replacements left; see [`Durable::remove_leftovers`].
+/// Removes what interrupted replacements left in a folder on this machine; see [`Durable::remove_leftovers`].
 pub fn remove_leftovers(folder: &Path) -> Result<usize, DurableError> {
     with_disk(&RealDisk).remove_leftovers(folder)
 }
 
-/// Creates the folders that `relative` names below `root`, following no link on the way.
+/// Creates the folders of the path `relative` below `root`, following no link on the way.
 pub fn create_dir_below(root: &Path, relative: impl AsRef<Path>, access: FileAccess) -> Result<PathBuf, DurableError> {
     let path = create_dir_below_unsynced(root, relative, access)?;
     let mut above = path.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
@@ -137,7 +135,7 @@ pub fn create_dir_below(root: &Path, relative: impl AsRef<Path>, access: FileAcc
 }
 
 /// Creates folders as [`create_dir_below`] does, for a caller that flushes the file system: until then, a power cut may
-/// take them.
+/// remove them.
 pub fn create_dir_below_unsynced(root: &Path, relative: impl AsRef<Path>, access: FileAccess) -> Result<PathBuf, DurableError> {
     let relative = relative.as_ref();
     let mut path = root.to_owned();
@@ -163,7 +161,7 @@ impl<D: Disk> DurableFiles<'_, D> {
     }
 
     /// Replaces a file as [`Self::replace`] does, for a caller that flushes the folder: until then, a power cut may
-    /// bring the old bytes back.
+    /// restore the old bytes.
     pub fn replace_unsynced(&self, path: &Path, bytes: &[u8], access: FileAccess) -> Result<(), DurableError> {
         let mode = self.choose_mode(path, access)?;
         let temporary = self.write_temporary(path, bytes, mode)?;
@@ -173,10 +171,9 @@ impl<D: Disk> DurableFiles<'_, D> {
         })
     }
 
-    /// Writes behind the first `len` bytes of a file, in place of what is there, and returns when it is on the
-    /// disk.
+    /// Writes after the first `len` bytes of a file, replacing what follows them, and flushes it.
     ///
-    /// After an error the file may end anywhere behind them, and must be replaced as a whole.
+    /// After an error the file may end anywhere after `len`, and must be replaced as a whole.
     pub fn append_at(&self, path: &Path, len: u64, bytes: &[u8]) -> Result<(), DurableError> {
         let mut file = self.open(path, OpenMode::Append)?;
         file.set_len(len).map_err(io_error("cutting off", path))?;
@@ -197,13 +194,13 @@ impl<D: Disk> DurableFiles<'_, D> {
             return too_large(len);
         }
         let mut bytes = Vec::new();
-        // It may grow meanwhile.
+        // The file may grow meanwhile.
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(io_error("reading", path))?;
         let len = bytes.len() as u64;
         if len > MAX_BYTES { too_large(len) } else { Ok(Some(bytes)) }
     }
 
-    /// Removes a file, if there is one.
+    /// Removes a file; it is no error if there is none.
     pub fn remove(&self, path: &Path) -> Result<(), DurableError> {
         match self.0.remove(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("removing", path)(error)),
@@ -211,10 +208,10 @@ impl<D: Disk> DurableFiles<'_, D> {
         }
     }
 
-    /// Creates a folder and the missing ones above it.
+    /// Creates a folder and its missing parents.
     ///
-    /// One that is there may have been made by a life that was killed before its name was on the disk; where it is
-    /// private, the name is there afterwards.
+    /// An existing folder may have been created by a process that was killed before it flushed the name; for a private
+    /// folder, the name is flushed in any case.
     pub fn create_dir(&self, path: &Path, access: FileAccess) -> Result<(), DurableError> {
         match self.0.read_metadata(path) {
             Ok(found) => {
@@ -234,11 +231,11 @@ impl<D: Disk> DurableFiles<'_, D> {
         if result? { self.sync_folder(parent_dir(path)) } else { Ok(()) }
     }
 
-    /// Removes what interrupted calls of [`Self::replace`] left in a folder, and returns how many files that were.
+    /// Removes what interrupted calls of [`Self::replace`] left in a folder, and returns the number of files.
     pub fn remove_leftovers(&self, folder: &Path) -> Result<usize, DurableError> {
         let mut removed = 0;
         for name in
-            self.0.list(folder).map_err(io_error("listing", folder))?.into_iter().filter(|name| temporary::is_temp_name(name))
+            self.0.list(folder).map_err(io_error("listing", folder))?.into_iter().filter(|name| temp_file::is_temp_name(name))
         {
             let path = folder.join(name);
             if self.0.read_metadata(&path).is_ok_and(|found| found.kind == FileKind::File) {
@@ -252,16 +249,16 @@ impl<D: Disk> DurableFiles<'_, D> {
         Ok(removed)
     }
 
-    /// Returns when the names in a folder are on the disk.
+    /// Flushes the names in a folder to the disk.
     pub fn sync_folder(&self, folder: &Path) -> Result<(), DurableError> {
         self.0.sync_folder(folder).map_err(io_error("flushing the folder", folder))
     }
 
-    /// Writes a file beside `path` and flushes it.
+    /// Writes a temporary file next to `path` and flushes it.
     fn write_temporary(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<PathBuf, DurableError> {
         let mut tries = 1;
         loop {
-            let created = self.0.create_temporary(parent_dir(path), &temporary::name_prefix(path));
+            let created = self.0.create_temporary(parent_dir(path), &temp_file::name_prefix(path));
             let (mut file, temporary) = created.map_err(io_error("creating a temporary file beside", path))?;
             let written = file.write_all(bytes).map_err(io_error("writing", path));
             let written = written.and_then(|()| file.set_mode(mode).map_err(io_error("setting the mode of", path)));
@@ -278,7 +275,7 @@ impl<D: Disk> DurableFiles<'_, D> {
         }
     }
 
-    /// Removes a temporary file of no use; one that stays is a leftover.
+    /// Removes a useless temporary file; if that fails, it is a leftover.
     fn discard_temporary(&self, temporary: &Path) {
         let _ = self.0.remove(temporary);
     }
@@ -287,7 +284,7 @@ impl<D: Disk> DurableFiles<'_, D> {
         match self.0.read_metadata(path) {
             Ok(DiskMetadata { kind: FileKind::Link, .. }) => Err(DurableError::Symlink { path: path.to_owned() }),
             Ok(DiskMetadata { kind: FileKind::File, mode, .. }) => Ok(match access {
-                // What is written is data, whatever has been done to the file before.
+                // Data is never executable, whatever was done to the file before.
                 FileAccess::Repository => mode & !0o111,
                 FileAccess::Private => file_mode(access),
             }),
@@ -312,7 +309,7 @@ impl<D: Disk> DurableFiles<'_, D> {
         }
     }
 
-    /// Creates one folder, and tells whether it is new.
+    /// Creates one folder, and returns whether it is new.
     fn create_folder_if_missing(&self, path: &Path, access: FileAccess) -> Result<bool, DurableError> {
         let mode = match access {
             FileAccess::Repository => 0o755,
@@ -344,7 +341,7 @@ fn file_mode(access: FileAccess) -> u32 {
     }
 }
 
-/// Returns the folder that a path is in; for a bare name the current one.
+/// Returns the folder of a path; the current folder for a bare name.
 fn parent_dir(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,

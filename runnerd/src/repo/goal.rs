@@ -1,62 +1,62 @@
-//! `GOAL.md`: Markdown with optional YAML front matter, of which only `id` means anything here.
+//! `GOAL.md`: Markdown with optional YAML front matter, of which only `id` is interpreted here.
 //!
-//! Every other byte of the file is the author's and stays as it is.
+//! Every other byte of the file is the author's and is preserved.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// The goal that is written where none was given: it asks for one, and is none.
+/// The goal written if none was given: it asks for one, and does not count as one.
 pub const TEMPLATE: &str = "\
 # Goal
 
 Say here what is to be reached, and how it can be seen that it is reached.
 ";
 
-/// Bytes that a goal may have.
+/// Maximum size of a goal in bytes.
 pub const LIMIT: usize = 64 << 10;
 
-/// Bytes that a title made from a heading may have.
+/// Maximum length in bytes of a title taken from a heading.
 const TITLE_LIMIT: usize = 200;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
-/// Bytes that an id may have.
+/// Maximum length of an id in bytes.
 const LONGEST_ID: usize = 200;
 
-/// A goal that cannot be used.
+/// Why a goal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum GoalError {
-    /// The file is too long.
+    /// The file is too large.
     #[error("{} has {size} bytes; a goal may have {LIMIT}", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Its size in bytes.
         size: usize,
     },
-    /// The file is no text.
+    /// The file is not UTF-8.
     #[error("{}:{line}: the goal is not UTF-8", path.display())]
     NotUtf8 {
         /// The file.
         path: PathBuf,
-        /// The line with the first wrong byte, counted from 1.
+        /// The line of the first invalid byte, counted from 1.
         line: usize,
     },
-    /// Front matter that has no end.
+    /// Front matter without an end.
     #[error("{}:1: front matter is opened with `---` and never closed", path.display())]
     Unclosed {
         /// The file.
         path: PathBuf,
     },
-    /// Front matter that is no YAML mapping, or whose `id` is no string.
+    /// Front matter that is not a YAML mapping, or whose `id` is not a string.
     #[error("{}:{line}: unusable front matter: {message}", path.display())]
     FrontMatter {
         /// The file.
         path: PathBuf,
-        /// The line of the fault, counted from 1.
+        /// The line of the error, counted from 1.
         line: usize,
-        /// What the reader found.
+        /// The parser's message.
         message: String,
     },
     /// An id that cannot name a run.
@@ -66,50 +66,50 @@ pub enum GoalError {
         path: PathBuf,
         /// The line of the id, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong with the id.
         fault: IdFault,
     },
-    /// Front matter in a form in which the id cannot be set without touching other bytes.
+    /// Front matter in which the id cannot be set without touching other bytes.
     #[error("{}: cannot set `id` in this front matter; write the line `id: \"{id}\"` into it", path.display())]
     Uneditable {
         /// The file.
         path: PathBuf,
-        /// The id that was to be set.
+        /// The id to be set.
         id: String,
     },
 }
 
-/// What is wrong with an id: the end of a sentence that begins with the id's name.
+/// What is wrong with an id: the end of a sentence that starts with `id`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdFault {
     /// It is too long.
     #[error("has {0} bytes, at most {LONGEST_ID} are allowed")]
     TooLong(usize),
-    /// It begins with a mark, or is empty.
+    /// It starts with a punctuation mark, or is empty.
     #[error("must begin with a letter or digit: {0:?}")]
     InvalidStart(String),
-    /// It has a letter that is not allowed.
+    /// It contains a character that is not allowed.
     #[error("may contain only letters, digits, `.`, `_` and `-`: {0:?}")]
     InvalidCharacter(String),
     /// It would name a range of commits.
     #[error("must not contain `..`: {0:?}")]
     DoubleDot(String),
-    /// No branch may end like this.
+    /// No branch may end in this.
     #[error("must not end in `{ending}`: {id:?}")]
     ForbiddenSuffix {
-        /// How it ends.
+        /// The forbidden ending.
         ending: &'static str,
         /// The id.
         id: String,
     },
 }
 
-/// The text of a goal with its front matter taken apart.
+/// The text of a goal, split into front matter and body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Goal {
     file: PathBuf,
     text: String,
-    /// The bytes between the lines `---`, if there are such lines.
+    /// The range between the `---` lines, if there are any.
     front: Option<Range<usize>>,
     body: usize,
     id: Option<String>,
@@ -121,14 +121,14 @@ struct FrontMatter {
     id: Option<String>,
 }
 
-/// Returns a line without control characters, shortened to the length of a node's title.
+/// Returns a line without control characters, truncated to the limit for a node's title.
 fn format_title(line: &str) -> String {
     let line: String = line.trim().chars().filter(|c| !c.is_control()).collect();
     line[..line.floor_char_boundary(TITLE_LIMIT)].trim_end().to_owned()
 }
 
 impl Goal {
-    /// Reads a goal; `file` is what messages call it.
+    /// Parses a goal; `file` is its name in messages.
     pub fn parse(bytes: &[u8], file: &Path) -> Result<Self, GoalError> {
         let path = || file.to_owned();
         if bytes.len() > LIMIT {
@@ -145,17 +145,17 @@ impl Goal {
         Ok(goal)
     }
 
-    /// Returns the id of the run, if the file names one.
+    /// Returns the run id set in the file, if any.
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// Returns all that follows the front matter.
+    /// Returns everything after the front matter.
     pub fn body(&self) -> &str {
         &self.text[self.body..]
     }
 
-    /// Whether there is nothing to reach yet: it is empty, or as it was made for somebody to write in.
+    /// Whether there is no goal yet: the text is empty, or still the template.
     pub fn is_template(&self) -> bool {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let body = words(self.body());
@@ -167,7 +167,7 @@ impl Goal {
         &self.text
     }
 
-    /// Returns the first heading of the body, shortened to the length of a node's title.
+    /// Returns the first heading of the body, truncated to the limit for a node's title.
     pub fn title(&self) -> Option<String> {
         let mut fenced = false;
         let heading = self.body().lines().find_map(|line| {
@@ -181,13 +181,13 @@ impl Goal {
         Some(format_title(heading))
     }
 
-    /// Returns what the goal is called: its first heading, else the first line that says something; nothing where none does.
+    /// Returns the goal's name: its first heading, or else its first meaningful line; `None` if there is neither.
     pub fn headline(&self) -> Option<String> {
         let first_line = || self.body().lines().map(format_title).find(|line| line.chars().any(char::is_alphanumeric));
         self.title().or_else(first_line).filter(|line| !line.is_empty())
     }
 
-    /// Returns the text with this id in its front matter and every other byte as it was.
+    /// Returns the text with this id in its front matter and every other byte unchanged.
     pub fn with_id(&self, id: &str) -> Result<String, GoalError> {
         self.check_id(id)?;
         let uneditable = || GoalError::Uneditable { path: self.file.clone(), id: id.to_owned() };
@@ -199,7 +199,7 @@ impl Goal {
                 self.insert_text(self.text_start(), &format!("---{end}id: \"{id}\"{end}---{end}{end}"))
             }
         };
-        // Forms that a line edit does not understand show when the result is read again.
+        // Parsing the result detects forms that a line edit does not handle.
         match Self::parse(text.as_bytes(), &self.file) {
             Ok(goal) if goal.id() == Some(id) && goal.body().ends_with(self.body()) => Ok(text),
             Err(error @ GoalError::TooLarge { .. }) => Err(error),
@@ -232,13 +232,13 @@ impl Goal {
         let line = error.location().and_then(|location| usize::try_from(location.line()).ok()).unwrap_or(0);
         let message = match error.without_snippet() {
             serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => format!("`{key}` is a duplicate key"),
-            // The place at the end counts lines from the start of the front matter.
+            // The location at the end counts lines from the start of the front matter.
             other => other.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
         };
         GoalError::FrontMatter { path: self.file.clone(), line: line + 1, message }
     }
 
-    /// Finds the bytes of the value of `id` in a line of its own; empty if it has no value.
+    /// Finds the bytes of `id`'s value on its line; empty if it has no value.
     fn id_value(&self) -> Option<Range<usize>> {
         let front = self.front.clone()?;
         let mut start = front.start;
@@ -265,7 +265,7 @@ impl Goal {
         if self.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 }
     }
 
-    /// Returns the line ending that the first line uses.
+    /// Returns the line ending of the first line.
     fn line_end(&self) -> &'static str {
         let first = self.text.split_inclusive('\n').next();
         if first.is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" }
@@ -298,7 +298,7 @@ fn is_delimiter(line: &str) -> bool {
     line.trim_end() == "---"
 }
 
-/// Finds the value in a line `id: value # comment`; an empty range where there is no value.
+/// Finds the value in a line `id: value # comment`; an empty range if there is none.
 fn find_id_value(line: &str) -> Option<Range<usize>> {
     let name = ["id", "\"id\"", "'id'"].into_iter().find(|name| {
         let rest = line.strip_prefix(name);

@@ -1,19 +1,20 @@
-//! Makes the layout of `.runner/` in a work tree, as often as wanted.
+//! Creates the layout of `.runner/` in a work tree; can be repeated.
 //!
-//! Contents that follow from types (tree, schemas, run state) are handed in as bytes. Nothing is
-//! committed here, and what exists stays as it is unless replacing it was asked for.
+//! Contents that depend on types (tree, schemas, run state) are passed in as bytes. Commits nothing, and leaves
+//! existing files as they are unless replacing them was requested.
 
 use super::durable::{self, FileAccess, DurableError};
 use super::goal::{self, Goal, GoalError};
 use super::layout::Layout;
 
-/// The lines that keep local files out of git.
+/// Ignore rules that keep local files out of git.
 const GITIGNORE_LINES: [&str; 2] = ["context/", "iterations/"];
 
-/// Has git store and lay out everything byte for byte, as the runner does: people's commits and checkouts as well.
+/// Makes git store and check out everything byte for byte, as the runner does, in people's commits and checkouts as
+/// well.
 const RAW_ATTRIBUTES: &str = "* -text -ident -filter !working-tree-encoding\n";
 
-/// The files that people and agents add to, with the heading each begins with.
+/// The files that people and agents append to, with the heading of each.
 const HEADED_FILES: [(&str, &str); 6] = [
     (Layout::PROGRESS, "# Progress\n"),
     (Layout::NOTES, "# Notes\n"),
@@ -23,10 +24,10 @@ const HEADED_FILES: [(&str, &str); 6] = [
     (Layout::IMPROVEMENTS, "# Improvements\n"),
 ];
 
-/// What is asked of [`init`].
+/// Options of [`init`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InitOptions<'o> {
-    /// Whether files that exist are replaced. The goal is replaced only by a given one.
+    /// Whether existing files are replaced. The goal is replaced only if one is given.
     pub force: bool,
     /// The text of the goal.
     pub goal: Option<&'o str>,
@@ -39,30 +40,30 @@ pub struct InitOptions<'o> {
 pub struct InitReport {
     /// Files that did not exist.
     pub created: Vec<String>,
-    /// Files that stayed as they were.
+    /// Files that were left as they were.
     pub unchanged: Vec<String>,
     /// Files that existed and were changed.
     pub overwritten: Vec<String>,
 }
 
-/// A layout that could not be made.
+/// Why the layout could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
     /// A file or folder could not be written.
     #[error(transparent)]
     Durable(#[from] DurableError),
-    /// The goal given is unusable.
+    /// The given goal is unusable.
     #[error(transparent)]
     Goal(#[from] GoalError),
 }
 
-/// Makes what is missing of the layout.
+/// Creates the missing parts of the layout.
 pub fn init_layout(layout: &Layout, options: &InitOptions<'_>) -> Result<InitReport, InitError> {
     if let Some(goal) = options.goal {
         Goal::parse(goal.as_bytes(), &layout.goal())?;
     }
     durable::create_dir_below(layout.root(), Layout::STATE, FileAccess::Repository)?;
-    // What an earlier try that was killed has left is nobody's file.
+    // Leftovers of an earlier attempt that was killed belong to no one.
     for folder in [layout.folder(), layout.state()] {
         durable::remove_leftovers(&folder)?;
     }
@@ -111,7 +112,7 @@ impl LayoutWriter<'_> {
     }
 }
 
-/// Adds the lines that are missing and keeps the rest.
+/// Adds the missing lines and keeps the rest.
 fn add_gitignore_lines(old: &[u8]) -> Vec<u8> {
     let mut text = old.to_vec();
     for ignored in GITIGNORE_LINES {

@@ -1,6 +1,6 @@
-//! Every path under `.runner/` in one work tree; who may write it is `runner_core::layout`'s.
+//! Every path under `.runner/` in one work tree; who may write it is defined in `runner_core::layout`.
 //!
-//! Pure: no path is looked at, and nothing is created here.
+//! Pure: neither checks nor creates any path.
 
 use std::path::{Path, PathBuf};
 
@@ -14,15 +14,15 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The folder that holds all else.
+    /// The folder that contains everything else.
     pub const FOLDER: &str = layout::FOLDER;
     /// The goal.
     pub const GOAL: &str = layout::GOAL;
-    /// What git ignores under `.runner/`.
+    /// The ignore rules for git under `.runner/`.
     pub const GITIGNORE: &str = layout::GITIGNORE;
-    /// What git stores and lays out byte for byte there: everything.
+    /// The attributes that make git store and check out everything there byte for byte.
     pub const GITATTRIBUTES: &str = layout::GITATTRIBUTES;
-    /// The folder of the committed state.
+    /// The folder of committed state.
     pub const STATE: &str = layout::STATE;
     /// The task tree.
     pub const TREE: &str = layout::TREE;
@@ -34,23 +34,23 @@ impl Layout {
     pub const CONFIG: &str = layout::CONFIG;
     /// Bookkeeping of the current run.
     pub const RUN_STATE: &str = layout::RUN_STATE;
-    /// What is remembered of the last attempt at each open node.
+    /// What is remembered about the last attempt at each open node.
     pub const FEEDBACK: &str = layout::FEEDBACK;
     /// One line per passed node.
     pub const PROGRESS: &str = layout::PROGRESS;
-    /// Guidance of a person.
+    /// A person's guidance.
     pub const NOTES: &str = layout::NOTES;
-    /// What agents assumed.
+    /// Assumptions that agents made.
     pub const ASSUMPTIONS: &str = layout::ASSUMPTIONS;
-    /// What agents ask.
+    /// Questions that agents ask.
     pub const QUESTIONS: &str = layout::QUESTIONS;
-    /// What agents found must be kept in mind.
+    /// What agents found important to keep in mind.
     pub const GUARDRAILS: &str = layout::GUARDRAILS;
-    /// What agents would do better.
+    /// Improvements that agents suggest.
     pub const IMPROVEMENTS: &str = layout::IMPROVEMENTS;
-    /// The files to which agents append.
+    /// The files that agents append to.
     pub const MEMORY: [&str; 4] = layout::MEMORY;
-    /// What one session is given to read.
+    /// The folder of what one session is given to read.
     pub const CONTEXT: &str = layout::CONTEXT;
     /// The records of iterations.
     pub const ITERATIONS: &str = layout::ITERATIONS;
@@ -129,7 +129,7 @@ impl Layout {
         self.path(Self::NOTES)
     }
 
-    /// Returns the paths of the files to which agents append.
+    /// Returns the paths of the files that agents append to.
     pub fn memory(&self) -> [PathBuf; 4] {
         Self::MEMORY.map(|relative| self.path(relative))
     }
@@ -149,7 +149,7 @@ impl Layout {
         self.run_records(run).join(format!("{iteration:04}"))
     }
 
-    /// Returns the path of the record of the `wait`-th try of an iteration that left no commit.
+    /// Returns the path of the record of the `wait`-th attempt of an iteration that left no commit.
     pub fn waited_iteration(&self, run: &str, iteration: u32, wait: u32) -> PathBuf {
         self.run_records(run).join(format!("{iteration:04}.w{wait}"))
     }

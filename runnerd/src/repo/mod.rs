@@ -1,13 +1,13 @@
 //! The repository contract on disk: names under `.runner/`, who may write them, and durable files.
 //!
-//! Nothing here runs git or decides what a run does; contents of the runner's own JSON files come
-//! from the callers as bytes.
+//! Does not run git, and does not decide what a run does; callers pass the contents of the runner's own JSON files as
+//! bytes.
 
 pub mod disk;
 pub mod durable;
 pub mod goal;
 pub mod init;
-pub mod kept;
+pub mod sealed;
 pub mod layout;
 pub mod prompts;
 pub mod records;

@@ -1,6 +1,6 @@
-//! A repository's own templates of roles: where they are, and whether they can be used.
+//! A repository's own role templates: where they are, and whether they are usable.
 //!
-//! Reads no file: callers have the texts of a commit or of the work tree.
+//! Reads no file: callers pass the texts of a commit or of the work tree.
 
 use std::fmt::Display;
 
@@ -9,10 +9,10 @@ use runner_core::prompt::check_override;
 
 use super::Layout;
 
-/// Most faults that are told at once.
+/// Maximum number of faults reported at once.
 const MAX_SHOWN: usize = 5;
 
-/// The templates that a repository may bring, by role.
+/// The templates that a repository may override, by role.
 pub const OVERRIDE_TEMPLATES: [(Role, &str); 4] = [
     (Role::Worker, ".runner/prompts/worker.md"),
     (Role::Planner, ".runner/prompts/planner.md"),
@@ -20,7 +20,8 @@ pub const OVERRIDE_TEMPLATES: [(Role, &str); 4] = [
     (Role::Reviewer, ".runner/prompts/reviewer.md"),
 ];
 
-/// Returns what is wrong with the templates that `read` finds by path, each with file and line; none is no fault.
+/// Returns what is wrong with the templates that `read` returns for their paths, each with file and line; a missing
+/// template is no fault.
 pub fn find_template_faults<E: Display>(read: impl Fn(&str) -> Result<Option<Vec<u8>>, E>) -> Vec<String> {
     let describe_template = |(role, path): (Role, &str)| {
         let faults = match read(path) {
@@ -42,7 +43,7 @@ fn check_template(role: Role, bytes: &[u8]) -> Vec<String> {
     }
 }
 
-/// Returns what is wrong with the names of files in the folder of templates: one that is nearly a role's does nothing.
+/// Returns what is wrong with file names in the template folder: a name that is almost a role's has no effect.
 pub fn find_unknown_templates(names: impl IntoIterator<Item = String>) -> Vec<String> {
     let is_known = |name: &str| name == "README" || OVERRIDE_TEMPLATES.iter().any(|(role, _)| name == role.as_str());
     let unknown = names.into_iter().filter(|name| name.strip_suffix(".md").is_some_and(|name| !is_known(name)));

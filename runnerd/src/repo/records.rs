@@ -1,6 +1,6 @@
-//! The records of runs as files: how much there is, copied for others to use, and removed.
+//! The records of runs as files: measures, copies and removes them.
 //!
-//! The folder lies where an agent can write. Nothing is followed out of it, and what is no file of a record is left out.
+//! The folder is writable by agents. No link is followed out of it, and anything but a regular file is left out.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -13,22 +13,22 @@ use runner_core::ids::check_id;
 
 use super::durable;
 use super::layout::Layout;
-use crate::folders;
+use crate::dir_permissions;
 
-/// Begins the name of a folder that is being removed; no id begins with a dot.
+/// Prefix of a folder that is being removed; no id begins with a dot.
 const REMOVAL_PREFIX: &str = ".gc-";
-/// Folders within folders of a record: there are two.
+/// Maximum folder depth in a record; real records have two levels.
 const MAX_DEPTH: usize = 32;
 
-/// What went wrong, and with which path.
+/// An error, and the path it concerns.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing} {path}")]
 pub struct RecordsError {
-    /// What was being done.
+    /// The operation, such as `removing`.
     pub doing: &'static str,
-    /// To which path.
+    /// The file or folder.
     pub path: PathBuf,
-    /// What the system says.
+    /// The system's error.
     pub source: io::Error,
 }
 
@@ -41,39 +41,39 @@ fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Recor
 pub struct RunRecords {
     /// Id of the run.
     pub run: String,
-    /// Records of iterations and of waits, by name.
+    /// Names of the records of iterations and waits.
     pub records: Vec<String>,
-    /// Bytes of its files.
+    /// Total size of its files in bytes.
     pub bytes: u64,
-    /// When something of it was last written.
+    /// When any of its files was last written.
     pub changed: SystemTime,
 }
 
-/// What was copied.
+/// Result of a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CopyReport {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Bytes of them.
+    /// Total size in bytes.
     pub bytes: u64,
-    /// What was left out since it is no file: links, pipes, sockets.
+    /// What was left out because it is not a regular file: links, pipes, sockets.
     pub skipped: Vec<PathBuf>,
 }
 
-/// The folder of all records of a work tree.
+/// The records folder of a work tree.
 #[derive(Debug, Clone)]
 pub struct RecordsDir {
     folder: PathBuf,
 }
 
 impl RecordsDir {
-    /// Finds the folder; none where there is none, or where a link stands in its way.
+    /// Finds the folder; `None` if there is none, or if a link is in its way.
     pub fn find(layout: &Layout) -> Option<Self> {
         let folder = layout.path(Layout::ITERATIONS);
         (is_folder(&layout.folder()) && is_folder(&folder)).then_some(Self { folder })
     }
 
-    /// Describes the records of every run, the one that was written last first.
+    /// Describes the records of every run, most recently written first.
     pub fn list_runs(&self) -> Result<Vec<RunRecords>, RecordsError> {
         let names = list_names(&self.folder)?.into_iter().filter(|name| check_id(name).is_ok());
         let mut runs: Vec<RunRecords> = names.filter_map(|run| self.describe_run(&run)).collect();
@@ -81,7 +81,7 @@ impl RecordsDir {
         Ok(runs)
     }
 
-    /// Describes the records of a run; none where there are none.
+    /// Describes the records of a run; `None` if there are none.
     pub fn describe_run(&self, run: &str) -> Option<RunRecords> {
         let folder = self.folder.join(run);
         if check_id(run).is_err() || !is_folder(&folder) {
@@ -103,7 +103,7 @@ impl RecordsDir {
         Some(summary)
     }
 
-    /// Lists the records of a run by name, without a look into them; none where it has no folder, or a link stands for that.
+    /// Lists the records of a run by name, without reading them; empty if it has no folder, or a link in its place.
     pub fn list_records(&self, run: &str) -> Result<Vec<String>, RecordsError> {
         let folder = self.folder.join(run);
         if check_id(run).is_err() || !is_folder(&folder) {
@@ -114,8 +114,8 @@ impl RecordsDir {
         Ok(names)
     }
 
-    /// Copies the record `name` of a run to `to`, which is made or must be empty; without a name, the files that
-    /// belong to the run as a whole.
+    /// Copies the record `name` of a run to `to`, which is created or must be empty; without a name, copies the files
+    /// that belong to the run as a whole.
     pub fn copy_record(&self, run: &str, name: Option<&str>, to: &Path) -> Result<CopyReport, RecordsError> {
         let from = name.map_or(self.folder.join(run), |name| self.folder.join(run).join(name));
         create_empty_folder(to)?;
@@ -124,8 +124,8 @@ impl RecordsDir {
         Ok(copied)
     }
 
-    /// Moves the records of a run to those of another work tree, unless they are there already: they get their place there
-    /// once they are whole.
+    /// Moves the records of a run to another work tree, unless they are there already: they appear there only once they
+    /// are complete.
     pub fn move_records(&self, run: &str, to: &Layout) -> Result<(), RecordsError> {
         let (from, target) = (self.folder.join(run), to.run_records(run));
         if !is_folder(&from) || is_folder(&target) {
@@ -133,10 +133,10 @@ impl RecordsDir {
         }
         let folder = to.path(Layout::ITERATIONS);
         fs::create_dir_all(&folder).map_err(io_error("making", &folder))?;
-        match folders::rename(&from, &target) {
+        match dir_permissions::rename(&from, &target) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
                 let temporary = folder.join(format!("{REMOVAL_PREFIX}{run}"));
-                folders::remove_all(&temporary).map_err(io_error("removing", &temporary))?;
+                dir_permissions::remove_all(&temporary).map_err(io_error("removing", &temporary))?;
                 fs::create_dir(&temporary).map_err(io_error("making", &temporary))?;
                 copy_folder(&from, &temporary, MAX_DEPTH, &mut CopyReport::default())?;
                 durable::sync_file_system(&temporary)
@@ -148,18 +148,18 @@ impl RecordsDir {
         File::open(&folder).and_then(|folder| folder.sync_all()).map_err(io_error("flushing", &folder))
     }
 
-    /// Removes the records of a run. It may be begun anew meanwhile.
+    /// Removes the records of a run. New ones may be started meanwhile.
     pub fn remove(&self, run: &str) -> Result<(), RecordsError> {
         let (folder, temporary) = (self.folder.join(run), self.folder.join(format!("{REMOVAL_PREFIX}{run}")));
-        folders::rename(&folder, &temporary).map_err(io_error("removing", &folder))?;
-        folders::remove_all(&temporary).map_err(io_error("removing", &temporary))
+        dir_permissions::rename(&folder, &temporary).map_err(io_error("removing", &folder))?;
+        dir_permissions::remove_all(&temporary).map_err(io_error("removing", &temporary))
     }
 
-    /// Removes what a removal that was interrupted has left.
+    /// Removes what interrupted removals have left.
     pub fn remove_leftovers(&self) -> Result<(), RecordsError> {
         for name in list_names(&self.folder)?.into_iter().filter(|name| name.starts_with(REMOVAL_PREFIX)) {
             let path = self.folder.join(name);
-            folders::remove_all(&path).map_err(io_error("removing", &path))?;
+            dir_permissions::remove_all(&path).map_err(io_error("removing", &path))?;
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// Lists the names in a folder that are text, in their order.
+/// Lists the names in a folder that are valid text, sorted.
 fn list_names(folder: &Path) -> Result<Vec<String>, RecordsError> {
     let entries = fs::read_dir(folder).map_err(io_error("listing", folder))?;
     let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -177,7 +177,7 @@ fn list_names(folder: &Path) -> Result<Vec<String>, RecordsError> {
     Ok(names)
 }
 
-/// Makes a folder, or sees that the one that is there is empty.
+/// Creates a folder, or checks that an existing one is empty.
 fn create_empty_folder(folder: &Path) -> Result<(), RecordsError> {
     match fs::create_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -188,7 +188,7 @@ fn create_empty_folder(folder: &Path) -> Result<(), RecordsError> {
     }
 }
 
-/// Copies the files of a folder, and of those in it down to `depth`.
+/// Copies the files of a folder, and of its subfolders down to `depth`.
 fn copy_folder(from: &Path, to: &Path, depth: usize, copied: &mut CopyReport) -> Result<(), RecordsError> {
     for name in list_names(from)? {
         let (source, target) = (from.join(&name), to.join(&name));
@@ -206,7 +206,7 @@ fn copy_folder(from: &Path, to: &Path, depth: usize, copied: &mut CopyReport) ->
     Ok(())
 }
 
-/// Copies what a file holds now: one that is still written may grow meanwhile.
+/// Copies the current content of a file: one still being written may grow meanwhile.
 fn copy_file(from: &Path, to: &Path) -> Result<u64, RecordsError> {
     let source = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(from);
     let source = source.map_err(io_error("reading", from))?;

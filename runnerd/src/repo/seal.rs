@@ -1,7 +1,7 @@
-//! The key of this daemon and the seals that are made with it: HMAC-SHA-256 over a text and what the text belongs to.
+//! The daemon's key and the seals made with it: HMAC-SHA-256 over a text and what the text belongs to.
 //!
-//! A seal says that whoever had the key wrote this text for this place. It does not say that the text is the last one
-//! that was written there: an old one with its seal is as good.
+//! A seal proves that a holder of the key wrote this text for this place. It does not prove that the text is the latest
+//! one: an old text with its seal is just as valid.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use runner_core::digest::{from_hex, to_hex};
 use sha2::Sha256;
 
-/// Bytes of a key.
+/// Length of a key in bytes.
 const KEY_BYTES: usize = 32;
-/// Bytes of a nonce.
+/// Length of a nonce in bytes.
 const NONCE_BYTES: usize = 16;
-/// Hexadecimal digits of a seal.
+/// Length of a seal in hexadecimal digits.
 const DIGITS: usize = 64;
-/// Digits of a tag.
+/// Length of a tag in digits.
 const TAG_DIGITS: usize = 12;
-/// What stands before the digits in a sealed text: a label with its version, which the seal covers too.
+/// What precedes the digits in a sealed text: a label with its version, which the seal covers too.
 const SEAL_PREFIX: &str = r#"{"seal1":""#;
-/// What stood there in development builds.
+/// The same in development builds.
 const DEVELOPMENT_PREFIX: &[u8] = br#"{"seal":""#;
-/// What stands behind them.
+/// What follows the digits.
 const SEAL_SUFFIX: &str = "\",";
 
-/// What a daemon seals with. Its bytes are shown nowhere.
+/// The key a daemon seals with. Its bytes are never displayed.
 #[derive(Clone)]
 pub struct SealKey(Arc<[u8; KEY_BYTES]>);
 
-/// The system has no random bytes.
+/// The system provides no random bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("the system gives no random bytes")]
 pub struct RandomnessError(#[from] getrandom::Error);
@@ -38,30 +38,30 @@ pub struct RandomnessError(#[from] getrandom::Error);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seal(String);
 
-/// What a text belongs to: the same text has another seal anywhere else.
+/// What a text belongs to: the same text has a different seal anywhere else.
 #[derive(Debug, Clone, Copy)]
 pub struct SealContext<'a> {
-    /// The place of the file below the private folder.
+    /// Path of the file below the private folder.
     pub place: &'a str,
-    /// For what follows others in the same file: how many these are, and the seal of the last.
+    /// For entries in a sequence: the number of previous ones in the file, and the seal of the last.
     pub predecessor: Option<(u64, &'a Seal)>,
 }
 
-/// Why a text is not taken for sealed.
+/// Why a text does not count as sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// There is none.
+    /// It has no seal.
     #[error("it has no seal of a daemon")]
     Missing,
-    /// There is one of a development build.
+    /// It has the seal of a development build.
     #[error("it was sealed by a development build")]
     Development,
-    /// There is one, of another text, another place or another key.
+    /// It has the seal of another text, place or key.
     #[error("its seal is wrong: it was changed, belongs elsewhere, or is another daemon's")]
     Mismatch,
 }
 
-/// Returns a text that nobody has had before.
+/// Returns a unique text.
 pub fn random_nonce() -> Result<String, RandomnessError> {
     let mut bytes = [0; NONCE_BYTES];
     getrandom::fill(&mut bytes)?;
@@ -69,33 +69,33 @@ pub fn random_nonce() -> Result<String, RandomnessError> {
 }
 
 impl SealKey {
-    /// Makes a new one of the system's random bytes.
+    /// Creates a key from the system's random bytes.
     pub fn random() -> Result<Self, RandomnessError> {
         let mut bytes = [0; KEY_BYTES];
         getrandom::fill(&mut bytes)?;
         Ok(Self(Arc::new(bytes)))
     }
 
-    /// Reads one as [`Self::to_text`] writes it; none where the text is nothing of the kind.
+    /// Parses a key as written by [`Self::to_text`]; `None` if the text is not one.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let digits = std::str::from_utf8(text.strip_suffix(b"\n")?).ok()?;
         let bytes: [u8; KEY_BYTES] = from_hex(digits)?.try_into().ok()?;
         Some(Self(Arc::new(bytes)))
     }
 
-    /// Returns the text of its file: hexadecimal digits on a line.
+    /// Returns the content of its file: hexadecimal digits on a line.
     pub fn to_text(&self) -> String {
         to_hex(self.0.as_slice()) + "\n"
     }
 
-    /// Seals the JSON text of an object: the seal becomes its first member.
+    /// Seals a JSON object: the seal becomes its first member.
     pub fn seal(&self, context: SealContext<'_>, text: &str) -> (String, Seal) {
         let rest = text.strip_prefix('{').expect("BUG: what is sealed is no object");
         let seal = Seal(to_hex(self.compute_mac(context, rest.as_bytes()).finalize().into_bytes().as_slice()));
         (format!("{SEAL_PREFIX}{}{SEAL_SUFFIX}{rest}", seal.0), seal)
     }
 
-    /// Returns what was sealed, and its seal.
+    /// Verifies a sealed text; returns what was sealed, and its seal.
     pub fn open(&self, context: SealContext<'_>, bytes: &[u8]) -> Result<(Vec<u8>, Seal), SealError> {
         let missing = if is_development_sealed(bytes) { SealError::Development } else { SealError::Missing };
         let (stated, rest) = split_seal(bytes).ok_or(missing)?;
@@ -104,13 +104,13 @@ impl SealKey {
         Ok((restore_object(rest), Seal(stated.to_owned())))
     }
 
-    /// Returns digits that tell this key from others, and nothing else of it.
+    /// Returns digits that distinguish this key from others, and reveal nothing else about it.
     pub fn tag(&self) -> String {
         let (_, Seal(digits)) = self.seal(SealContext { place: "tag", predecessor: None }, "{}");
         digits[..TAG_DIGITS].to_owned()
     }
 
-    /// Every part has its length before it, so that no two belongings read the same.
+    /// Each part is preceded by its length, so that no two belongings have the same encoding.
     fn compute_mac(&self, context: SealContext<'_>, rest: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.0.as_slice()).expect("BUG: any length of key will do");
         let (before, last) = context.predecessor.map_or((0, ""), |(before, seal)| (before, seal.0.as_str()));
@@ -129,12 +129,12 @@ impl fmt::Debug for SealKey {
     }
 }
 
-/// Tells whether a development build has sealed a text, or wrote it to look so.
+/// Whether a text was sealed by a development build, or looks as if it was.
 pub fn is_development_sealed(bytes: &[u8]) -> bool {
     bytes.starts_with(DEVELOPMENT_PREFIX)
 }
 
-/// Returns a text without its seal, whatever that is; none if there is none.
+/// Returns a text without its seal, valid or not; `None` if it has none.
 pub fn strip_seal(bytes: &[u8]) -> Option<Vec<u8>> {
     split_seal(bytes).map(|(_, rest)| restore_object(rest))
 }
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn seal_of_a_development_build_is_named_and_counts_for_nothing() {
         let key = SealKey::random().unwrap();
-        // As such a build made it, with the same key.
+        // As created by such a build, with the same key.
         let mut mac = Hmac::<Sha256>::new_from_slice(key.0.as_slice()).unwrap();
         for part in [b"runnerd", b"a".as_slice(), &0_u64.to_be_bytes(), b"", &TEXT.as_bytes()[1..]] {
             mac.update(&(part.len() as u64).to_be_bytes());

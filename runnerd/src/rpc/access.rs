@@ -15,7 +15,7 @@ use protocol::event::EventKind;
 
 use super::ancestry::AgentSign;
 use super::peer::find_process_sign;
-use super::wrapped::{CallMiddleware, CallService};
+use super::middleware::{CallMiddleware, CallService};
 use super::{Peer, PeerRole};
 use crate::clock;
 use crate::events::{EventSubject, EventStream};

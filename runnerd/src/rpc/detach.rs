@@ -11,9 +11,9 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use super::turn::InsidePermit;
-use super::wrapped::{CallMiddleware, CallService};
-use crate::client_gone::ClientDisconnected;
+use super::inside_limit::InsidePermit;
+use super::middleware::{CallMiddleware, CallService};
+use crate::call_context::ClientDisconnected;
 
 /// Methods that only wait, or that belong to their connection: they end with it. Detached ones would pile
 /// up behind clients that come and go.

@@ -27,10 +27,10 @@ use tower::{Layer, Service as _};
 
 use super::access::{AccessCheck, RefusalReporter};
 use super::detach::CallDetacher;
-use super::guard::GuardedIo;
-use super::line::{PeerConnection, ConnectionTable, CallTracker};
-use super::turn::InsideLimit;
-use super::wrapped::MiddlewareService;
+use super::guarded_io::GuardedIo;
+use super::backpressure::{PeerConnection, ConnectionTable, CallTracker};
+use super::inside_limit::InsideLimit;
+use super::middleware::MiddlewareService;
 use super::{BoundSocket, Peer, PeerRole};
 use crate::events::EventStream;
 

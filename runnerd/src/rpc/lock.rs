@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use protocol::paths::Paths;
-use protocol::private::{self, PrivateDirError};
+use protocol::private_dir::{self, PrivateDirError};
 use protocol::startup::EXIT_OCCUPIED;
 
 /// Why the locks cannot be taken.
@@ -76,7 +76,7 @@ impl DaemonLocks {
 
 fn acquire_lock(path: &Path, socket: &Path) -> Result<File, LockError> {
     if let Some(folder) = path.parent() {
-        private::make_folder(folder)?;
+        private_dir::make_folder(folder)?;
     }
     let failed = |source| LockError::File { path: path.to_owned(), source };
     let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).clone();

@@ -6,14 +6,14 @@
 mod access;
 mod ancestry;
 mod detach;
-mod guard;
-mod line;
+mod guarded_io;
+mod backpressure;
 mod listener;
 mod lock;
 mod peer;
 mod socket;
-mod turn;
-mod wrapped;
+mod inside_limit;
+mod middleware;
 
 pub use self::access::{CallerCheck, READING};
 pub use self::ancestry::AgentSign;

@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener as StdListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use protocol::paths::Paths;
-use protocol::private::{self, PrivateDirError};
+use protocol::private_dir::{self, PrivateDirError};
 use protocol::startup::EXIT_OCCUPIED;
 use tokio::net::UnixListener;
 
@@ -77,7 +77,7 @@ impl BoundSocket {
     pub fn new(paths: &Paths, _held: &DaemonLocks) -> Result<Self, SocketError> {
         let path = &paths.socket;
         if let Some(folder) = path.parent() {
-            private::make_folder(folder)?;
+            private_dir::make_folder(folder)?;
         }
         remove_stale(path)?;
         let system = |action| move |source| SocketError::System { action, path: path.clone(), source };

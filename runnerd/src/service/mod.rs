@@ -3,11 +3,11 @@
 //! It is spoken to by variables and datagrams, which other supervisors understand too; without them nothing here says
 //! anything. How a service is installed is the client's affair.
 
-mod heart;
+mod watchdog;
 mod notify;
-mod passed;
-mod pulse;
+mod socket_activation;
+mod health_check;
 
-pub use self::heart::ServiceWatchdog;
+pub use self::watchdog::ServiceWatchdog;
 pub use self::notify::ServiceNotifier;
-pub use self::passed::{ActivatedSocket, ActivationError};
+pub use self::socket_activation::{ActivatedSocket, ActivationError};

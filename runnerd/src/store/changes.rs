@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{RepoStore, StoreError};
 use crate::repo::disk::Disk;
 use crate::repo::durable::{self, FileAccess};
-use crate::repo::kept::Sealable;
+use crate::repo::sealed::Sealable;
 
 /// Name of the file.
 const FILE: &str = "changes.json";

@@ -2,7 +2,7 @@
 
 use super::RepoStore;
 use crate::repo::disk::Disk;
-use crate::repo::kept::{SealedFile, Sealable};
+use crate::repo::sealed::{SealedFile, Sealable};
 
 pub(super) const LANDING_FILE: &str = "landing.json";
 const TARGETS: &str = "landing-targets.json";

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RepoStore;
 use crate::repo::disk::Disk;
-use crate::repo::kept::{SealedFile, Sealable};
+use crate::repo::sealed::{SealedFile, Sealable};
 
 /// The name of the note.
 const FILE: &str = "workspace.json";

@@ -2,16 +2,16 @@
 //!
 //! Needs the repository alone: no record, no state folder, no work tree. What is right is not decided here.
 
-mod points;
-mod read;
-mod rerun;
+mod bisect_points;
+mod branch_audit;
+mod guard_rerun;
 mod signers;
-mod since;
+mod revision_filter;
 mod target;
 
-pub use points::list_bisect_points;
-pub use read::{VerifyError, plan_audit, verify_branch};
-pub use rerun::{GuardRerunner, clear_copies, list_guard_commands, copies_dir};
+pub use bisect_points::list_bisect_points;
+pub use branch_audit::{VerifyError, plan_audit, verify_branch};
+pub use guard_rerun::{GuardRerunner, clear_copies, list_guard_commands, copies_dir};
 pub use signers::{AllowedSigners, check_review_signatures, check_signatures};
-pub use since::RevisionFilter;
+pub use revision_filter::RevisionFilter;
 pub use target::{VerifyTarget, resolve_target, list_run_tips};

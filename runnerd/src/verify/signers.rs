@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{VerifyTarget, VerifyError, plan_audit};
 use crate::git::{Id, Repository, find_revoked_keys_file};
 use crate::ssh_signature::{AllowedSigner, SignedText};
-use crate::temporary;
+use crate::temp_file;
 
 /// Who may sign.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +73,7 @@ pub fn check_review_signatures(
 
 impl AllowedSigners<'_> {
     fn write_file(self) -> io::Result<NamedTempFile> {
-        let mut file = temporary::create_in(self.folder, Path::new("signers"))?;
+        let mut file = temp_file::create_in(self.folder, Path::new("signers"))?;
         file.write_all(self.text.as_bytes())?;
         Ok(file)
     }

@@ -6,7 +6,7 @@ use protocol::command::Command;
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::state::RunState;
 
-use super::read::skip_unreadable;
+use super::branch_audit::skip_unreadable;
 use crate::admit::git_error;
 use crate::git::{GitError, Head, Id, Repository};
 use crate::repo::layout::Layout;

@@ -1,8 +1,8 @@
-//! Caches of the last scan and load: what differs from HEAD, the repository under its captured configuration, how its folders
-//! were listed, and the committed state, since an iteration ends at the commit at which the next begins.
+//! Caches of the last scan and load: what differs from HEAD, the repository under its captured configuration, how its
+//! folders were listed, and the committed state, since an iteration ends at the commit at which the next begins.
 //!
-//! Only what is known to write forgets what differs: a program that is started, and what puts files back. The others do
-//! not change while a run is driven, and are empty while none is.
+//! Only operations known to write invalidate the scan: starting a program and restoring files. The other caches do not
+//! change while a run is driven, and are empty while none is.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,22 +11,22 @@ use crate::git::{WorktreeChange, Id, Repository};
 use crate::worker::integrity::listing::WorkTreeListing;
 use crate::worker::load::{LoadError, CommittedState, load_state};
 
-/// What differed from HEAD when it was looked last; shared among the effects of an iteration.
+/// What differed from HEAD at the last scan; shared among the effects of an iteration.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LastScan(Arc<Mutex<Option<Vec<WorktreeChange>>>>);
 
 impl LastScan {
-    /// Returns what was seen last, unless something may have changed it since.
+    /// Returns the result of the last scan, unless something may have changed it since.
     pub(crate) fn get(&self) -> Option<Vec<WorktreeChange>> {
         self.lock_scan().clone()
     }
 
-    /// Keeps what was seen.
+    /// Stores the result of a scan.
     pub(crate) fn set(&self, changes: &[WorktreeChange]) {
         *self.lock_scan() = Some(changes.to_vec());
     }
 
-    /// Has the next who asks look again.
+    /// Invalidates the cache.
     pub(crate) fn invalidate(&self) {
         *self.lock_scan() = None;
     }
@@ -36,7 +36,7 @@ impl LastScan {
     }
 }
 
-/// Room for one repository and one committed state of it.
+/// Caches one repository and one committed state of it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LastLoad(Arc<Mutex<CachedLoad>>);
 
@@ -48,7 +48,7 @@ struct CachedLoad {
 }
 
 impl LastLoad {
-    /// Returns the committed state at `commit`, read unless it was read last.
+    /// Returns the committed state at `commit`, reading it unless it is the cached one.
     pub(crate) fn load(&self, repository: &Repository, commit: Id) -> Result<Arc<CommittedState>, LoadError> {
         if let Some(loaded) = self.lock_load().state.as_ref().filter(|loaded| loaded.commit == commit) {
             return Ok(Arc::clone(loaded));
@@ -58,17 +58,17 @@ impl LastLoad {
         Ok(loaded)
     }
 
-    /// Returns the repository with the work tree `root`, if it is the one that is open.
+    /// Returns the open repository, if its work tree is `root`.
     pub(crate) fn repository(&self, root: &Path) -> Option<Repository> {
         self.lock_load().repository.as_ref().filter(|repository| repository.work_dir() == root).cloned()
     }
 
-    /// Keeps a repository that is bound to its captured configuration.
+    /// Stores a repository that is bound to its captured configuration.
     pub(crate) fn store_repository(&self, repository: &Repository) {
         self.lock_load().repository = Some(repository.clone());
     }
 
-    /// Has the work tree be listed; meanwhile others list it anew.
+    /// Runs `list` on the cached listing; a concurrent caller starts from an empty one.
     pub(crate) fn with_listing<T>(&self, list: impl FnOnce(&mut WorkTreeListing) -> T) -> T {
         let mut listing = std::mem::take(&mut self.lock_load().listing);
         let listed = list(&mut listing);
@@ -76,14 +76,14 @@ impl LastLoad {
         listed
     }
 
-    /// Has objects of the repository be read again.
+    /// Drops cached objects, so that they are read from the repository again.
     pub(crate) fn forget_objects(&self) {
         if let Some(repository) = &self.lock_load().repository {
             repository.clear_object_cache();
         }
     }
 
-    /// Forgets both.
+    /// Clears both caches.
     pub(crate) fn clear(&self) {
         *self.lock_load() = CachedLoad::default();
     }

@@ -1,29 +1,30 @@
-//! A repository driven by one daemon at a time, though daemons with state folders of their own know nothing of each other.
+//! Ensures that only one daemon drives a repository, even if daemons with separate state folders know nothing of each
+//! other.
 //!
-//! The claim is a lock on git's own folder: it leaves no file behind, ends with the process, and cannot be given to
-//! anybody by replacing a file. It keeps out daemons, not programs: an agent does not look at it.
+//! The claim is a lock on git's own folder: it leaves no file behind, ends with the process, and cannot be transferred
+//! by replacing a file. It keeps out daemons, not programs: agents do not check it.
 
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use runner_core::obstacle::Transience;
+use runner_core::blocker::Transience;
 
-use crate::obstruction::Retryable;
+use crate::retryable::Retryable;
 
 /// Another daemon drives a run of the repository.
 #[derive(Debug, thiserror::Error)]
 #[error("another daemon{} drives a run of this repository and has locked {}", pid_suffix(*holder), path.display())]
 pub(crate) struct RepoLocked {
-    /// Git's folder.
+    /// Git's folder, which is locked.
     path: PathBuf,
-    /// The process that has it, where the system tells.
+    /// The process that holds the lock, if the system reports it.
     holder: Option<u32>,
 }
 
 impl Retryable for RepoLocked {
     fn transience(&self) -> Transience {
-        // A lock has a holder that is alive.
+        // A held lock implies a live holder.
         Transience::Passing
     }
 
@@ -32,7 +33,7 @@ impl Retryable for RepoLocked {
     }
 }
 
-/// A repository that no other daemon drives; dropping it lets the next one.
+/// Exclusive right to drive a repository; dropping it releases the lock.
 #[derive(Debug)]
 pub(crate) struct RepoClaim {
     _folder: Option<File>,
@@ -41,8 +42,8 @@ pub(crate) struct RepoClaim {
 impl RepoClaim {
     /// Takes the claim without waiting. `folder` is git's, which all linked work trees share.
     ///
-    /// A folder that cannot be locked, since it is gone or its file system knows no locks, keeps nobody out: what is
-    /// done in it says what is wrong.
+    /// A folder that cannot be locked, because it is gone or its file system does not support locks, excludes no one:
+    /// whatever is done in it reports the fault.
     pub(crate) fn acquire(folder: &Path) -> Result<Self, RepoLocked> {
         let Ok(file) = File::open(folder) else { return Ok(Self { _folder: None }) };
         match file.try_lock() {
@@ -55,11 +56,11 @@ impl RepoClaim {
 
 /// Whether another daemon drives a run of the repository with this git folder.
 pub fn is_claimed_by_another(folder: &Path) -> bool {
-    // This one may hold it for a moment, for a person's request.
+    // This daemon may hold it for a moment, for a person's request.
     RepoClaim::acquire(folder).is_err_and(|taken| taken.holder != Some(std::process::id()))
 }
 
-/// Returns the process that the system names for a lock.
+/// Returns the process that the system reports as the holder of a lock.
 fn find_holder(file: &File) -> Option<u32> {
     let suffix = format!(":{}", file.metadata().ok()?.ino());
     let locks = fs::read_to_string("/proc/locks").ok()?;

@@ -1,6 +1,6 @@
 //! Where a run takes place: the work tree, the daemon's folder for it, and what effects work with.
 //!
-//! A value: what it names may be gone by the time it is used.
+//! A plain value: what it refers to may be gone by the time it is used.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,27 +9,27 @@ use std::path::{Path, PathBuf};
 
 use runner_core::driver::Driver;
 use runner_core::message::RunnerCommit;
-use runner_core::obstacle::Transience;
+use runner_core::blocker::Transience;
 use runner_core::redact::Secrets;
 use runner_core::run::RunScratch;
 
 use crate::config::Patterns;
 use crate::events::EventStream;
 use crate::git::{WorktreeChange, GitError, Id, Identity, Repository};
-use crate::obstruction::{Retryable, path_remedy};
+use crate::retryable::{Retryable, path_remedy};
 use crate::process::{Launcher, SpawnError};
 use crate::publish::PublishError;
 use crate::repo::durable::DurableError;
-use crate::repo::kept::{SealedFile, SealedFileError, Sealable};
+use crate::repo::sealed::{SealedFile, SealedFileError, Sealable};
 use crate::repo::layout::Layout;
 use crate::store::RepoStore;
 use crate::worker::caches::LastLoad;
 use crate::worker::caches::LastScan;
-use crate::worker::clear::clear_leftovers;
+use crate::worker::cleanup::clear_leftovers;
 use crate::worker::load::LoadError;
-use crate::worker::trusted::PinnedRepo;
+use crate::worker::pinned_repo::PinnedRepo;
 
-/// Commits that are looked through for one that was made before a crash.
+/// Maximum number of commits searched for one that was made before a crash.
 const MAX_SCANNED_COMMITS: usize = 10_000;
 
 /// Where a run takes place.
@@ -45,55 +45,55 @@ pub(crate) struct RunContext {
     pub launcher: Launcher,
     /// The daemon's stream of events.
     pub(crate) events: EventStream,
-    /// The caller's environment.
+    /// The caller's environment variables.
     pub env: BTreeMap<String, String>,
-    /// What of it must not get into a record or a commit.
+    /// Secrets found in that environment, which must not get into a record or a commit.
     pub secrets: Secrets,
-    /// What differed from HEAD when it was looked last.
+    /// Cached result of the last comparison with HEAD.
     pub(crate) last_scan: LastScan,
-    /// The repository that is open, and its committed state that was read last.
+    /// The open repository, and the committed state that was read last.
     pub(crate) last_load: LastLoad,
-    /// What was known of its sessions when the iteration began, and no commit holds.
+    /// What was known of the run's sessions when the iteration began and is in no commit.
     pub uncommitted: RunScratch,
-    /// Who drives it, where it is the run of a job.
+    /// Who drives the run, if it is the run of a job.
     pub(crate) driver: Option<Driver>,
 }
 
-/// An effect that cannot be done for now.
+/// Why an effect cannot be performed now.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EffectError {
-    /// Git.
+    /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The disk.
+    /// A durable write or read failed.
     #[error(transparent)]
     Disk(#[from] DurableError),
-    /// A note that the daemon has kept: what it would tell is not known, and nothing goes on without it.
+    /// A note of the daemon cannot be read or written: its content is unknown, so nothing continues without it.
     #[error(transparent)]
     SealedFile(#[from] SealedFileError),
-    /// Something else of the system.
+    /// Another system call failed.
     #[error("{doing} {path}")]
     System {
-        /// What was being done.
+        /// The operation, as a verb with its preposition.
         doing: &'static str,
-        /// To which path.
+        /// The path it was applied to.
         path: PathBuf,
         /// Why it failed.
         source: std::io::Error,
     },
-    /// The committed state that an effect goes back to cannot be read any more.
+    /// The committed state that an effect starts from can no longer be read.
     #[error(transparent)]
     State(#[from] LoadError),
-    /// A commit that was journaled is no object id.
+    /// A journaled commit is not an object id.
     #[error("`{0}` is not a commit id")]
     InvalidCommit(String),
-    /// The run state names a file of the guard's definition by what is no object id.
+    /// The run state gives a file of the guard's definition a form that is not an object id.
     #[error("`{0}` in guard_definition of run_state.json is no blob")]
     InvalidBlob(String),
-    /// What is committed cannot be published.
+    /// Committed work cannot be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// Processes of an earlier life do not end.
+    /// Processes of an earlier daemon process do not exit.
     #[error(transparent)]
     StillAlive(#[from] crate::process::orphans::StillAlive),
     /// A process could not be started.
@@ -132,32 +132,32 @@ impl Retryable for EffectError {
 }
 
 impl EffectError {
-    /// Names what was being done to a path when the system refused.
+    /// Attaches the operation and the path to an error of the system.
     pub(crate) fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::System { doing, path: path.to_owned(), source }
     }
 }
 
 impl RunContext {
-    /// Looks what differs from HEAD.
+    /// Lists what differs from HEAD.
     pub(crate) fn scan_changes(&self) -> Result<Vec<WorktreeChange>, GitError> {
         let changes = self.repository()?.list_changes()?;
         self.last_scan.set(&changes);
         Ok(changes)
     }
 
-    /// Returns what differs from HEAD, as it was seen last; looks where something may have changed it since.
+    /// Returns the cached list of what differs from HEAD, scanning again if something may have changed it.
     pub(crate) fn cached_changes(&self) -> Result<Vec<WorktreeChange>, GitError> {
         self.last_scan.get().map_or_else(|| self.scan_changes(), Ok)
     }
 
-    /// Finds what is secret in the caller's environment.
+    /// Collects the secrets in the caller's environment.
     pub(crate) fn find_secrets(env: &BTreeMap<String, String>) -> Secrets {
         let variables = env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         Secrets::from_variables(variables).expect("BUG: an environment fits into a request, and so its secrets into an automaton")
     }
 
-    /// Returns the repository, bound to the configuration that was captured when a person asked for the run.
+    /// Returns the repository, bound to the configuration that was captured when a person requested the run.
     pub(crate) fn repository(&self) -> Result<Repository, GitError> {
         let open = self.last_load.repository(self.layout.root());
         let repository = open.map_or_else(|| PinnedRepo::for_work_tree(&self.store, self.layout.root()).open(), Ok)?;
@@ -166,7 +166,7 @@ impl RunContext {
         Ok(repository)
     }
 
-    /// Returns what differs from HEAD; an index that a death left behind HEAD does not count.
+    /// Returns what differs from HEAD, ignoring an index that a killed process left behind HEAD.
     pub(crate) fn changes_after_cleanup(repository: &Repository) -> Result<Vec<WorktreeChange>, GitError> {
         let changes = repository.list_changes()?;
         if changes.is_empty() {
@@ -176,8 +176,8 @@ impl RunContext {
         if repository.sync_index_with_head()? || is_cleared { repository.list_changes() } else { Ok(changes) }
     }
 
-    /// Returns whether one of the commits upon `from` is what `is_it` looks for: an effect that is done again
-    /// recognises by it what it has made. What others have committed on top hides nothing.
+    /// Returns whether one of the commits on top of `from` matches `is_it`: a repeated effect recognizes its own commit
+    /// by it. Commits that others have made on top hide nothing.
     pub(crate) fn find_own_commit(
         repository: &Repository,
         from: &str,
@@ -190,22 +190,22 @@ impl RunContext {
         Ok(own.last().map(|commit| commit.id))
     }
 
-    /// Returns a note that effects of iteration `iter` keep.
+    /// Returns the handle of a note that effects of iteration `iter` write.
     pub(crate) fn iteration_note<T: Sealable>(&self, iter: u32, name: impl fmt::Display) -> SealedFile<T> {
         self.store.live_file(&format!("{}-{iter:04}-{name}.json", self.run))
     }
 
-    /// Returns a note that outlives all that is forgotten with an iteration.
+    /// Returns the handle of a note that survives the removal of an iteration's notes.
     pub(crate) fn run_note<T: Sealable>(&self, name: &str) -> SealedFile<T> {
         self.store.live_file(&format!("{}-{name}.json", self.run))
     }
 
-    /// Forgets what a try of iteration `iter` has kept for its effects to be done again.
+    /// Removes the notes that an attempt at iteration `iter` has written for repeating its effects.
     pub(crate) fn remove_iteration_notes(&self, iter: u32) -> Result<(), EffectError> {
         let folder = self.store.live_dir();
         let start = format!("{}-{iter:04}-", self.run);
         for file in std::fs::read_dir(&folder).map_err(EffectError::io_error("listing", &folder))? {
-            // One that was passed over would be taken for a note of the next try.
+            // A note that was skipped would be taken for one of the next attempt.
             let file = file.map_err(EffectError::io_error("listing", &folder))?;
             if file.file_name().to_string_lossy().starts_with(&start) {
                 std::fs::remove_file(file.path()).map_err(EffectError::io_error("removing", &file.path()))?;
@@ -219,14 +219,14 @@ impl RunContext {
         format!("runner/{}", self.run)
     }
 
-    /// Returns who commits: the user as configured, else the runner.
+    /// Returns the committer: the user as configured, else the runner.
     pub(crate) fn identity(repository: &Repository) -> Identity {
         repository.identity().unwrap_or_else(Identity::runner)
     }
 
-    /// Returns the environment of a guard: what every program needs, and what `names` adds.
+    /// Returns the environment of a guard: what every program needs, plus the variables that `names` matches.
     ///
-    /// Everything else of the caller's and the daemon's environment stays out.
+    /// Everything else of the caller's and the daemon's environment is left out.
     pub(crate) fn guard_env(&self, names: &Patterns) -> Vec<(OsString, OsString)> {
         let passed = self.env.iter().filter(|(name, _)| names.passes_variable(name));
         passed.map(|(name, value)| (name.into(), value.into())).collect()

@@ -1,24 +1,24 @@
-//! The journal of the live iteration: a header and its events, durable before they are acted upon.
+//! The journal of the live iteration: a header and its events, durable before they are acted on.
 //!
-//! One line each, sealed for its file, its number and the line before it, so that none can be made up, changed, left
-//! out or put elsewhere. Memory is a fold over it: `replay` gives the phase that the events lead to. A last line that did
-//! not get to the disk whole, because its end is missing or because zeros stand for some of it, never happened; anything
-//! else that cannot be read holds the repository. A journal that was cut short at a line, or an old one put in its place,
-//! looks right here: `recover` compares what it says with the branch.
+//! One line each, sealed for its file, its number and the previous line, so that none can be forged, changed, removed
+//! or reordered. The state in memory is a fold over it: `replay` returns the phase that the events lead to. A torn last
+//! line, which has no end or contains zeros, never happened; anything else that is unreadable holds the repository. A
+//! journal that was truncated at a line, or replaced with an older one, looks valid here: `recover` compares it with
+//! the branch.
 
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use runner_core::iteration::{IterationEvent, IllegalIterationEvent, Phase, decide};
-use runner_core::obstacle::Transience;
+use runner_core::blocker::Transience;
 use runner_core::policy::Policy;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::obstruction::Retryable;
+use crate::retryable::Retryable;
 use crate::repo::disk::{Disk, RealDisk};
 use crate::repo::durable::{self, FileAccess, DurableError};
-use crate::repo::kept::{SealedFileFault, find_version_fault};
+use crate::repo::sealed::{SealedFileFault, find_version_fault};
 use crate::repo::seal::{SealContext, SealKey, Seal};
 use crate::store::RepoStore;
 
@@ -29,11 +29,11 @@ pub(crate) const VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JournalHeader {
-    /// Version of this format.
+    /// Format version.
     pub version: u32,
     /// Id of the run.
     pub run: String,
-    /// Mark of the iteration's processes.
+    /// Mark by which the iteration's processes are found.
     pub mark: String,
     /// The configuration at From, as far as rules need it.
     pub policy: Policy,
@@ -49,7 +49,7 @@ pub(crate) struct JournalEntry {
     pub event: IterationEvent,
 }
 
-/// A journal as it was read.
+/// The content of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JournalContents {
     /// Its header.
@@ -64,19 +64,19 @@ pub(crate) enum JournalError {
     /// It could not be read or written.
     #[error(transparent)]
     Disk(#[from] DurableError),
-    /// It is not what this daemon has written; it is left as it is.
+    /// It is not what this daemon has written; the file is left as it is.
     #[error("{path} cannot be trusted, line {line} (byte {at}): {fault}")]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// Where the line begins.
+        /// Byte offset of the line.
         at: usize,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         fault: SealedFileFault,
     },
-    /// Its events do not fit together.
+    /// Its events do not follow from one another.
     #[error("cannot replay {path}")]
     Illegal {
         /// The file.
@@ -104,7 +104,7 @@ impl Retryable for JournalError {
 }
 
 impl JournalError {
-    /// Tells whether the same call may succeed later: the disk refuses, the text is fine.
+    /// Whether the same call may succeed later: the disk refuses, but the content is fine.
     pub(crate) fn is_retryable(&self) -> bool {
         matches!(self, Self::Disk(_))
     }
@@ -124,36 +124,36 @@ pub(crate) struct JournalFile<D = RealDisk> {
 pub(crate) struct IterationJournal<D = RealDisk> {
     file: JournalFile<D>,
     contents: JournalContents,
-    /// What is on the disk; none once it refused some, for then nobody knows.
+    /// What is on the disk; `None` after a failed write, when that is unknown.
     end: Option<JournalEnd>,
 }
 
 /// The end of what has been written.
 #[derive(Debug)]
 struct JournalEnd {
-    /// Bytes before it.
+    /// Length of the file in bytes.
     len: u64,
-    /// Lines before it.
+    /// Number of lines.
     lines: u64,
     /// Seal of the last line.
     seal: Seal,
 }
 
 impl<D: Disk> IterationJournal<D> {
-    /// Begins the journal of an iteration with its first event, in place of the one before.
+    /// Creates the journal of an iteration with its first event, replacing the previous one.
     pub(crate) fn create(file: &JournalFile<D>, header: JournalHeader, first: JournalEntry) -> Result<Self, JournalError> {
         Self::reopen(file, JournalContents { header, entries: vec![first] })
     }
 
-    /// Goes on with a journal that a previous life has left.
+    /// Continues a journal of an earlier daemon process.
     ///
-    /// The file is written anew from what was understood, so that a line that was cut does not stay.
+    /// The file is rewritten from what was parsed, which removes a torn line.
     pub(crate) fn reopen(place: &JournalFile<D>, contents: JournalContents) -> Result<Self, JournalError> {
         let end = Some(place.rewrite(&contents)?);
         Ok(Self { file: place.clone(), contents, end })
     }
 
-    /// Appends an event durably, in place of what a failed try may have left.
+    /// Appends an event durably, overwriting what a failed attempt may have left.
     pub(crate) fn append(&mut self, entry: JournalEntry) -> Result<(), JournalError> {
         let JournalEnd { len, lines, seal } = match self.end.take() {
             Some(end) => end,
@@ -166,30 +166,30 @@ impl<D: Disk> IterationJournal<D> {
         Ok(())
     }
 
-    /// Returns what has been recorded.
+    /// Returns everything recorded so far.
     pub(crate) fn contents(&self) -> &JournalContents {
         &self.contents
     }
 }
 
 impl<D: Disk> JournalFile<D> {
-    /// Names the journal of a repository.
+    /// Returns the location of a repository's journal.
     pub(crate) fn for_store(store: &RepoStore<D>) -> Self {
         let (name, path) = store.journal();
         Self { disk: store.disk().clone(), path, key: store.key().clone(), name }
     }
 
-    /// Returns the file.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes the journal, if there is one.
+    /// Removes the journal if it exists.
     pub(crate) fn remove(&self) -> Result<(), JournalError> {
         Ok(durable::with_disk(&self.disk).remove(&self.path)?)
     }
 
-    /// Reads the journal that a previous life has left; none if there is no such file.
+    /// Reads the journal of an earlier daemon process; `None` if the file does not exist.
     pub(crate) fn read(&self) -> Result<Option<JournalContents>, JournalError> {
         let Some(bytes) = durable::with_disk(&self.disk).read(&self.path)? else { return Ok(None) };
         let damaged_at =
@@ -214,7 +214,7 @@ impl<D: Disk> JournalFile<D> {
         Ok(Some(contents))
     }
 
-    /// Replaces the file by what has been recorded.
+    /// Replaces the file with what has been recorded.
     fn rewrite(&self, contents: &JournalContents) -> Result<JournalEnd, JournalError> {
         let (mut text, mut seal) = self.seal_line(&contents.header, None);
         let mut lines = 1;

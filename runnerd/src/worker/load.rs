@@ -1,4 +1,4 @@
-//! The committed state of a run at one commit: all that decisions and prompts are made from.
+//! The committed state of a run at one commit: the source of all decisions and prompts.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::view::StopReason;
 use runner_core::message::{MessageError, RulesError, RunnerCommit};
-use runner_core::obstacle::Transience;
+use runner_core::blocker::Transience;
 use runner_core::policy::{self, AgentKinds, Policy};
 use runner_core::run::RunInputs;
 use runner_core::run::RunScratch;
@@ -18,17 +18,17 @@ use runner_core::tree;
 use runner_core::validate::{self, TreeFault};
 use serde::de::DeserializeOwned;
 
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::clock;
 use crate::config::{self, ConfigError, Executor, OnChange, OnTimeout, RepoConfig, Reviewer, RoleMode};
 use crate::git::{GitError, Id, Repository};
-use crate::obstruction::Retryable;
+use crate::retryable::Retryable;
 use crate::repo::goal::{Goal, GoalError};
 use crate::repo::layout::Layout;
 use crate::repo::prompts::{self, OVERRIDE_TEMPLATES};
 use crate::worker::integrity::definition::CommitDefinition;
 
-/// Commits that are looked through for the runner's last one.
+/// Maximum number of commits searched for the runner's last one.
 pub(crate) const MAX_PERSON_COMMITS: usize = 10_000;
 
 /// The committed state at one commit.
@@ -38,7 +38,7 @@ pub struct CommittedState {
     pub commit: Id,
     /// The configuration.
     pub config: RepoConfig,
-    /// The configuration as far as rules need it.
+    /// The part of the configuration that rules need.
     pub policy: Policy,
     /// The goal.
     pub goal: Goal,
@@ -52,24 +52,24 @@ pub struct CommittedState {
     pub texts: BTreeMap<&'static str, String>,
     /// What is wrong with the repository's own templates.
     pub template_faults: Vec<String>,
-    /// The guard's definition, once somebody has asked for it.
+    /// The guard's definition, once it has been read.
     pub(crate) definition: OnceLock<CommitDefinition>,
-    /// The task tree in canonical form, once somebody has asked for it.
+    /// The task tree in canonical form, once it has been computed.
     canonical_text: OnceLock<String>,
 }
 
-/// What is wrong with the committed state.
+/// Why the committed state cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The repository cannot be read.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The runner's last commit was made by other rules.
+    /// The runner's last commit was made under other rules.
     #[error("commit {commit} of the runner cannot be read")]
     Rules {
         /// The commit.
         commit: Id,
-        /// Why it is not read.
+        /// Why it cannot be read.
         source: RulesError,
     },
     /// A file is missing.
@@ -94,7 +94,7 @@ pub enum LoadError {
         /// What is wrong.
         faults: Vec<TreeFault>,
     },
-    /// A JSON file of the runner.
+    /// A JSON file of the runner is not valid.
     #[error("{path} is not valid")]
     Json {
         /// The file, relative to the work tree.
@@ -108,7 +108,7 @@ impl Retryable for LoadError {
     fn transience(&self) -> Transience {
         match self {
             Self::Git(error) => error.transience(),
-            // What is committed is wrong until somebody commits something else.
+            // A fault in a commit remains until the next commit.
             Self::Rules { .. }
             | Self::Missing { .. }
             | Self::Config(_)
@@ -128,7 +128,7 @@ impl Retryable for LoadError {
 }
 
 impl LoadError {
-    /// Says that a run cannot go on from there.
+    /// Returns the reason to stop a run that cannot continue from this commit.
     pub(crate) fn to_stop_reason(&self) -> StopReason {
         let message = match self {
             Self::Rules { .. } => display_chain(self),
@@ -138,7 +138,7 @@ impl LoadError {
         StopReason::new(message, ways)
     }
 
-    /// Tells it to whoever has asked for something; `ways` is what to do about a file that is not valid.
+    /// Converts to the error of a request; `ways` says what to do about an invalid file.
     pub fn to_error_data(&self, ways: impl Into<NextSteps>) -> ErrorData {
         let error_data = |kind| ErrorData::new(kind, display_chain(self));
         match self {
@@ -153,8 +153,8 @@ fn join_faults(faults: &[TreeFault]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the runner's last commit, from this one on back; one that only says who drives the run settles nothing, and does
-/// not count.
+/// Returns the runner's last commit, searching back from this one; a commit that only records who drives the run
+/// settles nothing and does not count.
 pub fn last_runner_commit(repository: &Repository, from: Id) -> Result<Option<Id>, LoadError> {
     let mut last = None;
     repository.visit_first_parents(&from, MAX_PERSON_COMMITS, |commit| {
@@ -168,7 +168,7 @@ pub fn last_runner_commit(repository: &Repository, from: Id) -> Result<Option<Id
     last.transpose()
 }
 
-/// Reads the committed state at `commit`; what a run has left there whose last commit is of other rules is not read.
+/// Reads the committed state at `commit`; fails if the last commit of the run was made under other rules.
 pub fn load_state(repository: &Repository, commit: Id) -> Result<CommittedState, LoadError> {
     let optional = [Layout::CONFIG, Layout::PROGRESS, Layout::NOTES].into_iter().chain(Layout::MEMORY);
     let optional: Vec<&'static str> = optional.chain(OVERRIDE_TEMPLATES.map(|(_, path)| path)).collect();
@@ -197,7 +197,7 @@ pub fn load_state(repository: &Repository, commit: Id) -> Result<CommittedState,
     })
 }
 
-/// Reads the configuration at `commit`; the defaults where there is none.
+/// Reads the configuration at `commit`; defaults if there is none.
 pub fn load_config(repository: &Repository, commit: Id) -> Result<RepoConfig, LoadError> {
     parse_config(repository, &repository.read_file(&commit, Layout::CONFIG)?.unwrap_or_default())
 }
@@ -208,17 +208,17 @@ fn parse_config(repository: &Repository, bytes: &[u8]) -> Result<RepoConfig, Loa
 }
 
 impl CommittedState {
-    /// Returns a text file; empty where there is none.
+    /// Returns a text file; empty if it does not exist.
     pub fn text(&self, path: &str) -> &str {
         self.texts.get(path).map_or("", String::as_str)
     }
 
-    /// Returns the task tree in canonical form.
+    /// Returns the task tree in canonical form, computed once.
     pub fn canonical_tree(&self) -> &str {
         self.canonical_text.get_or_init(|| tree::canonical(&self.tree))
     }
 
-    /// Returns what a run's next step is decided from.
+    /// Returns the inputs for deciding a run's next step.
     pub fn run_inputs<'a>(&'a self, uncommitted: &'a RunScratch) -> RunInputs<'a> {
         RunInputs {
             policy: &self.policy,
@@ -252,7 +252,7 @@ fn kind_names(executor: &Executor) -> Vec<String> {
     executor.kinds().into_iter().map(|kind| kind.to_string()).collect()
 }
 
-/// Returns the configuration as far as rules need it.
+/// Returns the part of the configuration that rules need.
 pub fn policy_from_config(config: &RepoConfig) -> Policy {
     let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Policy {

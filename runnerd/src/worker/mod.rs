@@ -1,4 +1,4 @@
-//! One worker per repository: its queue is worked off one run at a time, one iteration after another.
+//! One worker per repository: works off its queue one run at a time, one iteration after another.
 //!
 //! ```text
 //!   rpc ──Message──▶ requests ──▶ queue ──Turn──▶ run ──Phase──▶ iteration ◀──Event── world ──▶ agent, guard, git, repo
@@ -6,8 +6,8 @@
 //!                                   └───────── StatusView ◀─────────┘ (journal before every step)
 //! ```
 //!
-//! The worker owns the repository's durable state alone; others send messages and read snapshots. It
-//! knows nothing of JSON-RPC and sockets.
+//! The worker alone owns the repository's durable state; others send messages and read snapshots. It knows nothing of
+//! JSON-RPC and sockets.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,15 +32,15 @@ use crate::store::{SourceRepo, repo_id};
 
 mod caches;
 mod claim;
-mod clear;
+mod cleanup;
 mod context;
-mod failure;
-mod hook_calls;
+mod run_error;
+mod hook_queue;
 mod integrity;
 mod iteration;
 mod journal;
 mod load;
-mod people;
+mod person_commits;
 #[cfg(test)]
 #[path = "tests/power.rs"]
 mod power;
@@ -54,8 +54,8 @@ mod run;
 #[path = "tests/simulation.rs"]
 mod simulation;
 mod slots;
-mod trusted;
-mod unready;
+mod pinned_repo;
+mod prepare_error;
 mod view;
 
 pub use self::claim::is_claimed_by_another;
@@ -63,22 +63,22 @@ pub use self::integrity::definition::is_in_definition;
 pub(crate) use self::integrity::definition::{changed_files, checkout_files_at};
 pub(crate) use self::integrity::watched::{guard_files_at_head, watched_at_commit, watched_from_start};
 pub use self::iteration::brief::MAX_REVIEWED_BYTES;
-pub use self::iteration::tools::find_faults as tool_faults;
+pub use self::iteration::node_limits::find_faults as tool_faults;
 pub use self::load::{LoadError, CommittedState, last_runner_commit, load_state, load_config, policy_from_config};
 pub(crate) use self::receipt::runner_version;
-pub use self::requests::setting::{text_change as edited_config, set_config_key as set_key};
-pub use self::run::begin::{create_layout, propose_workspace};
+pub use self::requests::config_change::{text_change as edited_config, set_config_key as set_key};
+pub use self::run::start_run::{create_layout, propose_workspace};
 pub use self::run::{WorkerDeps, spawn, spawn_after_bug, spawn_held};
 pub use self::slots::RunSlots;
-pub use self::trusted::PinnedRepo;
+pub use self::pinned_repo::PinnedRepo;
 pub(crate) use self::view::iterations::RunnerChain;
 pub use self::view::iterations::{add_durations, session_base, list_iterations, read_meta_in, list_receipts};
 pub use self::view::snapshot::{node_ref, run_summary};
 
-/// How often somebody who waits for the answer to a request looks at what it waits for.
+/// How often a caller waiting for an answer checks whether the worker is blocked on git.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Answers a request.
+/// Channel for the answer to a request.
 pub type ReplySender<T> = oneshot::Sender<Result<T, ErrorData>>;
 
 /// A request to the worker of a repository; all checks that need the repository have been made.
@@ -88,93 +88,93 @@ pub enum WorkerMessage {
     Start(Box<StartOrder>, ReplySender<StartReply>),
     /// Run one iteration.
     Step {
-        /// Which run.
+        /// Id or unique prefix of the run; `None` means the current one.
         run: Option<String>,
-        /// Who waits.
+        /// Receives the answer.
         reply: ReplySender<StepReply>,
     },
     /// Stop after the iteration, or now.
     Pause {
-        /// Which run.
+        /// Id or unique prefix of the run; `None` means the current one.
         run: Option<String>,
-        /// Whether the session is ended.
+        /// Whether the session is ended right away.
         now: bool,
-        /// Who waits.
+        /// Receives the answer.
         reply: ReplySender<ControlReply>,
     },
-    /// Go on.
+    /// Continue a run.
     Resume {
-        /// Which run.
+        /// Id or unique prefix of the run; `None` means the current one.
         run: Option<String>,
         /// Whether a wait is cut short.
         now: bool,
-        /// Iterations to grant.
+        /// Number of iterations to grant.
         more: Option<u32>,
-        /// Who waits.
+        /// Receives the answer.
         reply: ReplySender<ControlReply>,
     },
     /// End a run.
     Cancel {
-        /// Which run.
+        /// Id or unique prefix of the run; `None` means the current one.
         run: Option<String>,
-        /// Who waits.
+        /// Receives the answer.
         reply: ReplySender<ControlReply>,
     },
     /// Change files of a run for a person.
     Change(Box<ChangeOrder>, ReplySender<ChangeReply>),
-    /// Say a person's word on the node that waits for it.
+    /// Decide on the node that is pending review.
     Review {
-        /// Which run.
+        /// Id or unique prefix of the run; `None` means the current one.
         run: Option<String>,
         /// What was decided.
         decision: Decision,
-        /// That person's signature.
+        /// The person's signature of the decision.
         signature: Option<ReviewSignature>,
-        /// Who waits.
+        /// Receives the answer.
         reply: ReplySender<ReviewReply>,
     },
-    /// Tell what waits for a person's word.
+    /// Describe what is pending review by a person.
     PendingReview {
-        /// Which run.
+        /// Id or unique prefix of the run; `None` means the current one.
         run: Option<String>,
-        /// Who waits.
+        /// Receives the answer.
         reply: ReplySender<PendingReview>,
     },
-    /// Do something to the repository while no run of it begins.
+    /// Run a closure while no run of the repository can start.
     RunExclusive(ExclusiveWork, ReplySender<()>),
     /// A hook has ended.
     HookEnded {
-        /// What it was told.
+        /// The event it was called with.
         event: Box<HookEvent>,
-        /// Why it failed, if it did.
+        /// Why it failed; `None` if it succeeded.
         failure: Option<String>,
     },
     /// Remember that this user has confirmed commands.
     Confirm {
         /// Digest of the commands.
         digest: String,
-        /// Who waits.
+        /// Receives the answer.
         reply: ReplySender<()>,
     },
     /// Describe one run.
     Describe {
         /// Its id or a unique prefix.
         run: String,
-        /// Who waits.
+        /// Receives the answer.
         reply: ReplySender<StatusView>,
     },
     /// List the runs, and the digests of confirmed commands.
     List {
-        /// Who waits.
+        /// Receives the answer.
         reply: oneshot::Sender<(Vec<RunSummary>, Vec<String>)>,
     },
 }
 
-/// Work on a repository that must not meet the beginning of a run.
+/// A closure that runs while no run can start in this repository.
 pub struct ExclusiveWork(Box<dyn FnOnce() -> Result<(), ErrorData> + Send>);
 
 impl ExclusiveWork {
-    /// Takes what is to be done; it may block.
+    /// Wraps a closure, which may block.
     pub fn new(task: impl FnOnce() -> Result<(), ErrorData> + Send + 'static) -> Self {
         Self(Box::new(task))
     }
@@ -190,59 +190,59 @@ impl std::fmt::Debug for ExclusiveWork {
     }
 }
 
-/// What a person asks of a run's files.
+/// A person's request to change a run's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeOrder {
-    /// Which run.
+    /// Id or unique prefix of the run; `None` means the current one.
     pub run: Option<String>,
-    /// What is asked. The id of a note, the base of an edit and what files that are accepted are like are given
-    /// by the worker.
+    /// The requested change. The worker fills in the id of a note, the base of an edit, and the content of accepted
+    /// files.
     pub change: ChangeRequest,
     /// Digest of the tree that was opened for an edit.
     pub opened: Option<String>,
 }
 
-/// A run that may be put into the queue.
+/// A request to put a run into the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartOrder {
     /// Its id.
     pub id: IdChoice,
-    /// How it is to be started.
+    /// The start request, as sent by the client.
     pub start: StartRequest,
-    /// Why it is not begun where it is not in the list: by its branch, it would end again at once.
+    /// Why the run is refused if it is not listed yet: given its branch, it would end again at once.
     pub refusal: Option<RequestRefusal>,
 }
 
-/// The id of a run to be.
+/// How the id of a new run is chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdChoice {
-    /// This one.
+    /// Exactly this id.
     Given(String),
     /// The stem, or the first of `-2`, `-3`… that is free.
     Derived {
-        /// The stem.
+        /// The stem to derive from.
         stem: String,
-        /// Ids that have a branch.
+        /// Ids that already have a branch.
         taken: BTreeSet<String>,
     },
 }
 
-/// Talks to the worker of one repository.
+/// Handle to the worker of one repository.
 #[derive(Debug, Clone)]
 pub struct WorkerHandle {
     /// Id of the repository.
     pub id: String,
-    /// Where its run comes from, if it is the workspace of an isolated one.
+    /// The source repository, if this one is the workspace of an isolated run.
     pub source: Option<Arc<SourceRepo>>,
     mailbox: mpsc::Sender<WorkerMessage>,
     status: watch::Receiver<Arc<StatusView>>,
-    /// Nothing new is to begin: a worker that is gone has left in order.
+    /// Cancelled when nothing new may start: if the worker is gone by then, it exited in order.
     drain: CancellationToken,
     shutdown: CancellationToken,
 }
 
 impl WorkerHandle {
-    /// Returns what is seen of the repository now.
+    /// Returns the current view of the repository.
     pub fn status(&self) -> Arc<StatusView> {
         let view = Arc::clone(&self.status.borrow());
         match (self.git_wait(), &view.run) {
@@ -257,13 +257,13 @@ impl WorkerHandle {
         }
     }
 
-    /// Returns the command of git's that the worker has waited for, if it has done so for long.
+    /// Returns the git command that the worker has been waiting for, if it has for long.
     fn git_wait(&self) -> Option<GitWaitView> {
         let wait = git::waits(|common_dir| self.is_of(common_dir))?;
         Some(GitWaitView { command: wait.command, program: wait.program, since: wait.since })
     }
 
-    /// Whether a git folder is the repository's, or that of the repository which its run is published to.
+    /// Whether a git folder belongs to the repository, or to the source that its run is published to.
     fn is_of(&self, common_dir: &Path) -> bool {
         repo_id(common_dir) == self.id
             || self.source.as_ref().is_some_and(|source| source.common_dir.as_path() == common_dir)
@@ -274,21 +274,21 @@ impl WorkerHandle {
         self.status().repo.queue.iter().any(|run| run.state == RunStatus::Running)
     }
 
-    /// Waits until no run of the repository is being cancelled: what begins finds its end, and what it has committed.
+    /// Waits until no run of the repository is being cancelled, so that the next one sees its end and its commits.
     pub async fn wait_until_none_cancelling(&self) {
         let is_cancelled =
             |view: &Arc<StatusView>| view.run.as_ref().is_some_and(|run| run.pending == Some(PendingControl::Cancel));
-        // An error means that the worker is gone, which whoever asks it next is told.
+        // An error means that the worker is gone, which the next request reports.
         let _ = self.status.clone().wait_for(|view| !is_cancelled(view)).await;
     }
 
-    /// Waits until the worker has looked at its repository for the first time.
+    /// Waits until the worker has examined its repository for the first time.
     pub async fn wait_until_recovered(&mut self) {
         // An error means that the worker is gone; there is nothing to wait for.
         let _ = self.status.changed().await;
     }
 
-    /// Waits until something else is seen of the repository than at the last call; false if the worker is gone.
+    /// Waits until the view changes after the last call; false if the worker is gone.
     pub async fn wait_for_change(&mut self) -> bool {
         self.status.changed().await.is_ok()
     }
@@ -300,7 +300,7 @@ impl WorkerHandle {
         answer.await.map_err(|_| self.worker_gone_error())?
     }
 
-    /// Sends a request to cancel a run, and ends what git waits for there until the run has ended.
+    /// Sends a request to cancel a run, and kills programs that git waits for until the run has ended.
     pub async fn cancel(&self, run: Option<String>) -> Result<ControlReply, ErrorData> {
         let cancelled = async {
             let reply = self.send_request(|reply| WorkerMessage::Cancel { run, reply }).await;
@@ -330,8 +330,8 @@ impl WorkerHandle {
         git::end_waiting(|common_dir| self.is_of(common_dir), Ender::Cancel);
     }
 
-    /// Sends a request, and says what the worker waits for where that keeps it from answering. The request stands all the
-    /// same.
+    /// Sends a request, but returns an error if a blocked git command keeps the worker from answering. The request
+    /// remains queued.
     pub async fn ask_or_tell<T>(&self, request: impl FnOnce(ReplySender<T>) -> WorkerMessage) -> Result<T, ErrorData> {
         let mut answer = std::pin::pin!(self.send_request(request));
         loop {
@@ -349,7 +349,7 @@ impl WorkerHandle {
         }
     }
 
-    /// Says why there is no answer: the worker has left, or has met a bug.
+    /// Explains a missing answer: the worker has exited, or hit a bug.
     fn worker_gone_error(&self) -> ErrorData {
         if self.drain.is_cancelled() || self.shutdown.is_cancelled() {
             return ErrorData::new(ErrorKind::Draining, "the daemon is shutting down").hint("runnerctl daemon status");

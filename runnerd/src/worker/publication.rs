@@ -1,39 +1,39 @@
-//! When an isolated run is published, and what its worker makes of how that went: the run is held, or tried again, or goes
-//! on with its branch behind.
+//! When an isolated run is published, and how its worker reacts to the result: the run is held, or retried, or
+//! continues with its branch behind.
 //!
-//! How it is done is `publish`'s, and for the run of a job `upstream`'s. In any other repository nothing is done.
+//! How to publish is up to `publish`, and for the run of a job `upstream`. In any other repository nothing is done.
 
 use jiff::SignedDuration;
 use protocol::view::PublishedView;
-use runner_core::obstacle::Blocker;
+use runner_core::blocker::Blocker;
 use runner_core::publish::missing_workspace;
 use runner_core::wait::WaitPeriod;
 use tokio::task::block_in_place;
 
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::clock;
 use crate::git::{GitError, MovedRef, Repository};
-use crate::obstruction::{Retryable as _, describe_blocker};
+use crate::retryable::{Retryable as _, describe_blocker};
 use crate::publish::{self, PublishOutcome, PublishError, PublishedMove};
 use crate::store::{RepoFile, SourceRepo, RepoStore};
 use crate::upstream::{PUSH_TIMEOUT, UpstreamOutcome, Upstream};
 use crate::worker::queue::RepoQueue;
-use crate::worker::trusted::PinnedRepo;
-use crate::worker::unready::PrepareError;
+use crate::worker::pinned_repo::PinnedRepo;
+use crate::worker::prepare_error::PrepareError;
 
-/// Pause before a branch that could not be moved is looked at again.
+/// Pause before publishing is retried for a branch that could not be moved.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
-/// The same where it is not known to pass by itself: a source that was away is back some day.
+/// The same if the error is not known to be transient: a source that was away may be back some day.
 const RETRY_INTERVAL_LATER: SignedDuration = SignedDuration::from_secs(60);
-/// What the branches of runs are called.
+/// Prefix of the branches of runs.
 const RUN_REF_PREFIX: &str = "refs/heads/runner/";
 
-/// What is known of a run's way into its source.
+/// How far a run has been published to its source.
 #[derive(Debug, Default)]
 pub(crate) struct PublishState {
     /// What clients see.
     view: Option<PublishedView>,
-    /// When it is looked at again, though nothing was committed.
+    /// When to try again, even if nothing new was committed.
     pub(crate) retry: Option<WaitPeriod>,
 }
 
@@ -43,14 +43,14 @@ impl PublishState {
         self.view.clone()
     }
 
-    /// Tells whether it is to be looked at again now.
+    /// Whether it is time to try again.
     pub(crate) fn is_due(&self) -> bool {
         self.retry.is_some_and(|wait| wait.is_over(clock::now()))
     }
 }
 
-/// Publishes what is committed before anything else is done with the run, which is held where a person has to look, or where
-/// another driver is to go on with it.
+/// Publishes what is committed before any other work on the run. Holds the run if a person must intervene, or another
+/// driver is to continue it.
 pub(crate) fn publish_before_work(queue: &mut RepoQueue) -> Result<(), PrepareError> {
     let publication = publish_commits(queue)?;
     let reason = publication.view.and_then(|view| view.why).filter(|_| publication.is_held);
@@ -60,27 +60,28 @@ pub(crate) fn publish_before_work(queue: &mut RepoQueue) -> Result<(), PrepareEr
     }
 }
 
-/// Publishes what was committed just now; what is in the way is met again before the next iteration.
+/// Publishes what was just committed; a failure shows again before the next iteration.
 pub(crate) fn publish_commit(queue: &mut RepoQueue) {
     if let Err(error) = publish_commits(queue) {
         tracing::warn!(repo = queue.file.id, error = display_chain(&error), "a run is not published for now");
     }
 }
 
-/// Publishes what was committed while nothing is driven. What a session has left that nobody has looked at stays where it is.
+/// Publishes what was committed while nothing is driven. Does nothing while an interrupted session has not been
+/// inspected.
 pub(crate) fn publish_when_idle(queue: &mut RepoQueue) {
     if queue.is_idle() && queue.held.is_none() {
         publish_commit(queue);
     }
 }
 
-/// Publishes what could not be published before; where that cannot be done now either, whoever drives does it.
+/// Retries publishing; if that is not possible now either, the next turn of the run does it.
 pub(crate) fn retry_publish(queue: &mut RepoQueue) {
     queue.publish_state.retry = None;
     publish_when_idle(queue);
 }
 
-/// Looks how far a run is published that nobody drives, for whoever asks: a person moves branches too. Nothing is done.
+/// Refreshes the publishing state of an idle run on request, since people move branches too. Changes nothing else.
 pub(crate) fn refresh_publish_state(queue: &mut RepoQueue) {
     let Some(source) = queue.file.source.clone() else { return };
     if queue.upstream.is_some() || !queue.is_idle() {
@@ -90,9 +91,9 @@ pub(crate) fn refresh_publish_state(queue: &mut RepoQueue) {
     let view = observed
         .unwrap_or_else(|error| Some(PublishedView { why: Some(describe_blocker(&error).wait_reason()), ..unknown_view(&source) }));
     let position = |view: &Option<PublishedView>| view.as_ref().map(|view| (view.tip.clone(), view.behind));
-    // Why the last try has failed is known from that alone.
+    // Only the last attempt knows why it failed.
     let is_unchanged = position(&view) == position(&queue.publish_state.view) && view.as_ref().is_none_or(|view| view.why.is_none());
-    // What was in the way is not any more, such as a source that was away: nobody has to wait for the next try.
+    // The obstacle is gone, such as an absent source: the next attempt need not wait.
     let now = clock::now();
     if !is_unchanged && queue.publish_state.retry.is_some() && view.as_ref().is_some_and(|view| view.why.is_none()) {
         queue.publish_state.retry = Some(WaitPeriod { since: now, until: now });
@@ -107,7 +108,8 @@ fn unknown_view(source: &SourceRepo) -> PublishedView {
     PublishedView { to: source.path.clone(), tip: None, behind: None, why: None }
 }
 
-/// Returns what is in the way where the workspace of an isolated run is gone: whatever has met that first says less.
+/// Returns the error to report for the missing workspace of an isolated run, in place of whatever failed first because
+/// of it.
 pub(crate) fn missing_workspace_blocker(file: &RepoFile) -> Option<Blocker> {
     let source = file.source.as_ref()?;
     let found = file.path.as_path().symlink_metadata();
@@ -143,7 +145,8 @@ fn publish_commits(queue: &mut RepoQueue) -> Result<PublishOutcome, PublishError
     result
 }
 
-/// Sends what the run of a job has committed to its remote. What the remote does not take is looked at by whoever drives.
+/// Pushes what the run of a job has committed to its remote. If the remote refuses, the next turn of the run handles
+/// it.
 fn push_commits(queue: &mut RepoQueue, upstream: &Upstream) -> Result<PublishOutcome, PublishError> {
     let UpstreamOutcome { view, is_held } = block_in_place(|| upstream.publish(&open_repository(queue)?, PUSH_TIMEOUT))?;
     queue.publish_state = PublishState { view: view.clone(), retry: None };
@@ -156,7 +159,7 @@ fn open_repository(queue: &RepoQueue) -> Result<Repository, GitError> {
     queue.last_load.repository(path).map_or_else(|| PinnedRepo::for_work_tree(&queue.store, path).open(), Ok)
 }
 
-/// Takes those references out that this daemon has moved itself, by publishing other runs, and no session.
+/// Filters out references that this daemon, not a session, has moved by publishing other runs.
 pub(crate) fn exclude_published(
     store: &RepoStore,
     repository: &Repository,
@@ -179,7 +182,7 @@ pub(crate) fn exclude_published(
     Ok(moved)
 }
 
-/// Returns the branches that this daemon publishes to a repository. A note that cannot be read accounts for nothing.
+/// Returns the branches that this daemon publishes to a repository. An unreadable note accounts for nothing.
 fn published_branches(store: &RepoStore, repository: &Repository) -> Vec<(String, PublishedMove)> {
     let source_of = |RepoFile { source, .. }: RepoFile| {
         source.filter(|source| source.common_dir.as_path() == repository.common_dir())

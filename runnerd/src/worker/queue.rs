@@ -1,6 +1,6 @@
-//! The queue of a repository: its durable record, whose turn it is, and what clients see.
+//! The queue of a repository: its durable record, which run is next, and what clients see.
 //!
-//! One owner. What clients ask is `requests`'; no effects, and no rules of iterations.
+//! It has one owner. Requests of clients are handled in `requests`; no effects, and no rules of iterations.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use protocol::view::{
 };
 use protocol::words::{Containment, PhaseName, RunStatus};
 use runner_core::change::ChangeRequest;
-use runner_core::obstacle::Blocker;
+use runner_core::blocker::Blocker;
 use runner_core::run::{self, StopRequest, RunAction, RunRecord, RunTransition, QueueTurn, QueueInput};
 use runner_core::wait::WaitPeriod;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::clock;
 use crate::events::{EventSubject, EventStream};
-use crate::hidden::LogRedactor;
+use crate::log_redactor::LogRedactor;
 use crate::process::{SleepInhibition, Inhibitor};
 use crate::store::{ChangeQueue, RepoFile, RepoStore, StoreError};
 use crate::upstream::Upstream;
 use crate::worker::WorkerMessage;
 use crate::worker::caches::LastLoad;
-use crate::worker::hook_calls;
+use crate::worker::hook_queue;
 use crate::worker::publication::PublishState;
 use crate::worker::slots::{RunSlot, RunSlots};
 use crate::worker::view::snapshot::{self, RunSnapshot, outage_views, repo_view, run_summary};
@@ -43,29 +43,29 @@ pub(crate) struct RepoQueue {
     pub store: RepoStore,
     /// Its content.
     pub file: RepoFile,
-    /// What a person has asked and is not committed yet.
+    /// Requests of people that are not committed yet.
     pub changes: ChangeQueue,
     /// Why nothing may be done with this repository.
     pub held: Option<StopReason>,
     /// Whether the record on disk could not be read, and must not be written.
     pub is_frozen: bool,
-    /// What is seen of the current run beside its record.
+    /// The view of the current run, apart from its record.
     pub view: Option<RunView>,
-    /// What the nodes of that run have consumed.
+    /// What the nodes of the current run have consumed.
     totals: UsageTotals,
-    /// The committed state that was read last.
+    /// The cached repository and committed state.
     pub(crate) last_load: LastLoad,
-    /// What keeps the live run from going on for now.
+    /// What blocks the live run for now.
     pub(crate) blocker: Option<Blocker>,
-    /// What is known of the way of an isolated run into its source.
+    /// How far an isolated run has been published to its source.
     pub(crate) publish_state: PublishState,
-    /// The live run's place among the repositories that are driven at once.
+    /// The live run's slot among the runs driven at once.
     pub(crate) slot: Option<RunSlot>,
-    /// When a held repository is looked at again, though nobody asks.
+    /// When a held repository is checked again without a request.
     pub(crate) recheck_wait: Option<WaitPeriod>,
-    /// Budget of an iteration of the current run, in milliseconds.
+    /// Time budget of an iteration of the current run, in milliseconds.
     pub(crate) budget_ms: u64,
-    /// Where what is started here reports to.
+    /// Where programs started by this worker report to.
     pub(crate) own_sender: mpsc::WeakSender<WorkerMessage>,
     pub(crate) mailbox: mpsc::Receiver<WorkerMessage>,
     status: watch::Sender<Arc<StatusView>>,
@@ -73,29 +73,29 @@ pub(crate) struct RepoQueue {
     redactor: LogRedactor,
     pub(crate) shutdown: CancellationToken,
     pub(crate) drain: CancellationToken,
-    /// How tightly processes are held.
+    /// How strictly processes are contained.
     pub(crate) containment: Containment,
     inhibitor: Inhibitor,
-    /// Keeps the machine awake while a run goes on by itself.
+    /// Keeps the machine awake while a run makes progress on its own.
     sleep_inhibition: Option<SleepInhibition>,
     pub(crate) slots: RunSlots,
-    /// Where the one run of a job is published.
+    /// Where the single run of a job is published.
     pub(crate) upstream: Option<Arc<Upstream>>,
     /// Number of the iteration that a step has run.
     pub stepped_iter: Option<u32>,
-    /// The run whose iteration a previous life has begun; its journal is gone through when it has its turn.
+    /// The run whose iteration an earlier daemon process left unfinished; its journal is replayed at its next turn.
     pub unfinished_run: Option<String>,
     pub(crate) live_run: Option<String>,
-    /// The request for which a held repository is to be looked at again.
+    /// The request for which a held repository is to be checked again.
     pub(crate) recheck_request: Option<WorkerMessage>,
-    /// Whether nobody can ask anything any more.
+    /// Whether all senders of requests are gone.
     pub(crate) is_mailbox_closed: bool,
-    /// Whether whoever drives was told that everything is to end.
+    /// Whether the live run was told that the daemon shuts down.
     pub(crate) is_shutdown_announced: bool,
     pub(crate) step_waiters: Vec<(String, oneshot::Sender<Result<StepReply, ErrorData>>)>,
 }
 
-/// How a queue is connected.
+/// The connections of a queue.
 #[derive(Debug)]
 pub(crate) struct QueueIo {
     /// Where its own programs report to.
@@ -106,19 +106,19 @@ pub(crate) struct QueueIo {
     pub status: watch::Sender<Arc<StatusView>>,
     /// The daemon's stream of events.
     pub events: EventStream,
-    /// What must not be shown.
+    /// Secrets that must not be shown.
     pub redactor: LogRedactor,
-    /// Everything is to end now.
+    /// Cancelled when everything must end now.
     pub shutdown: CancellationToken,
-    /// Nothing new is to begin.
+    /// Cancelled when nothing new may start.
     pub drain: CancellationToken,
-    /// How tightly processes are held.
+    /// How strictly processes are contained.
     pub containment: Containment,
     /// Keeps the machine awake.
     pub inhibitor: Inhibitor,
-    /// Where its runs get their places among those that are driven at once.
+    /// Source of slots among the runs driven at once.
     pub slots: RunSlots,
-    /// Where the one run of a job is published.
+    /// Where the single run of a job is published.
     pub upstream: Option<Arc<Upstream>>,
 }
 
@@ -163,7 +163,7 @@ impl RepoQueue {
         }
     }
 
-    /// Decides what to do next with the queue; nothing when the daemon goes down.
+    /// Decides what the queue does next; `None` when the daemon shuts down.
     pub(crate) fn next_turn(&self, now: Timestamp) -> Option<QueueTurn> {
         if self.is_draining() || self.is_mailbox_closed {
             return None;
@@ -181,22 +181,22 @@ impl RepoQueue {
         })
     }
 
-    /// Returns whether nothing new is to begin.
+    /// Whether nothing new may start.
     pub(crate) fn is_draining(&self) -> bool {
         self.shutdown.is_cancelled() || self.drain.is_cancelled()
     }
 
-    /// Returns whether everything is to end now.
+    /// Whether everything must end now.
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.shutdown.is_cancelled()
     }
 
-    /// Returns whether a person has cancelled a run that has not ended yet.
+    /// Whether a person has cancelled a run that has not ended yet.
     pub(crate) fn is_cancelled(&self, id: &str) -> bool {
         self.find_run(id).is_some_and(|run| run.asked == Some(StopRequest::Cancel))
     }
 
-    /// Returns whether no session runs, and none has left something that was not looked at.
+    /// Whether no session runs, and none is left to be inspected.
     pub(crate) fn is_idle(&self) -> bool {
         self.live_run.is_none() && self.unfinished_run.is_none()
     }
@@ -206,12 +206,12 @@ impl RepoQueue {
         self.file.runs.iter().find(|run| run.id == id)
     }
 
-    /// Writes down what a run comes to, then shows it; what is to be done beside it comes back.
+    /// Stores and publishes a transition of a run; returns the actions that remain to be done.
     pub(crate) fn store_step(&mut self, step: RunTransition) -> Result<Vec<RunAction>, StoreError> {
         self.store_step_at(None, step)
     }
 
-    /// Does so for a run that begins in a work tree.
+    /// The same for a run that begins in the work tree `path`.
     pub(crate) fn store_step_at(&mut self, path: Option<WirePath>, step: RunTransition) -> Result<Vec<RunAction>, StoreError> {
         let RunTransition { record, effects } = step;
         let before = self.find_run(&record.id).cloned();
@@ -233,14 +233,14 @@ impl RepoQueue {
         if self.is_frozen {
             return Err(StoreError::ReadOnly { path: self.store.folder() });
         }
-        hook_calls::enqueue_hooks(&self.file, &mut file);
+        hook_queue::enqueue_hooks(&self.file, &mut file);
         tokio::task::block_in_place(|| self.store.save_repo_file(&mut file))?;
         self.file = file;
         self.publish_view();
         Ok(())
     }
 
-    /// Marks the run that is being driven.
+    /// Sets the run that is being driven, if any.
     pub(crate) fn set_live_run(&mut self, run: Option<&str>) {
         self.live_run = run.map(str::to_owned);
         self.is_shutdown_announced = false;
@@ -248,7 +248,7 @@ impl RepoQueue {
         self.publish_view();
     }
 
-    /// Publishes an event about a run of this repository, and adds it to the run's own list.
+    /// Publishes an event about a run of this repository, and appends it to the run's own list.
     pub(crate) fn publish_event(&self, run: &str, iter: Option<u32>, kind: EventKind) {
         let scope = EventSubject { repo: Some(self.file.id.clone()), run: Some(run.to_owned()), iter };
         let event = self.events.publish(scope, kind);
@@ -257,7 +257,7 @@ impl RepoQueue {
         }
     }
 
-    /// Shows what is done before the first session: the guard runs on the base, or a workspace is made ready.
+    /// Shows a step before the first session: the guard runs on the base, or a workspace is set up.
     pub(crate) fn show_preparation(&mut self, name: PhaseName) {
         let (now, budget_ms) = (clock::now(), self.budget_ms);
         let phase = PhaseView {
@@ -283,7 +283,7 @@ impl RepoQueue {
         self.status.send_replace(Arc::new(status));
     }
 
-    /// Keeps the machine awake while a run goes on by itself: now, or before long.
+    /// Keeps the machine awake while a run is active or will be shortly.
     pub(crate) fn update_inhibitor(&mut self) {
         let now = clock::now();
         let is_active = self.file.runs.iter().any(|run| run.state.is_active(now));
@@ -294,7 +294,7 @@ impl RepoQueue {
         }
     }
 
-    /// Makes the view anew where it is that of another run: a run is seen from the moment it is in the queue.
+    /// Rebuilds the view if it is of another run: a run is visible from the moment it is queued.
     fn refresh_current_view(&mut self) {
         let is_other_run = |run: &&RunRecord| self.view.as_ref().is_none_or(|view| view.summary.id != run.id);
         let Some(current) = self.current_run().filter(is_other_run).cloned() else { return };
@@ -303,7 +303,7 @@ impl RepoQueue {
         self.view = Some(snapshot.view);
     }
 
-    /// Describes a run from what is committed.
+    /// Builds the view of a run from its committed state.
     pub(crate) fn snapshot_run(&mut self, run: &RunRecord) -> RunSnapshot {
         let blank = snapshot::blank_view(run, self.containment);
         let caches = (&mut self.totals, &self.last_load);
@@ -318,7 +318,7 @@ impl RepoQueue {
         let current = self.current_run()?;
         let mut view = self.view.clone().filter(|view| view.summary.id == current.id)?;
         view.summary = self.run_summary(current);
-        // Its end is known before the view is made anew.
+        // The record knows the end before the view is rebuilt.
         let is_active = matches!(view.summary.state, RunStatus::Running | RunStatus::Waiting);
         view.phase = view.phase.filter(|_| is_active);
         if let Some(phase) = &mut view.phase {
@@ -335,7 +335,7 @@ impl RepoQueue {
         Some(view)
     }
 
-    /// Returns what a person has asked of a run's files and what is not committed yet.
+    /// Returns a person's requests to change a run's files that are not committed yet.
     pub(crate) fn pending_changes(&self, run: &str) -> Vec<ChangeView> {
         let queued = self.changes.queue.iter().filter(|waiting| waiting.run == run);
         let view = |change: &ChangeRequest| {
@@ -345,7 +345,7 @@ impl RepoQueue {
         queued.map(|waiting| view(&waiting.change)).collect()
     }
 
-    /// Describes a run as it is seen now: one that an obstacle keeps from going on waits.
+    /// Returns the summary of a run as currently shown: a blocked run counts as waiting.
     pub(crate) fn run_summary(&self, run: &RunRecord) -> RunSummary {
         let obstacle = self.blocker.as_ref().filter(|_| self.live_run.as_ref() == Some(&run.id));
         let (state, reason) = run.shown_status(obstacle);
@@ -354,13 +354,13 @@ impl RepoQueue {
         RunSummary { state, reason, published, ..run_summary(run) }
     }
 
-    /// Describes the repository as it is seen now.
+    /// Returns the repository as currently shown.
     pub(crate) fn repo_view(&self) -> RepoView {
         let queue = self.file.runs.iter().filter(|run| !run.state.is_over());
         RepoView { queue: queue.map(|run| self.run_summary(run)).collect(), ..repo_view(&self.file, self.held.clone()) }
     }
 
-    /// Shows what keeps the live run from going on.
+    /// Shows what blocks the live run.
     pub(crate) fn show_blocker(&mut self, run: &str, iter: Option<u32>, blocker: &Blocker) {
         let what = &blocker.what;
         tracing::warn!(run, what, "obstructed");
@@ -375,7 +375,7 @@ impl RepoQueue {
         active.or_else(|| run::current_run(&self.file.runs))
     }
 
-    /// Describes one run.
+    /// Returns the view of one run.
     pub(crate) fn describe_run(&mut self, run: &str) -> Result<StatusView, ErrorData> {
         let repo = self.repo_view();
         let record = self.resolve_run(Some(run))?.clone();
@@ -384,7 +384,7 @@ impl RepoQueue {
         Ok(StatusView { repo, run: Some(view), isolated: Vec::new() })
     }
 
-    /// Remembers that this user has confirmed commands.
+    /// Records that this user has confirmed commands.
     pub(crate) fn confirm_commands(&mut self, digest: String) -> Result<(), ErrorData> {
         if self.file.confirmed.contains(&digest) {
             return Ok(());
@@ -394,7 +394,7 @@ impl RepoQueue {
         self.save_file(file).map_err(|error| store_error_data(&error))
     }
 
-    /// Forgets an event whose hook has ended, and tells why it failed.
+    /// Removes the event of a hook that has ended, and reports a failure.
     pub(crate) fn finish_hook(&mut self, event: &HookEvent, failure: Option<String>) {
         if let Some(failure) = failure {
             let message = format!("{} of run {}: {failure}", event.hook, event.run);
@@ -408,28 +408,28 @@ impl RepoQueue {
         }
     }
 
-    /// Answers whoever waits for a step of this run.
+    /// Answers the callers waiting for a step of this run.
     pub(crate) fn answer_steps(&mut self, id: &str, iteration: Option<&IterationView>) {
         let run = self.find_run(id).map(|run| self.run_summary(run)).ok_or_else(|| run_not_found(id));
         let (waiters, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.step_waiters).into_iter().partition(|(step, _)| step == id);
         self.step_waiters = others;
         for (_, reply) in waiters {
-            // Whoever has stopped waiting needs no answer.
+            // A caller that has stopped waiting needs no answer.
             let _ = reply.send(run.clone().map(|run| StepReply { run, iteration: iteration.cloned() }));
         }
     }
 
-    /// Answers everybody who waits for a step of a repository that is held.
+    /// Answers all callers waiting for a step if the repository is held.
     pub(crate) fn refuse_steps_if_held(&mut self) {
         let Some(held) = &self.held else { return };
         for (_, reply) in self.step_waiters.drain(..) {
-            // Whoever has stopped waiting needs no answer.
+            // A caller that has stopped waiting needs no answer.
             let _ = reply.send(Err(held_error_data(held)));
         }
     }
 
-    /// Finds a run by id or unique prefix; none: the current one.
+    /// Finds a run by id or unique prefix; `None` means the current one.
     pub(crate) fn resolve_run(&self, selector: Option<&str>) -> Result<&RunRecord, ErrorData> {
         let Some(selector) = selector else {
             let none = || {

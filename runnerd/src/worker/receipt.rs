@@ -1,10 +1,10 @@
-//! What every receipt says: which runner has made it, and how a guard ended.
+//! What every receipt contains: the version of the runner, and how a guard ended.
 
 use runner_core::iteration::{GuardEnd, GuardEndKind};
 use runner_core::message::{GuardRun, ProcessEnd, RunnerVersion};
 use runner_core::prompt::{PROMPT_FORMAT, templates_digest};
 
-/// Returns what receipts name as the runner's version.
+/// Returns the runner's version as named in receipts.
 pub(crate) fn runner_version() -> RunnerVersion {
     RunnerVersion {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -13,7 +13,7 @@ pub(crate) fn runner_version() -> RunnerVersion {
     }
 }
 
-/// Returns how a guard ended, for a receipt; none where it did not end by itself.
+/// Returns a receipt's entry for a guard; `None` if it neither exited nor was killed by a signal on its own.
 pub(crate) fn guard_run(guard: &GuardEnd) -> Option<GuardRun> {
     let end = match guard.how {
         GuardEndKind::Exited(code) => ProcessEnd::Exit(code),

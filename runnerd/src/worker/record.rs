@@ -1,6 +1,6 @@
 //! The record of an iteration under `.runner/iterations/`: for people, not for recovery.
 //!
-//! Written plainly: nothing that is decided is ever read from here.
+//! Written without flushing: no decision is ever based on it.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -17,38 +17,38 @@ use runner_core::verdict::SessionTask;
 
 use crate::agent;
 use crate::git::{Id, Repository};
-use crate::hidden::LogRedactor;
+use crate::log_redactor::LogRedactor;
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
-use crate::worker::clear;
+use crate::worker::cleanup;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::journal::JournalEntry;
 
-/// Most bytes of a patch in a record.
+/// Size limit in bytes of a patch in a record.
 const MAX_PATCH_BYTES: usize = 1024 * 1024;
 
-/// Begins the record of an iteration; what a previous try has left there is set aside.
+/// Begins the record of an iteration; what a previous attempt has left there is set aside.
 pub(crate) fn begin_record(context: &RunContext, task: &SessionTask, tree: &str, prompt: Option<&str>) -> Result<(), EffectError> {
     let folder = context.layout.iteration(&context.run, task.iter);
     if folder.join("meta.json").exists() {
         set_aside_record(context, task.iter)?;
     } else if folder.exists() {
-        clear::remove_path(&folder)?;
+        cleanup::remove_path(&folder)?;
     }
     create_record_dir(context, &folder)?;
     write_file(context, &folder.join("tree.before.json"), tree.as_bytes())?;
     prompt.map_or(Ok(()), |prompt| write_file(context, &folder.join("prompt.md"), prompt.as_bytes()))
 }
 
-/// Makes a folder of records. What an agent has put in the way, a link to somewhere else, is removed.
+/// Creates a folder of records. Removes what an agent has put in the way, such as a link to elsewhere.
 pub(crate) fn create_record_dir(context: &RunContext, folder: &Path) -> Result<(), EffectError> {
     let relative = folder.strip_prefix(context.layout.root()).unwrap_or(folder);
-    clear::clear_path_for_dir(context, relative)?;
+    cleanup::clear_path_for_dir(context, relative)?;
     durable::create_dir_below_unsynced(context.layout.root(), relative, FileAccess::Private)?;
     Ok(())
 }
 
-/// Adds an event to the list of its run, once the run has records; for people, so a refusal is left at that.
+/// Appends an event to the list of its run, once the run has records; for people, so errors are only logged.
 pub(crate) fn append_event((work_tree, run): (&Path, &str), event: &protocol::event::Event, hidden: &LogRedactor) {
     let folder = Layout::new(work_tree).run_records(run);
     let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
@@ -65,7 +65,7 @@ pub(crate) fn append_event((work_tree, run): (&Path, &str), event: &protocol::ev
     }
 }
 
-/// Moves the record of a try that left no commit to `<iter>.w<k>`.
+/// Moves the record of an attempt that left no commit to `<iter>.w<k>`.
 pub(crate) fn set_aside_record(context: &RunContext, iter: u32) -> Result<(), EffectError> {
     let folder = context.layout.iteration(&context.run, iter);
     let unused = (1..=u32::MAX)
@@ -77,26 +77,26 @@ pub(crate) fn set_aside_record(context: &RunContext, iter: u32) -> Result<(), Ef
     }
 }
 
-/// What the record of a settled iteration is made from.
+/// The inputs of a settled iteration's record.
 #[derive(Debug)]
 pub(crate) struct RecordInput<'a> {
     /// The outcome.
     pub outcome: &'a IterationOutcome,
     /// The events, oldest first.
     pub entries: &'a [JournalEntry],
-    /// The prompt, where there was a session.
+    /// The prompt; `None` if there was no session.
     pub prompt: Option<&'a str>,
     /// A person's review as JSON.
     pub review_json: Option<String>,
-    /// The task tree as it was at From.
+    /// The task tree at From.
     pub tree_before: &'a str,
-    /// The task tree as the agent left it, where it was read.
+    /// The task tree as the agent left it; `None` if it was not read.
     pub agent_tree: Option<&'a [u8]>,
     /// The task tree as it was committed.
     pub tree: &'a str,
-    /// The facts.
+    /// The iteration's metadata.
     pub meta: &'a IterationMeta,
-    /// The commit.
+    /// The iteration's commit, if it has one.
     pub commit: Option<Id>,
 }
 
@@ -104,11 +104,11 @@ pub(crate) struct RecordInput<'a> {
 pub(crate) fn complete_record(context: &RunContext, repository: &Repository, input: &RecordInput<'_>) -> Result<(), EffectError> {
     let folder = context.layout.iteration(&context.run, input.outcome.work.task.iter);
     create_record_dir(context, &folder)?;
-    // A session that was cut has left it as it was.
+    // An interrupted session has left its answer unredacted.
     for answer in ["output.json", "review.json"] {
         agent::redact_answer(&folder.join(answer), &context.secrets);
     }
-    // The session could remove what the record began with.
+    // The session may have removed the files that the record began with.
     if let Some(prompt) = input.prompt {
         write_file(context, &folder.join("prompt.md"), prompt.as_bytes())?;
     }
@@ -129,7 +129,7 @@ pub(crate) fn complete_record(context: &RunContext, repository: &Repository, inp
     if let (Some(commit), Ok(from)) = (input.commit, input.outcome.work.task.from.parse::<Id>()) {
         let limit = MAX_PATCH_BYTES + context.secrets.max_spelling_len();
         let is_bookkeeping = |path: &[u8]| path.starts_with(b".runner/");
-        // The work first: what is cut off at the end is the runner's own, and nobody has to scroll past it.
+        // The work first: truncation then removes the runner's own files, and readers need not scroll past them.
         let mut patch = repository.diff_paths((&from, &commit), |path| !is_bookkeeping(path), limit)?;
         patch.extend(repository.diff_paths((&from, &commit), is_bookkeeping, limit.saturating_sub(patch.len()))?);
         let end = context.secrets.end_of_secret_at(&patch, patch.len().min(MAX_PATCH_BYTES));
@@ -138,8 +138,8 @@ pub(crate) fn complete_record(context: &RunContext, repository: &Repository, inp
     write_file(context, &folder.join("meta.json"), json::to_canonical_json(input.meta).as_bytes())
 }
 
-/// Returns how long each phase took, from the times of the events, to the end of the settlement that goes on; together they
-/// are the time from the first event to `now`.
+/// Returns the duration of each phase, from the event times to the end of the current settlement; they add up to the
+/// time from the first event to `now`.
 pub(crate) fn phase_times(entries: &[JournalEntry], now: Timestamp) -> Vec<PhaseTime> {
     let ended_phase = |event: &IterationEvent| match event {
         IterationEvent::Opened(_) => Some(PhaseName::Open),
@@ -157,7 +157,7 @@ pub(crate) fn phase_times(entries: &[JournalEntry], now: Timestamp) -> Vec<Phase
     let settling = (!is_settled).then_some((PhaseName::Settle, now));
     let mut before = 0;
     let time = |(phase, at): (PhaseName, Timestamp)| {
-        // From the beginning each time: what is lost of each in rounding would be missing in the sum.
+        // Measured from the beginning each time: rounding each phase would lose time in the sum.
         let until = u64::try_from(at.duration_since(began).as_millis()).unwrap_or(0).max(before);
         let duration_ms = until - before;
         before = until;
@@ -166,22 +166,21 @@ pub(crate) fn phase_times(entries: &[JournalEntry], now: Timestamp) -> Vec<Phase
     ends.chain(settling).map(time).collect()
 }
 
-/// Gives a file of the record a second name, for what would be the same bytes.
+/// Hard-links a record file instead of writing identical bytes.
 fn link_file(file: &Path, name: &Path) -> Result<(), EffectError> {
-    clear::remove_path(name)?;
+    cleanup::remove_path(name)?;
     std::fs::hard_link(file, name).map_err(EffectError::io_error("linking", name))
 }
 
-/// Writes a file anew, without the secrets that are known: what an agent has put in its place, be it a second name of a
-/// file elsewhere, is not written to.
+/// Writes a file without the known secrets. Replaces rather than truncates: the agent may have planted a hard link.
 pub(crate) fn write_file(context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), EffectError> {
-    clear::remove_path(path)?;
+    cleanup::remove_path(path)?;
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let written = opened.and_then(|mut file| file.write_all(&context.secrets.redact_bytes(bytes)));
     written.map_err(EffectError::io_error("writing", path))
 }
 
-/// Adds to a file of the record that the runner has written.
+/// Appends to a record file that the runner has written.
 pub(crate) fn append_file(context: &RunContext, path: &Path, bytes: &[u8]) -> Result<(), EffectError> {
     let opened =
         OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path);

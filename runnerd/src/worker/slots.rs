@@ -1,17 +1,17 @@
-//! Places among the runs that are driven at once: of the whole daemon, and of the source that isolated runs are of.
+//! Slots for the runs that are driven at once: per daemon, and per source of isolated runs.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Where a worker gets its run a place.
+/// Source of slots for a worker's runs.
 #[derive(Debug, Clone)]
 pub struct RunSlots {
     daemon_permits: Arc<Semaphore>,
     source_permits: Option<Arc<Semaphore>>,
 }
 
-/// A place; whoever drops it lets the next one.
+/// A slot; dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct RunSlot {
     _daemon_permit: OwnedSemaphorePermit,
@@ -19,18 +19,18 @@ pub(crate) struct RunSlot {
 }
 
 impl RunSlots {
-    /// Makes so many places.
+    /// Creates `count` slots.
     pub fn new(count: usize) -> Self {
         Self { daemon_permits: Arc::new(Semaphore::new(count)), source_permits: None }
     }
 
-    /// Returns the same places for runs of one source, which have fewer among them.
+    /// Returns the same slots for runs of one source, which is limited to fewer of them.
     #[must_use]
     pub fn with_source_limit(&self, source_permits: Arc<Semaphore>) -> Self {
         Self { daemon_permits: Arc::clone(&self.daemon_permits), source_permits: Some(source_permits) }
     }
 
-    /// Waits for a place. One among the runs of the source comes first: who waits for that keeps nobody else out.
+    /// Waits for a slot. The limit of the source comes first: waiting for it takes no slot from others.
     pub(crate) async fn acquire(self) -> Option<RunSlot> {
         let source_permit = match self.source_permits {
             Some(permits) => Some(permits.acquire_owned().await.ok()?),

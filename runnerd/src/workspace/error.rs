@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use runner_core::obstacle::Transience;
+use runner_core::blocker::Transience;
 
 use crate::git::GitError;
-use crate::obstruction::{Retryable, path_remedy};
+use crate::retryable::{Retryable, path_remedy};
 use crate::repo::durable::DurableError;
 
 /// Why a workspace is not made, or not removed.

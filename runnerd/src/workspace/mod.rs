@@ -6,7 +6,7 @@
 
 mod copy;
 mod error;
-mod foreign;
+mod unknown_files;
 mod owner;
 
 use std::fs;
@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::copy::CopiedFiles;
 pub use self::error::WorkspaceError;
-pub use self::foreign::find_unknown_files;
+pub use self::unknown_files::find_unknown_files;
 pub use self::owner::WorkspaceOwner;
 use crate::config::{DaemonConfig, Patterns};
-use crate::folders;
+use crate::dir_permissions;
 use crate::git::{Id, RepositoryClone, Repository};
 use crate::repo::durable::{self, FileAccess};
 
@@ -115,7 +115,7 @@ pub fn create_workspace(
 
 /// Removes a workspace, if there is one, whatever programs have made of it.
 pub fn remove_workspace(folder: &Path) -> Result<(), WorkspaceError> {
-    folders::remove_all(folder).map_err(WorkspaceError::io("removing", folder))
+    dir_permissions::remove_all(folder).map_err(WorkspaceError::io("removing", folder))
 }
 
 /// Copies what an order names of that which its source ignores to its place, where files of the source are laid out.

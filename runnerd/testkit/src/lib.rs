@@ -5,7 +5,7 @@
 //! `cargo build --workspace` makes them, and a run of all tests does so by itself.
 
 mod audit;
-mod bare;
+mod unsupervised;
 mod binary;
 mod bystander;
 mod client;
@@ -15,11 +15,11 @@ mod daemon;
 mod disk;
 mod gate;
 mod home;
-mod inject;
-mod manager;
+mod system_fault;
+mod service_manager;
 pub mod model;
-mod ordeal;
-mod ordinary;
+mod interruption;
+mod unprivileged;
 mod processes;
 mod random;
 mod receipt;
@@ -27,11 +27,11 @@ mod repo;
 mod scratch;
 mod script;
 mod tty;
-pub mod witness;
+pub mod invariants;
 
 use std::time::Duration;
 
-pub use self::bare::UnsupervisedProgram;
+pub use self::unsupervised::UnsupervisedProgram;
 pub use self::binary::binary;
 pub use self::bystander::BystanderProcess;
 pub use self::client::{Client, IdleConnections};
@@ -41,10 +41,10 @@ pub use self::daemon::Daemon;
 pub use self::disk::TmpfsDisk;
 pub use self::gate::SessionGate;
 pub use self::home::{Home, ProgramOutput};
-pub use self::inject::{FaultyDaemon, SystemFault};
-pub use self::manager::ServiceManager;
-pub use self::ordeal::{InterruptedRun, assert_same_end};
-pub use self::ordinary::run_unprivileged;
+pub use self::system_fault::{FaultyDaemon, SystemFault};
+pub use self::service_manager::ServiceManager;
+pub use self::interruption::{InterruptedRun, assert_same_end};
+pub use self::unprivileged::run_unprivileged;
 pub use self::processes::SuspendedProcess;
 pub use self::random::RandomSource;
 pub use self::receipt::ReceiptCommit;

@@ -11,7 +11,7 @@ use std::{
 
 use nix::unistd::{Gid, Uid, chown, geteuid};
 use protocol::words::Containment;
-use runner_testkit::witness::print_figure;
+use runner_testkit::invariants::print_figure;
 use runnerd::process::{ProgramEnd, SpawnError, ProbeOptions, probe_host, run_program};
 use tokio_util::sync::CancellationToken;
 

@@ -9,7 +9,7 @@ use std::{
 
 use nix::{sys::stat::Mode, unistd::mkfifo};
 use protocol::words::Containment;
-use runner_testkit::witness::print_figure;
+use runner_testkit::invariants::print_figure;
 use runnerd::{
     clock::since_boot,
     process::{ProgramEnd, ProgramReport, SweepReport, ProbeOptions, end_survivors, probe_host},

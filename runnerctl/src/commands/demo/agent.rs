@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::script::{COMMAND, COMMAND_HALF, DECODE, DECODE_WRONG, ENCODE, ScriptFile, DemoTask, REFUSE};
 use crate::failure::Failure;
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 use crate::ui::print;
 
 /// What a session leaves in the file named by `RUNNER_OUTPUT`.

@@ -26,11 +26,11 @@ use crate::commands::run_exit_status;
 use crate::failure::Failure;
 use crate::interrupts::InterruptSignals;
 use crate::invocation::Invocation;
-use crate::own_daemon::TempDaemon;
+use crate::temp_daemon::TempDaemon;
 use crate::text::audit;
 use crate::text::paint::{HEAD, HINT, paint};
 use crate::text::run::{headline, stop_reason};
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 use crate::text::titles;
 use crate::ui::Ui;
 

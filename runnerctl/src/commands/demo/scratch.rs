@@ -10,7 +10,7 @@ use std::process::Command;
 use super::agent::write_files;
 use super::script::SCRATCH;
 use crate::failure::Failure;
-use crate::text::safe::safe_lines;
+use crate::text::sanitize::safe_lines;
 
 /// Nothing of the caller's git but the identity is to reach the scratch repository: no signing, hooks, templates.
 const SETTINGS: [&str; 6] =

@@ -9,12 +9,12 @@ use protocol::words::GuardOutcome;
 
 use crate::commands::{run_exit_status, tree};
 use crate::failure::Failure;
-use crate::feed::{EventFeed, FeedUpdate};
+use crate::events::{EventFeed, FeedUpdate};
 use crate::invocation::Invocation;
 use crate::progress::{ProgressLine, RunProgress};
 use crate::text::iteration::line;
 use crate::text::paint::{BAD, paint};
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 use crate::text::tree::picture;
 use crate::ui::Ui;
 use crate::wait::ProgressLines;

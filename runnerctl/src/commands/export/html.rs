@@ -12,7 +12,7 @@ use crate::commands::ui::{INSTALL, find_daemon, runner_ui_command};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::text::measure::size;
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 
 /// Which run, and where to.
 #[derive(Debug, Args)]

@@ -28,9 +28,9 @@ use ureq::http::{HeaderName, HeaderValue};
 use self::spans::build_request;
 use super::prometheus::AllRepositories;
 use crate::failure::Failure;
-use crate::feed::{EventFeed, FeedUpdate};
+use crate::events::{EventFeed, FeedUpdate};
 use crate::invocation::Invocation;
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 
 /// Iterations that are sent at once: a collector takes 4 MiB at least.
 const AT_ONCE: usize = 500;

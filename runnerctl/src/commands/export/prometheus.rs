@@ -19,7 +19,7 @@ use protocol::view::{RunView, StatusView};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
-use crate::feed::{EventFeed, FeedUpdate, FeedSource};
+use crate::events::{EventFeed, FeedUpdate, FeedSource};
 use crate::invocation::Invocation;
 use crate::ui::Ui;
 

@@ -12,10 +12,10 @@ use protocol::view::TextView;
 use tokio::time::timeout;
 
 use crate::failure::{Failure, is_refusal};
-use crate::feed::{AWAY, connected};
+use crate::events::{AWAY, connected};
 use crate::invocation::Invocation;
 use crate::pager::Pager;
-use crate::text::safe::safe_lines;
+use crate::text::sanitize::safe_lines;
 use crate::ui::Ui;
 
 /// New text is looked for at the latest after this time, should no event tell of it.

@@ -12,7 +12,7 @@ use tokio::process::Command;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 use crate::ui::Ui;
 
 #[derive(Serialize)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::files::FileState;
 use super::manager::{ServiceManager, ServiceState};
 use crate::text::paint::DIM;
-use crate::text::safe::safe;
+use crate::text::sanitize::safe;
 use crate::text::screen::Screen;
 use crate::text::table::{TableCell, Table};
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::args::RunTarget;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::mirror::{self, FetchDepth, RemoteQuery};
+use crate::remote_status::{self, FetchDepth, RemoteQuery};
 use crate::text::branch;
 
 #[derive(Serialize)]
@@ -30,7 +30,7 @@ pub(super) async fn print_branches(
     // The commits of one run say who has claimed it; of many, the last one of each does or does not.
     let depth = if run.is_some() { FetchDepth::Commits } else { FetchDepth::Tip };
     let wanted = RemoteQuery { remote, place: target.place.path(), run, depth };
-    let runs = mirror::within(invocation, wanted, async |inside| {
+    let runs = remote_status::within(invocation, wanted, async |inside| {
         let at = AtRun { path: inside.place(None)?, run: target.run.clone() };
         Ok(inside.connect().await?.client().branches(at).await?)
     })

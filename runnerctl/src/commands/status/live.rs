@@ -9,9 +9,9 @@ use protocol::path::WirePath;
 use protocol::request::AtRun;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::shown::StatusSnapshot;
+use super::snapshot::StatusSnapshot;
 use crate::failure::Failure;
-use crate::feed::{AWAY, EventFeed, FeedUpdate, FeedSource};
+use crate::events::{AWAY, EventFeed, FeedUpdate, FeedSource};
 use crate::invocation::Invocation;
 use crate::ui::Ui;
 

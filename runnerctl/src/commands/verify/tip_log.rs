@@ -6,7 +6,7 @@ use std::path::Path;
 use protocol::api::VerifyApiClient as _;
 use protocol::client::Connection;
 use protocol::path::WirePath;
-use protocol::tips;
+use protocol::tip_log;
 use protocol::verify::{AuditReport, TipsParams};
 
 use crate::failure::Failure;
@@ -52,7 +52,7 @@ impl<'a> TipLog<'a> {
         let is_new = known.last() != Some(&report.tip.as_str());
         if is_new {
             let failed = |error| Failure::io(format!("adding to the tip log {shown}"), &error);
-            tips::add(self.path, &report.run, &report.tip).map_err(failed)?;
+            tip_log::add(self.path, &report.run, &report.tip).map_err(failed)?;
         }
         let tip = short(&report.tip);
         let told = match (known.len(), is_new) {
@@ -66,6 +66,6 @@ impl<'a> TipLog<'a> {
 
     fn tips_of_run(&self, run: &str) -> Result<Vec<&str>, Failure> {
         let wrong = |error| Failure::usage(format!("{}: {error}", self.path.display()));
-        tips::of_run(&self.text, run).map_err(wrong)
+        tip_log::of_run(&self.text, run).map_err(wrong)
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use protocol::verify::{AuditFinding, AuditReport, PersonCommit};
 
 use super::super::measure::short;
-use super::super::safe::safe;
+use super::super::sanitize::safe;
 use super::{count, outcome, proven, testified, unproven};
 
 /// Signs behind which a forge looks for a name, a number or an address.

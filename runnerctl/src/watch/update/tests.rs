@@ -4,11 +4,11 @@ use protocol::event::EventKind;
 use protocol::view::TextView;
 
 use super::*;
-use crate::watch::forest::TreeView;
-use crate::watch::look::TermCapabilities;
+use crate::watch::tree_view::TreeView;
+use crate::watch::capabilities::TermCapabilities;
 use crate::watch::message::{Key, SteerAction};
 use crate::watch::model::Focus;
-use crate::watch::stage::{REPO, event, now, press, serve, statuses, told};
+use crate::watch::fixtures::{REPO, event, now, press, serve, statuses, told};
 
 const SIZE: (u16, u16) = (80, 24);
 
@@ -176,7 +176,7 @@ fn a_tree_of_a_run_that_is_not_shown_any_more_is_ignored() {
     let mut model = model();
     let old = model.target().expect("a target");
     model.update(now(), Message::Key(Key::Char(']')));
-    model.update(now(), Message::Tree(old, Ok(Box::new(crate::watch::stage::tree()))));
+    model.update(now(), Message::Tree(old, Ok(Box::new(crate::watch::fixtures::tree()))));
     assert!(model.forest.rows().is_empty());
 }
 

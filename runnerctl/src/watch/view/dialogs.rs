@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::facts::fits;
+use super::status_lines::fits;
 use super::{PaneCanvas, first_row, fit, marked};
 use crate::text::paint::{BAD, DIM, GOOD, HEAD, LIVE, PLAIN};
 use crate::watch::keys::KEYS;

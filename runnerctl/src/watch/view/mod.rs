@@ -1,7 +1,7 @@
 //! From the model to a frame: pure, and the same for the same model.
 
 mod dialogs;
-mod facts;
+mod status_lines;
 mod layout;
 mod phases;
 mod reader;
@@ -44,8 +44,8 @@ pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) {
 }
 
 fn panes(canvas: &mut PaneCanvas<'_, '_>, areas: &ScreenAreas) {
-    facts::machines(canvas, areas.machines);
-    facts::header(canvas, areas.header);
+    status_lines::machines(canvas, areas.machines);
+    status_lines::header(canvas, areas.header);
     phases::draw(canvas, areas.phases);
     if let Some(area) = areas.repos {
         repos::draw(canvas, area);
@@ -58,8 +58,8 @@ fn panes(canvas: &mut PaneCanvas<'_, '_>, areas: &ScreenAreas) {
         streams::guard(canvas, area);
     }
     streams::events(canvas, areas.events);
-    facts::why(canvas, areas.why);
-    facts::footer(canvas, areas.footer);
+    status_lines::why(canvas, areas.why);
+    status_lines::footer(canvas, areas.footer);
 }
 
 fn too_small(area: Rect, frame: &mut Frame<'_>) {

@@ -7,10 +7,10 @@ use ratatui::style::Color;
 
 use super::*;
 use crate::text::samples;
-use crate::watch::look::TermCapabilities;
+use crate::watch::capabilities::TermCapabilities;
 use crate::watch::machines::MachineSummary;
 use crate::watch::message::{Key, Message};
-use crate::watch::stage::{now, press, serve, statuses, told};
+use crate::watch::fixtures::{now, press, serve, statuses, told};
 
 fn drawn(model: &Model, size: (u16, u16)) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).expect("a terminal");
@@ -173,7 +173,7 @@ fn nothing_of_an_agent_or_a_repository_reaches_the_terminal_as_a_command() {
     let requests = model.update(now(), Message::Statuses(serde_json::from_str(&hostile).map_err(|_| unreachable!())));
     serve(&mut model, requests);
     for what in [protocol::event::ActivityKind::Message, protocol::event::ActivityKind::Tool] {
-        model.update(now(), crate::watch::stage::step(what, "a\u{1b}[2J\u{9b}31m\u{202e}b"));
+        model.update(now(), crate::watch::fixtures::step(what, "a\u{1b}[2J\u{9b}31m\u{202e}b"));
     }
     let text = text(&drawn(&model, (120, 40)));
     assert!(text.contains('␛') && text.contains("a␛[2J"), "{text}");

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{PaneCanvas, first_row, marked, squeeze};
 use crate::text::paint::{DIM, LIVE, PLAIN};
 use crate::text::tree::NodeStatus;
-use crate::watch::forest::TreeRow;
+use crate::watch::tree_view::TreeRow;
 use crate::watch::model::{Focus, Model};
 
 /// Draws the pane.

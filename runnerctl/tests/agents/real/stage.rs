@@ -3,7 +3,7 @@
 use protocol::view::RunView;
 use protocol::words::RunStatus;
 use runner_testkit::model::{ModelServer, ModelReply, ReplyScript};
-use runner_testkit::witness::{assert_consistent, list_verdicts};
+use runner_testkit::invariants::{assert_consistent, list_verdicts};
 use runner_testkit::{Config, Daemon, Home, ProgramOutput, ReceiptCommit, Repo};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use runner_testkit::Home;
-use runner_testkit::witness::print_figure;
+use runner_testkit::invariants::print_figure;
 
 use super::{TwoMachines, RUN};
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::{assert_kept, list_verdicts};
+use runner_testkit::invariants::{assert_kept, list_verdicts};
 use runner_testkit::{Home, Repo};
 
 use super::stage;

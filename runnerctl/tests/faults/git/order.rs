@@ -6,7 +6,7 @@ mod slow {
     use std::io::{BufRead, BufReader};
     use std::process::{Child, Command, Stdio};
 
-    use runner_testkit::witness::list_verdicts;
+    use runner_testkit::invariants::list_verdicts;
 
     use super::super::{one, stage};
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use protocol::view::RunView;
 use protocol::words::RunStatus;
-use runner_testkit::witness::list_verdicts;
+use runner_testkit::invariants::list_verdicts;
 use runner_testkit::{SessionGate, Home, Repo};
 
 /// How long a cancel may take on a busy machine; its tries take eight seconds.

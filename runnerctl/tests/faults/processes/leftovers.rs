@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::print_figure;
+use runner_testkit::invariants::print_figure;
 use runner_testkit::{UnsupervisedProgram, Home};
 
 use crate::stage::{AT_ONCE, FaultStage};

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::time::Instant;
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::{SPLIT_AND_DO, print_figure};
+use runner_testkit::invariants::{SPLIT_AND_DO, print_figure};
 use runner_testkit::{UnsupervisedProgram, Home, InterruptedRun, PATIENCE, assert_same_end};
 
 use crate::refusal::SyscallRefusal;

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::list_verdicts;
+use runner_testkit::invariants::list_verdicts;
 use runner_testkit::{Home, ProgramOutput, PATIENCE, binary};
 use serde_json::{Value, json};
 

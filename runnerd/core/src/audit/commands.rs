@@ -1,7 +1,8 @@
-//! What a commit that `runnerctl` has made for a person may hold: the one file that its command is about, changed as the
-//! command changes it.
+//! Checks commits that `runnerctl` has made for a person: each may change only the file its command is about, and only
+//! as the command changes it.
 //!
-//! What a person may do to the tree at all is judged with all that people did between two commits of the runner.
+//! Whether a person may make such a change to the tree at all is judged with everything that people did between two
+//! commits of the runner, not here.
 
 use protocol::state::RunState;
 use protocol::tree::TaskTree;
@@ -9,17 +10,17 @@ use protocol::verify::AuditRule;
 
 use super::compare::{self, CommittedFile};
 use super::findings::AuditFindings;
-use super::link::{CommitHeader, PathChange};
+use super::commit_data::{CommitHeader, PathChange};
 use super::net_diff::NetDiff;
-use super::owned::{self, CommitKind};
-use super::people_commits;
+use super::ownership::{self, CommitKind};
+use super::person_commits;
 use super::state::{CommittedState, RunnerFiles};
 use crate::change::{NodeAddition, ChangeRequest, RunDocuments};
 use crate::definition::DefinitionState;
 use crate::message::HumanCommit;
 use crate::{layout, notes, questions, tree};
 
-/// The commands, each with the file that it is about.
+/// The commands, each with the files it may change.
 const COMMANDS: [(&str, &[&str]); 8] = [
     ("note", &[layout::NOTES]),
     ("answer", &[layout::QUESTIONS]),
@@ -31,15 +32,15 @@ const COMMANDS: [(&str, &[&str]); 8] = [
     ("guard accept", &[layout::RUN_STATE]),
 ];
 
-/// Checks a commit in which git finds a command, by the state before it and after it and by what it changed; returns the
-/// run that it says it is of.
+/// Checks a commit in which git finds a command, given the state before and after it and its changes; returns the run
+/// it names.
 pub(super) fn check(
     head: &CommitHeader,
     sides: (&RunnerFiles, &RunnerFiles),
     changes: &[PathChange],
     findings: &mut AuditFindings,
 ) -> Option<String> {
-    match people_commits::parse_human_commit(head)? {
+    match person_commits::parse_human_commit(head)? {
         Ok(HumanCommit { run, command }) => {
             check_command_changes(&command, sides, &NetDiff::from_changes(changes), findings);
             Some(run)
@@ -52,13 +53,13 @@ pub(super) fn check(
     }
 }
 
-/// Checks that a commit has what its command makes, and nothing else.
+/// Checks that a commit has what its command produces, and nothing else.
 fn check_command_changes(command: &str, (before, after): (&RunnerFiles, &RunnerFiles), net: &NetDiff, findings: &mut AuditFindings) {
     let Some((command, files)) = COMMANDS.into_iter().find(|(known, _)| *known == command) else {
         return findings.add_violation(AuditRule::Person, "Runner-Human", ("a command that makes a commit", command));
     };
-    owned::check((CommitKind::Human(files), &[]), (before, net), findings);
-    // Where the state before cannot be read, no such commit is made upon it.
+    ownership::check((CommitKind::Human(files), &[]), (before, net), findings);
+    // If the state before cannot be read, no such commit is made on top of it.
     let (old, new) = match (before.committed_state(), after.committed_state()) {
         (Ok(old), Ok(new)) => (old, new),
         (Err((path, fault)), _) | (_, Err((path, fault))) => {
@@ -70,7 +71,7 @@ fn check_command_changes(command: &str, (before, after): (&RunnerFiles, &RunnerF
         "answer" => adds_answer(&old.text(layout::QUESTIONS), &new.text(layout::QUESTIONS)),
         "retry" | "add" | "edit" => explains_tree_change(command, &old, &new),
         "guard accept" => return check_acceptance(old.run_state, &new, findings),
-        // What a configuration says is a person's own affair.
+        // The content of the configuration is up to the person.
         _ => old.text(layout::CONFIG) != new.text(layout::CONFIG),
     };
     if !is_right {
@@ -79,13 +80,13 @@ fn check_command_changes(command: &str, (before, after): (&RunnerFiles, &RunnerF
     }
 }
 
-/// Whether a file of notes has one more at its end.
+/// Whether one note was appended to a file of notes.
 fn appends_note(old: &str, new: &str) -> bool {
     let (before, mut after) = (notes::parse_notes(old), notes::parse_notes(new));
     new.starts_with(old.trim_end()) && after.pop().is_some() && before == after
 }
 
-/// Whether one question of a file has an answer under it, and nothing that was there is gone.
+/// Whether one question of a file gained an answer, and nothing was removed.
 fn adds_answer(old: &str, new: &str) -> bool {
     let (before, after) = (questions::parse_questions(old), questions::parse_questions(new));
     let mut lines = new.lines();
@@ -101,7 +102,7 @@ fn adds_answer(old: &str, new: &str) -> bool {
         && old.lines().all(|line| lines.any(|there| there == line))
 }
 
-/// Whether a command of this name makes the one tree of the other.
+/// Whether a command of this name turns the old tree into the new one.
 fn explains_tree_change(command: &str, old: &CommittedState<'_>, new: &CommittedState<'_>) -> bool {
     let documents = RunDocuments {
         tree: old.tree.clone(),
@@ -117,7 +118,7 @@ fn explains_tree_change(command: &str, old: &CommittedState<'_>, new: &Committed
     tree::is_canonical(new.tree, bytes) && candidate_changes(command, old.tree, new.tree).iter().any(makes)
 }
 
-/// Returns the requests that may have led from one tree to the other.
+/// Returns the requests that may have turned the old tree into the new one.
 fn candidate_changes(command: &str, old: &TaskTree, new: &TaskTree) -> Vec<ChangeRequest> {
     let (before, after) = (tree::index(old), tree::index(new));
     match command {
@@ -148,8 +149,8 @@ fn candidate_changes(command: &str, old: &TaskTree, new: &TaskTree) -> Vec<Chang
     }
 }
 
-/// Nothing but what is accepted of the guard's definition is another; that may be as before, where a person's commit has
-/// accepted it already.
+/// Checks that only the accepted part of the guard's definition differs. It may also be unchanged, if a person's commit
+/// has already accepted the same.
 fn check_acceptance(old: &RunState, new: &CommittedState<'_>, findings: &mut AuditFindings) {
     let guard_definition = new.run_state.guard_definition.clone();
     let expected = RunState { guard_definition, ..old.clone() };
@@ -162,7 +163,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::audit::link::{FileFault, GoalFile, FileReaders, AuditSettings, PathEntry};
+    use crate::audit::commit_data::{FileFault, GoalFile, FileReaders, AuditSettings, PathEntry};
     use crate::audit::state::ParsedFiles;
     use crate::message::compose_human;
     use crate::notes::PersonNote;
@@ -224,7 +225,7 @@ mod tests {
         PathChange { path: path.as_bytes().to_vec(), old: None, new: Some(new) }
     }
 
-    /// Returns what is found in a commit with this message that makes files these.
+    /// Returns the findings for a commit with this message that writes these files.
     fn collect_findings(message: &str, made: &[(&str, &str)]) -> Vec<String> {
         let before: Vec<PathChange> = files().iter().map(|(path, text)| path_change(path, text)).collect();
         let changes: Vec<PathChange> = made.iter().map(|(path, text)| path_change(path, text)).collect();
@@ -248,7 +249,7 @@ mod tests {
         let other = if path == layout::CONFIG { layout::NOTES } else { layout::CONFIG };
         let another = collect_findings(&message, &[(path, text), (other, "# Notes\n\n- [n1] First.\n- [n2] b\n")]);
         assert_eq!(another, [format!("Person {other}")], "{command} with another file");
-        // An acceptance may find that a person's commit has accepted the same.
+        // A person's commit may already have accepted the same.
         let may_be_empty = command == "guard accept";
         assert_eq!(collect_findings(&message, &[]).is_empty(), may_be_empty, "{command} without a change");
     }

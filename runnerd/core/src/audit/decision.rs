@@ -1,35 +1,36 @@
-//! A person's word that stands for a session: nothing comes along with it that was not there when it was given.
+//! Audits review commits: a person's decision must not carry changes that were not there when it was given.
 //!
-//! Whether there was something to speak of, and what follows from the word, is checked as of every iteration.
+//! Whether there was something to decide, and what follows from the decision, is checked as for every iteration, not
+//! here.
 
 use protocol::verify::AuditRule;
 
 use super::findings::AuditFindings;
-use super::guarded::SessionDefinition;
+use super::guard_definition::SessionDefinition;
 use super::net_diff::NetDiff;
 use crate::message::Receipt;
 
-/// What there is to look at.
+/// A review commit to check.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DecisionAudit<'a> {
-    /// The receipt.
+    /// Receipt of the commit.
     pub receipt: &'a Receipt,
-    /// What differs between From and the commit.
+    /// Net difference between From and the commit.
     pub net: &'a NetDiff,
-    /// Commits between the two that changed a path outside `.runner/`. Where the runner was kept from its own commit, a
-    /// person may have committed what it had written of that.
+    /// Number of commits between the two that changed a path outside `.runner/`. If the runner could not make its own
+    /// commit, a person may have committed what it had written.
     pub commits: u32,
-    /// Whether the guard was asked again.
+    /// Whether the guard ran again.
     pub reran_guard: bool,
-    /// Paths that were put back.
+    /// Paths that were restored.
     pub reverted: &'a [String],
     /// What a person has accepted of the guard's definition.
     pub accepted: Option<&'a SessionDefinition>,
 }
 
 impl DecisionAudit<'_> {
-    /// Checks that nothing outside `.runner/` differs from From but what the guard that was asked again has written, and
-    /// files of its definition that were put back to what a person has accepted.
+    /// Checks that nothing outside `.runner/` differs from From except what the repeated guard has written, and files
+    /// of its definition that were restored to what a person has accepted.
     pub(super) fn check(&self, findings: &mut AuditFindings) {
         if self.commits > 0 && !self.reran_guard {
             let found = format!("{} between From and the receipt", self.commits);

@@ -1,8 +1,8 @@
-//! From a receipt back to the outcome that it tells of: the events of the iteration as far as the branch knows them,
-//! judged by the same table that the runner asks.
+//! Replays an iteration from its receipt: its events, as far as the branch knows them, go through the same table that
+//! the runner uses.
 //!
-//! What only the runner can testify (how a guard ended, that a service was down) is taken from the receipt; what follows
-//! from it is not.
+//! What only the runner can testify (how a guard ended, that a service was down) is taken from the receipt; what
+//! follows from it is not.
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::state::Failure;
@@ -10,7 +10,7 @@ use protocol::tree::ChildSpec;
 use protocol::words::PhaseName;
 
 use super::state::CommittedState;
-use crate::examine::{self, TreeExamination};
+use crate::tree_examination::{self, TreeExamination};
 use crate::iteration::{
     WorkSource, IterationEvent, GuardEnd, GuardEndKind, IllegalIterationEvent, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, decide,
 };
@@ -27,21 +27,21 @@ use crate::verdict::{
 /// Why the table leads to no verdict.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReplayError {
-    /// A guard was to run.
+    /// A guard should have run.
     #[error("a guard was to be asked, and the receipt has none")]
     NoGuard,
-    /// A reviewer was to run.
+    /// A reviewer should have run.
     #[error("a reviewer was to be asked, and the receipt has none")]
     NoReview,
     /// There is always something more to do.
     #[error("the iteration cannot have come to an end")]
     Unfinished,
-    /// What is told cannot have happened in this order.
+    /// The recorded events cannot have happened in this order.
     #[error(transparent)]
     Illegal(#[from] IllegalIterationEvent),
 }
 
-/// How an iteration went on after its session, or a person's word, as far as it is told.
+/// What followed the session, or a person's decision, as far as it is recorded.
 #[derive(Debug, Clone, Copy)]
 struct ProcessEnds<'a> {
     stop: Option<StopCause>,
@@ -49,18 +49,18 @@ struct ProcessEnds<'a> {
     review: Option<&'a ReviewEnd>,
 }
 
-/// What is known of an iteration.
+/// What is known about an iteration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IterationEvidence<'a> {
-    /// What its session was asked, as it follows from From.
+    /// The session's task, as it follows from From.
     pub task: &'a SessionTask,
-    /// What the runner testifies.
+    /// The runner's testimony.
     pub receipt: &'a Receipt,
     /// The state at From.
     pub from: &'a CommittedState<'a>,
-    /// The state after it.
+    /// The state after the iteration.
     pub to: &'a CommittedState<'a>,
-    /// The task tree that was not taken, where it is at hand.
+    /// The rejected task tree, if it is available.
     pub raw: Option<&'a [u8]>,
     /// Whether a path outside `.runner/` that the guard did not write differs from From.
     pub changed_code: bool,
@@ -68,19 +68,19 @@ pub(super) struct IterationEvidence<'a> {
     pub changed_since_base: bool,
 }
 
-/// What the receipt tells of, made whole.
+/// The outcome reconstructed from a receipt.
 #[derive(Debug)]
 pub(super) struct ReplayedOutcome {
     /// The outcome, with the verdict of the receipt.
     pub outcome: IterationOutcome,
     /// The outcome that the table leads to, or why it leads to none.
     pub expected: Result<Box<IterationOutcome>, ReplayError>,
-    /// The task tree that was left, as far as it is known.
+    /// The task tree that the session left, as far as it is known.
     pub tree: TreeExamination,
 }
 
 impl<'a> IterationEvidence<'a> {
-    /// Returns what the receipt tells of; none where its verdict cannot be read.
+    /// Reconstructs the outcome; `None` if the receipt's verdict cannot be parsed.
     pub(super) fn replay_outcome(&self) -> Option<ReplayedOutcome> {
         let verdict = self.full_verdict()?;
         let left = self.examine_left_tree(&verdict);
@@ -101,8 +101,8 @@ impl<'a> IterationEvidence<'a> {
         Some(ReplayedOutcome { outcome: IterationOutcome { work, guard, review, verdict }, expected: judged, tree: left })
     }
 
-    /// Whether HEAD was elsewhere when the guard had ended; its end is told, where it ended by itself, and says nothing. For a
-    /// person's word nothing but a guard is run.
+    /// Whether HEAD had been moved away when the guard ended. The guard's end is recorded if it was not stopped, but it
+    /// has no effect. A person's decision runs nothing but a guard.
     fn is_elsewhere_after_guard(&self, verdict: &Verdict) -> bool {
         *verdict == Verdict::Interrupted { by: StopCause::Elsewhere }
             && (self.receipt.guard_run.is_some() || self.task.decision.is_some())
@@ -113,7 +113,7 @@ impl<'a> IterationEvidence<'a> {
         self.to.run_state.last_summary.is_some()
     }
 
-    /// The verdict with all of its details: `feedback.json` has more of them than the receipt.
+    /// Returns the verdict with all its details: `feedback.json` has more of them than the receipt.
     fn full_verdict(&self) -> Option<Verdict> {
         let line = &self.receipt.verdict;
         let is_told = verdict_row(line.name).feedback == FeedbackEffect::Record;
@@ -122,35 +122,35 @@ impl<'a> IterationEvidence<'a> {
         Verdict::parse(line.name, detail)
     }
 
-    /// Whether the verdict is about a tree that is not valid: feedback then holds all that is wrong with it.
+    /// Whether the verdict is about an invalid tree: feedback then lists everything that is wrong with it.
     fn is_invalid_tree(&self) -> bool {
         self.receipt.verdict.broken_rule() == Some(SessionRule::ValidTree)
     }
 
-    /// What the next session is told of as failed: in this iteration, or before it.
+    /// Returns the failure reported to the next session, from this iteration or an earlier one.
     fn recorded_failure(&self) -> Option<&'a Failure> {
         self.to.feedback.nodes.get(&self.task.node)?.failure.as_ref()
     }
 
-    /// The tree that the session left: the committed one where it was taken, else the one that was kept.
+    /// Examines the tree that the session left: the committed one if it was taken, otherwise the one that was kept.
     fn examine_left_tree(&self, verdict: &Verdict) -> TreeExamination {
         let is_refused = self.receipt.raw.is_some();
         if verdict_row(verdict.name()).tree != TreeSource::FromCommit && !is_refused {
             let text = self.to.bytes(layout::TREE);
-            return examine::examine_parsed_tree(&self.session_tree(text), self.to.tree.clone());
+            return tree_examination::examine_parsed_tree(&self.session_tree(text), self.to.tree.clone());
         }
         match self.raw {
-            Some(_) => examine::examine_tree(&self.session_tree(self.raw)),
+            Some(_) => tree_examination::examine_tree(&self.session_tree(self.raw)),
             None => TreeExamination { finding: TreeFinding::UNTOUCHED, tree: None },
         }
     }
 
-    fn session_tree(&self, text: Option<&'a [u8]>) -> examine::SessionTree<'_> {
+    fn session_tree(&self, text: Option<&'a [u8]>) -> tree_examination::SessionTree<'_> {
         let max_attempts = self.from.settings.policy.max_attempts_default;
-        examine::SessionTree { from: self.from.tree, node: &self.task.node, text, answer: None, max_attempts }
+        tree_examination::SessionTree { from: self.from.tree, node: &self.task.node, text, answer: None, max_attempts }
     }
 
-    /// How the session must have ended for this verdict.
+    /// Returns how the session must have ended for this verdict.
     fn rebuild_session_end_kind(&self, verdict: &Verdict) -> SessionEndKind {
         match verdict {
             _ if self.is_elsewhere_after_guard(verdict) => SessionEndKind::Answered(self.rebuild_answer(verdict)),
@@ -173,7 +173,7 @@ impl<'a> IterationEvidence<'a> {
             Verdict::Retry | Verdict::Narrowed => AnswerStatus::Retry,
             Verdict::Decomposed => AnswerStatus::Decomposed,
             Verdict::Broken(breach) => status_breaking_rule(breach.rule),
-            // Whatever else has an answer was asked of a guard.
+            // Every other verdict with an answer required a guard.
             Verdict::Accepted | Verdict::RedGuard | Verdict::Rejected { .. } | Verdict::Pending => AnswerStatus::Done,
             Verdict::Fault { .. } | Verdict::Unavailable { .. } | Verdict::Timeout { .. } => AnswerStatus::Done,
             Verdict::Misconfigured { .. } | Verdict::Interrupted { .. } => AnswerStatus::Done,
@@ -185,7 +185,7 @@ impl<'a> IterationEvidence<'a> {
         AgentAnswer { status, summary, children }
     }
 
-    /// What was found after the session, as far as the verdict tells of it.
+    /// Returns what was found after the session, as far as the verdict records it.
     fn rebuild_finding(&self, verdict: &Verdict, left: TreeFinding) -> SessionFinding {
         let legal = TreeFinding::UNTOUCHED;
         let mut finding = SessionFinding {
@@ -214,14 +214,14 @@ impl<'a> IterationEvidence<'a> {
                 SessionRule::PlannerNoCode => (finding.tree, finding.changed_code) = (legal, true),
             }
         } else if self.receipt.raw.is_some() && matches!(finding.tree, TreeFinding::Legal { .. }) {
-            // It was kept because it was not legal; which rule it broke is not told.
+            // The tree was kept because it was illegal; which rule it broke is not recorded.
             let at = self.task.node.clone();
             finding.tree = TreeFinding::Illegal(RuleBreach { rule: SessionRule::KeepNodes, at, seen: String::new() });
         }
         finding
     }
 
-    /// What was wrong with a tree that is not valid: all of it is in the feedback, the first in the receipt.
+    /// Returns what was wrong with an invalid tree: the feedback has all of it, the receipt the first fault.
     fn rebuild_invalid_tree(&self, breach: &RuleBreach) -> TreeFinding {
         let failure = self.recorded_failure();
         let text = failure.and_then(|failure| failure.invalid_tree.clone()).unwrap_or_default();
@@ -231,7 +231,7 @@ impl<'a> IterationEvidence<'a> {
         TreeFinding::Invalid { faults, text, blob: None }
     }
 
-    /// How the guard must have ended for this verdict, where one ran.
+    /// Returns how the guard must have ended for this verdict, if one ran.
     fn rebuild_guard_end(&self, verdict: &Verdict) -> Option<GuardEnd> {
         let how = match (&self.receipt.guard_run, verdict) {
             (Some(run), _) => match run.end {
@@ -253,14 +253,14 @@ impl<'a> IterationEvidence<'a> {
             output: self.recorded_failure().map(|failure| failure.text.clone()).unwrap_or_default(),
             history,
             elsewhere: self.is_elsewhere_after_guard(verdict).then(String::new),
-            // Which process wrote what had to be put back is not told.
+            // Which process wrote what had to be restored is not recorded.
             reverted: self.to.run_state.reverted.clone(),
             wrote: wrote.items().iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect(),
             ..GuardEnd::new(how)
         })
     }
 
-    /// How the review must have ended for this verdict, where one can have been.
+    /// Returns how the review must have ended for this verdict, if one can have run.
     fn rebuild_review_end(&self, verdict: &Verdict) -> Option<ReviewEnd> {
         if self.task.decision.is_some() {
             return None;
@@ -278,19 +278,19 @@ impl<'a> IterationEvidence<'a> {
         let run = self.receipt.review.as_ref();
         let prompt = run.and_then(|run| run.prompt.as_ref()).map(ToString::to_string);
         let output = run.and_then(|run| run.output.as_ref()).map(ToString::to_string);
-        // Whoever failed at last was not asked again.
+        // A reviewer that failed the last time was not asked again.
         Some(ReviewEnd { prompt, output, tries: u32::MAX, ..ReviewEnd::new(how) })
     }
 }
 
-/// Asks the table for the outcome, from what was found after the session on, or from a person's word.
+/// Runs the table from the finding after the session, or from a person's decision, to the outcome.
 fn replay_phases(policy: &Policy, begin: (Phase, IterationEvent), ends: ProcessEnds<'_>) -> Result<Box<IterationOutcome>, ReplayError> {
     let ProcessEnds { mut stop, guard, review } = ends;
     let mut phase = decide(policy, begin.0, begin.1)?;
     let mut asked = 1;
     loop {
         let event = match &phase {
-            // Who stops a person's word can only have stopped the guard that was asked again.
+            // A stop during a person's decision can only have stopped the repeated guard.
             Phase::Guard { .. } => match stop.take() {
                 Some(cause) => IterationEvent::Stop(cause),
                 None => IterationEvent::GuardEnded(guard.cloned().ok_or(ReplayError::NoGuard)?),
@@ -308,7 +308,7 @@ fn replay_phases(policy: &Policy, begin: (Phase, IterationEvent), ends: ProcessE
     }
 }
 
-/// The answer that breaks a rule.
+/// Returns the answer that breaks a rule.
 fn status_breaking_rule(rule: SessionRule) -> AnswerStatus {
     match rule {
         SessionRule::DecomposedNeedsChildren | SessionRule::ChildrenOneWay | SessionRule::WorkerNoChildren => AnswerStatus::Decomposed,

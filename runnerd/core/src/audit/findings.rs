@@ -1,10 +1,10 @@
-//! Where findings are put down, bounded: each with its commit, its rule, what was expected and what is there.
+//! Collects findings, bounded: each with its commit, its rule, what was expected and what was found.
 
 use protocol::verify::{AuditFinding, AuditRule, Severity};
 
 use crate::fence;
 
-/// Most findings of each severity that are kept: more say no more, and no number of warnings hides a violation.
+/// Most findings kept per severity: more add nothing, and no number of warnings can hide a violation.
 const MAX_FINDINGS: usize = 1_000;
 /// Most bytes of each text of a finding.
 const MAX_SHOWN: usize = 300;
@@ -18,18 +18,18 @@ pub(super) struct AuditFindings {
 }
 
 impl AuditFindings {
-    /// Begins with the next commit.
+    /// Starts the next commit.
     pub(super) fn begin_commit(&mut self, commit: &str, iter: Option<u32>) {
         commit.clone_into(&mut self.commit);
         self.iter = iter;
     }
 
-    /// Puts down what no runner that keeps the rules makes.
+    /// Adds a deviation that a runner which keeps the rules never produces.
     pub(super) fn add_violation(&mut self, rule: AuditRule, at: &str, (expected, found): (&str, &str)) {
         self.push((Severity::Violation, rule), at, (expected, found));
     }
 
-    /// Puts down what somebody should know.
+    /// Adds something that a reader should know.
     pub(super) fn add_warning(&mut self, rule: AuditRule, at: &str, (expected, found): (&str, &str)) {
         self.push((Severity::Warning, rule), at, (expected, found));
     }
@@ -50,7 +50,7 @@ impl AuditFindings {
         });
     }
 
-    /// Returns what was put down, in order.
+    /// Returns the findings, in order.
     pub(super) fn into_findings(self) -> Vec<AuditFinding> {
         self.entries
     }

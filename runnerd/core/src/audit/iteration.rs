@@ -1,4 +1,4 @@
-//! One receipt: whether its iteration can have begun as it says, and whether it left what its verdict leads to.
+//! Checks one receipt: whether its iteration can have begun as it says, and whether it left what its verdict leads to.
 
 use protocol::tree::TaskTree;
 use protocol::verify::AuditRule;
@@ -8,10 +8,10 @@ use super::compare::{self, CommittedFile};
 use super::decision::DecisionAudit;
 use super::evidence::{IterationEvidence, ReplayedOutcome};
 use super::findings::AuditFindings;
-use super::guarded::SessionDefinition;
-use super::link::CommitDiff;
+use super::guard_definition::SessionDefinition;
+use super::commit_data::CommitDiff;
 use super::net_diff::NetDiff;
-use super::owned::{self, CommitKind};
+use super::ownership::{self, CommitKind};
 use super::prompts::{self, PromptCheck, PromptSources};
 use super::state::CommittedState;
 use super::trailers;
@@ -27,33 +27,33 @@ use crate::validate::TreeLimit;
 use crate::verdict::{RuleBreach, SessionRule, SessionTask, TreeFinding, TreeSource, Verdict, verdict_row};
 use crate::{layout, tree};
 
-/// One iteration as the branch has it.
+/// One iteration as recorded on the branch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IterationAudit<'a> {
-    /// What the runner testifies.
+    /// The runner's testimony.
     pub receipt: &'a Receipt,
-    /// The state at From.
+    /// State at From.
     pub from: &'a CommittedState<'a>,
-    /// The state after it.
+    /// State after the iteration.
     pub to: &'a CommittedState<'a>,
-    /// What differs between the two.
+    /// Net difference between the two.
     pub net: &'a NetDiff,
-    /// Commits between the two that changed a path outside `.runner/`.
+    /// Number of commits between the two that changed a path outside `.runner/`.
     pub code_commits: u32,
     /// Whether a path outside `.runner/` differs from the base.
     pub differs_from_base: bool,
     /// What a person has accepted of the guard's definition at From, as far as the branch tells.
     pub accepted: Option<&'a SessionDefinition>,
-    /// Whether people changed a path outside `.runner/` between the iteration before and From.
+    /// Whether people changed a path outside `.runner/` between the previous iteration and From.
     pub changed_between: bool,
-    /// Whether the guard was to be run on the base, by the state that the runner's last commit had left.
+    /// Whether the guard had to run on the base, according to the state that the runner's last commit left.
     pub asks_baseline: bool,
-    /// Its commit, and what stands beside the branch.
+    /// The iteration's commit, and the objects kept outside the branch.
     pub diff: &'a CommitDiff,
 }
 
 impl IterationAudit<'_> {
-    /// Checks everything about it; returns what became of its prompt.
+    /// Checks everything about the iteration, and returns what became of its prompt.
     pub(super) fn check(&self, findings: &mut AuditFindings) -> PromptCheck {
         self.check_chain(findings);
         self.check_baseline(findings);
@@ -82,9 +82,9 @@ impl IterationAudit<'_> {
         rebuilt
     }
 
-    /// The receipt names the tree that it began with, and the number that was next.
+    /// Checks that the receipt names the tree it began with and the number that was next.
     fn check_chain(&self, findings: &mut AuditFindings) {
-        // The file has the canonical form nearly always: then it is not written anew to be hashed.
+        // The file is almost always in canonical form, so it need not be serialized again to be hashed.
         if self.from.bytes(layout::TREE).map(Digest::compute).as_ref() != Some(&self.receipt.tree_from) {
             let expected = Digest::compute(tree::canonical(self.from.tree).as_bytes());
             check_equal(findings, (AuditRule::Chain, "Runner-Tree-From"), &expected, &self.receipt.tree_from);
@@ -96,7 +96,7 @@ impl IterationAudit<'_> {
         }
     }
 
-    /// No session begins before the guard has run on the base, where that is asked for.
+    /// Checks that no session begins before the guard has run on the base, if that was requested.
     fn check_baseline(&self, findings: &mut AuditFindings) {
         let is_due = self.asks_baseline && self.from.is_baseline_due();
         if is_due {
@@ -105,7 +105,7 @@ impl IterationAudit<'_> {
         }
     }
 
-    /// What the rules ask of a session that begins at From.
+    /// Rebuilds the task that the rules give a session that begins at From.
     fn rebuild_task(&self, findings: &mut AuditFindings) -> Option<SessionTask> {
         let inputs = RunInputs {
             policy: &self.from.settings.policy,
@@ -142,7 +142,7 @@ impl IterationAudit<'_> {
         Some(SessionTask { from: self.receipt.from.clone(), recheck, ..task })
     }
 
-    /// A person's word on what waits for one, where the receipt tells of it.
+    /// Returns a person's decision on a pending node, if the receipt records one.
     fn rebuild_decision(&self, inputs: &RunInputs<'_>) -> Option<ReviewDecision> {
         let review = self.receipt.review.as_ref().filter(|_| self.receipt.role == Role::Human)?;
         let failure = self.to.feedback.nodes.get(&self.receipt.node).and_then(|told| told.failure.as_ref());
@@ -154,7 +154,7 @@ impl IterationAudit<'_> {
 
     fn evidence<'a>(&'a self, task: &'a SessionTask) -> IterationEvidence<'a> {
         let is_root = self.receipt.verdict.broken_rule() == Some(SessionRule::RootNeedsChange);
-        // What a session changed and its guard took back is in no commit.
+        // What a session changed and its guard reverted is in no commit.
         let was_changed = self.receipt.mode == Mode::Execute && !is_root;
         IterationEvidence {
             task,
@@ -167,11 +167,11 @@ impl IterationAudit<'_> {
         }
     }
 
-    /// Whether the session changed a path outside `.runner/`: what the guard wrote, or the runner put back, is not its own.
+    /// Whether the session changed a path outside `.runner/`, not counting what the guard wrote or the runner restored.
     fn changed_code(&self) -> bool {
         let guards = &self.receipt.guard_wrote;
         let mut named = self.to.run_state.reverted.iter().filter(|path| !path.starts_with(".runner/"));
-        // What is told as put back, and does not stand as a person has accepted it, is the session's.
+        // A path that is reported as restored but is not in its accepted state was changed by the session.
         let is_back = |path: &String| self.accepted.is_none_or(|accepted| accepted.is_restored(path, self.net));
         let is_put_back = |path: &[u8]| named.clone().any(|back| back.as_bytes() == path && is_back(back));
         let others: Vec<&[u8]> = self.net.code_paths().filter(|path| !is_put_back(path)).collect();
@@ -179,7 +179,7 @@ impl IterationAudit<'_> {
             || guards.is_empty() && named.next().is_none() && self.receipt.mode == Mode::Execute
     }
 
-    /// The verdict is the one that the table gives for what is told.
+    /// Checks that the verdict is the one that the table gives for the recorded facts.
     fn check_verdict(&self, replayed: &ReplayedOutcome, findings: &mut AuditFindings) {
         let found = self.receipt.verdict.to_string();
         match &replayed.expected {
@@ -196,7 +196,7 @@ impl IterationAudit<'_> {
         }
     }
 
-    /// What kind of commit it is, by what came of it.
+    /// Returns the kind of commit that follows from the outcome.
     fn commit_kind(&self, replayed: &ReplayedOutcome) -> CommitKind {
         let task = &replayed.outcome.work.task;
         if matches!(&replayed.outcome.verdict, Verdict::Broken(breach) if breach.rule == SessionRule::History) {
@@ -208,15 +208,15 @@ impl IterationAudit<'_> {
         }
     }
 
-    /// Whether the guard was asked again for a person's word. Of one that was cut off there is no word in the receipt.
+    /// Whether the guard ran again for a person's decision. If it was cut off, the receipt does not mention it.
     fn asked_guard(&self, task: &SessionTask) -> bool {
         task.recheck && self.receipt.review.as_ref().is_none_or(|review| review.accepted)
     }
 
-    /// A tree that was not taken breaks the rule that it was not taken for.
+    /// Checks that a rejected tree breaks the rule it was rejected for.
     fn check_raw_tree(&self, replayed: &ReplayedOutcome, findings: &mut AuditFindings) {
         let Some(raw) = self.diff.raw.as_deref() else { return };
-        let left = crate::examine::examine_tree(&crate::examine::SessionTree {
+        let left = crate::tree_examination::examine_tree(&crate::tree_examination::SessionTree {
             from: self.from.tree,
             node: &replayed.outcome.work.task.node,
             text: Some(raw),
@@ -229,7 +229,7 @@ impl IterationAudit<'_> {
             TreeFinding::Illegal(breach) => Some(breach.rule),
         };
         let (is_right, expected) = if let Verdict::Broken(breach) = &replayed.outcome.verdict {
-            // With the children of an answer in it a tree may be too large.
+            // The children in an answer may make a tree too large.
             let is_excess = breach.tree_limit().is_some_and(TreeLimit::is_excess);
             (breach.rule > SessionRule::KeepPlace || broken == Some(breach.rule) || is_excess, breach.rule.as_str())
         } else {
@@ -242,13 +242,13 @@ impl IterationAudit<'_> {
         findings.add_violation(AuditRule::Verdict, "Runner-Raw", (expected, found));
     }
 
-    /// What the runner must have written of the guard's definition.
+    /// Returns the guard's definition that the runner must have written.
     fn guard_definition(&self) -> GuardDefinition {
         let definition = &self.to.run_state.guard_definition;
         self.accepted.map_or(definition, |accepted| &accepted.definition_state.accepted).clone()
     }
 
-    /// What the runner makes of the state at From with this outcome.
+    /// Returns the state that the runner derives from From and this outcome.
     fn expected_state(&self, outcome: &IterationOutcome, left: Option<TaskTree>, notes: Vec<String>) -> StateAfter {
         let before = StateBefore {
             tree: self.from.tree,
@@ -273,7 +273,7 @@ impl IterationAudit<'_> {
         after
     }
 
-    /// What is committed under `.runner/` is what the outcome leads to.
+    /// Checks that the files committed under `.runner/` are those that the outcome leads to.
     fn check_files(&self, replayed: &ReplayedOutcome, after: &StateAfter, findings: &mut AuditFindings) {
         let bytes = |path| self.to.bytes(path).unwrap_or_default();
         let takes = verdict_row(replayed.outcome.verdict.name()).tree;
@@ -307,10 +307,10 @@ impl IterationAudit<'_> {
                 findings.add_violation(AuditRule::Guardrails, layout::GUARDRAILS, expected);
             }
         }
-        owned::check((self.commit_kind(replayed), besides), (self.from.state(), self.net), findings);
+        ownership::check((self.commit_kind(replayed), besides), (self.from.state(), self.net), findings);
     }
 
-    /// What the receipt says of its commit is the case.
+    /// Checks the receipt's statements about its own commit.
     fn check_receipt(&self, replayed: &ReplayedOutcome, findings: &mut AuditFindings) {
         let (receipt, task) = (self.receipt, &replayed.outcome.work.task);
         let node = tree::find(self.to.tree, &task.node);
@@ -350,7 +350,7 @@ impl IterationAudit<'_> {
                 receipt,
                 net: self.net,
                 commits: self.code_commits,
-                // Of a guard that was cut off there is no word in the receipt.
+                // If the guard was cut off, the receipt does not mention it.
                 reran_guard: task.recheck && receipt.review.as_ref().is_none_or(|review| review.accepted),
                 reverted: &self.to.run_state.reverted,
                 accepted: self.accepted,
@@ -366,9 +366,9 @@ impl IterationAudit<'_> {
         }
     }
 
-    /// What guard and reviewer said is in the receipt where they were asked, and nowhere else.
+    /// Checks that the receipt has the results of guard and reviewer if, and only if, they ran.
     fn check_processes(&self, judged: &IterationOutcome, findings: &mut AuditFindings) {
-        // Who stops an iteration may stop it while one of them runs.
+        // A stop may arrive while either of them runs.
         if matches!(judged.verdict, Verdict::Interrupted { .. }) {
             return;
         }
@@ -378,7 +378,7 @@ impl IterationAudit<'_> {
         let review = self.receipt.review.as_ref();
         let guard = self.receipt.guard_run.is_some();
         let is_right = match decided {
-            // One that did not end by itself said nothing.
+            // A guard that was ended has no result.
             Some(_) => guard == judged.guard.as_ref().is_some_and(|guard| guard.outcome() != GuardOutcome::Skipped),
             None if is_green => guard,
             None => !guard || judged.guard.is_some(),
@@ -399,7 +399,7 @@ fn is_accepting(verdict: ReviewVerdict) -> bool {
     verdict == ReviewVerdict::Accept
 }
 
-/// A verdict as receipts have it.
+/// Returns a verdict in the form used by receipts.
 fn verdict_line(verdict: &Verdict) -> VerdictLine {
     VerdictLine::new(verdict.name(), verdict.detail().as_deref())
 }

@@ -1,11 +1,11 @@
-//! The net change of several commits: what differs between the first and the last, whatever came and went between.
+//! The net change of several commits: the difference between the first and the last, ignoring intermediate states.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::link::{PathChange, PathEntry};
+use super::commit_data::{PathChange, PathEntry};
 
-/// What differs, by path: before and after.
+/// The differences by path: before and after.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NetDiff {
     paths: BTreeMap<Vec<u8>, (Option<PathEntry>, Option<PathEntry>)>,
@@ -15,14 +15,14 @@ pub(super) struct NetDiff {
 pub(super) type PathSides<'a> = (&'a Option<PathEntry>, &'a Option<PathEntry>);
 
 impl NetDiff {
-    /// Returns what one commit changed.
+    /// Returns the changes of one commit.
     pub(super) fn from_changes(changes: &[PathChange]) -> Self {
         let mut net = Self::default();
         net.add(changes);
         net
     }
 
-    /// Adds what the next commit changed.
+    /// Adds the changes of the next commit.
     pub(super) fn add<'a>(&mut self, changes: impl IntoIterator<Item = &'a PathChange>) {
         for change in changes {
             let old = match self.paths.remove(&change.path) {
@@ -41,7 +41,7 @@ impl NetDiff {
         named.filter(|(path, _)| path.starts_with(".runner/"))
     }
 
-    /// Returns the other paths that differ and can be named, with both sides.
+    /// Returns the other paths that differ and are valid UTF-8, with both sides.
     pub(super) fn code_paths_with_sides(&self) -> impl Iterator<Item = (&str, PathSides<'_>)> {
         let code = self.paths.iter().filter(|(path, _)| !path.starts_with(b".runner/"));
         code.filter_map(|(path, (old, new))| Some((str::from_utf8(path).ok()?, (old, new))))

@@ -1,16 +1,16 @@
-//! Whose each commit of a branch is: the runner's, a person's, or of an agent's session; and where the audit begins.
+//! Decides who owns each commit of a branch (the runner, a person, or an agent's session), and where the audit begins.
 //!
-//! Told from the newest commit to the oldest: a receipt names the commit at which its session began, and what lies
-//! between the two is the session's, whatever its messages say. Nothing is believed of the state at the tip: a run begins
-//! with its start commit, and where that stands upon another run's iteration, the audit begins with the start of that one.
+//! Works from the newest commit to the oldest: a receipt names the commit at which its session began, and everything
+//! between the two belongs to the session, whatever its messages say. The state at the tip is not trusted: a run begins
+//! with its start commit, and if that follows another run's iteration, the audit begins with the start of that run.
 
 use std::collections::BTreeMap;
 
-use super::cut::BranchEnd;
-use super::link::CommitHeader;
+use super::completeness::BranchEnd;
+use super::commit_data::CommitHeader;
 use crate::message::{MessageError, Receipt, RulesError, RunnerCommit, claims_receipt, has_runner_subject};
 
-/// The commits of one run along first parents, oldest first, and whose each is.
+/// The commits of one run along first parents, oldest first, each with its owner.
 #[derive(Debug)]
 pub struct AuditPlan {
     run: String,
@@ -22,28 +22,28 @@ pub struct AuditPlan {
     end: BranchEnd,
 }
 
-/// The commit at which it is asked what is watched for the guard.
+/// The commit at which the files watched for the guard are determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchPoint {
-    /// The start of a run, where nothing was watched before.
+    /// The start of a run, before which nothing was watched.
     Start,
-    /// The commit at which a session, or another commit of the runner's, begins.
+    /// The commit at which a session begins, or on which another commit of the runner is based.
     From,
 }
 
-/// Whose a commit is, for those who judge none.
+/// Owner of a commit, for callers that do not judge it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitOwner<'a> {
-    /// The runner's, and what it says.
+    /// The runner, with what the commit says.
     Runner(&'a RunnerCommit),
-    /// A person's.
+    /// A person.
     Person,
-    /// Of an agent's session, or of somebody who writes as the runner does and is not it.
+    /// An agent's session, or somebody who imitates the runner.
     Agent,
 }
 
 impl<'a> CommitOwner<'a> {
-    /// Returns what the commit says, where it is the runner's.
+    /// Returns what the commit says, if it is the runner's.
     pub fn runner_commit(self) -> Option<&'a RunnerCommit> {
         match self {
             Self::Runner(commit) => Some(commit),
@@ -56,36 +56,36 @@ impl<'a> CommitOwner<'a> {
 #[derive(Debug)]
 struct RunStart {
     run: String,
-    /// Its start commit; the oldest commit where that is not here.
+    /// Index of its start commit; of the oldest commit if the start is not here.
     position: usize,
 }
 
-/// Whose a commit is.
+/// A commit, by its owner.
 #[derive(Debug)]
 pub(super) enum PlannedCommit {
-    /// The runner's.
+    /// The runner made it.
     Runner {
-        /// What it says.
+        /// What the commit says.
         commit: Box<RunnerCommit>,
-        /// Whether the commit that its receipt names as From is before it.
+        /// Whether the commit that it names as From comes before it.
         has_from: bool,
     },
-    /// It says that it is the runner's, in a form that the runner does not write.
+    /// The commit claims to be the runner's, in a form that the runner does not write.
     Malformed(MessageError),
-    /// A person's.
+    /// A person made it.
     Person,
-    /// Of an agent's session.
+    /// An agent's session made it.
     Agent {
-        /// Whether its message reads like one of the runner's.
+        /// Whether its message imitates one of the runner's.
         imitates_runner: bool,
     },
 }
 
 impl AuditPlan {
-    /// Sorts all commits of the branch of `run`, as far as they are here.
+    /// Classifies all available commits of the branch of `run`.
     pub fn new(run: &str, commits: Vec<CommitHeader>, end: BranchEnd) -> Self {
         let parts = classify_commits(&commits);
-        // What the oldest commit changed is not known where its parents are not here.
+        // If the parents of the oldest commit are missing, its changes are unknown.
         let oldest = usize::from(commits.first().is_some_and(|head| !head.parents.is_empty()));
         let (runs, is_found) = find_run_starts(run, &parts);
         let begin = runs.last().map_or(0, |begun| begun.position);
@@ -98,60 +98,60 @@ impl AuditPlan {
         &self.run
     }
 
-    /// Returns the commits that are looked at.
+    /// Returns the commits to audit.
     pub fn commits(&self) -> &[CommitHeader] {
         self.commits.get(self.first_position..).unwrap_or_default()
     }
 
-    /// Returns the commit before the first that is looked at, where it is here.
+    /// Returns the commit before the first one to audit, if it is available.
     pub fn preceding_commit(&self) -> Option<&CommitHeader> {
         self.first_position.checked_sub(1).and_then(|at| self.commits.get(at))
     }
 
-    /// Returns whether the first commit that is looked at begins the run, or the one that it was forked from.
+    /// Returns whether the first commit to audit begins the run, or the run from which it was forked.
     pub fn has_start(&self) -> bool {
         self.has_start
     }
 
-    /// Returns whether the start is missing though nothing is known to be cut off.
+    /// Returns whether the start is missing although no history is known to be cut off.
     pub fn is_start_missing(&self) -> bool {
         !self.has_start && self.end.is_complete()
     }
 
-    /// Says what of the branch is not here, where its start is not.
+    /// Describes the missing part of the branch, if its start is missing.
     pub(super) fn describe_truncation(&self) -> Option<String> {
         let oldest = self.preceding_commit().filter(|_| !self.has_start())?;
         self.end.describe(&oldest.id)
     }
 
-    /// Returns whether it begins at an iteration, as where a fork's parent is the oldest commit that is here: then files
-    /// may stand there that no person has accepted.
+    /// Returns whether the audit begins at an iteration, such as when a fork's parent is the oldest available commit:
+    /// there may then be files that no person has accepted.
     pub fn begins_at_iteration(&self) -> bool {
-        // What stands before a claim that is the oldest commit here is not known.
+        // What precedes a claim that is the oldest available commit is unknown.
         let is_iteration = |at| last_settled_position(&self.planned, at).is_none_or(|at| iteration_receipt(&self.planned, at).is_some());
         self.first_position.checked_sub(1).is_some_and(is_iteration)
     }
 
-    /// Returns the run that a commit that is looked at must be of.
+    /// Returns the run to which the audited commit at this index must belong.
     pub(super) fn run_at(&self, at: usize) -> &str {
         let start = self.run_starts.iter().find(|begun| begun.position <= self.first_position + at);
         start.map_or(&self.run, |begun| &begun.run)
     }
 
-    /// Returns whether a run begins with a commit that is looked at.
+    /// Returns whether a run begins with the audited commit at this index.
     pub(super) fn is_run_start(&self, at: usize) -> bool {
         let is_start = self.planned_commit(at).is_some_and(|part| is_start(part, self.run_at(at)));
         is_start && self.run_starts.iter().any(|begun| begun.position == self.first_position + at)
     }
 
-    /// Returns the receipt of the commit before one that is looked at, where that is the end of an iteration; claims and
-    /// releases between them do not count.
+    /// Returns the receipt of the commit before the audited one at this index, if that ends an iteration; claims and
+    /// releases in between are skipped.
     pub(super) fn receipt_before(&self, at: usize) -> Option<&Receipt> {
         iteration_receipt(&self.planned, (self.first_position + at).checked_sub(1)?)
     }
 
-    /// Returns the commit of an iteration before a commit that is looked at: the last one with that number, whichever run's it
-    /// is, since a fork goes on with another's.
+    /// Returns the commit of an iteration before the audited one at this index: the last one with that number, in any
+    /// run, because a fork continues another's numbering.
     pub(super) fn iteration_commit(&self, iter: u32, at: usize) -> Option<&str> {
         let is_it =
             |part: &PlannedCommit| matches!(part.commit(), Some(RunnerCommit::Iteration(receipt)) if receipt.iter == iter);
@@ -159,7 +159,7 @@ impl AuditPlan {
         self.commits.get(found).map(|head| head.id.as_str())
     }
 
-    /// Returns where it is asked what is watched for the guard, with a commit that is looked at.
+    /// Returns the commit at which the watched files are determined for the audited commit at this index, if any.
     pub fn watch_point(&self, at: usize) -> Option<WatchPoint> {
         let is_agents = |at: usize| matches!(self.planned.get(at), Some(PlannedCommit::Agent { .. }));
         let here = self.first_position + at;
@@ -173,18 +173,18 @@ impl AuditPlan {
         match self.planned[here..].iter().find_map(PlannedCommit::commit)? {
             RunnerCommit::Start(_) => Some(WatchPoint::Start),
             RunnerCommit::Baseline(..) | RunnerCommit::Resume(_) | RunnerCommit::Iteration(_) => Some(WatchPoint::From),
-            // No session ends with them: what is between is nobody's to look at here.
+            // Claims and releases end no session, so there is nothing to examine in between.
             RunnerCommit::Claim(_) | RunnerCommit::Release(_) => None,
         }
     }
 
-    /// Returns all commits of the branch that are here, those before the first that is looked at included.
+    /// Returns all available commits of the branch, including those before the first one to audit.
     pub fn all_commits(&self) -> &[CommitHeader] {
         &self.commits
     }
 
-    /// Returns the commits of the runner's, of all that are here, that name other rules, with their places: whose those around
-    /// them are cannot be told.
+    /// Returns, with their indices, those of all available commits that were made by the runner under other rules:
+    /// around them the owners cannot be determined.
     pub fn commits_of_other_rules(&self) -> impl Iterator<Item = (usize, &RulesError)> {
         self.planned.iter().enumerate().filter_map(|(at, part)| match part {
             PlannedCommit::Malformed(MessageError::Rules(why)) => Some((at, why)),
@@ -192,7 +192,7 @@ impl AuditPlan {
         })
     }
 
-    /// Returns whose one of all commits is.
+    /// Returns the owner of the commit at this index, counting all available ones.
     pub fn owner(&self, at: usize) -> Option<CommitOwner<'_>> {
         Some(match self.planned.get(at)? {
             PlannedCommit::Runner { commit, .. } => CommitOwner::Runner(commit),
@@ -201,13 +201,13 @@ impl AuditPlan {
         })
     }
 
-    /// Returns whose a commit that is looked at is, and what is wrong with it.
+    /// Returns the owner of the audited commit at this index, and what is wrong with it.
     pub(super) fn planned_commit(&self, at: usize) -> Option<&PlannedCommit> {
         self.planned.get(self.first_position + at)
     }
 
-    /// Returns the runner's commit before the first that is looked at, where that is one of this run's; claims and releases
-    /// do not count.
+    /// Returns the runner's commit before the first audited one, if it belongs to this run; claims and releases are
+    /// skipped.
     pub(super) fn runner_commit_before(&self) -> Option<&RunnerCommit> {
         let part = self.planned.get(last_settled_position(&self.planned, self.first_position.checked_sub(1)?)?)?;
         part.commit().filter(|commit| commit.run() == self.run_at(0))
@@ -215,7 +215,7 @@ impl AuditPlan {
 }
 
 impl PlannedCommit {
-    /// Returns what a commit of the runner's says.
+    /// Returns what a commit of the runner says; `None` for any other.
     pub(super) fn commit(&self) -> Option<&RunnerCommit> {
         match self {
             Self::Runner { commit, .. } => Some(commit),
@@ -223,13 +223,14 @@ impl PlannedCommit {
         }
     }
 
-    /// Tells whether it only says who drives the run.
+    /// Whether it only says who drives the run.
     pub(super) fn is_transparent(&self) -> bool {
         self.commit().is_some_and(RunnerCommit::is_transparent)
     }
 }
 
-/// Finds where a run begins, and the runs that it goes back to, newest first; and whether the last start was found.
+/// Finds where a run begins, and the runs that it was forked from, newest first; also returns whether the last start
+/// was found.
 ///
 /// Of several starts of one run the oldest counts, so that a later one hides nothing.
 fn find_run_starts(run: &str, parts: &[PlannedCommit]) -> (Vec<RunStart>, bool) {
@@ -247,12 +248,12 @@ fn find_run_starts(run: &str, parts: &[PlannedCommit]) -> (Vec<RunStart>, bool) 
     }
 }
 
-/// Returns the place of the last commit up to this one that says more than who drives the run.
+/// Returns the index of the last commit up to this one that says more than who drives the run.
 fn last_settled_position(parts: &[PlannedCommit], at: usize) -> Option<usize> {
     parts.get(..=at)?.iter().rposition(|part| !part.is_transparent())
 }
 
-/// Returns the receipt of the iteration that a place stands upon or is.
+/// Returns the receipt of the iteration at an index, or of the one it is based on.
 fn iteration_receipt(parts: &[PlannedCommit], at: usize) -> Option<&Receipt> {
     match parts.get(last_settled_position(parts, at)?)?.commit()? {
         RunnerCommit::Iteration(receipt) => Some(receipt),
@@ -270,11 +271,11 @@ fn is_start(part: &PlannedCommit, run: &str) -> bool {
 
 fn classify_commits(commits: &[CommitHeader]) -> Vec<PlannedCommit> {
     let mut parts = Vec::with_capacity(commits.len());
-    // How many commits come before one, where those before the oldest are one.
+    // Number of commits before each one, counting those before the oldest as one.
     let before = commits.first().and_then(|head| head.parents.first()).into_iter();
     let places: BTreeMap<&str, usize> =
         before.map(|id| (id.as_str(), 0)).chain((1..).zip(commits).map(|(at, head)| (head.id.as_str(), at))).collect();
-    // The commit at which the session began whose commits are being passed.
+    // The commit at which the session being read began.
     let mut session: Option<&str> = None;
     for (at, header) in commits.iter().enumerate().rev() {
         session = session.filter(|from| *from != header.id);
@@ -298,7 +299,7 @@ fn classify_commits(commits: &[CommitHeader]) -> Vec<PlannedCommit> {
     parts
 }
 
-/// Whether a commit says that it is the runner's, to git as it is stored or as git shows it.
+/// Whether a commit claims to be the runner's, either as git stores the message or as git shows it.
 fn claims_runner(header: &CommitHeader) -> bool {
     claims_receipt(&header.message) || header.recoded.as_deref().is_some_and(claims_receipt)
 }

@@ -1,7 +1,8 @@
-//! What people have said of finished nodes; whether each pass is by such a word, and each word signed by a key that was named.
+//! Collects people's decisions on finished nodes; checks whether each pass has one, and whether each is signed by a
+//! trusted key.
 //!
-//! Whoever asks names the keys. What a signature is of follows from the branch alone: nothing that a word says of itself is
-//! believed.
+//! The caller names the keys. What a signature covers follows from the branch alone: a decision's claims about itself
+//! are not trusted.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use super::findings::AuditFindings;
 use super::signatures::{SignatureStatus, count_signatures};
 use crate::message::Receipt;
 
-/// Returns a person's word on `on`, where the receipt of a commit tells one.
+/// Returns a person's decision on `on`, if the receipt of a commit records one.
 pub(super) fn read_review(
     (receipt, commit): (&Receipt, String),
     on: &PendingReview,
@@ -34,8 +35,8 @@ pub(super) fn read_review(
     })
 }
 
-/// Adds to a report which leaves have passed without a person's word, and which words are not signed by a key that was named;
-/// `said` has what is known of each, in order.
+/// Reports which leaves have passed without a person's decision, and which decisions are not signed by a named key;
+/// `said` has the signature status of each, in order.
 pub fn report_reviews(signatures: &[SignatureStatus], report: &mut AuditReport) {
     let mut findings = AuditFindings::default();
     let by_people: BTreeSet<&str> = report.reviews.iter().map(|review| review.commit.as_str()).collect();

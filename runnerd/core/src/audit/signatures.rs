@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use protocol::verify::{AuditReport, AuditRule, AuditSigned};
 
 use super::findings::AuditFindings;
-use super::link::CommitHeader;
+use super::commit_data::CommitHeader;
 use super::iteration_number;
-use super::people_commits::parse_human_commit;
+use super::person_commits::parse_human_commit;
 use super::plan::{PlannedCommit, AuditPlan};
 
 /// What git says of the signature of one commit.

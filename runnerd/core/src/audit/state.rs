@@ -1,4 +1,5 @@
-//! What a commit has under `.runner/`, carried along from commit to commit: only what a commit changed is read again.
+//! The files of a commit under `.runner/`, carried along from commit to commit: only what a commit changed is parsed
+//! again.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,15 +9,15 @@ use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use serde::de::DeserializeOwned;
 
-use super::link::{FileFault, GoalFile, PathChange, FileReaders, AuditSettings, PathEntry};
+use super::commit_data::{FileFault, GoalFile, PathChange, FileReaders, AuditSettings, PathEntry};
 use crate::{layout, tree, validate};
 
-/// A file as it was read, or what is wrong with it.
+/// A parsed file, or what is wrong with it.
 type FileResult<T> = Result<Arc<T>, FileFault>;
 
-/// The files that decisions are made from, as they were read: those that a commit changed.
+/// The parsed files that decisions depend on, for the paths that a commit changed.
 ///
-/// They are read on their own, since nothing else has to be known for it and it takes its time.
+/// Parsing is separate because it is slow and needs no other information.
 #[derive(Debug, Clone, Default)]
 pub struct ParsedFiles {
     tree: Option<FileResult<TaskTree>>,
@@ -30,17 +31,17 @@ pub struct ParsedFiles {
 #[derive(Debug, Clone)]
 pub(super) struct RunnerFiles {
     files: Arc<BTreeMap<Vec<u8>, PathEntry>>,
-    /// All that were ever there.
+    /// The parsed files, including those from earlier commits.
     parsed: ParsedFiles,
 }
 
-/// The files of a commit in which all that decisions are made from can be read.
+/// The files of a commit in which everything that decisions depend on can be parsed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommittedState<'a> {
     state: &'a RunnerFiles,
     /// The task tree.
     pub tree: &'a TaskTree,
-    /// The bookkeeping.
+    /// The run's bookkeeping.
     pub run_state: &'a RunState,
     /// The feedback.
     pub feedback: &'a Feedback,
@@ -51,7 +52,7 @@ pub(super) struct CommittedState<'a> {
 }
 
 impl ParsedFiles {
-    /// Reads what a commit changed.
+    /// Parses the files that a commit changed.
     pub fn parse(changes: &[PathChange], readers: &FileReaders) -> Self {
         let mut parsed = Self::default();
         for change in changes {
@@ -60,7 +61,7 @@ impl ParsedFiles {
         parsed
     }
 
-    /// Takes over what was changed since.
+    /// Merges in files that were parsed later.
     fn update(&mut self, since: &Self) {
         self.tree = since.tree.clone().or_else(|| self.tree.take());
         self.bookkeeping = since.bookkeeping.clone().or_else(|| self.bookkeeping.take());
@@ -86,13 +87,13 @@ impl ParsedFiles {
 }
 
 impl RunnerFiles {
-    /// Returns the state of a commit without any file.
+    /// Returns the state of a commit without any files.
     pub(super) fn empty(readers: &FileReaders) -> Self {
         let settings = Some((readers.config)(b"").map(Arc::new));
         Self { files: Arc::default(), parsed: ParsedFiles { settings, ..ParsedFiles::default() } }
     }
 
-    /// Takes over what a commit changed.
+    /// Applies a commit's changes.
     pub(super) fn apply_changes(&mut self, changes: &[PathChange], parsed: &ParsedFiles) {
         for change in changes.iter().filter(|change| change.path.starts_with(b".runner/")) {
             let files = Arc::make_mut(&mut self.files);
@@ -104,7 +105,7 @@ impl RunnerFiles {
         self.parsed.update(parsed);
     }
 
-    /// Returns what decisions are made from, or the first file that cannot be read and why.
+    /// Returns the files that decisions depend on, or the path of the first one that cannot be parsed and why.
     pub(super) fn committed_state(&self) -> Result<CommittedState<'_>, (&'static str, &FileFault)> {
         fn file<'a, T>(path: &'static str, read: Option<&'a FileResult<T>>) -> Result<&'a T, (&'static str, &'a FileFault)> {
             read.ok_or((path, &FileFault::Missing))?.as_deref().map_err(|fault| (path, fault))
@@ -120,22 +121,22 @@ impl RunnerFiles {
         })
     }
 
-    /// Returns the task tree, where it can be read.
+    /// Returns the task tree, if it can be parsed.
     pub(super) fn tree(&self) -> Option<&TaskTree> {
         self.parsed.tree.as_ref()?.as_deref().ok()
     }
 
-    /// Whether the configuration can be read and asks for the guard on the base.
+    /// Whether the configuration can be parsed and requests the guard on the base.
     pub(super) fn asks_baseline(&self) -> bool {
         matches!(&self.parsed.settings, Some(Ok(settings)) if settings.baseline)
     }
 
-    /// Returns the bookkeeping, where it can be read.
+    /// Returns the bookkeeping, if it can be parsed.
     pub(super) fn run_state(&self) -> Option<&RunState> {
         self.parsed.bookkeeping.as_ref()?.as_deref().ok()
     }
 
-    /// Returns the bytes of a file; none where there is none.
+    /// Returns the bytes of a file; `None` if there is none.
     pub(super) fn bytes(&self, path: &str) -> Option<&[u8]> {
         self.files.get(path.as_bytes())?.content.as_deref()
     }
@@ -152,12 +153,12 @@ impl<'a> CommittedState<'a> {
         self.settings.baseline && self.run_state.next_iter == 1 && self.feedback.baseline.is_none()
     }
 
-    /// Returns the bytes of a file; none where there is none.
+    /// Returns the bytes of a file; `None` if there is none.
     pub(super) fn bytes(&self, path: &str) -> Option<&[u8]> {
         self.state.bytes(path)
     }
 
-    /// Returns a text file; empty where there is none.
+    /// Returns a text file; empty if there is none.
     pub(super) fn text(&self, path: &str) -> Cow<'_, str> {
         String::from_utf8_lossy(self.bytes(path).unwrap_or_default())
     }

@@ -1,5 +1,5 @@
-//! Whether what was once the last commit of a branch is still in it: a branch that was cut off at its end, or written anew, is
-//! as good as any other by what is left of it.
+//! Checks whether former tips of a branch are still in it: a branch that was truncated or rewritten looks valid on its
+//! own.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use protocol::verify::{AuditFinding, AuditRule};
 
 use super::findings::AuditFindings;
 
-/// Commits that are looked for on the first parents of a branch.
+/// A search for commits on the first parents of a branch.
 #[derive(Debug)]
 pub struct TipSearch<'a> {
     tip: &'a str,
@@ -15,18 +15,18 @@ pub struct TipSearch<'a> {
 }
 
 impl<'a> TipSearch<'a> {
-    /// Looks for these on a branch with this last commit.
+    /// Starts the search for `tips` on a branch with this last commit.
     pub fn new(tip: &'a str, tips: &'a [String]) -> Self {
         Self { tip, missing: tips.iter().map(String::as_str).collect() }
     }
 
-    /// Takes a commit of the branch; returns whether all were found.
+    /// Visits a commit of the branch; returns whether all tips have been found.
     pub fn visit_commit(&mut self, commit: &str) -> bool {
         self.missing.remove(commit);
         self.missing.is_empty()
     }
 
-    /// Returns each that was not found as a violation.
+    /// Returns a violation for each tip that was not found.
     pub fn into_findings(self) -> Vec<AuditFinding> {
         let mut findings = AuditFindings::default();
         findings.begin_commit(self.tip, None);

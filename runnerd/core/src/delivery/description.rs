@@ -1,7 +1,7 @@
-//! The description of a pull request, from the receipts of a run: what was asked and done, what is proven of it and what
-//! is somebody's word, what is open, and how it can be checked.
+//! Writes the description of a pull request from the receipts of a run: what was requested and done, what is proven,
+//! what is only claimed and by whom, what is open, and how to verify it.
 //!
-//! A pure function. Where it says that something is proven, an audit has found so; all text of others stays text.
+//! A pure function. What it calls proven was established by an audit; all text from others stays text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,21 +23,21 @@ pub const BODY_LIMIT: usize = 60_000;
 const TITLE_LIMIT: usize = 120;
 /// Most bytes of the goal.
 const GOAL_LIMIT: usize = 5_000;
-/// Most bytes of what was said of each task, the first that fit being taken.
+/// Most bytes of each task's summary; the first limit that fits is used.
 const SUMMARY_LIMITS: [usize; 4] = [1_500, 600, 250, 0];
 /// Most bytes of the list of tasks.
 const TASKS_LIMIT: usize = 26_000;
-/// Most bytes of a line that others wrote.
+/// Most bytes of a line written by others.
 const LINE_LIMIT: usize = 200;
-/// Most findings, questions, gaps, agents and commits of people that are listed.
+/// Most findings, questions, gaps, agents and people's commits that are listed.
 const MAX_LISTED: usize = 10;
 
-/// What is known of a run that is delivered.
+/// What is known about a run that is being delivered.
 #[derive(Debug, Clone, Copy)]
 pub struct DeliveredRun<'a> {
     /// Id of the run.
     pub run: &'a str,
-    /// The branch that it is delivered as.
+    /// Name of the branch under which it is delivered.
     pub branch: &'a str,
     /// The name of the remote.
     pub remote: &'a str,
@@ -53,20 +53,20 @@ pub struct DeliveredRun<'a> {
     pub guard: &'a [String],
     /// The iterations, oldest first.
     pub iterations: &'a [IterationCommit],
-    /// What an audit of the branch found.
+    /// Result of the audit of the branch.
     pub audit: &'a AuditReport,
 }
 
 /// An iteration's commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IterationCommit {
-    /// The commit.
+    /// Id of the commit.
     pub commit: String,
-    /// What it says.
+    /// The receipt in its message.
     pub receipt: Receipt,
 }
 
-/// What is said of a run.
+/// Title and body of a pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullRequestText {
     /// One line of plain text.
@@ -75,7 +75,7 @@ pub struct PullRequestText {
     pub body: String,
 }
 
-/// Describes a run for those who are to take what it made.
+/// Describes a run to the people who decide whether to merge it.
 pub fn describe_run(delivered: &DeliveredRun<'_>) -> PullRequestText {
     let tasks = delivered.render_tasks();
     let parts = [
@@ -99,7 +99,7 @@ impl DeliveredRun<'_> {
         one_line(first.trim_start_matches(['#', ' ']).trim_end_matches(['#', ' ']), TITLE_LIMIT)
     }
 
-    /// What this is, for a reader who has never heard of it.
+    /// Introduces the pull request to a reader who has never heard of the runner.
     fn render_opening(&self) -> String {
         let sessions = pluralize(self.run_state.usage.sessions, "session");
         let (passed, total) = self.tree.root.leaves();
@@ -135,7 +135,7 @@ impl DeliveredRun<'_> {
         if goal.is_empty() { goal } else { format!("## What was asked\n\n{goal}") }
     }
 
-    /// The tasks, each with as much of what was said of it as all have room for.
+    /// The tasks, each with as much of its summary as there is room for.
     fn render_tasks(&self) -> String {
         let leaves: Vec<&Node> =
             tree::walk(self.tree).into_iter().map(|placed| placed.node).filter(|node| node.is_leaf()).collect();
@@ -184,7 +184,7 @@ impl DeliveredRun<'_> {
         render_list("## Open questions of the agent", open.iter().map(item))
     }
 
-    /// What is proven, and by whom the rest is said.
+    /// What is proven, and who claims the rest.
     fn render_evidence(&self) -> String {
         let text = format!("## What is proven, and what is said\n\n{}{}{}", self.render_proven(), self.render_runner_claims(), AGENT_CLAIMS);
         text + &self.render_findings() + &self.render_person_commits()
@@ -250,7 +250,7 @@ impl DeliveredRun<'_> {
         format!("## What it cost\n\n{}\n", render_usage(&self.run_state.usage))
     }
 
-    /// Commands that can be pasted: ids and names of branches are quoted where a shell would read them.
+    /// Commands to paste: ids and branch names are quoted if a shell would interpret them.
     fn render_verify_commands(&self) -> String {
         let [run, branch, remote] = [self.run, self.branch, self.remote].map(shell::quoted);
         let history = shell::quoted(&format!("runner/{0}:runner/{0}", self.run));
@@ -267,7 +267,7 @@ impl DeliveredRun<'_> {
 const AGENT_CLAIMS: &str =
     "- **The agent's word:** what is quoted under each task. Nothing depends on it; read the changes themselves.\n";
 
-/// A heading and its list; nothing without items. What is too much for it is counted.
+/// A heading with its list, or nothing without items. Items that do not fit are counted.
 fn render_list(heading: &str, items: impl Iterator<Item = String>) -> String {
     let items: Vec<String> = items.collect();
     if items.is_empty() {

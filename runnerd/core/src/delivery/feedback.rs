@@ -1,7 +1,7 @@
-//! Feedback on a pull request as a text for sessions: who said what, and the words of others fenced as data.
+//! Renders feedback on a pull request as text for sessions: who said what, with the words of others fenced as data.
 //!
-//! Each item carries a key that is made from it, so that nothing is told twice; what has no room is left for the next time. The
-//! log of a check is no part of its key: it is not always to be had.
+//! Each item has a key derived from its content, so that nothing is repeated; items that do not fit are left for the
+//! next time. The log of a check is not part of its key, because it is not always available.
 
 use std::collections::BTreeSet;
 
@@ -13,42 +13,42 @@ use crate::feedback::{clip_output, reduce};
 use crate::fence::{clean, one_line, wrap_fenced};
 use crate::notes::MAX_NOTE_BYTES;
 
-/// What the key of an item stands behind.
+/// Prefix of an item's key.
 const MARK: &str = "[feedback ";
 /// Digits of a key.
 const KEY_DIGITS: usize = 16;
-/// Most bytes of what one item says.
+/// Most bytes of the text of one item.
 const ITEM_LIMIT: usize = 2_000;
 /// Most bytes of the log of a check.
 const LOG_LIMIT: usize = 2_000;
-/// Most bytes of a name, a place or an address.
+/// Most bytes of a name, a place or a URL.
 const LINE_LIMIT: usize = 200;
 
-/// What a forge told of a pull request.
+/// Feedback on a pull request, from a forge.
 #[derive(Debug, Clone, Copy)]
 pub struct PullRequestFeedback<'a> {
-    /// What the feedback is on.
+    /// The pull request, as people refer to it.
     pub request: &'a str,
-    /// What was told, oldest first.
+    /// The items, oldest first.
     pub items: &'a [FeedbackItem],
-    /// Texts that the run has already: notes and goals of its tasks.
+    /// Texts that the run already has: notes and goals of its tasks.
     pub known_texts: &'a [&'a str],
 }
 
-/// What of it is to be told.
+/// The feedback to pass on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedFeedback {
-    /// The text, within the limit of a note; empty where nothing is new.
+    /// The text, within the limit of a note; empty if nothing is new.
     pub text: String,
-    /// Items in it.
+    /// Number of items in it.
     pub included: usize,
-    /// Items that were told before.
+    /// Number of items that were passed on before.
     pub already_known: usize,
-    /// Items that found no room.
+    /// Number of items that did not fit.
     pub omitted: usize,
 }
 
-/// Returns what of some feedback is new, as far as there is room for it.
+/// Renders the feedback that is new, as far as it fits.
 pub fn render_feedback(feedback: &PullRequestFeedback<'_>) -> RenderedFeedback {
     let mut seen: BTreeSet<String> = feedback.known_texts.iter().flat_map(|text| find_keys(text)).collect();
     let new: Vec<(&FeedbackItem, String)> =
@@ -70,7 +70,7 @@ pub fn render_feedback(feedback: &PullRequestFeedback<'_>) -> RenderedFeedback {
     RenderedFeedback { text, included, already_known: known, omitted: new.len() - included }
 }
 
-/// Returns what a leaf for some feedback is called.
+/// Returns the title of a leaf for the feedback on a request.
 pub fn leaf_title(request: &str) -> String {
     one_line(&format!("Settle the feedback on {request}"), LINE_LIMIT)
 }
@@ -100,14 +100,14 @@ fn render_item(item: &FeedbackItem, key: &str) -> String {
     format!("\n{heading} {MARK}{key}]\n{data}")
 }
 
-/// What the log of a check comes down to, as for a session that is told of its own guard.
+/// Reduces the log of a check the same way as a guard's output.
 fn reduce_log(item: &FeedbackItem) -> String {
     let log = reduce(item.log.as_deref().unwrap_or_default().as_bytes(), LOG_LIMIT).replace(MARK, "[ feedback ");
     let log = clip_output(log.trim(), LOG_LIMIT);
     if log.is_empty() { log } else { wrap_fenced("log", &log) }
 }
 
-/// Returns what tells an item from every other one: an edited comment is another.
+/// Returns the key that identifies an item: an edited comment is a new item.
 fn item_key(item: &FeedbackItem) -> String {
     let parts = [item.kind.as_str(), &item.id, &item.by, item.at.as_deref().unwrap_or_default(), &item.text];
     let lengths: Vec<[u8; 8]> = parts.iter().map(|part| (part.len() as u64).to_be_bytes()).collect();
@@ -117,7 +117,7 @@ fn item_key(item: &FeedbackItem) -> String {
     key
 }
 
-/// Returns the keys in a text: the words of others cannot hold any.
+/// Returns the keys in a text: the words of others cannot contain any.
 fn find_keys(text: &str) -> impl Iterator<Item = String> {
     let found = text.split(MARK).skip(1).filter_map(|rest| rest.split_once(']'));
     found.map(|(key, _)| key.to_owned()).filter(|key| key.len() == KEY_DIGITS)

@@ -1,18 +1,19 @@
-//! Text of anybody as Markdown that shows it as it is: nothing in it is formatted, links, mentions, closes or commands.
+//! Renders anybody's text as Markdown that shows it unchanged: nothing in it is formatted, links, mentions, closes or
+//! gives commands.
 //!
-//! For the Markdown of forges, which look for mentions and references in what is shown: no escape keeps them out, but a
-//! character of no width in the middle does.
+//! Forges look for mentions and references in the rendered text: escaping does not prevent that, but a zero-width
+//! character in the middle does.
 
 use crate::fence::{clean, one_line};
-use crate::landing::harmless::ends_with_ticket;
+use crate::landing::sanitize_message::ends_with_ticket;
 
-/// A character without width, as Markdown spells it.
+/// A zero-width character, as a Markdown entity.
 const ZERO_WIDTH: &str = "&#8203;";
-/// Signs behind which a forge looks for a name or a number.
+/// Signs after which a forge looks for a name or a number.
 const REFERENCE_SIGNS: &str = "@#!%~^$&";
-/// Bytes that the mark of a cut may take, its line included.
+/// Room for the mark of a cut, including its line, in bytes.
 const MARK_ROOM: usize = 50;
-/// Bytes of a line below which its beginning is not shown.
+/// Fewest bytes for which the beginning of a line is shown.
 const WORTH_SHOWING: usize = 20;
 
 /// Returns text as Markdown on one line of at most `limit` bytes.
@@ -27,7 +28,7 @@ pub(super) fn escape_line(text: &str, limit: usize) -> String {
     }
 }
 
-/// Returns text on one line as code, made of at most `limit` bytes of it.
+/// Returns text as code on one line, from at most `limit` bytes of it.
 pub(super) fn escape_code(text: &str, limit: usize) -> String {
     let text = one_line(text, limit);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -36,7 +37,7 @@ pub(super) fn escape_code(text: &str, limit: usize) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// Returns text as a quote whose lines begin with `indent`, of at most `limit` bytes; the mark of a cut says what is
+/// Returns text as a quote of at most `limit` bytes, whose lines begin with `indent`; the mark of a cut says what is
 /// missing.
 pub(super) fn quote_text(text: &str, (indent, limit): (&str, usize)) -> String {
     let text = text.trim_end();
@@ -46,7 +47,7 @@ pub(super) fn quote_text(text: &str, (indent, limit): (&str, usize)) -> String {
     let mut quoted = String::new();
     for (at, line) in lines.iter().map(|line| line.trim_end()).enumerate() {
         let is_followed = lines.get(at + 1).is_some_and(|next| !next.trim().is_empty());
-        // A line break that is one in every Markdown.
+        // A hard line break in every Markdown dialect.
         let end = if is_followed && !line.is_empty() { "\\\n" } else { "\n" };
         let room = limit.saturating_sub(quoted.len() + indent.len() + "> \\\n".len() + indent.len() + MARK_ROOM);
         let shown = escape_quoted_line(line);
@@ -66,7 +67,7 @@ pub(super) fn quote_text(text: &str, (indent, limit): (&str, usize)) -> String {
     quoted
 }
 
-/// Returns the beginning of a line that has room when it is escaped; nothing where that is not worth it.
+/// Returns the beginning of a line that fits when escaped; empty if it is too short to be worth showing.
 fn fitting_head(line: &str, room: usize) -> &str {
     let mut head = &line[..line.floor_char_boundary(room)];
     while escape_quoted_line(head).len() > room {
@@ -75,7 +76,8 @@ fn fitting_head(line: &str, room: usize) -> &str {
     if head.len() < WORTH_SHOWING { "" } else { head }
 }
 
-/// Returns a line of a quote: what only the beginning of a line means is escaped too, and its indentation is kept.
+/// Returns a line of a quote: characters that are only special at the beginning of a line are escaped too, and its
+/// indentation is kept.
 fn escape_quoted_line(line: &str) -> String {
     let text = line.trim_start();
     let indentation = line[..line.len() - text.len()].chars().map(|c| if c == '\t' { 4 } else { 1 }).sum::<usize>();
@@ -96,7 +98,7 @@ fn escape_quoted_line(line: &str) -> String {
     shown
 }
 
-/// Escapes what Markdown, HTML or a forge would read in text on one line.
+/// Escapes what Markdown, HTML or a forge would interpret in one line of text.
 fn escape_text(text: &str) -> String {
     let mut shown = String::with_capacity(text.len() + 16);
     let mut rest = text;
@@ -118,13 +120,13 @@ fn escape_text(text: &str) -> String {
     shown
 }
 
-/// Whether an address would begin to be one here: `https:` before `//`, `www` before its dot.
+/// Whether a URL would begin here: `https:` before `//`, `www` before its dot.
 fn begins_link(c: char, after: &str, shown: &str) -> bool {
     let is_host = || after.starts_with('.') && shown.to_ascii_lowercase().ends_with("www");
     (c == ':' && after.starts_with("//")) || (c.eq_ignore_ascii_case(&'w') && is_host())
 }
 
-/// Whether this is the dash of `GH-12`, which is another way to write `#12`, or that of a ticket which a word before it closes.
+/// Whether this is the dash of `GH-12`, another way to write `#12`, or of a ticket's name after a word that closes it.
 fn begins_issue(rest: &str, shown: &str) -> bool {
     let is_number = rest.strip_prefix('-').is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()));
     is_number && ends_with_ticket(shown)
@@ -201,7 +203,7 @@ mod tests {
         fn no_sign_stands_before_a_name(text in "[@#!~ &$a1\\\\<w.:/GH-]{0,30}") {
             let shown = escape_line(&text, 500);
             let plain = shown.replace("&#8203;", "\u{0}").replace("&amp;", "&");
-            // A backslash that is shown is none that only escapes.
+            // A backslash that is shown, as opposed to one that escapes.
             let plain = plain.replace("\\\\", "\u{1}").replace('\\', "");
             for sign in ['@', '#', '~'] {
                 prop_assert!(!plain.contains(&format!("{sign}a")) && !plain.contains(&format!("{sign}1")), "{shown}");

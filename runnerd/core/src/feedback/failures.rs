@@ -1,15 +1,15 @@
-//! The failures that runners report, gathered while lines come in, and told in a bounded text.
+//! Collects the failures that test runners report, line by line, and renders them as bounded text.
 //!
-//! The first ones are told with what the runner said of them, the others by name.
+//! The first ones are shown with what the test runner said about them, the others by name.
 
 use std::collections::BTreeSet;
 
-use super::fold::{LineKey, ShownLine};
-use super::runner::ReportParser;
-use super::shortlist::OutputExcerpt;
+use super::dedup::{LineKey, ShownLine};
+use super::report_parsers::ReportParser;
+use super::excerpt::OutputExcerpt;
 use crate::clip::truncate_text;
 
-/// Failures that are told with details get at least this much, in bytes.
+/// Least room for each failure shown with details, in bytes.
 const MIN_SHARE: usize = 700;
 /// Most lines of one failure.
 const MAX_LINES: usize = 200;
@@ -17,34 +17,34 @@ const MAX_LINES: usize = 200;
 const MAX_NAMES: usize = 2_000;
 /// Most failures that are compared with others.
 const MAX_SEEN: usize = 4_000;
-/// What stands around the names of failures without details may take, in bytes.
+/// Room for the text around the names of failures without details, in bytes.
 const MARK_LEN: usize = 60;
-/// The longest name, in bytes.
+/// Longest name, in bytes.
 const NAME_LIMIT: usize = 160;
 
 /// One failure, as its runner reports it.
 #[derive(Debug, Clone)]
 pub(super) struct FailureReport {
-    /// Who reports it.
+    /// The parser that recognized it.
     pub(super) parser: &'static ReportParser,
     /// What failed.
     pub(super) name: String,
-    /// What was said of it, its first line included.
+    /// What was said about it, including its first line.
     pub(super) lines: Vec<String>,
 }
 
 impl FailureReport {
-    /// Begins a failure with the line that names it.
+    /// Starts a failure with the line that names it.
     pub(super) fn new(runner: &'static ReportParser, name: &str, line: String) -> Self {
         Self { parser: runner, name: truncate_text(name, NAME_LIMIT), lines: vec![line] }
     }
 
-    /// Whether it holds as many lines as a failure may.
+    /// Whether it has as many lines as a failure may have.
     pub(super) fn is_full(&self) -> bool {
         self.lines.len() >= MAX_LINES
     }
 
-    /// What it takes at least where it is told with details, and a blank line.
+    /// Least room for it with details and a blank line, in bytes.
     fn min_len(&self) -> usize {
         self.len().min(MIN_SHARE) + 1
     }
@@ -53,7 +53,7 @@ impl FailureReport {
         self.lines.iter().map(|line| line.len() + 1).sum()
     }
 
-    /// Takes off the blank lines at the end.
+    /// Removes the blank lines at the end.
     pub(super) fn trim(&mut self) {
         while self.lines.last().is_some_and(String::is_empty) {
             self.lines.pop();
@@ -73,12 +73,12 @@ impl FailureReport {
 #[derive(Debug)]
 pub(super) struct FailureList {
     limit: usize,
-    /// The first ones, whole.
+    /// The first failures, complete.
     pub(super) detailed: Vec<FailureReport>,
     bytes: usize,
     /// Names of the others.
     other_names: Vec<String>,
-    /// Failures of which only the name was said, by runner.
+    /// Failures for which only a name was reported, by test runner.
     named_by_parser: Vec<(&'static str, String)>,
     count: usize,
     seen: BTreeSet<(String, String)>,
@@ -86,7 +86,7 @@ pub(super) struct FailureList {
 }
 
 impl FailureList {
-    /// Begins with none; the text of all of them has at most `limit` bytes.
+    /// Starts an empty list; its text has at most `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -100,7 +100,7 @@ impl FailureList {
         }
     }
 
-    /// Adds a failure, if it is not one that was told in the same words before.
+    /// Adds a failure, unless one with the same text was added before.
     pub(super) fn add(&mut self, failure: FailureReport) {
         let words = failure.lines.get(1..).unwrap_or_default().join("\n");
         let key = (failure.name.clone(), truncate_text(&words, NAME_LIMIT));
@@ -125,7 +125,7 @@ impl FailureList {
         self.seen.range((name.to_owned(), String::new())..).next().is_some_and(|(known, _)| known == name)
     }
 
-    /// Adds a failure of which this line says only the name.
+    /// Adds a failure for which this line gives only the name.
     pub(super) fn add_name(&mut self, runner: &'static str, name: &str) {
         let named = (runner, truncate_text(name, NAME_LIMIT));
         if self.named_by_parser.len() < MAX_NAMES && !self.named_by_parser.contains(&named) {
@@ -133,7 +133,7 @@ impl FailureList {
         }
     }
 
-    /// Counts the names of runners that said no more than names.
+    /// Counts the names from test runners that reported nothing else.
     pub(super) fn count_names(&mut self) {
         for (runner, name) in std::mem::take(&mut self.named_by_parser) {
             if !self.detailed.iter().any(|failure| failure.parser.name == runner) {
@@ -144,23 +144,23 @@ impl FailureList {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no failures.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Names of failures of which nothing else is held.
+    /// Names of failures about which nothing else is known.
     pub(super) fn names_without_lines(&self) -> &[String] {
         &self.other_names
     }
 
-    /// Returns how many there are and who reports them.
+    /// Returns the number of failures and who reported them.
     pub(super) fn render_heading(&self) -> String {
         let runners: Vec<&str> = self.parsers.iter().copied().collect();
         format!("{}, reported by {}", self.count, runners.join(", "))
     }
 
-    /// Returns the text: the first failures with what was said of them, then the names of the others.
+    /// Returns the text: the first failures with details, then the names of the others.
     pub(super) fn render(&self, limit: usize) -> String {
         let for_names = if self.other_names.is_empty() && self.count_detailed(limit) == self.detailed.len() { 0 } else { limit / 8 };
         let limit = limit - for_names;
@@ -176,7 +176,7 @@ impl FailureList {
         text + &self.render_others(shown, for_names)
     }
 
-    /// How many failures can be told with details.
+    /// Number of failures that fit with details.
     fn count_detailed(&self, limit: usize) -> usize {
         let mut bytes = 0;
         let fits = |failure: &&FailureReport| {
@@ -186,7 +186,7 @@ impl FailureList {
         self.detailed.iter().take_while(fits).count()
     }
 
-    /// The names of all but the first `shown` failures, as far as there is room.
+    /// The names of all but the first `shown` failures, as far as they fit.
     fn render_others(&self, shown: usize, limit: usize) -> String {
         let missing = self.count - shown;
         let rest = self.detailed[shown..].iter().map(|failure| &failure.name).chain(&self.other_names);

@@ -1,7 +1,7 @@
-//! Output cut into the lines that a reader of a terminal would have seen at the end: clean, bounded, without bars.
+//! Splits output into the lines that a terminal would show in the end: clean, bounded, without progress bars.
 //!
-//! A line that was rewritten has its last state; one that only drew progress is gone. What a line says is not looked
-//! at here, but for the envelopes in which `go test -json` sends its text.
+//! A line that was rewritten has its last state; one that only drew progress is gone. The content of lines is not
+//! examined here, except for the envelopes in which `go test -json` sends its text.
 
 use std::borrow::Cow;
 
@@ -11,9 +11,9 @@ use crate::ansi;
 use crate::clip::truncate_text;
 use crate::fence;
 
-/// The longest line that is kept whole, in bytes.
+/// Longest line that is kept whole, in bytes.
 const LINE_LIMIT: usize = 2_000;
-/// Bytes of a raw line that are looked at: colours may take most of it.
+/// Bytes of a raw line that are examined: colours may take up most of them.
 const RAW_LIMIT: usize = 8 * LINE_LIMIT;
 
 /// Returns the lines of an output, without those that only drew progress.
@@ -21,7 +21,7 @@ pub(super) fn terminal_lines(output: &str) -> impl Iterator<Item = String> {
     output.strip_suffix('\n').unwrap_or(output).split('\n').filter_map(final_line)
 }
 
-/// The line as it stood in the end; none where it was only progress.
+/// Returns the final state of the line; `None` if it was only progress.
 fn final_line(raw: &str) -> Option<String> {
     let last = last_state(raw);
     let last = &last[..last.floor_char_boundary(RAW_LIMIT)];
@@ -31,12 +31,12 @@ fn final_line(raw: &str) -> Option<String> {
     (!is_progress(text)).then(|| truncate_text(text, LINE_LIMIT))
 }
 
-/// What was written after the last carriage return that something follows.
+/// Returns what was written after the last carriage return that is followed by something.
 fn last_state(raw: &str) -> &str {
     let mut written = raw.trim_end();
     while let Some(start) = written.rfind('\r') {
         let last = &written[start + 1..];
-        // Some only clear the line in the end: then what stood there is the last state.
+        // Some programs only clear the line in the end: the last state is then what was there before.
         if !ansi::strip(&last[..last.floor_char_boundary(RAW_LIMIT)]).trim().is_empty() {
             return last;
         }
@@ -45,7 +45,7 @@ fn last_state(raw: &str) -> &str {
     written
 }
 
-/// Whether the text can be shown as it is.
+/// Whether the text can be shown unchanged.
 fn is_plain(text: &str) -> bool {
     for byte in text.as_bytes() {
         if !matches!(byte, b'\t' | 0x20..=0x7e) {
@@ -55,7 +55,7 @@ fn is_plain(text: &str) -> bool {
     true
 }
 
-/// The text without escapes, with backspaces obeyed and hidden characters spelled out.
+/// Returns the text without escapes, with backspaces applied and hidden characters spelled out.
 fn resolve_controls(text: &str) -> String {
     let text = ansi::strip(text);
     let mut shown = String::with_capacity(text.len());
@@ -99,7 +99,7 @@ struct GoEvent {
     output: Option<String>,
 }
 
-/// The text that a line brings in an envelope, or the line itself; none where the envelope is empty.
+/// Returns the text inside an envelope, or the line itself; `None` if the envelope is empty.
 fn unwrap_go_event(text: &str) -> Option<Cow<'_, str>> {
     if !(text.starts_with("{\"Time\":\"") || text.starts_with("{\"Action\":\"")) {
         return Some(Cow::Borrowed(text));

@@ -1,4 +1,4 @@
-//! From the bytes of `$RUNNER_OUTPUT` to an answer or a review, a stated error, or what is wrong.
+//! Parses the bytes of `$RUNNER_OUTPUT` into an answer or a review, a stated error, or a description of what is wrong.
 
 use std::borrow::Cow;
 
@@ -20,9 +20,9 @@ pub const MAX_SUMMARY_BYTES: usize = 20_000;
 pub const MAX_REASONS: usize = 20;
 /// Longest reason, in bytes.
 pub const MAX_REASON_BYTES: usize = 2_000;
-/// Largest answer file, in bytes: as much as a task tree, for the children that it may bring.
+/// Largest answer file, in bytes: as large as a task tree, because of the children that it may contain.
 pub const MAX_OUTPUT_BYTES: usize = crate::tree::MAX_TREE_BYTES;
-/// Most bytes of what is said about a wrong answer.
+/// Most bytes of the description of an invalid answer.
 const MAX_WHAT_BYTES: usize = 400;
 
 const BOUNDS: JsonBounds = JsonBounds { bytes: MAX_OUTPUT_BYTES, objects: crate::tree::MAX_NODES + 3, nesting: 16 };
@@ -39,89 +39,89 @@ pub enum AnswerForm {
 /// What is wrong with an answer file.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
-    /// It is larger than any answer.
+    /// The file is larger than any answer may be.
     #[error(transparent)]
     OutOfBounds(#[from] JsonBoundsError),
-    /// It is no text of JSON.
+    /// The file is not JSON.
     #[error("it is not JSON: {0}")]
     NotJson(serde_json::Error),
-    /// It is another value of JSON.
+    /// The JSON value is not an object.
     #[error("it is not a JSON object")]
     NotAnObject,
-    /// It says two things.
+    /// It contains both an error and an answer.
     #[error("it has `error` and an answer")]
     ErrorAndAnswer,
-    /// A part of it has another form.
+    /// A field has the wrong form.
     #[error("{field}: {source}")]
     InvalidField {
-        /// Which.
+        /// Name of the field.
         field: &'static str,
         /// What is wrong with it.
         source: serde_json::Error,
     },
-    /// It has another form.
+    /// The JSON exceeds a limit on its form.
     #[error(transparent)]
     Form(#[from] serde_json::Error),
-    /// A text says nothing.
+    /// A text is empty.
     #[error("{field} is empty")]
     Empty {
-        /// Where it stands.
+        /// Path of the field.
         field: String,
     },
     /// A text is too long.
     #[error("{field} has {bytes} bytes, more than {limit}")]
     TooLong {
-        /// Where it stands.
+        /// Path of the field.
         field: String,
         /// Its length.
         bytes: usize,
-        /// The most that it may have.
+        /// Longest length allowed.
         limit: usize,
     },
     /// A review has too many reasons.
     #[error("there are {0} reasons, more than {MAX_REASONS}")]
     TooManyReasons(usize),
-    /// A review rejects and does not say why.
+    /// A review rejects without giving a reason.
     #[error("a rejection has no reasons")]
     NoReasons,
-    /// A child has too many statements of acceptance.
+    /// A child has too many acceptance statements.
     #[error("children[{child}].acceptance has more than {MAX_ACCEPTANCE} statements")]
     TooManyStatements {
-        /// Which child, from 0.
+        /// Index of the child, from 0.
         child: usize,
     },
-    /// A child has a statement of acceptance that is too long.
+    /// A child has an acceptance statement that is too long.
     #[error("children[{child}].acceptance has a statement of more than {MAX_ACCEPTANCE_BYTES} bytes")]
     StatementTooLong {
-        /// Which child, from 0.
+        /// Index of the child, from 0.
         child: usize,
     },
 }
 
-/// What is wrong with an answer file in words: bounded, and without the secrets in it.
+/// What is wrong with an answer file, as text: bounded, and with its secrets redacted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RejectedAnswer(pub String);
 
-/// An answer of the form that was asked for.
+/// An answer of the requested form.
 pub trait SessionAnswer: DeserializeOwned {
-    /// The form.
+    /// The form that the type parses.
     const FORM: AnswerForm;
 
-    /// Checks what its shape does not say.
+    /// Checks what the type alone does not express.
     fn check(&self) -> Result<(), AnswerError>;
 }
 
-/// What an answer file says.
+/// Content of an answer file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerContent<A = AgentAnswer> {
-    /// The answer, or why there is none.
+    /// The answer, or the stated reason why there is none.
     pub content: Result<A, AgentError>,
     /// What the session says it consumed.
     pub usage: SessionUsage,
 }
 
-/// Reads an answer file, without the secrets in it.
+/// Parses an answer file and redacts the secrets in it.
 pub fn read_answer<A: SessionAnswer>(text: &[u8], secrets: &Secrets) -> Result<AnswerContent<A>, RejectedAnswer> {
     parse_output(text, secrets).map_err(|wrong| RejectedAnswer(truncate_text(&secrets.redact(&wrong.to_string()), MAX_WHAT_BYTES)))
 }
@@ -129,7 +129,7 @@ pub fn read_answer<A: SessionAnswer>(text: &[u8], secrets: &Secrets) -> Result<A
 fn parse_output<A: SessionAnswer>(text: &[u8], secrets: &Secrets) -> Result<AnswerContent<A>, AnswerError> {
     json::check_bounds(text, BOUNDS)?;
     let mut value = strict_json::parse(text).map_err(AnswerError::NotJson)?;
-    // After the escapes of JSON are read: no spelling of a letter hides a secret.
+    // Redact after JSON escapes are decoded, so that no spelling of a letter hides a secret.
     redact_value(&mut value, secrets);
     let fields = value.as_object_mut().ok_or(AnswerError::NotAnObject)?;
     let part = |field| move |source| AnswerError::InvalidField { field, source };
@@ -163,7 +163,7 @@ fn parse_answer<A: SessionAnswer>(value: Value) -> Result<A, AnswerError> {
     answer.check().map(|()| answer)
 }
 
-/// Checks that a text says something, and not too much.
+/// Checks that a text is neither empty nor too long.
 fn check_text(field: impl FnOnce() -> String, text: &str, limit: usize) -> Result<(), AnswerError> {
     match text.len() {
         0 => Err(AnswerError::Empty { field: field() }),

@@ -1,8 +1,8 @@
-//! What a person may ask of a run's files, and what it makes of them: note, answer, retry, add, edit, guard
-//! accept, and a key of the configuration.
+//! What a person may ask of a run's files, and its effect on them: note, answer, retry, add, edit, guard accept, and a
+//! key of the configuration.
 //!
-//! A pure function of the documents at a commit, so that it can be tried before it is queued, and done again after a
-//! crash with the same end.
+//! A pure function of the documents at a commit, so that a request can be tried before it is queued, and repeated after
+//! a crash with the same result.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ use crate::definition::DefinitionState;
 use crate::fence::one_line;
 use crate::merge::MergeConflict;
 use crate::notes::PersonNote;
-use crate::person::ForbiddenChange;
-use crate::{merge, notes, person, questions, tree, validate};
+use crate::person_edit::ForbiddenChange;
+use crate::{merge, notes, person_edit, questions, tree, validate};
 
 /// Most bytes of a text in a commit's summary line.
 const MAX_SHOWN: usize = 200;
 
-/// What of a run a request is about: whether it may be asked depends on the run's state.
+/// The part of a run that a request concerns; the run's state decides whether that part may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeSubject {
-    /// What the next session is told.
+    /// The next session's prompt.
     Note,
     /// The task tree.
     Tree,
@@ -31,84 +31,84 @@ pub enum ChangeSubject {
     Files,
 }
 
-/// One request of a person.
+/// One request from a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ChangeRequest {
     /// Tell the next session something.
     Note {
-        /// Id that was acknowledged.
+        /// Id that was acknowledged to the person.
         id: String,
-        /// What is told.
+        /// Text for the next session.
         text: String,
     },
     /// Answer a question.
     Answer {
         /// Id of the question.
         question: String,
-        /// The answer.
+        /// Text of the answer.
         text: String,
     },
     /// Give an exhausted node more attempts.
     Retry {
-        /// Id of the node, or a unique beginning of it.
+        /// Id of the node, or a unique prefix of it.
         node: String,
     },
     /// Add a node.
     Add(NodeAddition),
-    /// Take the guard's definition as it is committed for what is to be.
+    /// Accept the guard's definition as it is committed for the future.
     Accept {
-        /// The files, each as it was when this was asked; none where it was gone.
+        /// The files, each with its form at the time of the request; `None` if the file was gone.
         files: BTreeMap<String, Option<String>>,
     },
-    /// Put another tree in the place of the one that was opened.
+    /// Replace the tree that was opened with another one.
     Edit {
-        /// The tree that was opened, canonical.
+        /// The tree that was opened, in canonical form.
         base: String,
-        /// The text that was left.
+        /// The text that the person saved.
         edited: String,
     },
-    /// Set a key of the configuration. What the new text means was checked before.
+    /// Set a key of the configuration. The caller has already checked what the new text means.
     Config {
         /// The dotted key.
         key: String,
-        /// Its value as TOML; none has the default hold again.
+        /// The value as TOML; `None` restores the default.
         value: Option<String>,
-        /// The text of the file that it was asked upon.
+        /// Text of the file at the time of the request.
         base: String,
-        /// The text with the key set.
+        /// Text of the file with the key set.
         text: String,
     },
-    /// Put another text in the place of the configuration that was opened. What it means was checked before.
+    /// Replace the configuration that was opened with another text. The caller has already checked what it means.
     Settings {
         /// The dotted keys that it changes.
         keys: Vec<String>,
-        /// The text of the file that was opened.
+        /// Text of the file that was opened.
         base: String,
-        /// The text that was left.
+        /// The text that the person saved.
         text: String,
     },
 }
 
-/// A node to be added.
+/// A node to add.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeAddition {
-    /// Id of its parent, or a unique beginning of it.
+    /// Id of its parent, or a unique prefix of it.
     pub parent: String,
-    /// What it is called.
+    /// Title of the node.
     pub title: String,
-    /// What is to be true when it is done.
+    /// What is true once the node is done.
     pub goal: String,
     /// Testable statements.
     pub acceptance: Vec<String>,
-    /// The sibling that it comes behind.
+    /// The sibling after which the node is placed.
     pub after: Option<String>,
-    /// Its place among the siblings.
+    /// Its explicit order among the siblings.
     pub order: Option<i64>,
 }
 
-/// The documents that a person's requests change, as one commit has them.
+/// The documents that requests change, as of one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDocuments {
     /// The task tree.
@@ -119,38 +119,38 @@ pub struct RunDocuments {
     pub questions: String,
     /// The text of `config.toml`.
     pub config: String,
-    /// The bookkeeping.
+    /// The run's bookkeeping.
     pub run_state: RunState,
     /// The guard's definition.
     pub definition_state: DefinitionState,
-    /// Attempts that a new node gets, and a retry adds.
+    /// Attempts that a new node gets and that a retry adds.
     pub max_attempts: u32,
 }
 
-/// What a request made.
+/// Result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeResult {
-    /// The documents after it.
+    /// The documents after the request.
     pub documents: RunDocuments,
     /// What was done, in one line.
     pub summary: String,
-    /// Id of the note, the question or the node that it is about, or the key; none for an edit.
+    /// Id of the note, question or node concerned, or the key; `None` for an edit.
     pub id: Option<String>,
 }
 
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeRefusal {
-    /// What it names is not there.
+    /// The request names something that does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// It contradicts itself or a limit.
+    /// The request contradicts itself or a limit.
     #[error("{0}")]
     Invalid(String),
-    /// It breaks a rule as things are.
+    /// The request breaks a rule in the current state.
     #[error("{0}")]
     Rule(String),
-    /// The documents have gone on, and what it would change was changed otherwise.
+    /// The documents have moved on, and what the request would change was changed differently.
     #[error("{0}")]
     Conflict(String),
 }
@@ -168,7 +168,7 @@ impl From<MergeConflict> for ChangeRefusal {
 }
 
 impl ChangeRequest {
-    /// Returns the command of `runnerctl` that asks for it.
+    /// Returns the `runnerctl` command that makes this request.
     pub fn command(&self) -> &'static str {
         match self {
             Self::Note { .. } => "note",
@@ -182,7 +182,7 @@ impl ChangeRequest {
         }
     }
 
-    /// Returns the id of what it is about, where that is known before it is done, and what it says, in one line.
+    /// Returns the id of its subject, if that is known in advance, and its text in one line.
     pub fn describe(&self) -> (Option<&str>, String) {
         let (id, text) = match self {
             Self::Note { id, text } => (Some(id.as_str()), text.clone()),
@@ -197,12 +197,12 @@ impl ChangeRequest {
         (id, one_line(&text, MAX_SHOWN))
     }
 
-    /// Returns whether it can wait for a run that has not begun: it needs nothing of the run's tree.
+    /// Returns whether it can be queued for a run that has not begun, because it needs nothing from the run's tree.
     pub fn may_precede_run(&self) -> bool {
         matches!(self, Self::Note { .. })
     }
 
-    /// Returns what of a run it is about.
+    /// Returns the part of the run that it concerns.
     pub fn subject(&self) -> ChangeSubject {
         match self {
             Self::Note { .. } => ChangeSubject::Note,
@@ -211,7 +211,7 @@ impl ChangeRequest {
         }
     }
 
-    /// Does it to the documents.
+    /// Applies the request to the documents.
     pub fn apply(&self, before: &RunDocuments) -> Result<ChangeResult, ChangeRefusal> {
         match self {
             Self::Note { id, text } => apply_note(before, id, text),
@@ -302,7 +302,7 @@ fn apply_addition(before: &RunDocuments, addition: &NodeAddition) -> Result<Chan
     Ok(ChangeResult { documents: RunDocuments { tree, ..before.clone() }, summary, id: Some(id) })
 }
 
-/// Returns the order of a new child, and makes room for it behind the sibling that was named.
+/// Returns the order of a new child, and makes room for it after the sibling that was named.
 fn make_room(parent: &mut Node, addition: &NodeAddition) -> Result<i64, ChangeRefusal> {
     let Some(after) = &addition.after else {
         let last = parent.children.iter().map(|child| child.order).max();
@@ -324,7 +324,7 @@ fn make_room(parent: &mut Node, addition: &NodeAddition) -> Result<i64, ChangeRe
     Ok(order)
 }
 
-/// Names what is accepted where these files are asked for, as they are committed; all that have changed where none is.
+/// Lists what is accepted for the requested files, as committed; without a request, every file that has changed.
 pub fn select_files_to_accept<'a>(
     guarded: &DefinitionState,
     requested: impl ExactSizeIterator<Item = &'a String>,
@@ -361,25 +361,25 @@ fn apply_acceptance(before: &RunDocuments, files: &BTreeMap<String, Option<Strin
 fn apply_edit(before: &RunDocuments, base: &str, edited: &str) -> Result<ChangeResult, ChangeRefusal> {
     let read = |text: &str| validate::load_person_tree(text.as_bytes()).map_err(|faults| invalid_tree(&faults));
     let (base, edited) = (read(base)?, read(edited)?);
-    // Against what was opened first: a conflict would hide that it is not allowed at all.
-    person::check_edit(&base, &edited)?;
+    // Check permission against the opened tree first: a conflict would hide that the edit is not allowed at all.
+    person_edit::check_edit(&base, &edited)?;
     let merged = merge::merge(&base, &edited, &before.tree)?;
     let tree = finish_tree(&before.tree, merged)?;
     if tree::canonical(&tree) == tree::canonical(&before.tree) {
         return Err(ChangeRefusal::Invalid("nothing was changed".to_owned()));
     }
-    let summary = person::summarize_edit(&before.tree, &tree);
+    let summary = person_edit::summarize_edit(&before.tree, &tree);
     Ok(ChangeResult { documents: RunDocuments { tree, ..before.clone() }, summary, id: None })
 }
 
-/// One key of the configuration that is to be set.
+/// One configuration key to set.
 #[derive(Debug, Clone, Copy)]
 struct ConfigSetting<'a> {
     key: &'a str,
     value: Option<&'a str>,
-    /// The file that it was read from.
+    /// Text of the file when the key was read.
     base: &'a str,
-    /// The file with it.
+    /// Text of the file with the key set.
     text: &'a str,
 }
 
@@ -418,12 +418,12 @@ fn describe_value(value: Option<&str>) -> String {
     value.map_or_else(|| "reset to default".to_owned(), str::to_owned)
 }
 
-/// Derives and checks what every tree must keep, and what a person's must.
+/// Derives and checks what every tree must satisfy, and what a person's must.
 fn finish_tree(before: &TaskTree, mut tree: TaskTree) -> Result<TaskTree, ChangeRefusal> {
     tree::derive_passes(&mut tree);
     tree::sort(&mut tree);
     validate::check_tree(&tree).map_err(|faults| invalid_tree(&faults))?;
-    person::check_edit(before, &tree)?;
+    person_edit::check_edit(before, &tree)?;
     Ok(tree)
 }
 
@@ -437,7 +437,7 @@ fn check_open(node: &Node) -> Result<(), ChangeRefusal> {
     if node.passes { Err(refusal()) } else { Ok(()) }
 }
 
-/// Completes the unique beginning of a node's id.
+/// Expands a unique prefix of a node's id.
 fn resolve_node_id(tree: &TaskTree, wanted: &str) -> Result<String, ChangeRefusal> {
     let ids: Vec<&str> = tree::walk(tree).into_iter().map(|placed| placed.node.id.as_str()).collect();
     if ids.contains(&wanted) {

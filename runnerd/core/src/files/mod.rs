@@ -1,9 +1,9 @@
-//! The files under `.runner/` and what stands in them: who may write which, and what a person's request makes of them.
+//! The files under `.runner/` and their content: who may write which, and how a person's request changes them.
 
 pub mod answer;
 pub mod change;
 pub mod guardrails;
 pub mod layout;
 pub mod notes;
-pub mod person;
+pub mod person_edit;
 pub mod questions;

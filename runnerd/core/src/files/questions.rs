@@ -1,7 +1,7 @@
-//! `questions.md`: what agents ask a person. A question is a list item; its id is the start of its hash, and
-//! its answer stands under it, indented.
+//! `questions.md`: what agents ask a person. A question is a list item; its id is a prefix of its hash, and its answer
+//! is indented below it.
 //!
-//! Text alone: agents append to the file, and what they write is read as it is.
+//! Text only: agents append to the file, and what they write is read unchanged.
 
 use std::fmt::Write as _;
 
@@ -12,21 +12,21 @@ use crate::fence::clean;
 pub const MAX_ANSWER_BYTES: usize = 8 * 1024;
 /// Digits of an id.
 const ID_DIGITS: usize = 8;
-/// What the first line of an answer begins with, behind its indentation.
+/// Beginning of an answer's first line, after the indentation.
 const ANSWER_PREFIX: &str = "Answer:";
 
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentQuestion {
-    /// The start of the hash of its text.
+    /// A prefix of the hash of its text.
     pub id: String,
-    /// What is asked.
+    /// Text of the question.
     pub text: String,
-    /// What a person has answered.
+    /// A person's answer, if there is one.
     pub answer: Option<String>,
 }
 
-/// A list item as it stands in the file.
+/// A list item of the file.
 struct QuestionItem<'a> {
     question: Vec<&'a str>,
     answer: Option<Vec<&'a str>>,
@@ -39,18 +39,18 @@ pub fn parse_questions(text: &str) -> Vec<AgentQuestion> {
     parse_items(text).iter().map(QuestionItem::to_question).collect()
 }
 
-/// Returns how many questions have no answer.
+/// Returns the number of questions without an answer.
 pub fn count_open(text: &str) -> usize {
     parse_items(text).iter().filter(|item| item.answer.is_none()).count()
 }
 
-/// Returns the questions that `after` has and `before` lacks, without those that are answered.
+/// Returns the questions that are in `after` but not in `before`, except for answered ones.
 pub fn new_questions(before: &str, after: &str) -> Vec<AgentQuestion> {
     let known: Vec<String> = parse_questions(before).into_iter().map(|question| question.id).collect();
     parse_questions(after).into_iter().filter(|new| new.answer.is_none() && !known.contains(&new.id)).collect()
 }
 
-/// Returns the file with an answer under each open question of this id; none where there is no such question.
+/// Returns the file with an answer below each open question with this id; `None` if there is no such question.
 pub fn add_answer(text: &str, id: &str, answer: &str) -> Option<String> {
     let ends: Vec<usize> =
         parse_items(text).iter().filter(|item| item.answer.is_none() && item.to_question().id == id).map(|item| item.end).collect();
@@ -67,7 +67,7 @@ pub fn add_answer(text: &str, id: &str, answer: &str) -> Option<String> {
     Some(after)
 }
 
-/// The lines of an answer as they stand under a question.
+/// Returns the lines of an answer in their form below a question.
 fn indent_answer(answer: &str) -> String {
     let body = clean(answer);
     let mut lines = body.trim().lines();

@@ -1,4 +1,4 @@
-//! The entries of one tree, and what git's check says of them.
+//! Parses the entries of one tree, and reports what git's check says about them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::name::{is_dot_git, is_dot_gitmodules};
 /// The id of a tree, as bytes.
 pub type TreeId = Vec<u8>;
 
-/// What kind of thing a mode says an entry is.
+/// The bits of a mode that give the type of an entry.
 const KIND_MASK: u32 = 0o170_000;
 const FOLDER_MODE: u32 = 0o040_000;
 const LINK_MODE: u32 = 0o120_000;
@@ -17,7 +17,7 @@ const VALID_MODES: [u32; 5] = [0o100_644, 0o100_755, LINK_MODE, FOLDER_MODE, 0o1
 /// One entry of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawEntry<'a> {
-    /// The mode as it is spelled.
+    /// The mode as spelled in the tree.
     raw_mode: &'a [u8],
     mode: u32,
     /// The name.
@@ -29,46 +29,46 @@ pub struct RawEntry<'a> {
 /// What is wrong with a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum GitTreeFault {
-    /// What is left is no entry.
+    /// The remaining bytes are not an entry.
     #[error("a tree that ends in what is no entry")]
     Truncated,
-    /// Two entries have one name, whatever they are.
+    /// Two entries have the same name, whatever their types.
     #[error("two entries of this name")]
     DuplicateName,
-    /// An entry stands behind one that comes after it.
+    /// An entry comes after one that it should precede.
     #[error("an entry that is out of order")]
     Unsorted,
-    /// A name that is none: `.`, `..`, or with a slash in it.
+    /// An invalid name: `.`, `..`, or one that contains a slash.
     #[error("an entry whose name is no name of a file")]
     InvalidName,
-    /// Deeper than git goes.
+    /// Deeper than git descends.
     #[error("a folder that is deeper than git goes")]
     TooDeep,
     /// `.gitmodules` is a link.
     #[error("a link in the place of .gitmodules")]
     GitmodulesLink,
-    /// A name that is `.git` to some file system.
+    /// A name that is `.git` on some file system.
     #[error("a name that is .git to some file system")]
     DotGit,
-    /// A mode that git does not write, or with zeros in front.
+    /// A mode that git does not write, or one with leading zeros.
     #[error("a mode that git does not write")]
     InvalidMode,
-    /// The id of no object.
+    /// The null id.
     #[error("the id of no object")]
     NullId,
 }
 
-/// Whom a fault tells against.
+/// Whose trees a fault invalidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultTarget {
-    /// Whoever made the tree: git's check calls it an error, or what stands at a path is not one thing.
+    /// Anyone's: git's check calls it an error, or a path is ambiguous.
     Anyone,
-    /// The runner, which writes no such tree; git only warns, for trees of old programs are so.
+    /// Only the runner's: git merely warns, because old tools wrote such trees, but the runner never does.
     Runner,
 }
 
 impl GitTreeFault {
-    /// Returns whom it tells against.
+    /// Returns whose trees the fault invalidates.
     pub fn blames(self) -> FaultTarget {
         match self {
             Self::Truncated | Self::DuplicateName | Self::Unsorted | Self::InvalidName | Self::TooDeep | Self::GitmodulesLink => FaultTarget::Anyone,
@@ -76,7 +76,7 @@ impl GitTreeFault {
         }
     }
 
-    /// Whether it lies in one entry alone, which may have been there before.
+    /// Whether the fault concerns a single entry, which may have existed before.
     fn concerns_entry(self) -> bool {
         match self {
             Self::Truncated | Self::DuplicateName | Self::Unsorted | Self::InvalidName | Self::TooDeep => false,
@@ -91,7 +91,7 @@ impl<'a> RawEntry<'a> {
         self.mode & KIND_MASK == FOLDER_MODE
     }
 
-    /// Reads the first entry, and returns what follows it; as git does, an entry without a name is none.
+    /// Parses the first entry, and returns the bytes after it; like git, it treats an entry without a name as invalid.
     fn parse_first(bytes: &'a [u8], id_len: usize) -> Option<(Self, &'a [u8])> {
         let space = bytes.iter().position(|byte| *byte == b' ').filter(|at| *at > 0)?;
         let (spelled, rest) = (&bytes[..space], &bytes[space + 1..]);
@@ -102,7 +102,7 @@ impl<'a> RawEntry<'a> {
         Some((Self { raw_mode: spelled, mode, name, id }, rest))
     }
 
-    /// What is wrong with it, wherever it stands.
+    /// Returns the faults of the entry that do not depend on its position.
     fn find_faults(&self) -> impl Iterator<Item = GitTreeFault> {
         let is_plain = VALID_MODES.contains(&self.mode) && self.raw_mode[0] != b'0';
         let is_link = self.mode & KIND_MASK == LINK_MODE;
@@ -116,13 +116,13 @@ impl<'a> RawEntry<'a> {
         all.into_iter().filter_map(|(fault, is_there)| is_there.then_some(fault))
     }
 
-    /// What trees are sorted by: a folder's name ends in a slash.
+    /// Returns the sort key of the entry: a folder's name ends in a slash.
     fn sort_key(&self) -> impl Iterator<Item = u8> {
         self.name.iter().copied().chain(self.is_folder().then_some(b'/'))
     }
 }
 
-/// Returns the entries of a tree, and whether that is all of it.
+/// Returns the entries of a tree, and whether they make up all of it.
 pub(super) fn parse_entries(bytes: &[u8], id_len: usize) -> (Vec<RawEntry<'_>>, bool) {
     let (mut entries, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
@@ -133,8 +133,8 @@ pub(super) fn parse_entries(bytes: &[u8], id_len: usize) -> (Vec<RawEntry<'_>>, 
     (entries, true)
 }
 
-/// Returns what is wrong with a tree, each with the name of its entry; empty for the tree itself. What was wrong with an
-/// entry of the same name `before` is left out.
+/// Returns the faults of a tree, each with the name of its entry, or with an empty name for the tree itself. Faults
+/// that an entry of the same name already had `before` are omitted.
 pub(super) fn find_tree_faults<'a>(
     before: &'a [RawEntry<'a>],
     (bytes, id_len): (&'a [u8], usize),

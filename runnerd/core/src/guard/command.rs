@@ -3,48 +3,48 @@
 /// A command, as words without their quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShellCommand<'a> {
-    /// Its words. A variable in one is `${NAME}`, that of a justfile too; what a command prints, or a function of make
-    /// returns, is `$(TEXT)`; a positional parameter that is not known is `$`.
+    /// Its words. A variable in a word is `${NAME}`, including those of a justfile; the output of a command, or the
+    /// result of a make function, is `$(TEXT)`; an unknown positional parameter is `$`.
     pub words: Vec<String>,
-    /// Whether its exit code can be the script's: that of a command whose output is taken is not.
+    /// Whether its exit code can become the script's; that of a command whose output is captured cannot.
     pub sets_exit_code: bool,
-    /// What follows it.
+    /// What follows the command.
     pub separator: CommandSeparator,
     /// Whether its errors are thrown away.
     pub is_quiet: bool,
-    /// It as it is written.
+    /// Source text of the command.
     pub source: &'a str,
 }
 
 /// What follows a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandSeparator {
-    /// Another one, or nothing.
+    /// Another command, or nothing.
     Any,
-    /// One that reads what it prints.
+    /// A command that reads its output.
     Pipe,
-    /// One that runs only where it fails, and then fails too.
+    /// A command that runs only if this one fails, and then fails too.
     Or,
-    /// One that runs only where it fails, and makes good that it did.
+    /// A command that runs only if this one fails, and makes up for the failure.
     OrElse,
 }
 
-/// Programs behind which another program stands.
+/// Programs that run the program named in their arguments.
 const PREFIXES: [&str; 40] = [
     "if", "then", "else", "elif", "while", "until", "do", "!", "{", "@", "-", "+", "exec", "eval", "time", "env",
     "command", "builtin", "nohup", "nice", "sudo", "timeout", "xvfb-run", "uv", "poetry", "pdm", "hatch", "pipenv",
     "rye", "bundle", "npx", "pnpm", "yarn", "bunx", "mise", "direnv", "run", "dlx", "x", "--",
 ];
-/// Programs that run the shell script that they are given; bats runs several.
+/// Programs that run the shell script in their arguments; bats runs several.
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "bats", ".", "source"];
 /// Other programs that run a script.
 const INTERPRETERS: [&str; 13] = [
     "python", "python3", "node", "nodejs", "ruby", "perl", "php", "deno", "bun", "tsx", "ts-node", "Rscript",
     "coverage",
 ];
-/// Modules of Python that run another one.
+/// Python modules that run another module.
 const MODULE_RUNNERS: [&str; 4] = ["coverage", "cProfile", "trace", "pdb"];
-/// Options of `xargs` that have a value.
+/// Options of `xargs` that take a value.
 const XARGS_VALUE_OPTIONS: [&str; 7] = ["-n", "-P", "-L", "-d", "-a", "-s", "-E"];
 
 /// Programs that print variables of the environment for `eval`.
@@ -55,29 +55,29 @@ const ENVIRONMENT_PRINTERS: [&str; 8] = ["ssh-agent", "direnv", "pyenv", "rbenv"
 pub(super) enum CommandTarget<'a> {
     /// A program at a path.
     Program(&'a str),
-    /// A shell script, the first word, with the words behind it.
+    /// A shell script: the first word, followed by its arguments.
     Script(&'a [String]),
-    /// A script of another language, likewise.
+    /// A script in another language, likewise.
     Interpreted(&'a [String]),
-    /// All scripts of these words.
+    /// Several scripts, one per word.
     Scripts(&'a [String]),
-    /// Modules of Python: see `modules`.
+    /// Python modules: see `modules`.
     Module,
-    /// Text that a shell is given.
+    /// Text passed to a shell.
     Text(&'a str),
-    /// What a shell reads.
+    /// A script that a shell reads from its input.
     Input,
     /// All files of a folder.
     Folder(&'a str),
 }
 
 impl<'a> ShellCommand<'a> {
-    /// Makes a command of its words.
+    /// Builds a command from its words.
     pub(super) fn new(words: Vec<String>, source: &'a str) -> Self {
         Self { words, sets_exit_code: true, separator: CommandSeparator::Any, is_quiet: false, source }
     }
 
-    /// Returns where the program stands among the words.
+    /// Returns the index of the program among the words.
     pub(super) fn program_position(&self) -> Option<usize> {
         let is_prefix = |word: &String| {
             let bare = word.trim_start_matches(['@', '-', '+', '$']);
@@ -86,22 +86,22 @@ impl<'a> ShellCommand<'a> {
         self.words.iter().position(|word| !is_prefix(word))
     }
 
-    /// Returns the name of the program, and the words behind it.
+    /// Returns the name of the program and the words after it.
     fn name_and_args(&self) -> Option<(&str, &[String])> {
         let at = self.program_position()?;
         let program = self.words[at].trim_start_matches(['@', '-']);
-        // Behind a variable that is not known, as in `$(Q)sh`.
+        // The name may follow an unknown variable, as in `$(Q)sh`.
         let bare = program.strip_prefix('$').filter(|bare| bare.starts_with(|c: char| c.is_ascii_alphabetic()));
         Some((bare.unwrap_or(program), &self.words[at + 1..]))
     }
 
-    /// Tells what it runs, where that can be in the repository.
+    /// Returns what it runs, if that can be in the repository.
     pub(super) fn run_target(&self) -> Option<CommandTarget<'_>> {
         let (program, words) = self.name_and_args()?;
         let name = program.rsplit('/').next().unwrap_or(program);
         let is_interpreter = is_interpreter(name);
         if !SHELLS.contains(&name) && !is_interpreter {
-            // Of a program that is not known it is not told what its arguments are.
+            // The arguments of an unknown program have no known meaning.
             let is_known = !self.words[..self.program_position()?].iter().any(|word| word == "$");
             return match name {
                 "run-parts" => words.iter().find(|word| !word.starts_with('-')).map(|word| CommandTarget::Folder(word)),
@@ -127,7 +127,7 @@ impl<'a> ShellCommand<'a> {
             is_value = if is_interpreter { matches!(word.as_str(), "-W" | "-X" | "--source") } else { has('o') };
             match () {
                 () if has('m') && (name.starts_with("python") || name == "coverage") => return Some(CommandTarget::Module),
-                // It is only read.
+                // The script is only read, not run.
                 () if reads_text && has('n') => return None,
                 () if reads_text && has('s') => return Some(CommandTarget::Input),
                 () => takes_text |= has('c') || is_interpreter && has('e'),
@@ -136,10 +136,10 @@ impl<'a> ShellCommand<'a> {
         (reads_text && !takes_text).then_some(CommandTarget::Input)
     }
 
-    /// Returns the modules that `python -m` runs: the first, and those that it runs.
+    /// Returns the modules that `python -m` runs: the first, and those that it runs in turn.
     pub(super) fn python_modules(&self) -> Vec<&str> {
         let mut modules: Vec<&str> = Vec::new();
-        // Without the folder in which it runs.
+        // In isolated mode the working folder is not searched.
         let is_apart = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains(['I', 'P']);
         if self.words.iter().take_while(|word| *word != "-m").any(is_apart) {
             return modules;
@@ -152,8 +152,8 @@ impl<'a> ShellCommand<'a> {
         modules
     }
 
-    /// Returns the paths that it tests for a file, where what follows runs only if one is there, and whether all is well
-    /// without one.
+    /// Returns the paths it tests for a file, provided that what follows runs only if one exists, and whether a missing
+    /// file is fine.
     pub(super) fn tested_files(&self) -> (&[String], bool) {
         let Some((_, words)) = self.name_and_args().filter(|(program, _)| matches!(*program, "[" | "[[" | "test")) else {
             return (&[], false);
@@ -169,18 +169,17 @@ impl<'a> ShellCommand<'a> {
         (if is_tested && words.iter().any(is_test) { words } else { &[] }, is_condition)
     }
 
-    /// Tells whether it reads a script into the shell.
+    /// Whether it sources a script into the shell.
     pub(super) fn is_source(&self) -> bool {
         self.name_and_args().is_some_and(|(program, _)| matches!(program, "." | "source"))
     }
 
-    /// Tells whether a file that it reads may be missing.
+    /// Whether a file that it reads may be missing.
     pub(super) fn may_fail(&self) -> bool {
         self.is_source() && (self.is_quiet || self.separator == CommandSeparator::OrElse)
     }
 
-    /// Returns the command that it has run for each of some files, which stand in it as `${{}}`: that of `xargs`, or of
-    /// `find`.
+    /// Returns the command that `xargs` or `find` runs for each of some files, which appear in it as `${{}}`.
     pub(super) fn per_file_command(&self) -> Option<Vec<String>> {
         let (program, words) = self.name_and_args()?;
         let (words, name) = match program {
@@ -217,10 +216,10 @@ impl<'a> ShellCommand<'a> {
         match program {
             "find" => find_patterns(words),
             "git" if words.first().is_some_and(|word| word == "ls-files") => paths().skip(1).flat_map(ls_files_patterns).collect(),
-            // Of a folder the names alone.
+            // Only the names within the folder.
             "ls" => paths().map(|path| if path.contains(['*', '?', '$']) { path } else { "*".into() }).collect(),
             "echo" | "printf" | "wildcard" | "sort" | "strip" => paths().filter(|path| !path.contains('%')).collect(),
-            // A function of make, with a command.
+            // A make function that contains a command.
             "shell" => ShellCommand::new(words.to_vec(), "").printed_paths(),
             _ => Vec::new(),
         }
@@ -237,12 +236,12 @@ impl<'a> ShellCommand<'a> {
         Some(words.join(" "))
     }
 
-    /// Tells whether it is `find`.
+    /// Whether it is `find`.
     pub(super) fn is_find(&self) -> bool {
         self.name_and_args().is_some_and(|(program, _)| program == "find")
     }
 
-    /// Tells whether it is `eval` of what is not known.
+    /// Whether it is an `eval` of something unknown.
     pub(super) fn is_eval(&self) -> bool {
         let Some(at) = self.program_position() else { return false };
         let is_eval = self.words[..at].last().is_some_and(|word| word.trim_start_matches(['@', '-']) == "eval");
@@ -251,14 +250,14 @@ impl<'a> ShellCommand<'a> {
     }
 }
 
-/// Returns the commands from whose output the one at this place reads.
+/// Returns the commands whose output the command at this index reads.
 pub(super) fn pipeline_input<'a, 'b>(commands: &'b [ShellCommand<'a>], at: usize) -> &'b [ShellCommand<'a>] {
     let before = commands.get(..at).unwrap_or_default();
     let count = before.iter().rev().take_while(|command| command.separator == CommandSeparator::Pipe).count();
     &before[before.len() - count..]
 }
 
-/// Returns what `find` finds.
+/// Returns patterns of what `find` finds.
 fn find_patterns(words: &[String]) -> Vec<String> {
     let is_option = |word: &String| word.starts_with(['-', '(', '!']);
     let mut folders: Vec<&str> = words.iter().take_while(|word| !is_option(word)).map(String::as_str).collect();
@@ -278,7 +277,7 @@ fn find_patterns(words: &[String]) -> Vec<String> {
     folders.iter().flat_map(|folder| names.iter().map(move |name| format!("{folder}/**/{name}"))).collect()
 }
 
-/// Returns what `git ls-files` lists for a pattern, whose `*` matches folders too.
+/// Returns what `git ls-files` lists for a pattern, in which `*` matches folders too.
 fn ls_files_patterns(path: String) -> Vec<String> {
     match path.rsplit_once('/') {
         _ if path.starts_with(':') => Vec::new(),
@@ -288,7 +287,7 @@ fn ls_files_patterns(path: String) -> Vec<String> {
     }
 }
 
-/// Tells whether a program runs scripts.
+/// Whether a program runs scripts.
 pub(super) fn is_script_runner(name: &str) -> bool {
     SHELLS.contains(&name) || is_interpreter(name)
 }

@@ -1,7 +1,8 @@
-//! What of a package's manifest says something of its checks: all of it but dependencies and what describes the package.
+//! Extracts what a package's manifest says about checks: everything except dependencies and the description of the
+//! package.
 //!
-//! A task that needs a new library changes the manifest as it should, so two manifests count as the same where the rest of
-//! them is.
+//! A task that needs a new library rightly changes the manifest, so two manifests count as the same if the rest of them
+//! is.
 
 use serde_json::Value as Json;
 use toml::Value as Toml;
@@ -11,7 +12,7 @@ use crate::digest;
 /// The manifests that are known.
 const NAMES: [&str; 3] = ["Cargo.toml", "package.json", "pyproject.toml"];
 
-/// What says nothing of checks, as paths of keys; `*` is any key.
+/// Parts that say nothing about checks, as paths of keys; `*` is any key.
 const CARGO_IGNORED: &[&[&str]] = &[
     &["dependencies"],
     &["dev-dependencies"],
@@ -80,12 +81,12 @@ const PYTHON_IGNORED: &[&[&str]] = &[
     &["tool", "pdm", "dev-dependencies"],
 ];
 
-/// Tells whether a file is a manifest.
+/// Whether a file is a manifest.
 pub(super) fn is_manifest(path: &str) -> bool {
     NAMES.contains(&path.rsplit('/').next().unwrap_or(path))
 }
 
-/// Returns a digest of what a manifest says of checks; none where it is no manifest that can be read.
+/// Returns a digest of what a manifest says about checks; `None` if it is not a manifest, or unreadable.
 pub(super) fn checks_digest(path: &str, bytes: &[u8]) -> Option<String> {
     let text = str::from_utf8(bytes).ok()?;
     let relevant = match path.rsplit('/').next().unwrap_or(path) {
@@ -110,7 +111,7 @@ pub(super) fn checks_digest(path: &str, bytes: &[u8]) -> Option<String> {
     Some(digest::sha256_hex(relevant.as_bytes()))
 }
 
-/// Removes what stands at a path of keys, and tables that are empty by that.
+/// Removes the value at a path of keys, and tables that become empty.
 fn remove_key(document: &mut Json, keys: &[&str]) {
     let (Some(table), Some((first, rest))) = (document.as_object_mut(), keys.split_first()) else { return };
     let named: Vec<String> = table.keys().filter(|key| *first == "*" || key == first).cloned().collect();

@@ -1,15 +1,15 @@
-//! The files that say what the guard does: which these are, what a person has accepted of them, and what follows where
-//! they are different.
+//! The files that define what the guard does: which these are, what a person has accepted of them, and what follows if
+//! they differ.
 
 mod command;
 pub mod definition;
-mod git;
-pub mod ignored;
+mod git_rules;
+pub mod ignored_files;
 mod manifest;
 mod paths;
-mod reach;
+mod reached_files;
 mod script;
 mod targets;
 mod tools;
 mod variables;
-pub mod watched;
+pub mod watched_files;

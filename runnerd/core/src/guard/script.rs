@@ -1,14 +1,14 @@
-//! What a shell script runs, as far as its text tells without running it.
+//! Finds the commands that a shell script runs, as far as its text shows without running it.
 //!
-//! Reads any text, also what only has lines of shell in it (a makefile, a justfile): what is no command comes out as one
-//! that names nothing. Not a shell: nothing is expanded here, see `variables`.
+//! Reads any text, including files that merely contain lines of shell (a makefile, a justfile): anything that is not a
+//! command yields one that names nothing. Not a shell: nothing is expanded here, see `variables`.
 
 use super::command::{ShellCommand, CommandSeparator};
 
-/// How deep substitutions are followed into each other.
+/// How deep nested substitutions are followed.
 const MAX_DEPTH: u8 = 8;
 
-/// Takes a text apart into its commands, in order; those whose output another one takes come before it.
+/// Splits a text into its commands, in order; a command whose output is captured comes before the one that captures it.
 pub(super) fn parse_commands(text: &str) -> Vec<ShellCommand<'_>> {
     parse_commands_at_depth(0, text)
 }
@@ -22,16 +22,16 @@ fn parse_commands_at_depth(depth: u8, text: &str) -> Vec<ShellCommand<'_>> {
 
 struct ScriptReader<'a> {
     rest: &'a str,
-    /// What follows the last command.
+    /// The text after the last command.
     after_command: &'a str,
-    /// How many bytes follow the command that is being read.
+    /// Bytes remaining after the command that is being read.
     bytes_left: usize,
     commands: Vec<ShellCommand<'a>>,
     words: Vec<String>,
     /// The word that is being read.
     word: Option<String>,
     is_quiet: bool,
-    /// In how many substitutions it stands.
+    /// How deep it is nested in substitutions.
     depth: u8,
 }
 
@@ -91,7 +91,7 @@ impl<'a> ScriptReader<'a> {
     fn read_single_quoted(&mut self) {
         let end = self.rest.find('\'').unwrap_or(self.rest.len());
         let (inner, rest) = self.rest.split_at(end);
-        // just replaces its expressions in them too.
+        // just also replaces its expressions inside quotes.
         self.append_parts([inner.replace("{{", "${").replace("}}", "}").as_str()]);
         self.rest = rest.strip_prefix('\'').unwrap_or(rest);
     }
@@ -109,9 +109,9 @@ impl<'a> ScriptReader<'a> {
         }
     }
 
-    /// Takes over what is expanded. What a substitution runs is a command whose output is taken.
+    /// Reads an expansion. A command in a substitution has its output captured.
     fn read_expansion(&mut self, begin: char) {
-        // What a makefile hands on to the shell.
+        // `$$` is how a makefile passes `$` to the shell.
         let is_doubled = begin == '$' && self.rest.starts_with('$');
         if is_doubled && self.rest[1..].starts_with(|c: char| c.is_ascii_alphabetic() || "_({".contains(c)) {
             self.rest = &self.rest[1..];
@@ -145,7 +145,7 @@ impl<'a> ScriptReader<'a> {
         if name.is_empty() { self.push_char('$') } else { self.append_parts(["${", name, "}"]) }
     }
 
-    /// Takes over an expression of a justfile.
+    /// Reads an expression of a justfile.
     fn read_just_expression(&mut self) {
         let line = self.rest.split('\n').next().unwrap_or_default();
         match line.find("}}") {
@@ -158,7 +158,7 @@ impl<'a> ScriptReader<'a> {
         }
     }
 
-    /// Takes over the words of an array as one value.
+    /// Reads the words of an array as one value.
     fn read_array(&mut self) {
         let inner = self.take_until(None, ')');
         let words: Vec<String> = parse_commands_at_depth(MAX_DEPTH, inner).into_iter().flat_map(|command| command.words).collect();
@@ -169,7 +169,7 @@ impl<'a> ScriptReader<'a> {
         self.word.get_or_insert_default().extend(parts);
     }
 
-    /// Returns what stands before the end of an expansion, which may have others in it, and passes over both.
+    /// Returns the text before the end of an expansion, which may contain others, and skips both.
     fn take_until(&mut self, open: Option<char>, close: char) -> &'a str {
         let (mut depth, mut end) = (usize::from(open.is_none()), self.rest.len());
         for (at, c) in self.rest.char_indices() {
@@ -192,7 +192,7 @@ impl<'a> ScriptReader<'a> {
         self.rest = self.rest.find('\n').map_or("", |end| &self.rest[end..]);
     }
 
-    /// A file that is read or written is no word of the command.
+    /// Skips a file that is read or written: it is not a word of the command.
     fn skip_redirection(&mut self, c: char) {
         let number = self.word.take_if(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
         let is_joined = self.after_command[..self.after_command.len() - self.rest.len()].ends_with("&>");
@@ -203,7 +203,7 @@ impl<'a> ScriptReader<'a> {
         let (file, rest) = self.rest.split_at(end);
         self.rest = rest;
         let is_of_errors = c == '>' && (is_joined || number.as_deref() == Some("2"));
-        // Errors that go where the output goes: nowhere, where that stands before.
+        // Errors redirected to the output are discarded if the output already is.
         self.is_quiet |= is_of_errors && (file == "/dev/null" || is_copy && file == "1" && self.is_output_discarded());
     }
 
@@ -211,14 +211,14 @@ impl<'a> ScriptReader<'a> {
         self.after_command[..self.after_command.len() - self.rest.len()].contains("/dev/null")
     }
 
-    /// What follows `||`.
+    /// Returns what follows `||`.
     fn separator_after_or(&self) -> CommandSeparator {
         let line = self.rest.trim_start().split([';', '\n', '&', '|', '}', ')', '#']).next().unwrap_or_default();
         let makes_good = matches!(line.trim(), "true" | ":" | "continue" | "return" | "return 0" | "exit 0");
         if makes_good { CommandSeparator::OrElse } else { CommandSeparator::Or }
     }
 
-    /// Whether what follows a pipe hands on what it is given, as in a log.
+    /// Whether the command after a pipe passes its input through, as for a log.
     fn is_passed_through(&self) -> bool {
         self.rest.trim_start().starts_with("tee ")
     }
@@ -243,7 +243,7 @@ mod tests {
     use super::super::command::CommandTarget;
     use super::*;
 
-    /// What the commands of a script that can decide run.
+    /// Returns what is run by those commands of a script whose exit code counts.
     fn deciding_targets(text: &str) -> Vec<String> {
         let commands = parse_commands(text);
         let deciding = commands.iter().filter(|command| command.sets_exit_code);

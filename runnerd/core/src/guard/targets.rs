@@ -1,29 +1,29 @@
-//! What a command runs, by what its variables can be.
+//! Determines what a command runs, given the possible values of its variables.
 
 use std::collections::BTreeMap;
 
 use super::command::{ShellCommand, CommandTarget};
 use super::paths::{is_check_script, is_pattern, is_plain, is_specific, file_name, normalize_path, widen_pattern};
-use super::reach::{AcceptedFiles, MAX_DEPTH, CommandPlace, FileWalk};
+use super::reached_files::{AcceptedFiles, MAX_DEPTH, CommandPlace, FileWalk};
 use super::script::parse_commands;
 use super::tools::ScriptForm;
 use super::variables::is_variable;
 
-/// Most commands that one can be, by what its variables can be.
+/// Most readings of one command, over the possible values of its variables.
 const MAX_EXPANSIONS: usize = 64;
 
-/// What a command runs, told from a folder that is not known.
+/// What a command runs, relative to an unknown folder.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ReachTarget {
     /// A script, or scripts that a pattern matches.
     File { path: String, is_optional: bool },
-    /// A module of Python, by its name.
+    /// A Python module, by its name.
     Module(String),
 }
 
 impl<A: AcceptedFiles> FileWalk<'_, A> {
-    /// Returns what a command runs, given those from whose output it reads, and the paths that are tested for a file,
-    /// each with whether all is well without it.
+    /// Returns what a command runs, given the commands whose output it reads and the paths that are tested for a file,
+    /// each with whether a missing file is fine.
     pub(super) fn find_targets(
         &mut self,
         place: CommandPlace<'_>,
@@ -49,7 +49,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                 continue;
             }
             match expansion.run_target() {
-                // One that stands there as a pattern is that of a `case`.
+                // A pattern in the place of a program is that of a `case`.
                 Some(CommandTarget::Program(path)) => {
                     let is_value = !is_pattern(path) || call.words.iter().all(|word| !word.contains(path));
                     paths.extend(Some(path.to_owned()).filter(|path| is_value && is_plain(path)));
@@ -64,7 +64,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                         self.report_unknown(place.path, call.source);
                     }
                     for path in words.into_iter().filter(|path| is_specific(path)) {
-                        // A folder, where it has no ending.
+                        // Without an extension, it is a folder.
                         paths.extend(
                             Some(format!("{}/*.bats", path.trim_end_matches('/')))
                                 .filter(|_| !file_name(&path).contains('.')),
@@ -104,7 +104,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                     self.report_unknown(place.path, call.source);
                     continue;
                 }
-                // What a test must find can be what a task is to write.
+                // What a test looks for may be what a task has yet to write.
                 let is_tested = normalize_path("", &path).and_then(|path| tested.get(&path));
                 let is_tested = is_tested.is_some_and(|is_well| *is_well || expansion.is_source() || is_check_script(&path));
                 targets.push(ReachTarget::File { is_optional: is_tested || expansion.may_fail(), path });
@@ -113,7 +113,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         Ok(targets)
     }
 
-    /// Returns what a command can be, by what the variables can be in which its program stands.
+    /// Returns the possible readings of a command, over the values of the variables in and before its program.
     fn expand_program<'b>(&mut self, call: &ShellCommand<'b>) -> Vec<ShellCommand<'b>> {
         let (mut open, mut readings) = (vec![call.clone()], Vec::new());
         while let Some(call) = open.pop() {
@@ -123,7 +123,7 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
                 continue;
             };
             for value in self.variables.expand_word(&call.words[at]) {
-                // What is not known is no variable again.
+                // An unknown value is not expanded again.
                 let bare = |word: &String| word.replace("${", "$").replace('}', "");
                 let words = |command: &ShellCommand<'_>| command.words.iter().map(bare).collect::<Vec<_>>();
                 let mut commands: Vec<_> = if is_variable(&call.words[at]) {
@@ -149,12 +149,12 @@ impl<A: AcceptedFiles> FileWalk<'_, A> {
         readings
     }
 
-    /// Returns the paths of the script that stands before its arguments.
+    /// Returns the paths of the script that precedes its arguments.
     fn script_paths(&mut self, place: CommandPlace<'_>, words: &[String], call: &ShellCommand<'_>) -> Vec<String> {
         for (at, word) in words.iter().enumerate() {
             let values = self.variables.expand_words(word).into_iter().map(widen_pattern);
             let values: Vec<_> = values.filter(|value| !value.trim_matches('$').is_empty()).collect();
-            // Behind options in a variable.
+            // The script may follow options in the same variable.
             if !values.is_empty() && (at == 0 || values.iter().any(|value| value.contains(['/', '.']))) {
                 return values;
             }

@@ -1,6 +1,6 @@
-//! The programs that checks are run by, and the files that say what they do.
+//! The programs that run checks, and the files that tell them what to do.
 //!
-//! A table; how it is used is `reach`'s.
+//! A table; its use is in `reach`.
 
 use std::borrow::Cow;
 
@@ -9,25 +9,25 @@ use serde_json::Value;
 /// A program that reads files of the repository.
 #[derive(Debug)]
 pub(super) struct CheckTool {
-    /// By which names it is called.
+    /// Names under which it is called.
     pub names: &'static [&'static str],
-    /// What it reads in the folder in which it runs. The first that is there counts for some, so that another one beside
-    /// it can take its place: see `shadows`.
+    /// Files that it reads in the folder in which it runs. Some programs read only the first that exists, so that
+    /// another one can take its place: see `shadows`.
     pub files: &'static [&'static str],
     /// Whether one of these files can take the place of another.
     pub shadows: bool,
-    /// What it reads beside them where it is there, as globs: that it is not there says something too.
+    /// Globs of further files that it reads if they exist: their absence matters too.
     pub optional_globs: &'static [&'static str],
-    /// Names of files that it reads in any folder, and of which those that are there count.
+    /// Names of files that it reads in any folder; only those that exist count.
     pub nested: &'static [&'static str],
-    /// What stands in its files.
+    /// Form of the commands in its files.
     pub form: ScriptForm,
 }
 
-/// What of a file's text is run.
+/// Which part of a file's text is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScriptForm {
-    /// Nothing that is looked for.
+    /// Nothing that can be followed.
     Data,
     /// Lines of shell.
     Shell,
@@ -37,12 +37,12 @@ pub(super) enum ScriptForm {
     Make,
     /// A JSON document with `scripts`.
     Scripts,
-    /// Lines of shell behind a key.
+    /// Lines of shell after a key.
     Keys,
 }
 
 impl ScriptForm {
-    /// Returns the commands of a file of this form, and the form that they have.
+    /// Returns the commands in a file of this form, and the form of those commands.
     pub(super) fn extract_commands(self, bytes: &[u8]) -> (Cow<'_, str>, Self) {
         let text = String::from_utf8_lossy(bytes);
         match self {
@@ -55,7 +55,7 @@ impl ScriptForm {
 
 const NO_TOOL: CheckTool = CheckTool { names: &[], files: &[], shadows: false, optional_globs: &[], nested: &[], form: ScriptForm::Data };
 
-/// All that are known.
+/// All known programs.
 pub(super) const TOOLS: &[CheckTool] = &[
     CheckTool {
         names: &["just"],
@@ -202,7 +202,7 @@ pub(super) const TOOLS: &[CheckTool] = &[
     CheckTool { names: &["act"], optional_globs: &["/.github/workflows/*"], ..NO_TOOL },
 ];
 
-/// Returns those that a text names, comments and all: a file that is watched for nothing harms nobody.
+/// Returns the programs that a text names, including in comments: watching a file needlessly does no harm.
 pub(super) fn mentioned_tools(text: &str) -> impl Iterator<Item = &'static CheckTool> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let words: std::collections::BTreeSet<&str> =
@@ -210,17 +210,17 @@ pub(super) fn mentioned_tools(text: &str) -> impl Iterator<Item = &'static Check
     TOOLS.iter().filter(move |tool| tool.names.iter().any(|name| words.contains(name)))
 }
 
-/// Tells whether a program is one of them.
+/// Whether a program is one of them.
 pub(super) fn is_tool(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.names.contains(&name))
 }
 
-/// Returns what is run in a file of this name, where one of the programs reads it.
+/// Returns the form of a file with this name, if one of the programs reads it.
 pub(super) fn script_form(name: &str) -> Option<ScriptForm> {
     TOOLS.iter().find(|tool| tool.files.contains(&name)).map(|tool| tool.form)
 }
 
-/// Modules of Python that checks are run by, each with those of its own that it imports.
+/// Python modules that run checks, each with the modules of its own that it imports.
 const PYTHON_MODULES: &[(&str, &[&str])] = &[
     ("pytest", &["_pytest", "pluggy", "iniconfig"]),
     ("unittest", &[]),
@@ -253,7 +253,7 @@ const PYTHON_MODULES: &[(&str, &[&str])] = &[
     ("sphinx", &[]),
 ];
 
-/// Returns globs of the files that would take the place of a module; none where it is no tool's.
+/// Returns globs of the files that would shadow a module; empty if the module belongs to no tool.
 pub(super) fn module_globs(name: &str) -> impl Iterator<Item = String> {
     let tool = PYTHON_MODULES.iter().find(|(tool, _)| *tool == name);
     let names = tool.into_iter().flat_map(|(tool, inner)| [*tool].into_iter().chain(inner.iter().copied()));
@@ -265,7 +265,7 @@ pub(super) fn module_globs(name: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the commands of a JSON document's `scripts`.
+/// Returns the commands in the `scripts` of a JSON document.
 fn package_scripts(text: &str) -> String {
     let document: Value = serde_json::from_str(text).unwrap_or_default();
     let mut lines = String::new();
@@ -277,7 +277,7 @@ fn package_scripts(text: &str) -> String {
     lines
 }
 
-/// Returns lines without the key, the dash or the quotes before a command.
+/// Returns the lines without the key, the dash or the quotes before a command.
 fn strip_keys(text: &str) -> String {
     let is_key = |key: &str| key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.\" ".contains(c));
     let command = |line: &str| {

@@ -1,6 +1,6 @@
-//! Variables of scripts, makefiles and justfiles, and what their values can be, as far as a text tells without running it.
+//! Variables of scripts, makefiles and justfiles, and their possible values, as far as a text shows without running it.
 //!
-//! A variable has each value that is assigned to it anywhere: too many rather than too few. One whose value is not known
+//! A variable has every value that is assigned to it anywhere: rather too many than too few. One whose value is unknown
 //! is `$`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,44 +9,44 @@ use super::command::{self, CommandSeparator, pipeline_input};
 use super::script::parse_commands;
 use super::tools::ScriptForm;
 
-/// Most values that a variable, or a word, has.
+/// Most values of a variable or a word.
 const MAX_VALUES: usize = 32;
 /// Most bytes of a value.
 const MAX_BYTES: usize = 4096;
-/// How deep variables are followed into each other.
+/// How deep variables that refer to each other are followed.
 const MAX_DEPTH: u8 = 8;
-/// Most variables whose values are looked for, in one round.
+/// Most variables that are looked up in one round.
 const MAX_LOOKUPS: usize = 20_000;
-/// Names of what `${{}}` is, as a script that is given it calls it.
+/// Names under which a script refers to `${{}}` when it is passed as an argument.
 const GIVEN_NAMES: [&str; 5] = ["{}", "0", "1", "@", "*"];
 
-/// Variables with their values.
+/// Variables with their possible values.
 #[derive(Debug, Default)]
 pub(super) struct VariableTable {
     values: BTreeMap<String, BTreeSet<String>>,
-    /// The files that `xargs` gives a command.
+    /// The files that `xargs` passes to a command.
     pub xargs_files: Vec<String>,
-    /// How many variables were looked at.
+    /// Number of variables looked up.
     lookups: usize,
 }
 
 impl VariableTable {
-    /// Returns how many values there are.
+    /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         self.values.values().map(BTreeSet::len).sum()
     }
 
-    /// Tells whether more variables were looked at than are allowed.
+    /// Whether more variables were looked up than allowed.
     pub(super) fn is_exhausted(&self) -> bool {
         self.lookups > MAX_LOOKUPS
     }
 
-    /// Forgets how many were looked at.
+    /// Resets the number of lookups.
     pub(super) fn reset_lookups(&mut self) {
         self.lookups = 0;
     }
 
-    /// Adds what a text assigns.
+    /// Adds the assignments of a text.
     pub(super) fn read_assignments(&mut self, text: &str, form: ScriptForm) {
         if matches!(form, ScriptForm::Make | ScriptForm::Just) {
             for line in text.replace("\\\n", " ").lines() {
@@ -78,7 +78,7 @@ impl VariableTable {
         }
     }
 
-    /// Adds what a line of a makefile or a justfile assigns.
+    /// Adds the assignments in a line of a makefile or a justfile.
     fn read_line(&mut self, line: &str, form: ScriptForm) {
         let line = line.strip_prefix("export ").or_else(|| line.strip_prefix("override ")).unwrap_or(line);
         let Some((name, value)) = line.split_once('=') else { return };
@@ -104,7 +104,7 @@ impl VariableTable {
         }
     }
 
-    /// Returns what a word can be, at least one.
+    /// Returns the possible values of a word, at least one.
     pub(super) fn expand_word(&mut self, word: &str) -> Vec<String> {
         if !word.contains('$') {
             return vec![word.to_owned()];
@@ -112,7 +112,7 @@ impl VariableTable {
         self.expand_at_depth(word, 0)
     }
 
-    /// Returns what a word can be; where that is a variable, each word of its values.
+    /// Returns the possible values of a word; if it is a variable, every word of its values.
     pub(super) fn expand_words(&mut self, word: &str) -> Vec<String> {
         let values = self.expand_word(word);
         if !is_variable(word) {
@@ -144,7 +144,7 @@ impl VariableTable {
         results
     }
 
-    /// Returns the values of what stands in `${…}` or `$(…)`.
+    /// Returns the values of the expression inside `${…}` or `$(…)`.
     fn expand_reference(&mut self, inner: &str, depth: u8) -> Vec<String> {
         let inner = inner.trim();
         if GIVEN_NAMES.contains(&inner) {
@@ -172,9 +172,9 @@ impl VariableTable {
     }
 }
 
-/// Returns the program that a variable is called by, as `PYTHON` and `SHELL`.
+/// Returns the program that a variable such as `PYTHON` or `SHELL` usually names.
 fn default_program(name: &str) -> Option<String> {
-    // The folder of a person is no folder of the repository.
+    // A user's home folder is not a folder of the repository.
     if name == "HOME" {
         return Some("~".to_owned());
     }
@@ -183,7 +183,7 @@ fn default_program(name: &str) -> Option<String> {
         .then_some(program)
 }
 
-/// Takes what a `$` at the beginning of a text begins apart from what follows: its name or its text.
+/// Splits a text after a `$` into the name or the expression, and the rest.
 fn split_reference(text: &str) -> (&str, &str) {
     let rest = text[1..].trim_start_matches('$');
     let (open, close) = match rest.as_bytes().first() {
@@ -204,7 +204,7 @@ fn split_reference(text: &str) -> (&str, &str) {
     (&rest[1..], "")
 }
 
-/// Tells whether a word is a variable and nothing else.
+/// Whether a word is a single variable and nothing else.
 pub(super) fn is_variable(word: &str) -> bool {
     word.starts_with('$') && split_reference(word).1.is_empty()
 }

@@ -1,4 +1,4 @@
-//! Reviews: who is asked, and what follows from a reviewer's end or from a person's word.
+//! Reviews: who reviews, and what follows from a reviewer's end or a person's decision.
 
 use protocol::words::PhaseName;
 
@@ -7,17 +7,17 @@ use crate::approval::Decision;
 use crate::policy::{Policy, ReviewPolicy};
 use crate::verdict::{FaultKind, StopCause, SessionTask, Verdict, timeout_verdict};
 
-/// Times that a reviewer is asked within the budget before its failing is a fault.
+/// Times a reviewer is run within the budget before its failure becomes a fault.
 const MAX_TRIES: u32 = 3;
 
-/// Work that the guard has passed, and what reviewers said of it.
+/// Work that the guard has passed, and the reviewers' results.
 pub(super) struct ReviewedWork {
     pub(super) work: WorkResult,
     pub(super) guard: GuardEnd,
     pub(super) review: ReviewEnd,
 }
 
-/// Returns the phase after the preparation: a session, or what a person's word leads to.
+/// Returns the phase after the preparation: a session, or the consequence of a person's decision.
 pub(super) fn phase_after_brief(task: SessionTask) -> Phase {
     let Some(decision) = task.decision.clone() else { return Phase::Work { task, stop: None } };
     let is_rechecked = task.recheck && decision == Decision::Approve;
@@ -29,7 +29,7 @@ pub(super) fn phase_after_brief(task: SessionTask) -> Phase {
     Phase::Settle { outcome: Box::new(IterationOutcome { work, guard: None, review: None, verdict }) }
 }
 
-/// Returns who is asked after a green guard; nobody where a person has said their word.
+/// Returns who reviews after a green guard; nobody if a person has already decided.
 pub(super) fn reviewer_for(policy: &Policy, work: &WorkResult) -> ReviewPolicy {
     if work.decision().is_some() { ReviewPolicy::Off } else { policy.review }
 }

@@ -1,6 +1,6 @@
-//! From an outcome to the next committed state: tree, bookkeeping, feedback, progress.
+//! Computes the next committed state from an outcome: tree, bookkeeping, feedback, progress.
 //!
-//! A pure function of From's state and the outcome; done again after a crash it yields the same bytes.
+//! A pure function of From's state and the outcome; repeated after a crash, it yields the same bytes. Writes nothing.
 
 use protocol::answer::AgentAnswer;
 use protocol::state::{Attempt, Deaths, Failure, Feedback, NodeFeedback, RunState, Stall, UsageTotal};
@@ -19,13 +19,13 @@ use crate::usage::{self, ResourceUsage};
 use crate::validate::TreeFault;
 use crate::verdict::{FeedbackEffect, SessionFinding, VerdictRow, SessionRule, StopCause, TreeFinding, TreeSource, Verdict, verdict_row};
 
-/// Most attempts that are remembered of one node.
+/// Most attempts remembered per node.
 const MAX_HISTORY: usize = 8;
 /// Most bytes of a summary in `feedback.json`.
 const MAX_SUMMARY: usize = 2_000;
 /// Most bytes of a failure in `feedback.json`.
 pub const MAX_FAILURE: usize = 16 * 1024;
-/// Most bytes of the names of files in a failure.
+/// Most bytes of the file names in a failure.
 const MAX_NAMED: usize = 400;
 /// Most bytes of `progress.md`.
 const MAX_PROGRESS: usize = 64 * 1024;
@@ -35,7 +35,7 @@ const MAX_PROGRESS: usize = 64 * 1024;
 pub struct StateBefore<'a> {
     /// The task tree.
     pub tree: &'a TaskTree,
-    /// The bookkeeping.
+    /// The run's bookkeeping.
     pub run_state: &'a RunState,
     /// The feedback.
     pub feedback: &'a Feedback,
@@ -43,22 +43,22 @@ pub struct StateBefore<'a> {
     pub progress: &'a str,
 }
 
-/// What the shell knows besides the outcome.
+/// What the caller knows in addition to the outcome.
 #[derive(Debug, Clone, Default)]
 pub struct TransitionFacts {
-    /// The tree that Inspect kept, where it was legal.
+    /// The tree that Inspect kept, if it was legal.
     pub agents_tree: Option<TaskTree>,
-    /// Ids of the notes that the prompt brought.
+    /// Ids of the notes that were in the prompt.
     pub notes: Vec<String>,
-    /// Files that stay out of the branch, all of them.
+    /// All files that are held back from the branch.
     pub held_back: Vec<String>,
-    /// Submodules with work inside that is not committed there.
+    /// Submodules with uncommitted work inside.
     pub dirty_submodules: Vec<String>,
-    /// The guard's definition as a person has accepted it last.
+    /// The guard's definition that a person accepted last.
     pub guard_definition: GuardDefinition,
-    /// Time that the iteration took, in milliseconds.
+    /// Duration of the iteration, in milliseconds.
     pub elapsed_ms: u64,
-    /// What tries of the iteration have spent before it that left no commit.
+    /// What earlier attempts at this iteration that left no commit have used.
     pub retry_usage: ResourceUsage,
 }
 
@@ -67,15 +67,15 @@ pub struct TransitionFacts {
 pub struct StateAfter {
     /// The task tree.
     pub tree: TaskTree,
-    /// The bookkeeping.
+    /// The run's bookkeeping.
     pub run_state: RunState,
     /// The feedback.
     pub feedback: Feedback,
     /// The text of `progress.md`.
     pub progress: String,
-    /// What is added to `guardrails.md`, unless it is there.
+    /// Entry to append to `guardrails.md`, unless it is already there.
     pub guardrail: Option<Guardrail>,
-    /// Whether the tree that the agent left was not taken, although it differs from From's.
+    /// Whether the agent's tree was rejected although it differs from From's.
     pub tree_refused: bool,
 }
 
@@ -95,7 +95,7 @@ pub fn apply_outcome(before: &StateBefore<'_>, outcome: &IterationOutcome, facts
     }
 }
 
-/// What became of the task tree in the session, where there was one.
+/// Returns the finding about the session's task tree, if there was a session.
 fn tree_finding(outcome: &IterationOutcome) -> Option<&TreeFinding> {
     outcome.work.finding().map(|finding| &finding.tree)
 }
@@ -149,7 +149,7 @@ fn next_run_state(before: &StateBefore<'_>, outcome: &IterationOutcome, facts: &
     }
 }
 
-/// Returns what was said at the end: by the session, or by a person in its place.
+/// Returns the final summary, by the session or by a person in its place.
 fn final_summary(outcome: &IterationOutcome) -> Option<String> {
     let words = match &outcome.work.by {
         WorkSource::Person(decision) => Some(decision.summary()),
@@ -158,7 +158,7 @@ fn final_summary(outcome: &IterationOutcome) -> Option<String> {
     words.map(|words| clip_summary(&words))
 }
 
-/// Returns the answer, unless the session was cut short by somebody.
+/// Returns the answer, unless the session was cut short.
 fn usable_answer(outcome: &IterationOutcome) -> Option<&AgentAnswer> {
     outcome.work.answer().filter(|_| !matches!(outcome.verdict, Verdict::Interrupted { .. }))
 }
@@ -173,7 +173,7 @@ fn consecutive_faults(in_row: u32, outcome: &IterationOutcome) -> u32 {
 
 fn next_stall(old: &Stall, status: IterationStatus, answer: Option<&AgentAnswer>) -> Stall {
     let Some(answer) = answer else { return old.clone() };
-    // Of the summary as it is kept, so that the digest follows from what is committed.
+    // Based on the summary as stored, so that the digest can be derived from what is committed.
     let words: Vec<String> = clip_summary(&answer.summary).split_whitespace().map(str::to_lowercase).collect();
     let digest = sha256_hex(format!("{status}\n{}", words.join(" ")).as_bytes());
     let count = if old.digest.as_ref() == Some(&digest) { old.count.saturating_add(1) } else { 1 };
@@ -221,7 +221,7 @@ fn reverted_paths(outcome: &IterationOutcome) -> Vec<String> {
     paths
 }
 
-/// Returns what an iteration consumed: its session, its reviewers, and the tries before it.
+/// Returns what an iteration consumed: its session, its reviewers, and the attempts before it.
 pub fn iteration_usage(outcome: &IterationOutcome, retry_usage: &ResourceUsage) -> UsageTotal {
     let session = outcome.work.session().map(|session| UsageTotal::from(&session.usage)).unwrap_or_default();
     let reviewers = outcome.review.as_ref().map(|review| review.usage.clone()).unwrap_or_default();
@@ -272,17 +272,17 @@ fn record_outcome(node: &mut NodeFeedback, outcome: &IterationOutcome) {
     node.history.drain(..surplus);
 }
 
-/// Whether what failed before stays to be told, since the session that came after it has found out nothing newer of the work.
+/// Whether the earlier failure is kept, because the session after it has revealed nothing newer about the work.
 fn keeps_failure(failed: Option<&Failure>, verdict: VerdictName) -> bool {
     !is_avoidable(verdict) && failed.is_some_and(|failed| is_avoidable(failed.verdict))
 }
 
-/// Whether an agent could have avoided to fail like this.
+/// Whether the failure was the agent's fault.
 fn is_avoidable(verdict: VerdictName) -> bool {
     matches!(verdict, VerdictName::RedGuard | VerdictName::Rejected | VerdictName::Broken)
 }
 
-/// What the failure is known by, where it is one that an agent could have avoided.
+/// Returns the digest that identifies the failure, if it was the agent's fault.
 fn failure_digest(node: &NodeFeedback, verdict: &Verdict) -> Option<String> {
     node.failure.as_ref().filter(|_| is_avoidable(verdict.name())).map(|failure| fingerprint_failure(&failure.text).digest)
 }
@@ -300,7 +300,7 @@ fn failure_text(outcome: &IterationOutcome) -> Option<String> {
     }
 }
 
-/// What a red guard has printed, and with which definition, where that is not the accepted one.
+/// Returns the output of a red guard, and the definition it ran with if that is not the accepted one.
 fn red_text(guard: &GuardEnd) -> String {
     let files = || one_line(&guard.departure.paths.join(", "), MAX_NAMED);
     let with = match (guard.with_accepted, guard.departure.paths.is_empty()) {
@@ -313,7 +313,7 @@ fn red_text(guard: &GuardEnd) -> String {
     with + &guard.output
 }
 
-/// Returns what is wrong with a tree that the verdict is about, and its text.
+/// Returns the faults of an invalid tree that the verdict is about, and the tree's text.
 fn invalid_tree(outcome: &IterationOutcome) -> Option<(&[TreeFault], &str)> {
     match (&outcome.verdict, tree_finding(outcome)) {
         (Verdict::Broken(breach), Some(TreeFinding::Invalid { faults, text, .. }))
@@ -336,7 +336,7 @@ fn next_progress(old: &str, tree: &TaskTree, outcome: &IterationOutcome) -> Stri
     keep_newest_lines(&format!("{known}{line}"))
 }
 
-/// Drops the oldest lines after the heading until the text fits, whoever wrote them.
+/// Drops the oldest lines after the heading until the text fits, regardless of their author.
 fn keep_newest_lines(text: &str) -> String {
     if text.len() <= MAX_PROGRESS {
         return text.to_owned();

@@ -1,19 +1,19 @@
-//! The messages of landed commits, and the trailer by which they are known again.
+//! The messages of landed commits, and the trailer that identifies them.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::harmless;
+use super::sanitize_message;
 use crate::digest::is_lower_hex;
 use crate::fence::one_line;
 use crate::message::safe_summary;
 use crate::validate::MAX_TITLE_BYTES;
 
-/// The trailer that says what a commit brings.
+/// The trailer that says what a commit lands.
 pub const LANDED: &str = "Runner-Landed";
-/// The trailer that says which git made the merge.
+/// The trailer that names the version of git that made the merge.
 const MERGED: &str = "Runner-Merged";
-/// What stands for the node of a person's own commit.
+/// Stands for the node of a person's own commit.
 pub const NO_NODE: &str = "-";
 
 /// The value of `Runner-Landed`: `<run>@<commit> <node>`.
@@ -21,9 +21,9 @@ pub const NO_NODE: &str = "-";
 pub struct LandedTrailer {
     /// Id of the run.
     pub run: String,
-    /// The commit of the run whose files were brought.
+    /// The run's commit whose files were landed.
     pub commit: String,
-    /// The node that passed with it, or [`NO_NODE`].
+    /// The node that passed with that commit, or [`NO_NODE`].
     pub node: String,
 }
 
@@ -52,12 +52,12 @@ impl FromStr for LandedTrailer {
     }
 }
 
-/// Words, and whose they are.
+/// Text for a message, by its author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageText<'a> {
-    /// A person's: what they order, as to close an issue, is theirs to order.
+    /// A person's: commands in it, such as closing an issue, are theirs to give.
     Person(&'a str),
-    /// An agent's, or of somebody who is not known: nothing in them is an order to anybody.
+    /// An agent's, or an unknown author's: nothing in it may act as a command.
     Agent(&'a str),
 }
 
@@ -66,30 +66,30 @@ impl MessageText<'_> {
         let line = |text: &str| safe_summary(&one_line(text, MAX_TITLE_BYTES)).replace('\n', " ");
         match self {
             Self::Person(text) => line(text),
-            Self::Agent(text) => harmless::sanitize_subject(&line(text)),
+            Self::Agent(text) => sanitize_message::sanitize_subject(&line(text)),
         }
     }
 
     fn paragraph(self) -> String {
         match self {
             Self::Person(text) => safe_summary(text),
-            Self::Agent(text) => harmless::sanitize_paragraphs(&safe_summary(text)),
+            Self::Agent(text) => sanitize_message::sanitize_paragraphs(&safe_summary(text)),
         }
     }
 }
 
-/// What a landed commit is to say.
+/// Content of a landed commit's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandedMessage<'a> {
     /// The first line: a leaf's title.
     pub subject: MessageText<'a>,
-    /// The paragraphs behind it: a goal, a summary.
+    /// The paragraphs after it: a goal, a summary.
     pub body: &'a [MessageText<'a>],
-    /// Who else wrote it, as `Name <address>`.
+    /// Further authors, as `Name <address>`.
     pub co_authors: &'a [String],
     /// The version of git that merged it.
     pub git: &'a str,
-    /// What it brings; the last is its own.
+    /// What the commit lands; the last entry is its own.
     pub landed: &'a [LandedTrailer],
 }
 
@@ -103,8 +103,8 @@ impl LandedMessage<'_> {
         format!("{text}\n\n{}", self.trailers())
     }
 
-    /// Returns a person's own message with the trailers of a landed commit behind it: into its last paragraph, where that is
-    /// one of trailers.
+    /// Returns a person's own message with the trailers of a landed commit appended, to its last paragraph if that
+    /// consists of trailers.
     pub fn append_to(&self, message: &str) -> String {
         let kept: Vec<String> = message.trim_end().lines().map(quote_line).collect();
         let text = kept.join("\n");
@@ -122,19 +122,19 @@ impl LandedMessage<'_> {
     }
 }
 
-/// A landed commit, as it stands on a branch or as a run's commits make it.
+/// A landed commit, either as found on a branch or as rebuilt from a run's commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LandedCommitFields<'a> {
     /// The ids of its parents.
     pub parents: &'a [String],
-    /// Who wrote it, as `Name <address>`.
+    /// Its author, as `Name <address>`.
     pub author: &'a str,
     /// Its message.
     pub message: &'a str,
 }
 
 impl LandedCommitFields<'_> {
-    /// Says in what it differs from the one that the run's commits make.
+    /// Describes how it differs from the one rebuilt from the run's commits.
     pub fn describe_difference(&self, made: &Self) -> Option<String> {
         let fields = |head: &Self| {
             let landed: Vec<String> = parse_landed(head.message).iter().map(LandedTrailer::to_string).collect();
@@ -151,12 +151,12 @@ impl LandedCommitFields<'_> {
     }
 }
 
-/// Returns what a message says that its commit has landed, its own last.
+/// Returns what a commit has landed according to its message, its own entry last.
 pub fn parse_landed(message: &str) -> Vec<LandedTrailer> {
     trailer_values(message, LANDED).filter_map(|value| value.parse().ok()).collect()
 }
 
-/// Returns the version of git that a message names.
+/// Returns the version of git named in a message.
 pub fn parse_git_version(message: &str) -> Option<&str> {
     trailer_values(message, MERGED).find_map(|value| value.strip_prefix("git/"))
 }
@@ -166,7 +166,7 @@ fn trailer_values<'a>(message: &'a str, name: &'a str) -> impl Iterator<Item = &
     last.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
-/// A line of a person's that could be taken for a trailer of the runner's is none.
+/// Quotes a person's line that could be taken for one of the runner's trailers.
 fn quote_line(line: &str) -> String {
     let is_runners = line.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("runner-"));
     if is_runners { format!("> {line}") } else { line.to_owned() }

@@ -1,4 +1,4 @@
-//! What does not land, in one sentence each, with what to type next.
+//! Why something does not land, in one sentence each, with what to type next.
 
 use crate::message::RulesError;
 use crate::shell;
@@ -13,75 +13,75 @@ pub enum LandingRefusal {
     /// No leaf has passed since the last landing, or ever.
     #[error("no leaf of run {run} has passed yet: there is nothing to land")]
     NothingPassed {
-        /// The run.
+        /// Id of the run.
         run: String,
     },
-    /// All of it has landed already.
+    /// The whole run has landed already.
     #[error("all of run {run} has landed already")]
     AlreadyLanded {
-        /// The run.
+        /// Id of the run.
         run: String,
     },
-    /// It and the branch have no commit in common.
+    /// The run and the branch have no commit in common.
     #[error("run {run} and the branch have no commit in common")]
     Unrelated {
-        /// The run.
+        /// Id of the run.
         run: String,
     },
-    /// It begins on another run, which is not on the branch.
+    /// The run begins on another run, which is not on the branch.
     #[error("run {run} begins on run {on}, which has not landed")]
     BaseNotLanded {
-        /// The run.
+        /// Id of the run.
         run: String,
-        /// The other one.
+        /// Id of the other run.
         on: String,
     },
-    /// A commit of it was made by other rules.
+    /// One of its commits was made under other rules.
     #[error("run {run} does not land: commit {commit} cannot be read: {why}")]
     Rules {
-        /// The run.
+        /// Id of the run.
         run: String,
-        /// The commit.
+        /// Id of the commit.
         commit: String,
-        /// Why it is not read.
+        /// Why the commit cannot be read.
         why: RulesError,
     },
-    /// Its audit found violations, or could not see everything.
+    /// Its audit found violations, or was incomplete.
     #[error("run {run} is not proven: {why}")]
     NotProven {
-        /// The run.
+        /// Id of the run.
         run: String,
-        /// The first finding, and how many there are more.
+        /// The first finding, and the number of others.
         why: String,
-        /// Whether only a part could not be looked at.
+        /// Whether the audit merely could not examine everything.
         is_unseen: bool,
     },
-    /// A session of it has merged the branch itself.
+    /// One of its sessions has merged the branch itself.
     #[error("a session of run {run} has merged {onto} itself: its leaves cannot be told apart")]
     MergedBySession {
-        /// The run.
+        /// Id of the run.
         run: String,
-        /// The branch.
+        /// Name of the branch.
         onto: String,
     },
-    /// A merge would say that commits from before the run are merged, and leave out what they changed.
+    /// A merge would bring in ancestors that the branch lacks, without their files.
     #[error("run {run} begins at {commit}, which {onto} has not: a merge would take it for merged without its changes")]
     MissingAncestors {
-        /// The run.
+        /// Id of the run.
         run: String,
-        /// The commit that it begins at, in short.
+        /// The commit at which it begins, abbreviated.
         commit: String,
-        /// The branch.
+        /// Name of the branch.
         onto: String,
     },
-    /// The files of a leaf, or of the whole run, do not merge.
+    /// The files of a leaf, or of the whole run, conflict.
     #[error("{} conflicts in {}", describe_subject(node.as_deref(), run), join_paths(paths))]
     Conflict {
-        /// The run.
+        /// Id of the run.
         run: String,
-        /// The leaf; none for the whole run.
+        /// Id of the leaf; `None` for the whole run.
         node: Option<String>,
-        /// The files.
+        /// The conflicting files.
         paths: Vec<String>,
         /// Whether the whole run merges as one commit.
         fits_as_squash: bool,
@@ -89,17 +89,17 @@ pub enum LandingRefusal {
     /// A submodule was moved on both sides.
     #[error("{} conflicts in the submodule {}", describe_subject(node.as_deref(), run), join_paths(paths))]
     Submodule {
-        /// The run.
+        /// Id of the run.
         run: String,
-        /// The leaf; none for the whole run.
+        /// Id of the leaf; `None` for the whole run.
         node: Option<String>,
-        /// The submodules.
+        /// Paths of the submodules.
         paths: Vec<String>,
     },
-    /// The merges one by one lead to other files than one merge of everything.
+    /// Merging one by one results in other files than merging everything at once.
     #[error("the leaves of run {run}, merged one by one, do not lead to what the whole run does")]
     Diverges {
-        /// The run.
+        /// Id of the run.
         run: String,
     },
     /// The git program cannot merge without a work tree.
@@ -110,17 +110,17 @@ pub enum LandingRefusal {
         LANDING_GIT[1]
     )]
     OldGit {
-        /// Its version, as it says it.
+        /// Its version, as it reports it.
         version: String,
     },
     /// The accepted guard is red on the result.
     #[error("the guard of run {run} is red on the result ({how}){}", indent_output(tail))]
     RedGuard {
-        /// The run.
+        /// Id of the run.
         run: String,
-        /// How it ended.
+        /// How the guard ended.
         how: String,
-        /// The lines of its output that tell most.
+        /// The most informative lines of its output.
         tail: String,
     },
 }

@@ -1,6 +1,6 @@
 //! The first paragraph of an iteration's message, for people: the title of its task, and how it ended, in words.
 //!
-//! The audit writes it anew: another wording needs another number of the rules.
+//! The audit recomputes it, so a change in wording needs a new rules number.
 
 use protocol::words::VerdictName;
 
@@ -8,7 +8,7 @@ use super::summary;
 use crate::fence::one_line;
 use crate::validate::MAX_TITLE_BYTES;
 
-/// Returns the paragraph of a task with this title.
+/// Returns the paragraph for a task with this title.
 pub fn compose_headline(title: &str, verdict: VerdictName) -> String {
     summary::sanitize_summary(&format!("{}: {}", one_line(title, MAX_TITLE_BYTES), describe_verdict(verdict)))
 }
@@ -19,12 +19,12 @@ pub(super) fn parse_title(paragraph: &str, verdict: VerdictName) -> Option<Strin
     line.strip_suffix(describe_verdict(verdict))?.strip_suffix(": ").map(str::to_owned)
 }
 
-/// Returns a body as its paragraph and the summary behind that.
+/// Splits a body into its first paragraph and the summary after it.
 pub(super) fn split_body(body: &str) -> (&str, &str) {
     body.split_once("\n\n").unwrap_or((body, ""))
 }
 
-/// Returns paragraph and summary as a body.
+/// Joins paragraph and summary into a body.
 pub(super) fn join_body(paragraph: &str, summary: &str) -> String {
     format!("{paragraph}\n\n{summary}")
 }

@@ -2,9 +2,9 @@
 
 use protocol::words::{GuardOutcome, IterationStatus, Mode, Role};
 
-use super::list::NameList;
+use super::name_list::NameList;
 use super::trailers::TrailerReader;
-use super::value::{AgentStamp, AttemptCount, GuardRun, ReviewRun, RunnerVersion, UsageLine, VerdictLine, ReviewSignature};
+use super::trailer_values::{AgentStamp, AttemptCount, GuardRun, ReviewRun, RunnerVersion, UsageLine, VerdictLine, ReviewSignature};
 use super::{FROM, GUARD, KIND, MessageError, MessageParts, REVERTED, SCOPE, VERSION, join_message, headline};
 use crate::digest::Digest;
 
@@ -21,51 +21,51 @@ pub struct Receipt {
     pub status: IterationStatus,
     /// `guard=` of the subject.
     pub guard: GuardOutcome,
-    /// The title of the task and how it ended, as [`headline()`](super::headline()) writes it.
+    /// The title of the task and how it ended, as written by [`headline()`](super::headline()).
     pub headline: String,
-    /// What the agent said, or what happened; may be empty, is cleaned, wrapped and bounded to 20,000 bytes.
+    /// What the agent reported, or what happened; may be empty, is cleaned, wrapped and bounded to 20,000 bytes.
     pub summary: String,
-    /// Who wrote the commit.
+    /// Version of the runner that wrote the commit.
     pub version: RunnerVersion,
     /// Commit at which the session began, in hexadecimal.
     pub from: String,
-    /// How it ended.
+    /// How the iteration ended.
     pub verdict: VerdictLine,
-    /// What the session was asked to be.
+    /// Role of the session.
     pub role: Role,
-    /// What it did.
+    /// Whether files outside `.runner/` were changed.
     pub mode: Mode,
-    /// Attempts of the node after it.
+    /// Attempts of the node after the iteration.
     pub attempts: AttemptCount,
-    /// Which agent ran.
+    /// The agent that ran; `None` without a session.
     pub agent: Option<AgentStamp>,
     /// Digest of the prompt.
     pub prompt: Option<Digest>,
-    /// Digest of the agent's answer.
+    /// Digest of the agent's answer, as recorded.
     pub output: Option<Digest>,
-    /// How the guard ended.
+    /// How the guard ended, if it ran.
     pub guard_run: Option<GuardRun>,
-    /// What the review decided.
+    /// The review's decision, if there was one.
     pub review: Option<ReviewRun>,
-    /// The signature of the person who decided, where they have signed.
+    /// The signature of the person who decided, if they signed.
     pub signature: Option<ReviewSignature>,
-    /// Ids of the notes that the session answered to.
+    /// Ids of the notes that the session answered.
     pub notes: NameList,
     /// What the session consumed.
     pub usage: Option<UsageLine>,
-    /// Paths under `.runner/` that were put back.
+    /// Paths that were restored.
     pub reverted: NameList,
     /// Files of the guard's definition that differ from the accepted ones.
     pub guard_changed: NameList,
-    /// Paths that the guard wrote.
+    /// Paths outside `.runner/` that the guard wrote.
     pub guard_wrote: NameList,
     /// Paths that were not committed.
     pub held_back: NameList,
-    /// Submodules with work inside that is not committed there.
+    /// Submodules with uncommitted work inside.
     pub dirty_submodules: NameList,
     /// Digest of From's canonical task tree.
     pub tree_from: Digest,
-    /// Blob of the agent's task tree where it was not taken.
+    /// Blob of the agent's task tree, if the tree was rejected.
     pub raw: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Receipt {
         join_message(&subject.to_string(), &headline::join_body(&self.headline, &self.summary), &self.trailers())
     }
 
-    /// Returns the title of the task, where the message tells it.
+    /// Returns the title of the task, if the message has it.
     pub fn title(&self) -> Option<String> {
         headline::parse_title(&self.headline, self.verdict.name)
     }
@@ -156,7 +156,7 @@ pub struct ReceiptSubject<'a> {
     pub iter: u32,
     /// Node that was worked on.
     pub node: &'a str,
-    /// What the session amounts to.
+    /// Status of the iteration.
     pub status: IterationStatus,
     /// How the guard ended.
     pub guard: GuardOutcome,

@@ -1,24 +1,24 @@
-//! The body of a commit message: a foreign summary made safe, wrapped and bounded.
+//! The body of a commit message: an untrusted summary made safe, wrapped and bounded.
 //!
-//! Trailers stand in a paragraph of their own behind it, so a summary cannot add to them; what is kept from it here
-//! are lines that a search or another parser could take for a receipt or for the end of the message. Doing it twice
-//! changes nothing more, so that a parsed message can be composed again to the same bytes.
+//! Trailers are in a separate paragraph after it, so a summary cannot add to them; what is neutralized here are lines
+//! that a search or another parser could take for a receipt or for the end of the message. The transformation is
+//! idempotent, so that a parsed message can be composed again to the same bytes.
 
 use crate::clip::{ClipOptions, truncate_text};
 use crate::fence;
 
-/// The column that lines are wrapped at, in characters.
+/// Column at which lines are wrapped, in characters.
 const WIDTH: usize = 72;
-/// The most bytes a summary has in a message.
+/// Most bytes of a summary in a message.
 pub(super) const SUMMARY_LIMIT: usize = 20_000;
-/// Prefixes longer than this are not repeated on continuation lines, in bytes.
+/// Prefixes longer than this, in bytes, are not repeated on continuation lines.
 const PREFIX_LIMIT: usize = 24;
 const CUT_MARK: &str = "[… cut …]";
-/// A first line is shown no longer than about this, in bytes.
+/// Approximate limit on the first line as shown, in bytes.
 const FIRST_LINE_LIMIT: usize = 400;
 
-/// Returns the summary as it stands in a message: clean, wrapped, quoted where it could be misread, no blank line at
-/// either end, at most [`SUMMARY_LIMIT`] bytes.
+/// Returns the summary for a message: clean, wrapped, quoted where it could be misread, no blank line at either end, at
+/// most [`SUMMARY_LIMIT`] bytes.
 pub(crate) fn sanitize_summary(summary: &str) -> String {
     let bounded = ClipOptions { limit: SUMMARY_LIMIT, head_eighths: 5, omitted_bytes: 0, hint: "" }.apply(summary).text;
     let mut lines: Vec<String> = Vec::new();
@@ -34,14 +34,14 @@ pub(crate) fn sanitize_summary(summary: &str) -> String {
     join_within(&lines, SUMMARY_LIMIT)
 }
 
-/// Returns the first line of a summary as it was before it was wrapped, bounded.
+/// Returns the first line of a summary as it was before wrapping, bounded.
 pub fn first_line(summary: &str) -> String {
     let mut lines = summary.lines();
     let mut text = lines.next().unwrap_or_default().to_owned();
     let mut width = text.chars().count();
     for line in lines {
         let word = line.split_whitespace().next();
-        // It was broken only where the next word did not fit.
+        // A line was wrapped only if the next word did not fit.
         let Some(word) = word.filter(|word| width + 1 + word.chars().count() > WIDTH) else { break };
         if text.len() + word.len() > FIRST_LINE_LIMIT {
             text.push('…');
@@ -54,7 +54,7 @@ pub fn first_line(summary: &str) -> String {
     text
 }
 
-/// Joins the lines; where they are too many bytes, as many as fit and a mark.
+/// Joins the lines; if they have too many bytes, as many as fit, and a mark.
 fn join_within(lines: &[String], limit: usize) -> String {
     if lines.iter().map(|line| line.len() + 1).sum::<usize>() <= limit + 1 {
         return lines.join("\n");
@@ -68,7 +68,7 @@ fn join_within(lines: &[String], limit: usize) -> String {
     fitting.map(String::as_str).chain([CUT_MARK]).collect::<Vec<_>>().join("\n")
 }
 
-/// Wraps one line between its words; continuation lines keep its indentation, and hang behind a list mark.
+/// Wraps one line between words; continuation lines keep its indentation, and are indented after a list mark.
 fn wrap_line(line: &str) -> Vec<String> {
     let line = quote_line(line);
     if line.chars().count() <= WIDTH {
@@ -76,7 +76,7 @@ fn wrap_line(line: &str) -> Vec<String> {
     }
     let (first, hanging) = prefixes(&line);
     let mut words = line[first.len()..].split_whitespace();
-    // White space between them is folded: the first word may now begin the line.
+    // White space between words is folded, so the first word may now begin the line.
     let mut current = quote_line(&format!("{first}{}", words.next().unwrap_or_default()));
     let mut wrapped = Vec::new();
     for word in words {
@@ -91,7 +91,7 @@ fn wrap_line(line: &str) -> Vec<String> {
     wrapped
 }
 
-/// What the line begins with besides its words, and what its continuation lines begin with.
+/// Returns the prefix of the line before its words, and that of its continuation lines.
 fn prefixes(line: &str) -> (&str, String) {
     let margin = line.len() - line.trim_start_matches([' ', '\t', '>']).len();
     let mark = ["- ", "* "].iter().find(|mark| line[margin..].starts_with(**mark)).map_or(0, |mark| mark.len());
@@ -100,7 +100,7 @@ fn prefixes(line: &str) -> (&str, String) {
     (&line[..margin + mark], hanging)
 }
 
-/// Puts `> ` in front of a line that could be taken for a trailer of ours, a comment or a divider.
+/// Puts `> ` in front of a line that could be taken for one of our trailers, a comment or a divider.
 fn quote_line(line: &str) -> String {
     let own = line.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("runner-"));
     if own || line.starts_with('#') || line.starts_with("---") { format!("> {line}") } else { line.to_owned() }

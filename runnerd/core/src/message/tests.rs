@@ -50,7 +50,7 @@ fn receipt() -> Receipt {
     }
 }
 
-/// A receipt that says no more than each has to.
+/// A receipt with only what every receipt must have.
 pub(crate) fn minimal_receipt() -> Receipt {
     Receipt {
         summary: String::new(),
@@ -88,7 +88,7 @@ fn a_message_tells_the_title_of_its_task() {
     assert_eq!(receipt().title().as_deref(), Some("The accounts table"));
 }
 
-/// Why a receipt is not read that names its rules like this.
+/// Returns why a receipt that names its rules like this is refused.
 fn refusal_of(named: &str) -> MessageError {
     let message = receipt().compose();
     let other = message.replace(" rules=1\n", &format!("{named}\n"));

@@ -1,6 +1,6 @@
-//! The last paragraph of a message, taken apart into named values that are then asked for one by one.
+//! The last paragraph of a message, split into named values that are then taken one by one.
 //!
-//! Stricter than git: no continuation lines, no repetition, nothing that is not a trailer.
+//! Stricter than git: no continuation lines, no repetition, and nothing that is not a trailer.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -9,13 +9,13 @@ use std::str::FromStr;
 use super::MessageError;
 use crate::digest::is_lower_hex;
 
-/// The trailers of a message that nobody has asked for yet.
+/// The trailers of a message that have not been taken yet.
 pub(super) struct TrailerReader<'a> {
     values: BTreeMap<&'a str, &'a str>,
 }
 
 impl<'a> TrailerReader<'a> {
-    /// Takes the paragraph apart; one in which no line is the runner's is somebody else's and has no trailers.
+    /// Splits the paragraph; one without any line of the runner's is somebody else's and has no trailers.
     pub(super) fn parse(paragraph: &'a str) -> Result<Self, MessageError> {
         let mut values = BTreeMap::new();
         if !paragraph.lines().any(|line| line.starts_with("Runner-Commit:") || line.starts_with("Runner-Human:")) {
@@ -31,18 +31,18 @@ impl<'a> TrailerReader<'a> {
         Ok(Self { values })
     }
 
-    /// Takes a value out, where there is one.
+    /// Takes a value, if it is present.
     pub(super) fn take_optional<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<Option<T>, MessageError> {
         let Some(value) = self.values.remove(name) else { return Ok(None) };
         value.parse().map(Some).map_err(|error: T::Err| MessageError::Value { name, reason: error.to_string() })
     }
 
-    /// Takes a value out that must be there.
+    /// Takes a value that must be present.
     pub(super) fn take_required<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<T, MessageError> {
         self.take_optional(name)?.ok_or(MessageError::Missing(name))
     }
 
-    /// Takes the id of a git object out, where there is one.
+    /// Takes the id of a git object, if it is present.
     pub(super) fn take_object_id(&mut self, name: &'static str) -> Result<Option<String>, MessageError> {
         let id: Option<String> = self.take_optional(name)?;
         match id {
@@ -53,7 +53,7 @@ impl<'a> TrailerReader<'a> {
         }
     }
 
-    /// Ends the reading: whatever nobody asked for does not belong there.
+    /// Finishes reading: any value that was not taken is unexpected.
     pub(super) fn finish(self) -> Result<(), MessageError> {
         match self.values.first_key_value() {
             Some((name, value)) => Err(MessageError::Unexpected(format!("{name}: {value}"))),

@@ -1,9 +1,9 @@
-//! The files under `.runner/context/` that a session may read: what the prompt may have had to shorten.
+//! The files under `.runner/context/` that a session may read: full versions of what the prompt may have shortened.
 
 use super::section::PromptSection;
-use super::{PromptInput, fixed, foreign};
+use super::{PromptInput, fixed_sections, quoted_sections};
 
-/// The most bytes of each file.
+/// Most bytes of each file.
 const FILE_LIMIT: usize = 64 * 1024;
 
 /// The text of the files, each at most 64 KiB.
@@ -17,18 +17,18 @@ pub struct ContextFiles {
     pub failure: String,
 }
 
-/// Returns the text of the files for the session that [`super::build`] makes the prompt of.
+/// Returns the files for the session whose prompt [`super::build`] builds.
 pub fn context_files(input: &PromptInput<'_>) -> ContextFiles {
-    let node = fixed::node_section(input);
-    let [evidence, invalid_tree] = foreign::failure_sections(input);
+    let node = fixed_sections::node_section(input);
+    let [evidence, invalid_tree] = quoted_sections::failure_sections(input);
     ContextFiles {
-        goal: join_sections(&[Some(node), foreign::goal_section(input)], ""),
-        history: join_sections(&[foreign::history_section(input)], "No session has worked on this node before.\n"),
+        goal: join_sections(&[Some(node), quoted_sections::goal_section(input)], ""),
+        history: join_sections(&[quoted_sections::history_section(input)], "No session has worked on this node before.\n"),
         failure: join_sections(&[evidence, invalid_tree], "No attempt on this node has failed.\n"),
     }
 }
 
-/// The sections one after the other, the first ones whole where possible; `none` where there are none.
+/// The sections in order, the first ones whole if possible; `none` if there are no sections.
 fn join_sections(sections: &[Option<PromptSection<'_>>], none: &str) -> String {
     let mut text = String::new();
     for section in sections.iter().flatten() {

@@ -1,4 +1,4 @@
-//! Whole prompts as snapshots, and the promises of size, purity and borders.
+//! Snapshots of whole prompts, and tests of their size, purity and fences.
 
 use proptest::prelude::*;
 use protocol::state::{Attempt, Baseline, Failure, NodeFeedback};
@@ -6,7 +6,7 @@ use protocol::words::{GuardOutcome, VerdictName};
 
 use super::*;
 
-/// What an input borrows from.
+/// Owned data that an input borrows from.
 struct PromptCase {
     tree: TaskTree,
     run_state: RunState,
@@ -111,7 +111,7 @@ fn the_prompt_of_a_planner() {
 fn the_role_of_a_strict_planner_on_the_last_attempt() {
     let case = sample_case();
     let input = PromptInput { mode_strict: true, narrowing: true, ..case.input("root.2", Role::Planner) };
-    let role = fixed::role_section(&input).intro;
+    let role = fixed_sections::role_section(&input).intro;
     insta::assert_snapshot!(role.split_once("# Your role").expect("has a role").1);
 }
 
@@ -232,7 +232,7 @@ fn what_sessions_have_learnt_is_not_displaced_by_a_long_list_of_what_has_passed(
     assert_eq!(prompt.text.matches("- line 4999\n").count(), 5);
 }
 
-/// A case in which every section is as large as it may be.
+/// Returns a case in which every section has its maximum size.
 fn largest_case() -> PromptCase {
     let mut case = sample_case();
     let mut leaf = node(&"l".repeat(200), false, vec![]);
@@ -292,7 +292,7 @@ fn what_is_never_cut_fits_into_28_kib_together() {
         let bytes: usize = fixed.map(|section| section.bytes).sum();
         assert!(bytes <= UNCUT_LIMIT, "{role}: {bytes} bytes: {:?}", prompt.sections);
         assert!(prompt.text.len() <= 32 * 1024);
-        assert!(prompt.text.ends_with(&fixed::answer_section(&input).intro));
+        assert!(prompt.text.ends_with(&fixed_sections::answer_section(&input).intro));
     }
 }
 
@@ -309,8 +309,8 @@ fn the_built_in_templates_leave_room_and_are_not_cut() {
         let guard = vec!["g".repeat(300)];
         let id = "root.2";
         let input = PromptInput { mode_strict, narrowing: true, guard_command: &guard, ..case.input(id, role) };
-        assert!(!fixed::role_section(&input).intro.contains("left out"), "{role}");
-        assert!(fixed::role_section(&input).intro.len() + fixed::answer_section(&input).intro.len() <= 9 * 1024, "{role}");
+        assert!(!fixed_sections::role_section(&input).intro.contains("left out"), "{role}");
+        assert!(fixed_sections::role_section(&input).intro.len() + fixed_sections::answer_section(&input).intro.len() <= 9 * 1024, "{role}");
         assert!(!build_prompt(&input).text.contains("{{"), "{role}");
     }
 }
@@ -352,7 +352,7 @@ fn all_that_an_override_may_hold_is_filled() {
         let text = if role == Role::Reviewer { text.replace("{{node}}", "{{from}}") } else { text.to_owned() };
         assert_eq!(check_override(role, &text), [], "{role}");
         case.overrides = [(role, text)].into();
-        assert!(!fixed::role_section(&case.input("root.2", role)).intro.contains("{{"), "{role}");
+        assert!(!fixed_sections::role_section(&case.input("root.2", role)).intro.contains("{{"), "{role}");
     }
 }
 

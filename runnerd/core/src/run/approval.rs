@@ -1,6 +1,6 @@
-//! A person's review: what waits for one, and the word that is given on it.
+//! A person's review: which node waits for one, and the decision on it.
 //!
-//! What waits follows from what is committed, so that a clone waits for the same. No session runs for a word.
+//! What waits follows from what is committed, so that it is the same in a clone. No session runs for a decision.
 
 use protocol::tree::Node;
 use protocol::words::{GuardOutcome, IterationStatus};
@@ -18,31 +18,31 @@ pub use crate::verdict::{Decision, MAX_REASONS_BYTES, InvalidReasons};
 pub struct PendingNode {
     /// Id of the node.
     pub node: String,
-    /// Number of the iteration that has finished it.
+    /// Number of the iteration that finished it.
     pub iter: u32,
 }
 
-/// A person's word on one finished node.
+/// A person's decision on one finished node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewDecision {
-    /// What it is about; it says nothing of any other iteration.
+    /// The node it applies to; it does not apply to any other iteration.
     pub on: PendingNode,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// The person's signature, where they have signed.
+    /// The person's signature, if they signed.
     pub signature: Option<ReviewSignature>,
 }
 
 impl ReviewDecision {
-    /// Whether it counts for the node that waits.
+    /// Whether it applies to the node that waits.
     pub(crate) fn counts_for(&self, pending: Option<&PendingNode>, policy: &Policy) -> bool {
         Some(&self.on) == pending && (self.signature.is_some() || !policy.review_signed)
     }
 }
 
-/// Returns what waits for a person's review: the next leaf, if the last iteration was about it, was green, and neither
-/// passed it nor charged it.
+/// Returns the node that waits for a person's review: the next leaf, if the last iteration worked on it, was green, and
+/// neither passed nor charged it.
 pub fn find_pending(inputs: &RunInputs<'_>) -> Option<PendingNode> {
     match select(inputs.tree) {
         LeafSelection::Open(leaf) => find_pending_leaf(inputs, leaf),

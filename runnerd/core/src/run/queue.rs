@@ -1,31 +1,31 @@
-//! The queue of a repository: whose turn it is, and which run is meant.
+//! The queue of a repository: which run has its turn, and which one is current.
 
 use jiff::Timestamp;
 
 use super::record::{RunRecord, RecordState};
 use crate::wait::WaitPeriod;
 
-/// What is done next with a queue.
+/// The next step for a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueueTurn {
     /// Drive this run.
     Run(String),
     /// Drive one iteration of this run.
     Step(String),
-    /// Nothing until a time, or until somebody asks.
+    /// Rest until a time, or until the next request.
     Idle(Option<WaitPeriod>),
 }
 
-/// What beside the runs themselves decides whose turn it is.
+/// What decides whose turn it is, in addition to the runs themselves.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueInput<'a> {
-    /// Runs of which a step was asked for, in that order.
+    /// Runs for which a step was requested, in that order.
     pub steps: &'a [String],
-    /// The run whose iteration a life of the daemon before this one has begun.
+    /// The run whose iteration was begun by a previous daemon process.
     pub unfinished: Option<&'a str>,
 }
 
-/// Decides whose turn it is: what was running goes on, else a step that was asked for, else the first run that is not over.
+/// Decides whose turn it is: the run in progress continues, then a requested step, then the first run that is not over.
 pub fn choose_turn(runs: &[RunRecord], input: QueueInput<'_>, now: Timestamp) -> QueueTurn {
     let mut queue = runs.iter().filter(|run| !run.state.is_over());
     if let Some(run) = queue.clone().find(|run| run.state == RecordState::Running) {
@@ -44,13 +44,13 @@ pub fn choose_turn(runs: &[RunRecord], input: QueueInput<'_>, now: Timestamp) ->
     }
 }
 
-/// Returns the run at the head of the queue, else the one that ended last.
+/// Returns the run at the head of the queue, otherwise the one that ended last.
 pub fn current_run(runs: &[RunRecord]) -> Option<&RunRecord> {
     let head = runs.iter().find(|run| !run.state.is_over());
     head.or_else(|| runs.iter().max_by_key(|run| run.state.ended_at()))
 }
 
-/// Puts what became of a run back into the list, where it was or behind the others.
+/// Puts an updated run back into the list, in its old place or at the end.
 pub fn put_record(runs: &mut Vec<RunRecord>, record: RunRecord, is_last: bool) {
     match runs.iter().position(|run| run.id == record.id) {
         Some(at) if !is_last => runs[at] = record,

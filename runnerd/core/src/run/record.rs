@@ -1,4 +1,5 @@
-//! What the daemon remembers of a run: its state, what was asked of it, and what no commit of it holds.
+//! What the daemon remembers of a run: its state, the requests not yet applied, and facts that are in none of its
+//! commits.
 
 use jiff::{SignedDuration, Timestamp};
 use protocol::path::WirePath;
@@ -8,61 +9,61 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::ReviewDecision;
 use crate::fallback::{self, ServiceOutage};
-use crate::obstacle::Blocker;
+use crate::blocker::Blocker;
 use crate::usage::ResourceUsage;
 use crate::verdict::{StopCause, SessionTask, Verdict};
 use crate::wait::WaitPeriod;
 
-/// The longest wait through which the machine is kept awake.
+/// Longest wait during which the machine is kept awake.
 const MAX_WAKE: SignedDuration = SignedDuration::from_hours(12);
 
-/// One run as the daemon remembers it.
+/// A run as the daemon remembers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRecord {
     /// Id of the run.
     pub id: String,
-    /// The work tree it runs in.
+    /// The work tree in which it runs.
     pub path: WirePath,
-    /// What its goal was called when it was put into the queue.
+    /// Title of its goal when it was queued.
     pub goal: Option<String>,
-    /// Its state.
+    /// State of the run.
     pub state: RecordState,
     /// Why it is not running.
     pub reason: Option<StopReason>,
-    /// When it was put into the queue.
+    /// When it was queued.
     pub queued_at: Timestamp,
-    /// How it begins; gone once its start is committed.
+    /// How it begins; `None` once its start is committed.
     pub beginning: Option<StartSpec>,
-    /// What is to be done in a commit of its own before it goes on.
+    /// What to apply in a separate commit before it continues.
     pub resume: Option<ResumeOrder>,
-    /// What was asked and has not taken effect.
+    /// A request that has not taken effect.
     pub asked: Option<StopRequest>,
-    /// What is known of its sessions that no commit holds.
+    /// Facts about its sessions that are not committed.
     pub uncommitted: RunScratch,
 }
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RecordState {
     /// It waits for its turn.
     Queued,
-    /// It is being driven, or goes on first when the daemon has started.
+    /// It is being driven, or is first to continue when the daemon has started.
     Running,
     /// A person has stopped it between two iterations.
     Paused,
-    /// It goes on by itself at a time.
+    /// It continues on its own at a given time.
     WaitsForService(WaitPeriod),
-    /// It goes on when a person has reviewed what is done.
+    /// It continues after a person's review.
     WaitsForPerson,
-    /// It needs the attention of a person first.
+    /// It needs a person's attention first.
     Held,
     /// It has left the queue.
     Over {
-        /// How it has ended.
+        /// How it ended.
         end: RunEnd,
-        /// When.
+        /// When it ended.
         at: Timestamp,
     },
 }
@@ -73,20 +74,20 @@ pub enum RecordState {
 pub enum RunEnd {
     /// The goal is reached.
     Completed,
-    /// The selected leaf has no attempts left, or nothing moves any more.
+    /// The selected leaf has no attempts left, or the run no longer makes progress.
     Stuck,
     /// The iterations or another ceiling are used up.
     Limit,
-    /// An iteration ran out of its budget.
+    /// An iteration exceeded its budget.
     TimedOut,
-    /// Faults in a row, or something that must be configured.
+    /// Too many consecutive faults, or something must be configured.
     Failed,
-    /// A person has ended it.
+    /// A person has cancelled it.
     Cancelled,
 }
 
 impl RunEnd {
-    /// Returns the end as the protocol names it.
+    /// Returns the end under its name in the protocol.
     pub fn status(self) -> RunStatus {
         match self {
             Self::Completed => RunStatus::Completed,
@@ -100,7 +101,7 @@ impl RunEnd {
 }
 
 impl RecordState {
-    /// Returns the state as the protocol names it.
+    /// Returns the state under its name in the protocol.
     pub fn status(self) -> RunStatus {
         match self {
             Self::Queued => RunStatus::Queued,
@@ -117,18 +118,18 @@ impl RecordState {
         matches!(self, Self::Over { .. })
     }
 
-    /// Returns when a run has left the queue.
+    /// Returns when a run left the queue; `None` if it has not.
     pub fn ended_at(self) -> Option<Timestamp> {
         if let Self::Over { at, .. } = self { Some(at) } else { None }
     }
 
-    /// Returns the time that is waited for.
+    /// Returns the period it waits for, if it waits.
     pub fn wait(self) -> Option<WaitPeriod> {
         if let Self::WaitsForService(wait) = self { Some(wait) } else { None }
     }
 
-    /// Tells whether a run goes on by itself soon enough for the machine to be kept awake: it is driven, or waits for a
-    /// time that is at most twelve hours away.
+    /// Whether a run continues on its own soon enough to keep the machine awake: it is being driven, or waits for a
+    /// time at most twelve hours away.
     pub fn is_active(self, now: Timestamp) -> bool {
         match self {
             Self::Running => true,
@@ -138,15 +139,15 @@ impl RecordState {
     }
 }
 
-/// What was asked of a run and has not taken effect.
+/// A request to a run that has not taken effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopRequest {
-    /// To pause.
+    /// Pause.
     Pause,
-    /// To end.
+    /// End.
     Cancel,
-    /// To pause, because one iteration is all that was asked for.
+    /// Pause, because only one iteration was requested.
     Step,
 }
 
@@ -154,7 +155,7 @@ pub enum StopRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartSpec {
-    /// Commit of the base; none: the end of the run before it.
+    /// Base commit; `None` means the end of the previous run.
     pub base: Option<String>,
     /// Text of a new goal.
     pub goal: Option<String>,
@@ -164,22 +165,22 @@ pub struct StartSpec {
     pub fork: bool,
 }
 
-/// Counters to reset and iterations to grant before a run goes on.
+/// Counters to reset and iterations to grant before a run continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResumeOrder {
-    /// Iterations to grant.
+    /// Number of iterations to grant.
     pub more: u32,
-    /// Whether the counters that stopped it are reset.
+    /// Whether to reset the counters that stopped the run.
     pub reset: bool,
-    /// Commit upon which this is done; kept before it is.
+    /// Parent of the commit that applies this; stored before that commit is made.
     pub from: Option<String>,
-    /// Iterations to grant in a commit after it: what is asked once `from` is kept must not be lost in it.
+    /// Iterations to grant in a later commit: a request that arrives once `from` is stored must not get lost.
     pub then: u32,
 }
 
 impl ResumeOrder {
-    /// Adds what is asked now to what was ordered before and may be committed already.
+    /// Adds a request to an earlier order, which may already be committed.
     pub fn merged_with(before: Option<Self>, more: u32, reset: bool) -> Self {
         match before {
             None => Self { more, reset, from: None, then: 0 },
@@ -188,25 +189,25 @@ impl ResumeOrder {
         }
     }
 
-    /// Returns what is left to do when this is committed.
+    /// Returns what remains to be done once this is committed.
     pub fn remaining(&self) -> Option<Self> {
         (self.then > 0).then_some(Self { more: self.then, reset: false, from: None, then: 0 })
     }
 }
 
-/// The next step of what is done before an iteration can be opened.
+/// The next step before an iteration can be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunPreparation {
-    /// The start is to be committed.
+    /// Commit the start.
     Begin(StartSpec),
-    /// It is to be kept upon which commit the run goes on.
+    /// Store the commit from which the run continues.
     AnchorResume,
-    /// What the run goes on with is to be committed.
+    /// Commit what the run is resumed with.
     Resume(ResumeOrder),
 }
 
 impl RunRecord {
-    /// Returns a run that waits for its turn, and of which nothing else is known.
+    /// Returns a run that waits for its turn and about which nothing else is known.
     pub fn queued(id: impl Into<String>, path: WirePath, queued_at: Timestamp) -> Self {
         Self {
             id: id.into(),
@@ -222,7 +223,7 @@ impl RunRecord {
         }
     }
 
-    /// Returns what is to be done before the next iteration; nothing when it can be opened.
+    /// Returns what must be done before the next iteration; `None` if it can be opened.
     pub fn preparation(&self) -> Option<RunPreparation> {
         match (&self.beginning, &self.resume) {
             (Some(beginning), _) => Some(RunPreparation::Begin(beginning.clone())),
@@ -232,7 +233,7 @@ impl RunRecord {
         }
     }
 
-    /// Returns the state and its reason as people see them: one that an obstacle keeps from going on waits.
+    /// Returns the state and its reason as shown to people: a run that is blocked by an obstacle is shown as waiting.
     pub fn shown_status(&self, blocker: Option<&Blocker>) -> (RunStatus, Option<StopReason>) {
         match (self.state, blocker) {
             (RecordState::Running, Some(obstacle)) => (RunStatus::Waiting, Some(obstacle.wait_reason())),
@@ -241,40 +242,40 @@ impl RunRecord {
     }
 }
 
-/// What is known of a run's sessions that no commit holds.
+/// Facts about a run's sessions that are not committed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunScratch {
-    /// Kinds of agents whose services were not available when they were last asked.
+    /// Kinds of agents whose services were unavailable when last tried.
     pub outages: Vec<ServiceOutage>,
-    /// What tries of the next iteration have spent; it goes into its commit.
+    /// What attempts at the next iteration have used; its commit will include it.
     pub tried: ResourceUsage,
-    /// Mark of the last iteration that has changed this.
+    /// Mark of the last iteration that changed these facts.
     pub followed: Option<String>,
-    /// A person's word on a finished node.
+    /// A person's decision on a finished node.
     pub word: Option<ReviewDecision>,
 }
 
-/// An iteration that was settled, as far as it changes what no commit holds.
+/// A settled iteration, as far as it affects uncommitted facts.
 #[derive(Debug, Clone, Copy)]
 pub struct SettledIteration<'a> {
-    /// Its mark, which no other iteration has.
+    /// Its mark, unique to the iteration.
     pub mark: &'a str,
-    /// What it was about.
+    /// Its task.
     pub task: &'a SessionTask,
     /// How it ended.
     pub verdict: &'a Verdict,
-    /// Whether a reviewer has made the verdict.
+    /// Whether a reviewer produced the verdict.
     pub is_reviewed: bool,
-    /// What it has spent.
+    /// What it has used.
     pub usage: &'a ResourceUsage,
-    /// Whether it has left a commit.
+    /// Whether it left a commit.
     pub is_committed: bool,
 }
 
 impl RunScratch {
-    /// Returns what is kept after an iteration; nothing where that is as before. An iteration counts once: it may be
-    /// followed again after a crash.
+    /// Returns what to keep after an iteration; `None` if nothing changes. Each iteration counts once, because it may
+    /// be reported again after a crash.
     pub fn after_iteration(&self, settled: SettledIteration<'_>, now: Timestamp) -> Option<Self> {
         if self.followed.as_deref() == Some(settled.mark) {
             return None;
@@ -298,7 +299,7 @@ impl RunScratch {
         }
     }
 
-    /// Has every service asked again at once.
+    /// Makes every service eligible for another try at once.
     pub fn retry_services_now(&mut self, now: Timestamp) {
         for outage in &mut self.outages {
             outage.retry_now(now);
@@ -306,7 +307,8 @@ impl RunScratch {
     }
 }
 
-/// Whether a person's word is said again when the run goes on: it was cut off, or the guard could not be asked.
+/// Whether a person's decision is applied again when the run continues, because it was cut off or the guard could not
+/// run.
 fn is_decision_kept(settled: SettledIteration<'_>) -> bool {
     let is_cancelled = matches!(settled.verdict, Verdict::Interrupted { by: StopCause::Cancel });
     let is_cut_off = matches!(

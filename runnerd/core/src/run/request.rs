@@ -1,107 +1,107 @@
-//! What people ask of a run, and what it is answered in each state.
+//! Decides what a person's request does to a run in each state, or why it is refused. Carries nothing out.
 
 use jiff::Timestamp;
 use protocol::command::Command;
 use protocol::path::WirePath;
 use protocol::view::StopReason;
 
-use super::next::{RunInputs, would_end_again};
+use super::next_step::{RunInputs, would_end_again};
 use super::record::{StopRequest, StartSpec, RunEnd, ResumeOrder, RunRecord, RecordState};
 use super::refusal::RequestRefusal;
 use super::{RunAction, RunTransition, end_run, pause_run};
 use crate::approval::{self, Decision, PendingNode, ReviewDecision};
 use crate::change::ChangeSubject;
 use crate::message::ReviewSignature;
-use crate::obstacle::Blocker;
+use crate::blocker::Blocker;
 use crate::select::{LeafSelection, select};
 use crate::verdict::StopCause;
 
-/// What a person asks of a run that is in the list.
+/// A person's request concerning a run that is in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunRequest {
-    /// To begin it, or to go on with it.
+    /// Begin it or continue it.
     Start(StartRequest),
-    /// To run one iteration.
+    /// Run one iteration.
     Step,
-    /// To stop after the iteration.
+    /// Stop after the current iteration.
     Pause {
-        /// To end the session now.
+        /// Whether to end the session now.
         now: bool,
     },
-    /// To go on.
+    /// Continue.
     Resume {
-        /// To ask services again at once.
+        /// Whether to try services again at once.
         now: bool,
-        /// Iterations to grant.
+        /// Number of iterations to grant.
         more: Option<u32>,
-        /// The repository was looked at again for it.
+        /// Whether the repository was examined again for this request.
         rechecked: bool,
     },
-    /// To end.
+    /// End the run.
     Cancel,
-    /// To take a person's word on what is done.
+    /// Apply a person's decision on finished work.
     Review {
-        /// What was decided.
+        /// The decision.
         decision: Decision,
-        /// The person's signature of it, where they have signed.
+        /// The person's signature of it, if they signed.
         signature: Option<ReviewSignature>,
     },
-    /// To change its files.
+    /// Change its files.
     Change(ChangeSubject),
 }
 
-/// How a run is to be started.
+/// How to start a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartRequest {
     /// The work tree.
     pub path: WirePath,
-    /// What its goal is called, as far as that is known.
+    /// Title of its goal, if known.
     pub goal: Option<String>,
-    /// How it begins, where it is not in the queue.
+    /// How it begins, if it is not in the queue.
     pub start_spec: StartSpec,
-    /// Not to begin yet.
+    /// Whether to queue it without beginning yet.
     pub queue_only: bool,
     /// Whether it has a branch.
     pub is_begun: bool,
 }
 
-/// What is under way of a run.
+/// What is in progress for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunActivity {
-    /// Nothing.
+    /// Nothing is in progress.
     Nothing,
-    /// It is being driven.
+    /// The run is being driven.
     Active,
-    /// An iteration that a life of the daemon before this one has begun.
+    /// A previous daemon process has begun an iteration.
     Unfinished,
 }
 
-/// What a request is decided from beside the record.
+/// What a request is decided from, in addition to the record.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestContext<'a> {
     /// Why nothing may be done with the repository.
     pub hold_reason: Option<&'a StopReason>,
-    /// What is under way of the run.
+    /// What is in progress for the run.
     pub work: RunActivity,
     /// A run of the repository that is being driven, or was when the daemon died.
     pub driven_run: Option<&'a str>,
-    /// What keeps the run that is driven from going on.
+    /// What blocks the driven run.
     pub blocker: Option<&'a Blocker>,
-    /// What is committed, where the request asks for it and it can be read.
+    /// The committed state, if the request needs it and it can be read.
     pub inputs: Option<RunInputs<'a>>,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
 impl RequestContext<'_> {
-    /// Returns what waits for a person's review.
+    /// Returns the node that waits for a person's review.
     fn find_pending(&self) -> Option<PendingNode> {
         self.inputs.as_ref().and_then(approval::find_pending)
     }
 }
 
 impl RunRequest {
-    /// Whether what is committed has a say in the answer to this.
+    /// Whether the answer to this request depends on the committed state.
     pub fn needs_commit(&self, state: RecordState) -> bool {
         matches!(
             (self, state),
@@ -112,7 +112,7 @@ impl RunRequest {
     }
 }
 
-/// Returns what a request makes of a run, or why it is refused.
+/// Returns what a request does to a run, or why it is refused.
 pub fn handle_request(run: &RunRecord, request: RunRequest, situation: &RequestContext<'_>) -> Result<RunTransition, RequestRefusal> {
     let held = || situation.hold_reason.map_or(Ok(()), |held| Err(RequestRefusal::RepositoryHeld(held.clone())));
     match request {
@@ -150,18 +150,18 @@ pub fn handle_request(run: &RunRecord, request: RunRequest, situation: &RequestC
     }
 }
 
-/// Returns a run that is not in the list yet.
+/// Returns the transition for a run that is not in the list yet.
 pub fn create_run(id: &str, start: StartRequest, now: Timestamp) -> RunTransition {
     let StartRequest { path, goal, start_spec, queue_only, is_begun } = start;
     let run = RunRecord::queued(id, path, now);
-    // The counters that have stopped another run do not stop its fork.
+    // The counters that stopped another run must not stop its fork.
     let resume = (is_begun || start_spec.fork).then(|| ResumeOrder::merged_with(None, 0, true));
     let run = RunRecord { goal, beginning: Some(start_spec), resume, ..run };
     let why = || StopReason::new("paused until you resume it", "runnerctl resume");
     RunTransition::from(if queue_only { pause_run(run, why()) } else { run }).with_effect(RunAction::NotifyState)
 }
 
-/// A run that is in the queue goes on where a person had stopped it; one that is over begins anew behind the others.
+/// A queued run continues where a person had stopped it; a finished one starts again at the end of the queue.
 fn handle_start(run: RunRecord, start: StartRequest, situation: &RequestContext<'_>) -> Result<RunTransition, RequestRefusal> {
     let now = situation.now;
     match run.state {
@@ -169,7 +169,7 @@ fn handle_start(run: RunRecord, start: StartRequest, situation: &RequestContext<
         RecordState::Over { end, .. } => {
             let may_begin = |standing| match end {
                 RunEnd::Completed => check_restart(standing),
-                // It may end at once: then it says why, and what that says can be done, as it cannot to a cancelled run.
+                // It may end at once, but then it gives a reason with a remedy, which a cancelled run cannot.
                 RunEnd::Cancelled => Ok(()),
                 RunEnd::Stuck | RunEnd::Limit | RunEnd::TimedOut | RunEnd::Failed => check_continue(standing, 0),
             };
@@ -184,7 +184,7 @@ fn handle_start(run: RunRecord, start: StartRequest, situation: &RequestContext<
     }
 }
 
-/// Refuses to begin a run again of which this is committed: it has reached its goal, or would end at once.
+/// Refuses to restart a run whose committed state has reached its goal or would end at once.
 pub fn check_restart(inputs: &RunInputs<'_>) -> Result<(), RequestRefusal> {
     if select(inputs.tree) == LeafSelection::Complete {
         return Err(RequestRefusal::IsCompleted);
@@ -192,7 +192,7 @@ pub fn check_restart(inputs: &RunInputs<'_>) -> Result<(), RequestRefusal> {
     check_continue(inputs, 0)
 }
 
-/// Refuses to let a run go on that has ended and would end again at once.
+/// Refuses to continue a run that has ended and would end again at once.
 fn check_continue(inputs: &RunInputs<'_>, more: u32) -> Result<(), RequestRefusal> {
     match would_end_again(inputs, more) {
         Some((RunEnd::Limit, why)) => Err(RequestRefusal::StillAtLimit(why)),
@@ -211,7 +211,7 @@ fn check_step(run: &RunRecord, situation: &RequestContext<'_>) -> Result<(), Req
     }
 }
 
-/// Refuses to let a run go on from its end where that leads nowhere.
+/// Refuses to continue a run from its end if that leads nowhere.
 fn check_continue_from_end(end: RunEnd, more: u32, situation: &RequestContext<'_>) -> Result<(), RequestRefusal> {
     match end {
         RunEnd::Completed => Err(RequestRefusal::IsCompleted),
@@ -237,7 +237,7 @@ fn handle_pause(run: RunRecord, now: bool, situation: &RequestContext<'_>) -> Re
     }
 }
 
-/// What a session has left is committed before its run ends.
+/// Cancels a run; what a session has left is committed before the run ends.
 fn handle_cancel(run: RunRecord, situation: &RequestContext<'_>) -> Result<RunTransition, RequestRefusal> {
     match (run.state, situation.work) {
         (RecordState::Over { end, .. }, _) => Err(RequestRefusal::IsOver(end.status())),
@@ -278,7 +278,7 @@ fn handle_resume(mut run: RunRecord, now: bool, more: Option<u32>, time: Timesta
     queue_run(run)
 }
 
-/// A run that the user had paused is paused again after a person's word.
+/// Takes a person's decision. A run that the user had paused is paused again afterwards.
 fn handle_review(
     mut run: RunRecord,
     (decision, signature): (Decision, Option<ReviewSignature>),
@@ -313,7 +313,7 @@ fn check_change(state: RecordState, subject: ChangeSubject) -> Result<(), Reques
     }
 }
 
-/// Puts a run that is not being driven into the queue, one that was over behind the others.
+/// Queues a run that is not being driven; one that was over goes to the end of the queue.
 fn queue_run(run: RunRecord) -> RunTransition {
     let was_over = run.state.is_over();
     let state = if run.state == RecordState::Running { RecordState::Running } else { RecordState::Queued };

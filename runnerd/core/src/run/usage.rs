@@ -1,9 +1,9 @@
-//! What sessions have consumed, added up: what is not known is never 0, and is counted.
+//! Adds up what sessions have consumed: an unknown amount is never 0, and is counted separately.
 
 use protocol::state::UsageTotal;
 use serde::{Deserialize, Serialize};
 
-/// What sessions have consumed, and the time that they took.
+/// What sessions have consumed, and the time they took.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResourceUsage {
@@ -14,13 +14,13 @@ pub struct ResourceUsage {
 }
 
 impl ResourceUsage {
-    /// Returns this with what was spent after it.
+    /// Returns the sum of this and later usage.
     #[must_use]
     pub fn plus(&self, more: &Self) -> Self {
         Self { usage: add_usage(&self.usage, &more.usage), elapsed_ms: self.elapsed_ms.saturating_add(more.elapsed_ms) }
     }
 
-    /// Tells whether nothing was spent.
+    /// Whether nothing was consumed.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
@@ -43,7 +43,7 @@ pub fn add_usage(a: &UsageTotal, b: &UsageTotal) -> UsageTotal {
     }
 }
 
-/// Says what of a total no sessions can have used.
+/// Returns what is impossible about a total, if anything.
 pub fn find_fault(total: &UsageTotal) -> Option<&'static str> {
     let UsageTotal { sessions, tokens_unknown, cost_unknown, .. } = *total;
     let are_tokens_known = total.input_tokens.is_some() && total.output_tokens.is_some();
@@ -56,7 +56,7 @@ pub fn find_fault(total: &UsageTotal) -> Option<&'static str> {
     }
 }
 
-/// Returns all tokens that are known of, read, read from a cache and written.
+/// Returns all known tokens: read, read from a cache, and written.
 pub fn total_tokens(total: &UsageTotal) -> u64 {
     let parts = [total.input_tokens, total.cached_tokens, total.output_tokens];
     parts.into_iter().flatten().fold(0, u64::saturating_add)

@@ -1,11 +1,11 @@
-//! What stands between foreign text and a prompt: cleaning, and fences that data cannot forge.
+//! Separates foreign text from a prompt: cleaning, and fences that data cannot forge.
 //!
-//! Everything that an agent, a guard or a repository wrote passes [`clean`] before it enters a prompt, a receipt or
-//! a state file, and stands in a fence whose tag is derived from the data itself. Nothing here decides what is shown.
+//! Everything written by an agent, a guard or a repository passes [`clean`] before it enters a prompt, a receipt or a
+//! state file, and is put into a fence whose tag is derived from the data itself. What is shown is not decided here.
 
 use std::fmt::Write as _;
 
-use protocol::safe;
+use protocol::sanitize;
 
 use crate::ansi;
 use crate::clip::truncate_text;
@@ -57,7 +57,7 @@ fn is_plain_line(text: &str) -> bool {
 ///
 /// Joiners and the variation selectors of emoji are left alone: scripts need them.
 pub(crate) fn is_hidden(c: char) -> bool {
-    c.is_control() || safe::is_hidden(c) || matches!(c, '\u{fe00}'..='\u{fe0d}')
+    c.is_control() || sanitize::is_hidden(c) || matches!(c, '\u{fe00}'..='\u{fe0d}')
 }
 
 fn spell_out(out: &mut String, c: char) {
@@ -66,19 +66,19 @@ fn spell_out(out: &mut String, c: char) {
 
 /// Returns the data between two lines that name it and carry a tag which does not occur in it.
 ///
-/// The data is to be clean. `name` is written by the runner.
+/// The data must be clean already. `name` is written by the runner.
 pub fn wrap_fenced(name: &str, data: &str) -> String {
     let tag = derive_tag(data);
     let end = if data.ends_with('\n') { "" } else { "\n" };
     format!("<{name}-{tag}>\n{data}{end}</{name}-{tag}>\n")
 }
 
-/// Returns the greatest number of bytes that [`wrap`] adds.
+/// Returns the most bytes that [`wrap`] adds.
 pub(crate) fn fence_overhead(name: &str) -> usize {
     2 * (name.len() + 1 + TAG_LEN) + "<>\n\n</>\n".len()
 }
 
-/// Derives the tag from the data, again and again until the data does not hold it.
+/// Derives the tag from the data, repeatedly, until the data does not contain it.
 fn derive_tag(data: &str) -> String {
     let mut round: u32 = 0;
     loop {

@@ -13,13 +13,13 @@ pub fn to_canonical_json<T: Serialize>(value: &T) -> String {
     text
 }
 
-/// Tells whether `text` is the canonical form of `value`, without writing it.
+/// Whether `text` is the canonical form of `value`, checked without writing it.
 pub fn is_canonical<T: Serialize>(value: &T, text: &[u8]) -> bool {
     let mut rest = ExpectedBytes(text);
     serde_json::to_writer_pretty(&mut rest, value).is_ok() && rest.0 == b"\n"
 }
 
-/// What has yet to be written of a text that is known.
+/// The bytes of a known text that have yet to be written.
 struct ExpectedBytes<'a>(&'a [u8]);
 
 impl Write for ExpectedBytes<'_> {
@@ -44,13 +44,13 @@ pub struct JsonBounds {
     pub nesting: usize,
 }
 
-/// A bound that a text does not keep.
+/// A bound that a text exceeds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonBoundsError {
     /// Too many bytes.
     #[error("it has {found} bytes, more than {limit}")]
     Bytes {
-        /// Bytes it has.
+        /// Bytes in the text.
         found: usize,
         /// Bytes allowed.
         limit: usize,
@@ -60,9 +60,9 @@ pub enum JsonBoundsError {
     Objects {
         /// Objects allowed.
         limit: usize,
-        /// Line of the first that is too many, from 1.
+        /// Line of the first excess object, from 1.
         line: usize,
-        /// Column, from 1, in bytes.
+        /// Column in bytes, from 1.
         column: usize,
     },
     /// Nested too deeply.
@@ -72,12 +72,12 @@ pub enum JsonBoundsError {
         limit: usize,
         /// Line of the first level that is too deep, from 1.
         line: usize,
-        /// Column, from 1, in bytes.
+        /// Column in bytes, from 1.
         column: usize,
     },
 }
 
-/// Checks `text` against `bounds` in one pass and constant memory; returns how many objects it has.
+/// Checks `text` against `bounds` in one pass and constant memory; returns the number of objects.
 pub fn check_bounds(text: &[u8], bounds: JsonBounds) -> Result<usize, JsonBoundsError> {
     if text.len() > bounds.bytes {
         return Err(JsonBoundsError::Bytes { found: text.len(), limit: bounds.bytes });
@@ -108,7 +108,7 @@ pub fn check_bounds(text: &[u8], bounds: JsonBounds) -> Result<usize, JsonBounds
     Ok(objects)
 }
 
-/// Returns how many bytes follow up to the end of the string that they begin in, its quote included.
+/// Returns the number of bytes up to the end of the string that they begin in, including its closing quote.
 fn string_len(text: &[u8]) -> usize {
     let mut length = 0;
     while let Some(at) = text[length..].iter().position(|byte| matches!(byte, b'"' | b'\\')) {
@@ -116,7 +116,7 @@ fn string_len(text: &[u8]) -> usize {
         if text[length - 1] == b'"' {
             return length;
         }
-        // What is escaped ends nothing.
+        // An escaped character ends nothing.
         length = text.len().min(length + 1);
     }
     text.len()

@@ -1,4 +1,4 @@
-//! Texts of anybody, made fit to be kept and shown: cut, fenced, redacted, hashed; and JSON, and points in time.
+//! Makes text from any source fit to be stored and shown: cut, fenced, redacted, hashed; also JSON, and points in time.
 
 pub(crate) mod ansi;
 pub(crate) mod clip;

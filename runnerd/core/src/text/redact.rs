@@ -1,10 +1,11 @@
 //! Keeps values that are known to be secret out of what the runner writes.
 //!
-//! Pure: bytes in, bytes out, in linear time and with memory bounded by the longest value. Which variables are secret is
-//! told by their names; a value is found as it is and in the spellings of [`spelling`], not after any other change of it.
+//! Pure: bytes in, bytes out, in linear time and with memory bounded by the longest value. A variable's name decides
+//! whether it is secret; a value is found verbatim and in the spellings of [`spelling`], not after any other
+//! transformation.
 
-mod name;
-mod spelling;
+mod secret_names;
+mod secret_spellings;
 mod stream;
 
 use std::borrow::Cow;
@@ -14,15 +15,15 @@ use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, BuildError, MatchKind};
 
-pub use self::name::is_secret;
+pub use self::secret_names::is_secret;
 pub use self::stream::RedactStream;
 
-/// Bytes of the shortest value that is taken for a secret: a shorter one is part of too many words.
+/// Length of the shortest value that is treated as a secret, in bytes: a shorter one is part of too many words.
 pub const MIN_SECRET: usize = 8;
-/// Bytes of the longest value that is looked for.
+/// Length of the longest value that is searched for, in bytes.
 pub const MAX_SECRET: usize = 32 * 1024;
 
-/// The secrets of a run, ready to be looked for. A clone is cheap.
+/// The secrets of a run, ready to be searched for. A clone is cheap.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets(Option<Arc<SecretMatcher>>);
 
@@ -37,20 +38,20 @@ struct SecretMatcher {
 /// One spelling of a value.
 struct SecretPattern {
     bytes: Vec<u8>,
-    /// For each proper beginning of the pattern, the length of its longest border.
+    /// For each proper prefix of the pattern, the length of its longest border.
     borders: Vec<usize>,
-    /// Position of the variable's name.
+    /// Index of the variable's name.
     name: usize,
 }
 
-/// A part of a text that is to be hidden.
+/// A part of a text to redact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SecretSpan {
     start: usize,
     end: usize,
-    /// Position of the name that the marker shows; none: the marker has been written.
+    /// Index of the name that the marker shows; `None` if the marker has already been written.
     name: Option<usize>,
-    /// Length of the spelling that gave the name.
+    /// Length of the spelling that supplied the name.
     spelling_len: usize,
 }
 
@@ -61,17 +62,17 @@ impl std::fmt::Debug for SecretMatcher {
 }
 
 impl Secrets {
-    /// Takes the variables whose names say that they are secret, and the passwords in addresses.
+    /// Takes the variables whose names mark them as secret, and the passwords in URLs.
     ///
     /// # Errors
     ///
-    /// Fails where there are more values than an automaton can hold.
+    /// Fails if there are more values than an automaton can hold.
     pub fn from_variables<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, BuildError> {
         let mut spellings: BTreeMap<Vec<u8>, String> = BTreeMap::new();
         for (name, value) in variables {
-            for secret in name::find_secrets(name, value) {
-                for spelling in spelling::all_spellings(secret) {
-                    spellings.entry(spelling).or_insert_with(|| name::marker_name(name));
+            for secret in secret_names::find_secrets(name, value) {
+                for spelling in secret_spellings::all_spellings(secret) {
+                    spellings.entry(spelling).or_insert_with(|| secret_names::marker_name(name));
                 }
             }
         }
@@ -81,12 +82,12 @@ impl Secrets {
         SecretMatcher::new(spellings).map(|known| Self(Some(Arc::new(known))))
     }
 
-    /// Returns whether there is nothing to hide.
+    /// Returns whether there is nothing to redact.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns the bytes of the longest spelling; 0 without secrets.
+    /// Returns the length of the longest spelling, in bytes; 0 without secrets.
     pub fn max_spelling_len(&self) -> usize {
         self.0.as_ref().map_or(0, |known| known.longest)
     }
@@ -95,7 +96,7 @@ impl Secrets {
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.redact_bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
-            // A secret is text: what is left of a text without it is text, too.
+            // Secrets are text, so removing one leaves valid text.
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
     }
@@ -112,19 +113,19 @@ impl Secrets {
         Cow::Owned(out)
     }
 
-    /// Returns the end of the secret that covers the byte before and the byte after a position, or the position.
+    /// Returns the end of the secret that covers the bytes before and after `at`, or `at` if there is none.
     pub fn end_of_secret_at(&self, bytes: &[u8], at: usize) -> usize {
         let spans = self.0.as_ref().map(|known| known.spans(bytes)).unwrap_or_default();
         spans.iter().find(|span| span.start < at && at < span.end).map_or(at, |span| span.end)
     }
 
-    /// Returns the names of the variables whose values are in the bytes.
+    /// Returns the names of the variables whose values occur in the bytes.
     pub fn names_in(&self, bytes: &[u8]) -> BTreeSet<String> {
         let Some(known) = &self.0 else { return BTreeSet::new() };
         known.spans(bytes).iter().filter_map(|span| Some(known.names[span.name?].clone())).collect()
     }
 
-    /// Begins to redact what comes in parts.
+    /// Starts redaction of input that arrives in parts.
     pub fn stream(&self) -> RedactStream {
         RedactStream::new(self.0.clone())
     }
@@ -145,7 +146,7 @@ impl SecretMatcher {
         Ok(Self { names, patterns, automaton, longest })
     }
 
-    /// Returns what is to be hidden, in order and without overlaps.
+    /// Returns the spans to redact, in order and without overlaps.
     fn spans(&self, bytes: &[u8]) -> Vec<SecretSpan> {
         let mut spans = Vec::new();
         if self.automaton.is_match(bytes) {
@@ -154,7 +155,7 @@ impl SecretMatcher {
         spans
     }
 
-    /// Adds to spans that are there already; they come before or at the beginning of every new one.
+    /// Adds to existing spans, which must start no later than any new one.
     fn add_spans(&self, bytes: &[u8], spans: &mut Vec<SecretSpan>) {
         for found in self.automaton.find_overlapping_iter(bytes) {
             let name = Some(self.patterns[found.pattern()].name);
@@ -166,7 +167,7 @@ impl SecretMatcher {
         }
     }
 
-    /// Copies the bytes with a marker in the place of each span.
+    /// Copies the bytes with a marker in place of each span.
     fn write_masked(&self, bytes: &[u8], spans: &[SecretSpan], out: &mut Vec<u8>) {
         let mut at = 0;
         for span in spans {
@@ -181,7 +182,7 @@ impl SecretMatcher {
         out.extend_from_slice(&bytes[at..]);
     }
 
-    /// Returns where the longest end of the bytes begins that may be the beginning of a secret.
+    /// Returns the start of the longest suffix of the bytes that may be the beginning of a secret.
     fn partial_secret_start(&self, bytes: &[u8]) -> usize {
         let open = self.patterns.iter().map(|pattern| pattern.prefix_len_at_end(bytes)).max();
         bytes.len() - open.unwrap_or(0)
@@ -189,9 +190,10 @@ impl SecretMatcher {
 }
 
 impl SecretSpan {
-    /// Covers another one, too.
+    /// Merges another span into this one.
     fn merged_with(self, other: Self) -> Self {
-        // The first one names them, of those the longest. Where a marker has been written there is no second one.
+        // The span that starts first supplies the name, and among several the longest. After a marker that was already
+        // written there is no second one.
         let rank = |span: &Self| (span.start, span.name.is_some(), Reverse(span.spelling_len));
         let namer = if rank(&other) < rank(&self) { other } else { self };
         Self { start: self.start.min(other.start), end: self.end.max(other.end), ..namer }
@@ -212,7 +214,7 @@ impl SecretPattern {
         Self { bytes, borders, name }
     }
 
-    /// Returns how many of the last bytes are a proper beginning of the pattern (Knuth, Morris and Pratt).
+    /// Returns how many of the last bytes are a proper prefix of the pattern (Knuth, Morris and Pratt).
     fn prefix_len_at_end(&self, text: &[u8]) -> usize {
         let end = &text[text.len().saturating_sub(self.bytes.len() - 1)..];
         end.iter().fold(0, |mut length, byte| {

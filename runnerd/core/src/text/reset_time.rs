@@ -3,11 +3,11 @@
 //! Wordings are not listed: a time is looked for in the forms that times have, and believed where the words before it
 //! speak of an end of waiting. Whether a text speaks of a limit at all is not asked here.
 
-mod anchor;
+mod wait_words;
 mod clock;
 mod cursor;
-mod moment;
-mod span;
+mod point_in_time;
+mod wait_length;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -63,18 +63,18 @@ struct TimeCandidate {
 }
 
 fn find_candidate(cursor: TokenCursor<'_>, clock: &Clock<'_>) -> Option<TimeCandidate> {
-    if let Some(span) = span::parse_wait_length(cursor) {
+    if let Some(span) = wait_length::parse_wait_length(cursor) {
         let time = clock.now.checked_add(span.length).ok();
         return Some(TimeCandidate { time, is_awaited: true, is_certain: false, end: span.end });
     }
     if let Some((time, end)) = parse_epoch(cursor) {
-        let is_awaited = cursor.is_preceded_by('|') || anchor::follows_anchor(cursor);
+        let is_awaited = cursor.is_preceded_by('|') || wait_words::follows_anchor(cursor);
         return Some(TimeCandidate { time: Some(time), is_awaited, is_certain: false, end });
     }
-    let moment = moment::parse_point_in_time(cursor, clock)?;
+    let moment = point_in_time::parse_point_in_time(cursor, clock)?;
     Some(TimeCandidate {
         time: moment.resolve(clock),
-        is_awaited: anchor::follows_anchor(cursor) || anchor::precedes_anchor(cursor, moment.end),
+        is_awaited: wait_words::follows_anchor(cursor) || wait_words::precedes_anchor(cursor, moment.end),
         is_certain: moment.is_certain(),
         end: moment.end,
     })

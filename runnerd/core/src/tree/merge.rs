@@ -1,6 +1,6 @@
-//! A person's edit of the task tree upon a tree that has gone on since: node by node, field by field.
+//! Merges a person's edit of the task tree into a tree that has changed since: node by node, field by field.
 //!
-//! What the two changed differently is a conflict that names the node; nothing is guessed.
+//! Differing changes by the two sides are a conflict that names the node; nothing is guessed.
 
 use std::collections::BTreeMap;
 
@@ -17,37 +17,37 @@ struct NodeRow {
 
 type NodeRows = BTreeMap<String, NodeRow>;
 
-/// What both sides have worked on.
+/// A change made by both sides.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MergeConflict {
-    /// Both have added a node.
+    /// Both sides have added a node.
     #[error("node {node} was added by somebody else too")]
     Added { node: String },
-    /// The person has changed what somebody else has removed.
+    /// The person has changed a node that was removed on the other side.
     #[error("node {node} is not there any more")]
     Gone { node: String },
-    /// Both have changed a field.
+    /// Both sides have changed a field.
     #[error("{field} of node {node} was changed by somebody else too")]
     Field { field: &'static str, node: String },
-    /// The person has removed what somebody else has changed.
+    /// The person has removed a node that was changed on the other side.
     #[error("node {node} was changed by somebody else, and removed by you")]
     Removed { node: String },
-    /// What is left is no tree.
+    /// The remaining nodes do not form a tree.
     #[error("the tree has no root, or more than one")]
     Root,
-    /// The person has placed something under a node that somebody else has removed.
+    /// The person has placed something under a node that was removed on the other side.
     #[error("node {node}, under which you have placed something, is not there any more")]
     Orphaned { node: String },
 }
 
-/// What a person has made of a node.
+/// A person's version of a node.
 #[derive(Debug, Clone, Copy)]
 struct NodeEdit<'a> {
     before: &'a NodeRow,
     after: &'a NodeRow,
 }
 
-/// Applies what changed from `base` to `edited` to `now`. Whether the result is valid is not looked at.
+/// Applies the changes from `base` to `edited` to `now`. Does not check whether the result is valid.
 pub(crate) fn merge(base: &TaskTree, edited: &TaskTree, now: &TaskTree) -> Result<TaskTree, MergeConflict> {
     if base == now {
         return Ok(edited.clone());
@@ -71,7 +71,7 @@ pub(crate) fn merge(base: &TaskTree, edited: &TaskTree, now: &TaskTree) -> Resul
     build_tree(rows)
 }
 
-/// Changes the fields of one node that the person has changed.
+/// Applies the person's changes to the fields of one node.
 fn merge_node(id: &str, NodeEdit { before, after }: NodeEdit<'_>, now: &mut NodeRow) -> Result<(), MergeConflict> {
     macro_rules! fields {
         ($($field:ident).+) => {{
@@ -99,7 +99,7 @@ fn to_rows(tree: &TaskTree) -> NodeRows {
     let row = |PlacedNode { node, parent, .. }: PlacedNode<'_>| NodeRow {
         node: Node {
             children: Vec::new(),
-            // A node with children passes by them.
+            // A node with children passes through them.
             passes: node.passes && node.is_leaf(),
             id: node.id.clone(),
             title: node.title.clone(),
@@ -112,7 +112,7 @@ fn to_rows(tree: &TaskTree) -> NodeRows {
     tree::walk(tree).into_iter().map(|placed| (placed.node.id.clone(), row(placed))).collect()
 }
 
-/// Makes a tree of the rows again: each must hang on another, and one on none.
+/// Rebuilds a tree from the rows: each must have another as its parent, except for a single root.
 fn build_tree(rows: NodeRows) -> Result<TaskTree, MergeConflict> {
     let count = rows.len();
     let mut below: BTreeMap<Option<String>, Vec<Node>> = BTreeMap::new();

@@ -1,23 +1,24 @@
-//! The rest of the task tree in a few lines: ids, titles and state marks, what is near the selected node first.
+//! Outlines the rest of the task tree in a few lines: ids, titles and state marks, giving priority to what is near the
+//! selected node.
 //!
-//! Bounded work and memory: distances are found in one pass, and no line is made that has no room. The full tree is
-//! in `tree.json`; this is for finding one's bearings.
+//! Work and memory are bounded: distances are found in one pass, and lines that do not fit are not built. The full tree
+//! is in `tree.json`; the outline only gives orientation.
 
 use protocol::tree::TaskTree;
 
 use crate::fence::one_line;
 use crate::tree::{PlacedNode, walk};
 
-/// The longest title that is shown, in bytes.
+/// Longest title that is shown, in bytes.
 const TITLE_LIMIT: usize = 120;
-/// What a line for left-out nodes may take, in bytes.
+/// Room for a line that stands for omitted nodes, in bytes.
 const GAP_LEN: usize = 36;
-/// Levels that are indented; deeper ones stand below each other.
+/// Number of levels that are indented; deeper ones are aligned with the last.
 const INDENTED_LEVELS: usize = 20;
-/// How much farther the children of a passed node are than those of an open one.
+/// How much farther away the children of a passed node count than those of an open one.
 const PASSED_DISTANCE: u32 = 3;
 
-/// A tree seen from one of its nodes.
+/// A tree as seen from one of its nodes.
 pub(crate) struct TreeOutline<'a> {
     nodes: Vec<PlacedNode<'a>>,
     selected: usize,
@@ -26,7 +27,7 @@ pub(crate) struct TreeOutline<'a> {
 }
 
 impl<'a> TreeOutline<'a> {
-    /// Sees the tree from the node with this id, or from the root where there is none.
+    /// Views the tree from the node with this id, or from the root if there is no such node.
     pub(crate) fn new(tree: &'a TaskTree, node: &str) -> Self {
         let nodes = walk(tree);
         let selected = nodes.iter().position(|placed| placed.node.id == node).unwrap_or(0);
@@ -36,12 +37,12 @@ impl<'a> TreeOutline<'a> {
         Self { nodes, selected, nearest }
     }
 
-    /// Returns whether there is anything but the selected node.
+    /// Returns whether there are nodes other than the selected one.
     pub(crate) fn has_others(&self) -> bool {
         self.nodes.len() > 1
     }
 
-    /// Draws what fits into `limit` bytes, and says how many bytes of ids and titles had no room.
+    /// Draws what fits into `limit` bytes; also returns how many bytes of ids and titles did not fit.
     pub(crate) fn render(&self, limit: usize) -> (String, usize) {
         let lines = self.choose_lines(limit);
         let mut text = String::new();
@@ -60,7 +61,7 @@ impl<'a> TreeOutline<'a> {
         (text + &render_gap(left_out), bytes_left_out)
     }
 
-    /// The lines that have room, by index; the search ends at the first that has none.
+    /// The lines that fit, by index; the search ends at the first one that does not.
     fn choose_lines(&self, limit: usize) -> Vec<Option<String>> {
         let mut lines: Vec<Option<String>> = vec![None; self.nodes.len()];
         let mut left = limit.saturating_sub(GAP_LEN);
@@ -90,7 +91,7 @@ impl<'a> TreeOutline<'a> {
     }
 }
 
-/// Steps from the selected node to every other, up and down the tree.
+/// Number of steps from the selected node to every other one, up and down the tree.
 fn distances(nodes: &[PlacedNode<'_>], selected: usize) -> Vec<u32> {
     let parents = parent_indices(nodes);
     let mut distances = vec![u32::MAX; nodes.len()];
@@ -107,7 +108,7 @@ fn distances(nodes: &[PlacedNode<'_>], selected: usize) -> Vec<u32> {
     distances
 }
 
-/// The index of every node's parent; nodes stand parents first.
+/// Index of every node's parent; parents come before their children.
 fn parent_indices(nodes: &[PlacedNode<'_>]) -> Vec<Option<usize>> {
     let mut open: Vec<usize> = Vec::new();
     let parent_of = |(at, placed): (usize, &PlacedNode<'_>)| {

@@ -4,18 +4,18 @@ use std::cmp::Ordering;
 
 use protocol::tree::{Node, TaskTree};
 
-/// What the tree says is next.
+/// Which leaf is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeafSelection<'a> {
-    /// This leaf.
+    /// This leaf is next.
     Open(&'a Node),
-    /// This leaf, and it has no attempts left.
+    /// This leaf is next, but it has no attempts left.
     Exhausted(&'a Node),
-    /// Nothing: every leaf passes.
+    /// No leaf is next: every leaf passes.
     Complete,
 }
 
-/// Returns what is next in `tree`, whatever order its siblings stand in.
+/// Returns the next leaf of `tree`, regardless of the order in which siblings are stored.
 pub fn select(tree: &TaskTree) -> LeafSelection<'_> {
     match leftmost_open(&tree.root) {
         None => LeafSelection::Complete,

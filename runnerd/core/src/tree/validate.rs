@@ -1,7 +1,7 @@
-//! From bytes to a task tree that keeps every rule of trees, or to what is wrong with it.
+//! Parses bytes into a task tree that satisfies every rule, or reports what is wrong with it.
 //!
-//! Limits come first, on the bytes, so that nothing recurses on hostile input; then the schema; then
-//! what a schema cannot say. A fault names the path of the value and the rule.
+//! Limits on the bytes come first, so that nothing recurses on hostile input; then the schema; then what a schema
+//! cannot express. Each fault names the path of the value and the rule.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,32 +18,32 @@ use crate::tree::{self, MAX_DEPTH, MAX_NODES, MAX_TREE_BYTES};
 use crate::tree_length::canonical_len;
 use crate::{schema, strict_json};
 
-/// Most faults that are reported of one tree.
+/// Most faults reported for one tree.
 const MAX_FAULTS: usize = 20;
-/// Most bytes of what is said about one fault.
+/// Most bytes of the text of one fault.
 const MAX_RULE_BYTES: usize = 400;
 /// Longest title of a node, in bytes.
 pub const MAX_TITLE_BYTES: usize = 200;
 /// Longest goal of a node, in bytes.
 pub const MAX_GOAL_BYTES: usize = 8 * 1024;
-/// Most statements of acceptance of a node.
+/// Most acceptance statements of a node.
 pub const MAX_ACCEPTANCE: usize = 20;
-/// Longest statement of acceptance, in bytes.
+/// Longest acceptance statement, in bytes.
 pub const MAX_ACCEPTANCE_BYTES: usize = 400;
 
-/// Before parsing: white space may stand where the canonical form has less, and nesting may pass the
-/// depth of a legal tree far enough to name the node that is too deep.
+/// Bounds before parsing: there may be more white space than in the canonical form, and nesting may exceed the depth of
+/// a legal tree far enough to name the node that is too deep.
 const BOUNDS: JsonBounds = JsonBounds { bytes: 4 * MAX_TREE_BYTES, objects: MAX_NODES + 1, nesting: 4 * MAX_DEPTH };
 
-/// Most bytes of a path in a message; of a longer one both ends are shown.
+/// Most bytes of a path in a message; only both ends of a longer one are shown.
 const MAX_SHOWN_PATH: usize = 160;
 
 /// One thing that is wrong with a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeFault {
-    /// Where: `root.children[0].goal`, with the id of the node; empty where the text as a whole is meant.
+    /// Where: `root.children[0].goal`, with the id of the node; empty if it concerns the text as a whole.
     pub path: String,
-    /// The rule, and what was found.
+    /// The rule, and what was found instead.
     pub rule: String,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for TreeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path.len() {
             0 => f.write_str(&self.rule),
-            // The rule is to be read in one line with its place, however deep that is.
+            // The rule must fit on one line with its path, however deep that is.
             length if length > MAX_SHOWN_PATH => {
                 let head = &self.path[..self.path.floor_char_boundary(MAX_SHOWN_PATH / 2)];
                 let tail = &self.path[self.path.ceil_char_boundary(length - MAX_SHOWN_PATH / 2)..];
@@ -62,38 +62,38 @@ impl fmt::Display for TreeFault {
     }
 }
 
-/// Why a tree is refused in which no field is wrong. It is told in words, and an audit reads it back from them.
+/// Why a tree is refused although no single field is wrong. Stored as text, from which an audit reads it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TreeLimit {
     /// There is no regular file.
     #[error("the file is gone")]
     FileGone,
-    /// It has too many nodes.
+    /// The tree has too many nodes.
     #[error("it has {found} nodes, more than {limit}")]
     Nodes {
-        /// Nodes it has.
+        /// Number of nodes.
         found: usize,
-        /// Nodes allowed.
+        /// Number of nodes allowed.
         limit: usize,
     },
-    /// A node is too deep in it.
+    /// A node is too deep in the tree.
     #[error("it is {found} levels deep, more than {limit}")]
     Depth {
-        /// The node's level.
+        /// Level of the node.
         found: usize,
         /// Levels allowed.
         limit: usize,
     },
-    /// It is too long.
+    /// The tree is too long.
     #[error("its canonical form is larger than {limit} bytes")]
     Bytes {
-        /// Bytes allowed.
+        /// Bytes allowed in canonical form.
         limit: usize,
     },
 }
 
 impl TreeLimit {
-    /// Reads it back from what was said of a tree, whatever the limits were then; none where something else was said.
+    /// Parses the text of such a refusal, whatever the limits were then; `None` if the text is something else.
     pub(crate) fn parse(rule_text: &str) -> Option<Self> {
         let rule = rule_text.rsplit_once(": ").map_or(rule_text, |(_, rule)| rule);
         let mut numbers = rule.split(' ').filter_map(|word| word.parse().ok());
@@ -103,21 +103,21 @@ impl TreeLimit {
         all.into_iter().find(|unfit| unfit.to_string() == rule)
     }
 
-    /// Tells whether it has too much, which children that an answer brings can do to any tree.
+    /// Whether the tree is too large or too deep, which the children in an answer can do to any tree.
     pub(crate) fn is_excess(self) -> bool {
         !matches!(self, Self::FileGone)
     }
 }
 
-/// Reads the runner's own tree: every rule holds, counters and passes included.
+/// Reads the runner's own tree, to which every rule applies, including those on counters and passes.
 pub fn load(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
     parse_tree(text, |_| (), |_| ())
 }
 
-/// Reads a tree that an agent has left: what the runner owns in a node is not looked at.
+/// Reads a tree left by an agent, ignoring the fields that the runner owns.
 ///
-/// `passes`, `attempts` and `max_attempts` come back as false, 0 and 1; the caller sets them. Limits
-/// and ids are checked.
+/// `passes`, `attempts` and `max_attempts` are returned as false, 0 and 1; the caller sets them. Limits and ids are
+/// checked.
 pub fn load_agent_tree(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
     let disown = |tree: &mut TaskTree| {
         tree::for_each_node_mut(tree, |node| (node.passes, node.attempts, node.max_attempts) = (false, 0, 1));
@@ -125,12 +125,12 @@ pub fn load_agent_tree(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
     parse_tree(text, reset_owned_fields, disown)
 }
 
-/// Reads a tree that a person has left: whether a node with children passes is not looked at, but derived.
+/// Reads a tree left by a person. Whether a node with children passes is derived rather than checked.
 pub fn load_person_tree(text: &[u8]) -> Result<TaskTree, Vec<TreeFault>> {
     parse_tree(text, |_| (), tree::derive_passes)
 }
 
-/// Reads a tree that keeps every rule once `prepare` has seen it; `forgive` goes before the schema.
+/// Reads a tree that satisfies every rule after `prepare`; `forgive` runs before the schema check.
 fn parse_tree(text: &[u8], forgive: fn(&mut Value), prepare: impl Fn(&mut TaskTree)) -> Result<TaskTree, Vec<TreeFault>> {
     let objects = json::check_bounds(text, BOUNDS).map_err(|error| vec![whole_tree_fault(&describe_bounds_error(&error))])?;
     if let Some(mut tree) = parse_well_formed(text, objects) {
@@ -147,10 +147,10 @@ fn parse_tree(text: &[u8], forgive: fn(&mut Value), prepare: impl Fn(&mut TaskTr
     Ok(tree)
 }
 
-/// Reads a tree of the right form at once; none where the schema may have something to say.
+/// Parses a well-formed tree directly; `None` if the schema may have something to report.
 ///
-/// The types refuse what the schema refuses, but for another version and for arrays in the place of objects: then there
-/// are fewer objects than nodes and the tree around them.
+/// The types refuse what the schema refuses, except another version, and arrays in place of objects: in that case there
+/// are fewer objects than the nodes and the tree around them.
 fn parse_well_formed(text: &[u8], objects: usize) -> Option<TaskTree> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     deserializer.disable_recursion_limit();
@@ -159,7 +159,7 @@ fn parse_well_formed(text: &[u8], objects: usize) -> Option<TaskTree> {
     (tree.version == TREE_VERSION && tree::walk(&tree).len() + 1 == objects).then_some(tree)
 }
 
-/// Checks what the schema cannot say, on a tree however it was made.
+/// Checks what the schema cannot express, on a tree from any source.
 pub fn check_tree(tree: &TaskTree) -> Result<(), Vec<TreeFault>> {
     let places = node_places(tree);
     let mut faults = Vec::new();
@@ -177,22 +177,22 @@ pub fn check_tree(tree: &TaskTree) -> Result<(), Vec<TreeFault>> {
     if places.len() > MAX_NODES {
         faults.push(TreeFault::of_whole_tree(TreeLimit::Nodes { found: places.len(), limit: MAX_NODES }));
     }
-    // The order of siblings does not matter for how long it is.
+    // The order of siblings does not affect the length.
     if faults.is_empty() && canonical_len(tree) > MAX_TREE_BYTES {
         faults.push(TreeFault::of_whole_tree(TreeLimit::Bytes { limit: MAX_TREE_BYTES }));
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-/// A node, and how one comes to it.
+/// A node, and the way to it from the root.
 struct NodePlace<'a> {
     node: &'a Node,
-    /// Which place is its parent's, and which of its children it is.
+    /// Index of the parent's place, and the node's index among its siblings.
     from: Option<(usize, usize)>,
     depth: usize,
 }
 
-/// Returns the places of all nodes, parents before children, siblings in the order they stand in.
+/// Returns the places of all nodes, parents before children, siblings in their order in the file.
 fn node_places(tree: &TaskTree) -> Vec<NodePlace<'_>> {
     let mut stack = vec![NodePlace { node: &tree.root, from: None, depth: 1 }];
     let mut places = Vec::new();
@@ -205,7 +205,7 @@ fn node_places(tree: &TaskTree) -> Vec<NodePlace<'_>> {
     places
 }
 
-/// Spells out where a node stands.
+/// Returns the path of a node as text.
 fn render_path(places: &[NodePlace<'_>], at: usize) -> String {
     let ways = std::iter::successors(places[at].from, |(parent, _)| places[*parent].from);
     let steps: Vec<String> = ways.map(|(_, at)| format!(".children[{at}]")).collect();
@@ -254,7 +254,7 @@ fn parse_json(text: &[u8]) -> Result<Value, Vec<TreeFault>> {
     }
 }
 
-/// Says what is out of bounds in the words of a tree: all its objects but the outermost are nodes.
+/// Describes an exceeded bound in terms of a tree: every object but the outermost is a node.
 fn describe_bounds_error(error: &JsonBoundsError) -> String {
     match error {
         JsonBoundsError::Objects { line, column, .. } => {
@@ -264,7 +264,7 @@ fn describe_bounds_error(error: &JsonBoundsError) -> String {
     }
 }
 
-/// A node that has not been read yet.
+/// A node that has not been parsed yet.
 struct RawNode<'a> {
     value: &'a Value,
     path: String,
@@ -278,7 +278,7 @@ impl RawNode<'_> {
     }
 }
 
-/// Returns whatever stands where nodes belong, without recursion: parents before children.
+/// Returns the values in the positions of nodes, without recursion: parents before children.
 fn raw_nodes(value: &Value) -> Vec<RawNode<'_>> {
     let mut stack: Vec<RawNode<'_>> =
         value.get("root").map(|value| RawNode { value, path: "root".to_owned(), depth: 1 }).into_iter().collect();
@@ -315,7 +315,7 @@ fn deserialize_tree(value: &Value) -> Result<TaskTree, Vec<TreeFault>> {
     })
 }
 
-/// Names the numbers that the schema lets pass and the types cannot hold, such as `1.0` or 2^63.
+/// Reports numbers that the schema accepts and the types cannot hold, such as `1.0` or 2^63.
 fn find_misfits(value: &Value) -> Vec<TreeFault> {
     let fits_u32 = |number: &Value| number.as_u64().is_some_and(|number| u32::try_from(number).is_ok());
     let misfit = |node: &RawNode<'_>, field: &str, bits: &str, fits: bool| {
@@ -332,7 +332,7 @@ fn find_misfits(value: &Value) -> Vec<TreeFault> {
     faults.flatten().take(MAX_FAULTS).collect()
 }
 
-/// Gives the fields that the runner owns a legal value, so that they cannot make a tree invalid.
+/// Gives the runner-owned fields legal values, so that they cannot make a tree invalid.
 fn reset_owned_fields(value: &mut Value) {
     let mut stack: Vec<&mut Value> = value.get_mut("root").into_iter().collect();
     while let Some(node) = stack.pop() {
@@ -378,7 +378,7 @@ impl TreeFault {
         Self { path: format!("{path} (id {})", truncate_text(id, MAX_ID_BYTES)), rule }
     }
 
-    /// Says what is wrong with a tree as a whole.
+    /// Returns a fault that concerns the tree as a whole.
     pub(crate) fn of_whole_tree(limit: TreeLimit) -> Self {
         Self { path: String::new(), rule: limit.to_string() }
     }
@@ -388,7 +388,7 @@ fn whole_tree_fault(rule: &str) -> TreeFault {
     TreeFault { path: String::new(), rule: clip_rule(rule) }
 }
 
-/// Keeps what an agent wrote from filling journal and prompt through a message about it.
+/// Bounds a message, so that an agent's text cannot fill journal and prompt through it.
 fn clip_rule(rule: &str) -> String {
     truncate_text(rule, MAX_RULE_BYTES)
 }

@@ -1,4 +1,4 @@
-//! What a person can decide of a finished node, and the verdict that it is.
+//! A person's decision on a finished node, and the verdict that follows from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum Decision {
     Approve,
     /// The node stays open.
     Reject {
-        /// Why.
+        /// The person's reasons.
         reasons: String,
     },
 }
@@ -23,16 +23,16 @@ pub enum Decision {
 /// What is wrong with a person's reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidReasons {
-    /// There are none.
+    /// There are no reasons.
     #[error("a rejection needs a reason: the next session reads it")]
     None,
-    /// They are too long.
+    /// The reasons are too long.
     #[error("a reason may have {MAX_REASONS_BYTES} bytes, and this one has {0}")]
     TooLong(usize),
 }
 
 impl Decision {
-    /// Checks what is said.
+    /// Checks the reasons of a rejection.
     pub fn check(&self) -> Result<(), InvalidReasons> {
         let Self::Reject { reasons } = self else { return Ok(()) };
         match reasons.len() {
@@ -42,7 +42,7 @@ impl Decision {
         }
     }
 
-    /// Returns the verdict of the iteration that consists of the word.
+    /// Returns the verdict of the iteration that consists of the decision.
     pub fn verdict(&self) -> Verdict {
         match self {
             Self::Approve => Verdict::Accepted,
@@ -50,7 +50,7 @@ impl Decision {
         }
     }
 
-    /// Returns the word as the commit's message and the next status tell it.
+    /// Returns the decision in words, for the commit's message and the next status.
     pub fn summary(&self) -> String {
         match self {
             Self::Approve => "approved by a person".to_owned(),

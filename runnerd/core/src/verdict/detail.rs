@@ -1,6 +1,6 @@
-//! The details of a verdict in one line, written into receipts and feedback, and read back by an audit.
+//! The details of a verdict on one line, written into receipts and feedback, and parsed by an audit.
 //!
-//! What receipts and feedback hold is bounded: what is read of a line that was cut is as much of it as there is.
+//! Receipts and feedback are bounded: a line that was cut is parsed as far as it goes.
 
 use jiff::Timestamp;
 use protocol::words::VerdictName;
@@ -9,7 +9,7 @@ use super::{RuleBreach, FaultKind, SessionRule, StopCause, Verdict};
 use crate::validate::TreeLimit;
 
 impl Verdict {
-    /// Returns the details in one line, where there are any.
+    /// Returns the details on one line; `None` if the verdict has none.
     pub fn detail(&self) -> Option<String> {
         match self {
             Self::Broken(breach) => Some(format!("{} ({}: {})", breach.rule.as_str(), breach.at, breach.seen)),
@@ -24,7 +24,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict of this name whose details are these.
+    /// Returns the verdict with this name and these details; `None` if they do not match.
     pub fn parse(name: VerdictName, detail: Option<&str>) -> Option<Self> {
         let text = detail.unwrap_or_default();
         let own = || text.to_owned();
@@ -61,37 +61,37 @@ fn parse_unavailable(text: &str) -> Verdict {
     }
 }
 
-/// How many children the selected node got, in either way.
+/// How many children the selected node got, by either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ChildCounts {
-    /// In the answer.
+    /// Number of children in the answer.
     pub answered: usize,
-    /// In the tree.
+    /// Number of children in the tree.
     pub gained: u32,
 }
 
-/// Before what is said of history that a guard has rewritten.
+/// Prefix of the description of history that a guard has rewritten.
 const GUARD_PREFIX: &str = "by the guard: ";
 
 impl SessionRule {
-    /// Returns the rule that the details of a broken one begin with.
+    /// Returns the rule at the beginning of a breach's details.
     pub(crate) fn parse(detail: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|rule| detail.starts_with(rule.as_str()))
     }
 }
 
 impl RuleBreach {
-    /// Says that children came in a way in which they may not.
+    /// Describes children that arrived in a way that is not allowed.
     pub(crate) fn for_children(rule: SessionRule, node: &str, ChildCounts { answered: brought, gained }: ChildCounts) -> Self {
         Self { rule, at: node.to_owned(), seen: format!("{brought} in the answer and {gained} in the tree") }
     }
 
-    /// Says that the guard has rewritten history.
+    /// Describes history that the guard has rewritten.
     pub(crate) fn for_guard(node: &str, seen: &str) -> Self {
         Self { rule: SessionRule::History, at: node.to_owned(), seen: format!("{GUARD_PREFIX}{seen}") }
     }
 
-    /// Returns the children that came in a way in which they may not; none where it is about something else.
+    /// Returns the children that arrived in a way that is not allowed; zero if the breach is about something else.
     pub(crate) fn child_counts(&self) -> ChildCounts {
         if !matches!(self.rule, SessionRule::ChildrenOnlyWithDecomposed | SessionRule::ChildrenOneWay) {
             return ChildCounts::default();
@@ -101,17 +101,17 @@ impl RuleBreach {
         ChildCounts { answered, gained: u32::try_from(gained).unwrap_or(u32::MAX) }
     }
 
-    /// Returns what the guard did to history, where it was the guard.
+    /// Returns what the guard did to history, if the breach is the guard's.
     pub(crate) fn guard_history(&self) -> Option<&str> {
         self.seen.strip_prefix(GUARD_PREFIX).filter(|_| self.rule == SessionRule::History)
     }
 
-    /// Returns why the tree was refused, where that is more than a wrong field.
+    /// Returns why the tree was refused, if not for a wrong field.
     pub(crate) fn tree_limit(&self) -> Option<TreeLimit> {
         TreeLimit::parse(&self.seen).filter(|_| self.rule == SessionRule::ValidTree)
     }
 
-    /// Reads `<rule> (<at>: <seen>)`.
+    /// Parses `<rule> (<at>: <seen>)`.
     fn parse(text: &str) -> Option<Self> {
         let rule = SessionRule::parse(text)?;
         let place = text[rule.as_str().len()..].strip_prefix(" (")?;

@@ -2,7 +2,7 @@
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::tree::{Node, TaskTree};
-use runner_core::examine::{TreeExamination, SessionTree, examine_tree, examine_parsed_tree, examine_unchanged_tree};
+use runner_core::tree_examination::{TreeExamination, SessionTree, examine_tree, examine_parsed_tree, examine_unchanged_tree};
 use runner_core::tree::{canonical, find};
 use runner_core::validate::load;
 use runner_core::verdict::{RuleBreach, SessionRule, SessionEndKind, TreeFinding};

@@ -4,7 +4,7 @@ use protocol::explain::Ending;
 use protocol::state::{Feedback, RunState};
 use protocol::tree::TaskTree;
 use protocol::words::{Role, RunStatus, VerdictName};
-use runner_core::explain::{Forecast, ForecastInput, simulate_endings, selection_steps};
+use runner_core::forecast::{Forecast, ForecastInput, simulate_endings, selection_steps};
 use runner_core::policy::{Policy, ReviewPolicy, RolesMode};
 use runner_core::run::{self, NextStep, RunInputs};
 use runner_core::tree::find;

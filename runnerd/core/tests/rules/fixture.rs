@@ -8,7 +8,7 @@ use protocol::tree::{ChildSpec, Node, TREE_VERSION, TaskTree};
 use protocol::words::Role;
 use runner_core::definition::DefinitionDiff;
 use runner_core::iteration::{WorkSource, IterationEvent, GuardEnd, GuardEndKind, IterationOutcome, Phase, ReviewEnd, ReviewEndKind, WorkResult, decide};
-use runner_core::obstacle::{Transience, Blocker};
+use runner_core::blocker::{Transience, Blocker};
 use runner_core::policy::Policy;
 use runner_core::verdict::{
     RuleBreach, FaultKind, SessionFinding, SessionRule, SessionEnd, SessionEndKind, StopCause, SessionTask, TreeFinding, Verdict,

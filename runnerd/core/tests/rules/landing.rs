@@ -3,7 +3,7 @@
 use protocol::words::{GuardOutcome, IterationStatus, Mode, Role, VerdictName};
 use runner_core::audit::CommitOwner;
 use runner_core::digest::Digest;
-use runner_core::landing::train::{QueuedRun, merge_order};
+use runner_core::landing::merge_queue::{QueuedRun, merge_order};
 use runner_core::landing::{
     ChainCommit, MissingCommits, LandedTrailer, LandedMessage, LandPlan, NO_NODE, LandQuery, LandingRefusal, MessageText, find_missing_commits, parse_landed, parse_git_version,
     check_git_version,

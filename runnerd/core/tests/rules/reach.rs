@@ -1,6 +1,6 @@
 //! What guards reach whose scripts stand in variables, behind patterns and conditions, or behind other programs.
 
-use runner_core::watched::WatchedFiles;
+use runner_core::watched_files::WatchedFiles;
 
 use crate::watched::{Tree, begun, matches, paths, words};
 

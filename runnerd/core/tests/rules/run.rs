@@ -11,7 +11,7 @@ use protocol::view::StopReason;
 use protocol::words::{GuardOutcome, IterationStatus};
 use runner_core::approval::{Decision, PendingNode, ReviewDecision};
 use runner_core::change::ChangeSubject;
-use runner_core::obstacle::{Transience, Blocker};
+use runner_core::blocker::{Transience, Blocker};
 use runner_core::policy::{Policy, ReviewPolicy};
 use runner_core::run::{
     StopRequest, StartSpec, RunAction, RunEnd, RunEvent, NextStep, RequestRefusal, RunRequest, ResumeOrder, RunRecord, RequestContext, RunInputs, StartRequest,

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use protocol::view::StopReason;
 use runner_core::change::ChangeRequest;
 use runner_core::definition::DefinitionDiff;
-use runner_core::examine::TreeExamination;
+use runner_core::tree_examination::TreeExamination;
 use runner_core::iteration::{IterationEvent, IterationEnd, Phase, decide};
 use runner_core::policy::Policy;
 use runner_core::run::{

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use runner_core::definition::{GuardDefinition, DefinitionDiff, DefinitionState};
 use runner_core::policy::ChangePolicy;
-use runner_core::watched::{self, WatchQuery, WatchConfig, WatchedFiles, find_watched};
+use runner_core::watched_files::{self, WatchQuery, WatchConfig, WatchedFiles, find_watched};
 
 use super::daemon::{Course, Lived};
 use super::loaded::{Loaded, guard_command, is_definition};
@@ -62,7 +62,7 @@ struct At<'a> {
     ancestors: &'a [&'a Commit],
 }
 
-impl watched::CommitFiles for At<'_> {
+impl watched_files::CommitFiles for At<'_> {
     type Error = Infallible;
 
     fn form_at(&mut self, path: &str) -> Result<Option<String>, Infallible> {

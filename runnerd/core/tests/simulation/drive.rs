@@ -4,7 +4,7 @@
 
 use jiff::SignedDuration;
 use runner_core::iteration::{IterationEffect, IterationEvent, IterationEnd, Phase, decide};
-use runner_core::obstacle::{self, RetryDecision, Transience, Blocker};
+use runner_core::blocker::{self, RetryDecision, Transience, Blocker};
 use runner_core::policy::Policy;
 use runner_core::run::RunRequest;
 use runner_core::verdict::StopCause;
@@ -42,7 +42,7 @@ impl Course {
                 tries += 1;
                 let same = decide(&self.policy(), phase.clone(), IterationEvent::Obstructed(obstruction.clone()));
                 promise(same.as_ref() == Ok(&phase), || format!("an obstacle leads from {phase:?} to {same:?}"))?;
-                match obstacle::decide_retry(obstruction.nature, tries) {
+                match blocker::decide_retry(obstruction.nature, tries) {
                     RetryDecision::Retry { secs } => self.pass(SignedDuration::from_secs(secs.cast_signed())),
                     RetryDecision::Hold => return Ok(Drove::Obstructed(obstruction)),
                 }

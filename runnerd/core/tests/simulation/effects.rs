@@ -12,13 +12,13 @@ use protocol::view::StopReason;
 use protocol::words::Containment;
 use runner_core::definition::session_notice;
 use runner_core::digest::Digest;
-use runner_core::examine::{self, TreeExamination};
+use runner_core::tree_examination::{self, TreeExamination};
 use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, Phase, ReviewEnd, ReviewEndKind, WorkResult};
 use runner_core::policy::{ChangePolicy, RolesMode};
 use runner_core::prompt::{self, MemoryFiles, Prompt, PromptInput, ReviewMaterial};
 use runner_core::run::{self, NextStep};
 use runner_core::verdict::{SessionFinding, SessionEnd, SessionEndKind, SessionTask, TreeFinding};
-use runner_core::{layout, notes, person};
+use runner_core::{layout, notes, person_edit};
 
 use super::daemon::{Course, Declined, Halt, Lived, promise};
 use super::loaded::Loaded;
@@ -105,7 +105,7 @@ impl Course {
         }
         let last = self.repository.ancestors(&loaded.commit).find(|commit| is_runners(commit))?;
         let before = Loaded::of(last).ok()?;
-        person::check_edit(&before.tree, &loaded.tree).err().map(|overreach| overreach.to_string())
+        person_edit::check_edit(&before.tree, &loaded.tree).err().map(|overreach| overreach.to_string())
     }
 
     /// Returns the state at From, read again if a previous life had opened the iteration.
@@ -253,7 +253,7 @@ impl Course {
     pub(crate) fn examined(&mut self, loaded: &Loaded, task: &SessionTask, answer: Option<&AgentAnswer>) -> TreeExamination {
         let text = self.agents_tree();
         let examine = || {
-            examine::examine_tree(&examine::SessionTree {
+            tree_examination::examine_tree(&tree_examination::SessionTree {
                 from: &loaded.tree,
                 node: &task.node,
                 text: text.as_deref(),

@@ -1,14 +1,14 @@
-//! What a line shows of the agent's work, in a form for people. Nothing is decided from it.
+//! Shows a line of the agent's work in a form for people. No decision depends on it.
 
 use jiff::Timestamp;
 use protocol::event::{Activity, ActivityKind};
 use runner_core::feedback::clip_output;
 use serde_json::Value;
 
-/// Most bytes of a step.
+/// Size limit in bytes of a step.
 const MAX_TEXT: usize = 4 << 10;
 
-/// By which of its inputs a tool's use is told, the most telling first.
+/// The inputs by which a tool call is described, the most telling first.
 const KEY_INPUTS: [&str; 9] =
     ["command", "file_path", "notebook_path", "pattern", "url", "query", "description", "prompt", "path"];
 
@@ -42,7 +42,7 @@ fn message_step(content: &Value) -> Option<Activity> {
     }
 }
 
-/// The answer is shown when it counts, not as a tool.
+/// Describes a tool call. The answer is shown when it is accepted, not as a tool call.
 fn tool_step(name: &str, input: &Value) -> Option<Activity> {
     let key_input = KEY_INPUTS.iter().find_map(|field| input[field].as_str()).unwrap_or_default();
     match name {
@@ -94,7 +94,7 @@ fn end_step(line: &Value) -> Option<Activity> {
     make_step(ActivityKind::Notice, &text)
 }
 
-/// Returns when a limit ends, as the service has said it.
+/// Returns when a limit ends, according to the service.
 pub(super) fn resets_at(info: &Value) -> Option<Timestamp> {
     Timestamp::from_second(info["resetsAt"].as_i64()?).ok()
 }

@@ -1,6 +1,6 @@
-//! Understands what `claude` prints: a line of JSON per step, the last of them with the answer and the sums.
+//! Parses what `claude` prints: a line of JSON per step, the last of which has the answer and the totals.
 //!
-//! Lines and fields that are not known are passed over: later versions have more of them.
+//! Unknown lines and fields are skipped: later versions have more of them.
 
 use jiff::Timestamp;
 use protocol::event::Activity;
@@ -11,21 +11,21 @@ use super::usage::UsageMeter;
 use crate::agent::backend::{SessionOutput, OutputReader, SessionRest};
 use crate::agent::evidence::EndEvidence;
 
-/// Longest id of a session that is taken for one.
+/// Length limit of a session id in bytes.
 const MAX_ID: usize = 128;
 
-/// Fields of a line that say why it ended, the most telling first.
+/// Fields of a line that say why the session ended, the most telling first.
 const STRUCTURED_FIELDS: [&str; 5] = ["api_error_status", "error", "api_error", "terminal_reason", "subtype"];
 
-/// What was heard of a session.
+/// What a session has printed so far.
 #[derive(Debug, Default)]
 pub(super) struct ClaudeReader {
     meter: UsageMeter,
     session_id: Option<String>,
     answer: Option<Value>,
-    /// The last line of all, without the answer; a background command may bring a second one.
+    /// The last line of all, without the answer; a background command may cause a second one.
     result: Option<Value>,
-    /// The model's service has failed and not been heard of since.
+    /// An unresolved failure of the model's service.
     fault: Option<Value>,
     resets_at: Option<Timestamp>,
 }
@@ -68,7 +68,7 @@ impl ClaudeReader {
         self.fault = line["error"].is_string().then_some(line);
     }
 
-    /// The state of a limit; a session may be let in again after it was refused.
+    /// Updates the state of a limit; a session may be admitted again after it was refused.
     fn record_limit(&mut self, info: &Value) {
         let is_refused = info["status"] == "rejected";
         self.resets_at = is_refused.then(|| activity::resets_at(info)).flatten();
@@ -83,8 +83,8 @@ impl ClaudeReader {
         self.result = Some(line);
     }
 
-    /// What the program says of its service and of itself stands apart from what the model says: a model that talks of
-    /// limits has not met one.
+    /// Collects what the program says about its service and itself, apart from what the model says: a model that talks
+    /// of limits has not hit one.
     fn collect_evidence(&self, rest: &SessionRest<'_>) -> EndEvidence {
         let mut evidence = EndEvidence { resets_at: self.resets_at, ..EndEvidence::default() };
         let (result, fault) = (self.result.as_ref(), self.fault.as_ref());
@@ -106,7 +106,7 @@ impl ClaudeReader {
     }
 }
 
-/// A line of a retry by the names of the fields of a fault.
+/// Converts a retry line to the field names of a failure.
 fn retry_fault(line: &Value) -> Value {
     serde_json::json!({ "api_error_status": line["error_status"], "error": line["error"] })
 }
@@ -115,7 +115,7 @@ fn is_error(result: &Value) -> bool {
     result["is_error"] == true || result["subtype"].as_str().is_some_and(|subtype| subtype != "success")
 }
 
-/// A word or a number; anything else is no signal.
+/// Returns a string or a number as text; anything else is not a signal.
 fn scalar_text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned).or_else(|| value.as_u64().map(|number| number.to_string()))
 }

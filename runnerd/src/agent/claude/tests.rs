@@ -1,4 +1,4 @@
-//! Sessions as they were recorded, against what is made of them; and what is passed to the program.
+//! Recorded sessions and how they are parsed; and the arguments passed to the program.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -8,7 +8,7 @@ use protocol::event::{Activity, ActivityKind};
 use serde_json::{Value, json};
 
 use super::super::backend::{SessionOutput, SessionRest};
-use super::super::stream::LineSplitter;
+use super::super::line_splitter::LineSplitter;
 use super::*;
 use crate::config;
 
@@ -18,14 +18,14 @@ macro_rules! sample {
     };
 }
 
-/// A session, heard.
+/// The result of playing a session.
 struct ClaudePlayback {
     steps: Vec<Activity>,
     has_answered: bool,
     output: SessionOutput,
 }
 
-/// Lets the output come in pieces that end at the given places.
+/// Plays the output in pieces that end at the given offsets.
 fn play_pieces(stdout: &[u8], cuts: &[usize]) -> ClaudePlayback {
     let (mut reader, mut lines, mut steps) = (Box::new(ClaudeReader::default()), LineSplitter::default(), Vec::new());
     let mut cuts = cuts.to_vec();
@@ -312,7 +312,7 @@ fn launch_claude(section: &str, env: &[(&str, &str)]) -> (Vec<String>, Vec<(Stri
     (launch.argv.into_iter().map(text).collect(), env.collect())
 }
 
-/// Returns what stands behind an argument.
+/// Returns what follows an argument.
 fn value_after<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
     argv.iter().position(|word| word == name).map(|at| argv[at + 1].as_str())
 }

@@ -1,4 +1,4 @@
-//! What a session consumed: from its last line, or, where it was killed before that, from the lines on the way.
+//! What a session consumed: from its last line, or, if it was killed before that, from the lines so far.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,22 @@ use serde_json::Value;
 
 use crate::config::MicroUsd;
 
-/// Messages of a session that are counted; more do not come within any budget.
+/// Maximum number of messages counted per session; no budget allows more.
 const MAX_MESSAGES: usize = 100_000;
-/// Longest id of a message that is taken for one.
+/// Length limit of a message id in bytes.
 const MAX_ID: usize = 128;
 
-/// What is counted.
+/// The usage counted so far.
 #[derive(Debug, Default)]
 pub(super) struct UsageMeter {
-    /// Input of each message, not cached and cached: a message of several parts comes as several lines that say the same.
+    /// Input of each message, uncached and cached: a message of several parts spans several lines with the same
+    /// numbers.
     messages: BTreeMap<String, (u64, u64)>,
     total: Option<SessionUsage>,
 }
 
 impl UsageMeter {
-    /// Takes a line of the model's.
+    /// Counts a line of the model.
     pub(super) fn count_message(&mut self, message: &Value) {
         let (Some(id), usage) = (message["id"].as_str(), &message["usage"]) else { return };
         let Some(input) = usage["input_tokens"].as_u64() else { return };
@@ -32,19 +33,19 @@ impl UsageMeter {
         }
     }
 
-    /// Takes a last line; where there are several, each counts what was before it as well.
+    /// Takes a last line; if there are several, each includes what was before it.
     pub(super) fn count_result(&mut self, line: &Value) {
         let models = line["modelUsage"].as_object().into_iter().flatten().map(|(_, model)| model);
         let model_usage = models.clone().fold(None, |sum, model| Some(add_model_usage(sum.unwrap_or_default(), model)));
         let usage = model_usage.unwrap_or_else(|| parse_usage(&line["usage"]));
-        // It guesses a price for models that it does not know.
+        // The program guesses a price for models that it does not know.
         let is_guess = models.clone().any(|model| model["costBasis"] == "unknown");
         let cost = line["total_cost_usd"].as_f64().filter(|_| !is_guess).and_then(MicroUsd::from_dollars);
         self.total = Some(SessionUsage { cost_micro_usd: cost.map(|cost| cost.0), ..usage });
     }
 
-    /// Returns the sum. The output of a session that was killed is not known: its lines have no more than the beginning
-    /// of it. Its input is that of the messages that were complete.
+    /// Returns the sum. The output of a killed session is unknown: its lines have only the beginning of it. Its input
+    /// is that of the completed messages.
     pub(super) fn usage(self) -> SessionUsage {
         self.total.unwrap_or_else(|| {
             let sum = |part: fn(&(u64, u64)) -> u64| {
@@ -59,8 +60,8 @@ impl UsageMeter {
     }
 }
 
-/// All models that a session has asked, small ones for small things included. What is written to a cache is input that
-/// was not read from one, and is paid for.
+/// Adds up all models that a session has used, including small ones for small tasks. Writes to a cache count as
+/// uncached input, since they are paid for.
 fn add_model_usage(sum: SessionUsage, model: &Value) -> SessionUsage {
     let add = |sum: Option<u64>, more: u64| Some(sum.unwrap_or(0).saturating_add(more));
     let input = read_number(model, "inputTokens").saturating_add(read_number(model, "cacheCreationInputTokens"));

@@ -1,7 +1,7 @@
-//! The lines that `codex exec --json` prints: what is needed of them, in their own words.
+//! The lines that `codex exec --json` prints: the fields that are needed, under their own names.
 //!
-//! Each line is read in one pass into few fields; what is not named here is passed over and takes no memory. A line that
-//! does not fit is one that nobody here knows.
+//! Each line is parsed in one pass into few fields; fields not named here are skipped without using memory. A line that
+//! does not fit is treated as unknown.
 
 use protocol::answer::SessionUsage;
 use serde::Deserialize;
@@ -9,10 +9,10 @@ use serde::Deserialize;
 /// A line.
 #[derive(Debug, Deserialize)]
 pub(super) struct CodexEvent {
-    /// Which event.
+    /// The type of the event.
     #[serde(rename = "type")]
     pub(super) kind: String,
-    /// With `thread.started`: the session.
+    /// With `thread.started`: the session id.
     pub(super) thread_id: Option<String>,
     /// With `item.*`: a step of the work.
     pub(super) item: Option<CodexItem>,
@@ -20,7 +20,7 @@ pub(super) struct CodexEvent {
     pub(super) usage: Option<CodexTokens>,
     /// With `turn.failed`: why.
     pub(super) error: Option<CodexFailure>,
-    /// With `error`: what happened; the session may go on.
+    /// With `error`: what happened; the session may continue.
     pub(super) message: Option<String>,
 }
 
@@ -34,55 +34,55 @@ impl CodexEvent {
 /// A step of the work.
 #[derive(Debug, Deserialize)]
 pub(super) struct CodexItem {
-    /// Of which kind.
+    /// The type of the step.
     #[serde(rename = "type")]
     pub(super) kind: String,
-    /// What it says, for a message or for reasoning.
+    /// The text of a message or of reasoning.
     pub(super) text: Option<String>,
-    /// A warning.
+    /// The text of a warning.
     pub(super) message: Option<String>,
     /// A shell command.
     pub(super) command: Option<String>,
-    /// What it printed.
+    /// The output of the command.
     pub(super) aggregated_output: Option<String>,
-    /// How the command ended.
+    /// The exit code of the command.
     pub(super) exit_code: Option<i64>,
     /// `in_progress`, `completed` or `failed`.
     pub(super) status: Option<String>,
-    /// Files that are changed.
+    /// The changed files.
     pub(super) changes: Option<Vec<CodexChange>>,
-    /// Whose tool is used.
+    /// The server of the tool that is used.
     pub(super) server: Option<String>,
-    /// Which tool is used.
+    /// The tool that is used.
     pub(super) tool: Option<String>,
-    /// What the web is searched for.
+    /// The query of a web search.
     pub(super) query: Option<String>,
 }
 
-/// A file that is changed.
+/// A changed file.
 #[derive(Debug, Deserialize)]
 pub(super) struct CodexChange {
-    /// Which one.
+    /// Its path.
     pub(super) path: String,
 }
 
 /// Why a turn failed.
 #[derive(Debug, Deserialize)]
 pub(super) struct CodexFailure {
-    /// For people.
+    /// A message for people.
     pub(super) message: String,
 }
 
 /// Tokens, as the program counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(super) struct CodexTokens {
-    /// Of the input, those that were cached included.
+    /// Input tokens, including cached ones.
     #[serde(rename = "input_tokens")]
     input: u64,
-    /// Of the input, those that were cached.
+    /// Cached input tokens.
     #[serde(default, rename = "cached_input_tokens")]
     cached: u64,
-    /// Of the output, reasoning included.
+    /// Output tokens, including reasoning.
     #[serde(rename = "output_tokens")]
     output: u64,
 }

@@ -1,17 +1,17 @@
-//! What keeps every session of `codex` from working, as far as files and variables tell.
+//! Checks for what keeps every session of `codex` from working, as far as files and variables show.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::super::unfit::AgentUnavailable;
+use super::super::agent_unavailable::AgentUnavailable;
 use crate::config::{Executor, Sandbox};
 
-/// Variables of which each is a login.
+/// Variables each of which is a login.
 const LOGIN_VARIABLES: [&str; 2] = ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"];
-/// What an argument says that chooses another service, or another place for the login.
+/// Arguments that select another service, or another place for the login.
 const OTHER_LOGIN_ARGS: [&str; 5] = ["model_provider", "cli_auth_credentials_store", "--oss", "--profile", "-p"];
-/// Where a machine's administrator may choose another service.
+/// Folder in which a machine's administrator may select another service.
 const MANAGED_CONFIG: &str = "/etc/codex";
 
 /// Checks the folder of the program, and its login.
@@ -31,7 +31,7 @@ pub(super) fn check_setup(executor: &Executor, env: &[(OsString, OsString)]) -> 
     Err(AgentUnavailable::new(what, "codex login; or export CODEX_API_KEY; or name a model_provider in executor.extra_args"))
 }
 
-/// `codex` puts no programs of its own under the temporary folder, and its sandbox needs them.
+/// Refuses a home below the temporary folder: `codex` installs no helper programs there, and its sandbox needs them.
 fn check_home(home: &Path, temporary: &Path) -> Result<(), AgentUnavailable> {
     let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if !canonical(home).starts_with(canonical(temporary)) {
@@ -44,7 +44,7 @@ fn check_home(home: &Path, temporary: &Path) -> Result<(), AgentUnavailable> {
     Err(AgentUnavailable::new(what, "export CODEX_HOME=$HOME/.codex; or set TMPDIR to another folder"))
 }
 
-/// A provider in the arguments may name the variable of its key, which must be passed on.
+/// Checks the key of a provider named in the arguments: its variable must be passed on.
 fn check_provider_key(executor: &Executor, env: &[(OsString, OsString)]) -> Result<(), AgentUnavailable> {
     let key = executor.extra_args.iter().find_map(|argument| {
         let (_, value) = argument.split_once("env_key")?;
@@ -60,7 +60,7 @@ fn check_provider_key(executor: &Executor, env: &[(OsString, OsString)]) -> Resu
     }
 }
 
-/// Returns whether there is a login, or another service; nothing where the home is not known.
+/// Whether there is a login, or another service; `None` if the home is unknown.
 pub(super) fn has_login(executor: &Executor, env: &[(OsString, OsString)]) -> Option<bool> {
     super::codex_home(env).map(|home| is_logged_in(executor, env, &home))
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::config;
 
-    /// A home with a folder for temporary files in it.
+    /// A home that contains a folder for temporary files.
     struct CodexTestHome {
         home: TempDir,
         temporary: PathBuf,

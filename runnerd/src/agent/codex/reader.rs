@@ -1,4 +1,4 @@
-//! Follows a session of `codex`: what it does, what it answers, and what its end can be classed by.
+//! Parses a session of `codex`: its steps, its answer, and the evidence for classifying its end.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,38 +9,38 @@ use runner_core::answer::MAX_OUTPUT_BYTES;
 
 use super::super::backend::{SessionOutput, OutputReader, SessionRest};
 use super::super::evidence::EndEvidence;
-use super::super::regular;
+use super::super::regular_file;
 use super::events::{CodexEvent, CodexItem, CodexTokens};
 use super::rollout::{self, CodexRollout};
 
-/// Longest text of a step, in bytes; whoever shows it takes less.
+/// Size limit in bytes of a step's text; viewers truncate it further.
 const MAX_TEXT: usize = 64 << 10;
-/// What `codex` warns of, each time, because this program asks for it.
+/// A warning that `codex` prints every time, because this program asks for it.
 const EXPECTED_WARNING: &str = "--dangerously-bypass-hook-trust";
-/// How `codex` calls the end of a session whose context is full.
+/// What `codex` calls the end of a session whose context is full.
 const CONTEXT_FULL: &str = "context_window_exceeded";
 
 /// Where a session leaves what it does not print.
 #[derive(Debug, Default)]
 pub(super) struct CodexPaths {
-    /// Its own folder.
+    /// The program's own folder.
     pub(super) home: Option<PathBuf>,
-    /// What its answer had to look like.
+    /// The schema of the answer.
     pub(super) schema: PathBuf,
-    /// Its last message.
+    /// The file of the last message.
     pub(super) last_message: PathBuf,
-    /// There if it was to be compacted.
+    /// The file that exists if the session was about to be compacted.
     pub(super) full_marker: PathBuf,
 }
 
-/// Follows a session.
+/// The state of parsing a session.
 #[derive(Debug)]
 pub(super) struct CodexReader {
     paths: CodexPaths,
     session: Option<String>,
     last_message: Option<String>,
     end: Option<TurnEnd>,
-    /// An error that is final if nothing comes after it; why it asks its service again, while it waits to do so.
+    /// An error that is final if nothing follows it, or why the program retries its service.
     error: Option<String>,
     commands: CommandCounts,
 }
@@ -52,7 +52,7 @@ enum TurnEnd {
     Failed(String),
 }
 
-/// How many of its commands worked.
+/// How many of its commands succeeded and failed.
 #[derive(Debug, Default)]
 struct CommandCounts {
     succeeded: u32,
@@ -111,17 +111,17 @@ impl CodexReader {
         }
     }
 
-    /// Returns the last message as the program has written it down, else as it has printed it.
+    /// Returns the last message from the program's file, else from its output.
     fn take_answer(&mut self) -> Option<Vec<u8>> {
         if matches!(self.end, Some(TurnEnd::Failed(_))) {
             return None;
         }
-        let written = regular::read_regular(&self.paths.last_message, MAX_OUTPUT_BYTES as u64 + 1).ok().flatten();
+        let written = regular_file::read_regular(&self.paths.last_message, MAX_OUTPUT_BYTES as u64 + 1).ok().flatten();
         let printed = self.last_message.take().map(String::into_bytes);
         written.filter(|bytes| !bytes.is_empty()).or(printed)
     }
 
-    /// Collects what the end can be classed by; nothing after a turn that was completed but what is on standard error.
+    /// Collects the evidence for classifying the end; after a completed turn, only what is on standard error.
     fn collect_evidence(&mut self, rollout: &CodexRollout, rest: &SessionRest<'_>) -> EndEvidence {
         let mut evidence = EndEvidence::default();
         let failed = match self.end.take() {
@@ -146,7 +146,7 @@ impl CodexReader {
         evidence
     }
 
-    /// Removes the session's own files: what counts of them stands elsewhere in the record, without secrets.
+    /// Removes the session's own files: what matters is elsewhere in the record, without secrets.
     fn remove_files(&self) {
         for path in [&self.paths.schema, &self.paths.last_message, &self.paths.full_marker] {
             let _ = fs::remove_file(path);
@@ -208,7 +208,7 @@ impl OutputReader for CodexReader {
     }
 }
 
-/// Returns why the session asks again, of `Reconnecting... 1/5 (why)`; of any other message the whole.
+/// Returns the reason from `Reconnecting... 1/5 (reason)`; any other message as a whole.
 fn retry_cause(message: &str) -> &str {
     let why = message.strip_prefix("Reconnecting").and_then(|rest| rest.split_once('(')?.1.strip_suffix(')'));
     why.unwrap_or(message)
@@ -218,7 +218,8 @@ fn notice_step(text: String) -> Activity {
     bounded_step(ActivityKind::Notice, text)
 }
 
-/// A long text is cut between its words, so that no half of a secret is shown that could not be found any more.
+/// Creates a step. A long text is cut between words, so that it does not show half a secret, which redaction would
+/// miss.
 fn bounded_step(what: ActivityKind, mut text: String) -> Activity {
     if text.len() > MAX_TEXT {
         let head = &text[..text.floor_char_boundary(MAX_TEXT)];

@@ -1,7 +1,7 @@
-//! The rollout: what `codex` writes down of a session in its own folder, and does not print.
+//! The rollout: what `codex` records of a session in its own folder, and does not print.
 //!
-//! Usage after a kill, the cause of a failure in words that do not change, and when a limit ends. It is read once, its
-//! end alone, and removed: the record of the iteration has what is to stay.
+//! It has the usage after a kill, the cause of a failure in stable terms, and the end of a limit. Only its end is read,
+//! once, and it is removed: the record of the iteration has what is worth keeping.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -12,52 +12,52 @@ use protocol::answer::SessionUsage;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::regular;
+use super::super::regular_file;
 use super::events::CodexTokens;
 
-/// Bytes of the end that are read; one line may have more than a megabyte.
+/// Bytes read from the end; a single line may have more than a megabyte.
 const MAX_TAIL: u64 = 8 << 20;
-/// Days that are looked through, the newest first.
+/// Number of days searched, the newest first.
 const MAX_DAYS: usize = 4;
-/// Entries of a folder that are looked at.
+/// Maximum number of entries read from a folder.
 const MAX_ENTRIES: usize = 50_000;
-/// The lines that say what a turn is asked with.
+/// Type of the lines with the settings of a turn.
 const TURN_KIND: &str = "turn_context";
-/// Longest id of a session.
+/// Length limit of a session id in bytes.
 const MAX_ID: usize = 64;
 
-/// What a rollout says.
+/// The content of a rollout.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct CodexRollout {
     /// What the session consumed so far.
     pub(super) usage: Option<SessionUsage>,
-    /// The model that was asked last.
+    /// The model that was used last.
     pub(super) model: Option<String>,
     /// Why it failed.
     pub(super) cause: Option<RolloutCause>,
-    /// When the limit that is reached, or nearest, ends.
+    /// When the limit that is reached, or closest to it, ends.
     pub(super) resets_at: Option<Timestamp>,
 }
 
 /// Why a session failed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct RolloutCause {
-    /// For people.
+    /// A message for people.
     #[serde(default)]
     pub(super) message: String,
-    /// A word, or a word with details.
+    /// A code, or a code with details.
     #[serde(default, rename = "codex_error_info")]
     info: Value,
 }
 
 impl RolloutCause {
-    /// Returns the word.
+    /// Returns the code.
     pub(super) fn info_word(&self) -> &str {
         let word = || self.info.as_object().and_then(|details| details.keys().next()).map(String::as_str);
         self.info.as_str().or_else(word).unwrap_or_default()
     }
 
-    /// Returns the status of the service's reply, where the details have one.
+    /// Returns the HTTP status of the service's reply, if the details have one.
     pub(super) fn http_status(&self) -> Option<u64> {
         self.info.as_object()?.values().next()?.get("http_status_code")?.as_u64()
     }
@@ -66,7 +66,7 @@ impl RolloutCause {
 /// Reads the rollout of a session and removes it.
 pub(super) fn take_rollout(home: &Path, session: &str) -> Option<CodexRollout> {
     let path = find_rollout(&home.join("sessions"), session)?;
-    let tail = regular::open_regular(&path).and_then(|file| file.map(read_tail).transpose());
+    let tail = regular_file::open_regular(&path).and_then(|file| file.map(read_tail).transpose());
     match tail {
         Ok(Some(tail)) => {
             if let Err(error) = fs::remove_file(&path) {
@@ -96,7 +96,7 @@ fn find_rollout(sessions: &Path, session: &str) -> Option<PathBuf> {
     })
 }
 
-/// Returns the folders that are named by a number, the last first.
+/// Returns the folders with a number as name, the highest first.
 fn numbered_dirs(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let is_number = |name: &String| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     let mut found: Vec<String> = entry_names(folder).filter(is_number).collect();
@@ -110,7 +110,7 @@ fn entry_names(folder: &Path) -> impl Iterator<Item = String> + use<> {
     entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }
 
-/// Reads the end of a file, from the first line that is whole.
+/// Reads the end of a file, starting at a complete line.
 fn read_tail(mut file: File) -> io::Result<Vec<u8>> {
     let from = file.metadata()?.len().saturating_sub(MAX_TAIL);
     file.seek(SeekFrom::Start(from))?;
@@ -139,7 +139,7 @@ fn parse_rollout(lines: &[u8]) -> CodexRollout {
     rollout
 }
 
-/// A line, of which the payload is what counts.
+/// A line, whose payload is what matters.
 #[derive(Debug, Deserialize)]
 struct RolloutLine {
     #[serde(rename = "type")]
@@ -149,13 +149,13 @@ struct RolloutLine {
 
 #[derive(Debug, Deserialize)]
 struct RolloutPayload {
-    /// With `token_count`: the session so far.
+    /// With `token_count`: the usage of the session so far.
     info: Option<RolloutInfo>,
     /// With `token_count`: the limits of the user's plan.
     rate_limits: Option<RolloutLimits>,
-    /// With a `token_usage_record`, which comes before the tools are run: the session so far.
+    /// With a `token_usage_record`, which precedes the tool calls: the usage of the session so far.
     thread_token_usage: Option<CodexTokens>,
-    /// With a `turn_context`: the model that the turn asks.
+    /// With a `turn_context`: the model of the turn.
     model: Option<String>,
     /// With `task_complete`: why it failed.
     error: Option<RolloutCause>,
@@ -187,12 +187,12 @@ impl RolloutLimits {
         self.primary.into_iter().chain(self.secondary)
     }
 
-    /// Returns when the last of the windows that are used up begins anew.
+    /// Returns when the last of the exhausted windows is reset.
     fn full_reset(&self) -> Option<Timestamp> {
         self.windows().filter(|window| window.used_percent >= 100.0).filter_map(RolloutWindow::reset_time).max()
     }
 
-    /// Returns when the window of which most is used begins anew.
+    /// Returns when the most used window is reset.
     fn fullest_reset(&self) -> Option<Timestamp> {
         self.windows().max_by(|a, b| a.used_percent.total_cmp(&b.used_percent)).and_then(RolloutWindow::reset_time)
     }

@@ -1,4 +1,4 @@
-//! Sessions as they were recorded, against what is made of them; and what is passed to the program.
+//! Recorded sessions and how they are parsed; and the arguments passed to the program.
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,11 @@ use tempfile::TempDir;
 
 use super::super::answer_file::{self, AnswerFile};
 use super::super::backend::{SessionOutput, SessionRest};
-use super::super::stream::LineSplitter;
+use super::super::line_splitter::LineSplitter;
 use super::*;
 use crate::config;
 
-/// A recorded session: what it printed, and what stood in its files.
+/// A recorded session: its output and its files.
 struct CodexSample {
     stdout: &'static str,
     stderr: &'static str,
@@ -41,7 +41,7 @@ fn success_sample() -> CodexSample {
     CodexSample { last: include_str!("../samples/codex/success.last"), ..sample!("success") }
 }
 
-/// A session, heard.
+/// The result of playing a session.
 struct CodexPlayback {
     steps: Vec<Activity>,
     has_answered: bool,
@@ -50,7 +50,7 @@ struct CodexPlayback {
     folder: TempDir,
 }
 
-/// Puts the files where they would be, and lets the output come in pieces that end at the given places.
+/// Puts the files in place, and plays the output in pieces that end at the given offsets.
 fn play_sample(sample: &CodexSample, cuts: &[usize]) -> CodexPlayback {
     let folder = tempfile::tempdir().unwrap();
     let (home, at) = (folder.path().join("home"), |name: &str| folder.path().join(name));
@@ -304,7 +304,7 @@ fn codex_arguments(settings: &str) -> Vec<String> {
     CodexBackend.plan_launch(&order).argv.into_iter().map(|word| word.into_string().unwrap()).collect()
 }
 
-/// Returns what an option is given, each time that it is given.
+/// Returns all values that an option is given.
 fn option_values<'a>(argv: &'a [String], option: &str) -> Vec<&'a str> {
     argv.windows(2).filter(|pair| pair[0] == option).map(|pair| pair[1].as_str()).collect()
 }
@@ -349,7 +349,7 @@ fn folder_of_the_program_is_the_one_of_its_environment() {
     assert_eq!(home(&[]), None);
 }
 
-/// What the service takes in a schema that it enforces.
+/// Whether the service accepts a schema for strict enforcement.
 fn is_strict(schema: &Value) -> bool {
     let Some(keys) = schema.as_object() else { return false };
     let known = ["type", "enum", "description", "properties", "required", "additionalProperties", "items"];

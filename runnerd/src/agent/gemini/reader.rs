@@ -1,6 +1,6 @@
-//! Understands what `gemini` prints: an event per line, what it says in pieces, the last of them with the sums.
+//! Parses what `gemini` prints: an event per line, with text in pieces, and the totals in the last one.
 //!
-//! Lines and fields that are not known are passed over: later versions have more of them.
+//! Unknown lines and fields are skipped: later versions have more of them.
 
 use std::path::PathBuf;
 
@@ -14,24 +14,24 @@ use crate::agent::answer_file;
 use crate::agent::backend::{SessionOutput, OutputReader, SessionRest};
 use crate::agent::evidence::EndEvidence;
 
-/// Most bytes of a step.
+/// Size limit in bytes of a step.
 const MAX_TEXT: usize = 4 << 10;
-/// Longest id of a session that is taken for one.
+/// Length limit of a session id in bytes.
 const MAX_ID: usize = 128;
-/// By which of its parameters a tool's use is told, the most telling first.
+/// The parameters by which a tool call is described, the most telling first.
 const KEY_PARAMETERS: [&str; 8] = ["command", "file_path", "absolute_path", "pattern", "dir_path", "path", "query", "prompt"];
 
-/// What was heard of a session.
+/// What a session has printed so far.
 #[derive(Debug)]
 pub(super) struct GeminiReader {
-    /// The file for the answer, which comes before what is said.
+    /// The file for the answer, which takes precedence over the text.
     output: PathBuf,
-    /// What is asked for.
+    /// The kind of answer asked for.
     form: AnswerForm,
     session_id: Option<String>,
-    /// What was said since a tool was last used.
+    /// Text since the last tool call.
     last_text: String,
-    /// The last error that was not the end.
+    /// The last error that did not end the session.
     last_error: Option<String>,
     result: Option<Value>,
 }
@@ -87,7 +87,7 @@ impl GeminiReader {
         Self { output, form, session_id: None, last_text: String::new(), last_error: None, result: None }
     }
 
-    /// Takes a piece of what is said; more than an answer may have is none.
+    /// Takes a piece of text; a text beyond the size limit of an answer is dropped.
     fn add_text(&mut self, piece: &str) -> Option<Activity> {
         if self.last_text.len() + piece.len() <= MAX_OUTPUT_BYTES {
             self.last_text.push_str(piece);
@@ -95,7 +95,7 @@ impl GeminiReader {
         make_step(ActivityKind::Message, piece)
     }
 
-    /// Returns what was said last, where that is one JSON object and nothing else, and no file holds an answer.
+    /// Returns the last text if it is a single JSON object, and no file contains an answer.
     fn final_answer(&self) -> Option<Vec<u8>> {
         let said = self.last_text.trim();
         let is_object =
@@ -104,7 +104,7 @@ impl GeminiReader {
         (self.has_answered() && is_object && !has_file()).then(|| said.as_bytes().to_vec())
     }
 
-    /// What the program says of its service stands apart from what the model says.
+    /// Collects what the program says about its service, apart from what the model says.
     fn collect_evidence(&self, rest: &SessionRest<'_>) -> EndEvidence {
         let mut evidence = EndEvidence::default();
         let error = self.result.as_ref().map_or(&Value::Null, |result| &result["error"]);
@@ -132,7 +132,7 @@ fn tool_step(name: &str, parameters: &Value) -> Option<Activity> {
     }
 }
 
-/// Its sum of output leaves out what the model thought, which is paid for and part of the total.
+/// Sums up the usage. The output count excludes the model's thinking, which is paid for and part of the total.
 fn parse_usage(stats: &Value) -> SessionUsage {
     let number = |field: &str| stats[field].as_u64();
     let (prompt, cached) = (number("input_tokens"), number("cached"));

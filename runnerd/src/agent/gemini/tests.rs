@@ -1,4 +1,4 @@
-//! Sessions as they were recorded, against what is made of them; and what is passed to the program.
+//! Recorded sessions and how they are parsed; and the arguments passed to the program.
 
 use std::fs;
 use std::path::Path;
@@ -18,14 +18,14 @@ macro_rules! sample {
     };
 }
 
-/// A session, heard.
+/// The result of playing a session.
 struct GeminiPlayback {
     steps: Vec<Activity>,
     has_answered: bool,
     output: SessionOutput,
 }
 
-/// Plays a session; `file` is what it has left in the file for the answer.
+/// Plays a session; `file` is what it left in the file for the answer.
 fn play_bytes(stdout: &[u8], file: Option<&str>) -> GeminiPlayback {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("output.json");

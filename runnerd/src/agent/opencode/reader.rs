@@ -1,6 +1,6 @@
-//! Understands what `opencode run --format json` prints: an event per line.
+//! Parses what `opencode run --format json` prints: an event per line.
 //!
-//! Lines and fields that are not known are passed over: later versions have more of them.
+//! Unknown lines and fields are skipped: later versions have more of them.
 
 use std::path::PathBuf;
 
@@ -14,20 +14,20 @@ use crate::agent::answer_file;
 use crate::agent::backend::{SessionOutput, OutputReader, SessionRest};
 use crate::agent::evidence::EndEvidence;
 
-/// Longest text of a step, in bytes; whoever shows it takes less.
+/// Size limit in bytes of a step's text; viewers truncate it further.
 const MAX_TEXT: usize = 64 << 10;
 /// Micro-dollars in a dollar.
 const MICROS_PER_DOLLAR: f64 = 1_000_000.0;
 
-/// What was heard of a session.
+/// What a session has printed so far.
 #[derive(Debug)]
 pub(super) struct OpencodeReader {
-    /// The file for the answer, which comes before what is said.
+    /// The file for the answer, which takes precedence over the text.
     output: PathBuf,
-    /// What is asked for.
+    /// The kind of answer asked for.
     form: AnswerForm,
     session: Option<String>,
-    /// What was said last.
+    /// The last text.
     last_text: Option<String>,
     usage: SessionUsage,
     cost: f64,
@@ -57,14 +57,14 @@ struct OpencodePart {
     cost: Option<f64>,
 }
 
-/// The use of a tool, told when it is over.
+/// A tool call, reported when it is over.
 #[derive(Debug, Deserialize)]
 struct OpencodeTool {
     status: Option<String>,
     title: Option<String>,
 }
 
-/// Tokens of one reply; what was thought is not in the output.
+/// Tokens of one reply; thinking is not included in the output.
 #[derive(Debug, Deserialize)]
 struct OpencodeTokens {
     input: u64,
@@ -108,7 +108,7 @@ impl OpencodeReader {
         add(&mut self.usage.output_tokens, tokens.output.saturating_add(tokens.reasoning));
     }
 
-    /// Returns what was said last, where that is one JSON object and nothing else, and no file holds an answer.
+    /// Returns the last text if it is a single JSON object, and no file contains an answer.
     fn final_answer(&self) -> Option<Vec<u8>> {
         let said = self.last_text.as_deref().map(str::trim).filter(|_| self.has_answered())?;
         let is_object = serde_json::from_str::<Value>(said).is_ok_and(|value| value.is_object());
@@ -163,7 +163,7 @@ impl OutputReader for OpencodeReader {
     }
 
     fn finish_output(mut self: Box<Self>, rest: &SessionRest<'_>) -> SessionOutput {
-        // A cost of nothing is one that it does not know.
+        // A cost of zero is an unknown one.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sums of what is above nothing")]
         let cost = (self.cost > 0.0).then(|| (self.cost * MICROS_PER_DOLLAR).round() as u64);
         SessionOutput {
@@ -176,7 +176,8 @@ impl OutputReader for OpencodeReader {
     }
 }
 
-/// A long text is cut between its words, so that no half of a secret is shown that could not be found any more.
+/// Creates a step. A long text is cut between words, so that it does not show half a secret, which redaction would
+/// miss.
 fn bounded_step(what: ActivityKind, mut text: String) -> Option<Activity> {
     if text.len() > MAX_TEXT {
         let head = &text[..text.floor_char_boundary(MAX_TEXT)];

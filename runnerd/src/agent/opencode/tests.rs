@@ -1,4 +1,4 @@
-//! A session as it was recorded, against what is made of it; and what is passed to the program.
+//! A recorded session and how it is parsed; and the arguments passed to the program.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Every line of the table with the failure that shows it, and the table's own form.
+//! Every line of the table with the failure that shows it, and the table's own format.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,16 +8,16 @@ use jiff::tz::TimeZone;
 
 use super::*;
 
-/// A failure as it was recorded, or as a service documents it.
+/// A failure as recorded, or as documented by a service.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SignatureSample {
     origin: SampleOrigin,
-    /// Which program was recorded.
+    /// The program that was recorded.
     program: Option<String>,
     /// When it was shown.
     at: Timestamp,
-    /// The zone of the program, where it was not UTC.
+    /// The time zone of the program, unless UTC.
     zone: Option<String>,
     resets_at: Option<Timestamp>,
     class: FailureClass,
@@ -143,7 +143,7 @@ fn a_table_is_read_strictly() {
     assert!(newer.to_string().contains("version 2"), "{newer}");
 }
 
-/// Classes a message of a program at 20:00 UTC on 22 November 2026, in Berlin.
+/// Classifies a message of a program at 20:00 UTC on 22 November 2026, in Berlin.
 fn classify_signals(kind: ExecutorKind, signals: &[(&'static str, &str)]) -> Option<KnownFailure> {
     let mut evidence = EndEvidence::default();
     for (field, value) in signals {

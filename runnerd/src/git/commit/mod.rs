@@ -1,7 +1,7 @@
-//! Commits everything that the work tree holds. Stages, writes the tree, the commit and the reference in the order in
-//! which a death in between loses nothing: until HEAD moves, the repository is as before.
+//! Commits everything in the work tree. Stages, writes the tree, the commit and the reference in an order in which a
+//! crash loses nothing: until HEAD moves, the repository is as before.
 
-pub(in crate::git) mod graft;
+pub(in crate::git) mod commit_paths;
 pub(in crate::git) mod prepare;
 
 use std::collections::BTreeSet;
@@ -11,33 +11,33 @@ use gix::bstr::BString;
 
 use self::prepare::{CommitRequest, PreparedCommit};
 use crate::git::durable;
-use crate::git::objects::checked;
+use crate::git::objects::object_reader;
 use crate::git::path::display_path;
 use crate::git::refs::{ExpectedRef, RefMove};
 use crate::git::{GitError, Id, Repository};
 
-/// A commit that was made.
+/// The result of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitOutcome {
-    /// The commit.
+    /// Id of the commit.
     pub commit: Id,
-    /// Its tree.
+    /// Id of its tree.
     pub tree: Id,
-    /// Paths that the rule keeps out and that are in the work tree now, sorted; repositories end in a slash.
+    /// Paths in the work tree that the hold-back rule excludes, sorted; nested repositories end in a slash.
     pub held_back: Vec<String>,
-    /// Paths that git cannot store and that are in the work tree now, sorted.
+    /// Paths in the work tree that git cannot store, sorted.
     pub unstorable: Vec<String>,
 }
 
 impl Repository {
-    /// Commits all that differs from HEAD, untracked files included, and leaves nothing to commit.
+    /// Commits everything that differs from HEAD, untracked files included, and leaves nothing to commit.
     ///
-    /// What is held back or cannot be stored stays in the work tree, hidden from git through `info/exclude`, and is
-    /// named. The file system of the work tree is flushed before HEAD moves: a file that is lost by a power cut and is
-    /// in the commit would be taken for a change of somebody's.
+    /// Files that are held back or cannot be stored stay in the work tree, hidden from git through `info/exclude`, and
+    /// are listed in the result. The work tree's file system is flushed before HEAD moves: otherwise a file lost in a
+    /// power cut but present in the commit would look like someone's change.
     ///
-    /// Fails if HEAD is not at `request.parent`, while a merge or the like is under way, and, unless empty commits are
-    /// allowed, if there is nothing to commit. No hooks are run.
+    /// Fails if HEAD is not at `request.parent`, if a merge or the like is in progress, and, unless empty commits are
+    /// allowed, if there is nothing to commit. Runs no hooks.
     pub fn commit_all(&self, request: &CommitRequest<'_>) -> Result<CommitOutcome, GitError> {
         if let Some(operation) = self.operation() {
             return Err(GitError::OperationInProgress { operation, path: self.work_dir().to_owned() });
@@ -72,7 +72,7 @@ impl Repository {
         })
     }
 
-    /// Fails where a tree has not what was written for it.
+    /// Fails if a tree does not hold what was written for it.
     fn check_written_files(
         &self,
         repo: &gix::Repository,
@@ -80,7 +80,7 @@ impl Repository {
         tree: ObjectId,
     ) -> Result<(), GitError> {
         for (path, content) in request.expected_files {
-            let found = checked::find_at_path(repo, tree, (*path).into());
+            let found = object_reader::find_at_path(repo, tree, (*path).into());
             let found = found.map_err(GitError::gix("looking up a file of a commit", self.git_dir()))?;
             let expected = self.hash_blob(content)?.object_id();
             if !found.is_some_and(|(mode, id)| mode.is_blob() && id == expected) {

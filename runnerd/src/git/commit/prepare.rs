@@ -1,5 +1,5 @@
-//! The part of a commit before the commit: everything that is to go in, staged and written as a tree, by whichever
-//! engine handles the repository. HEAD is as before when it is done.
+//! The part of a commit before the commit object: stages everything that goes in and writes it as a tree, with
+//! whichever engine handles the repository. HEAD does not move.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,17 @@ use gix::bstr::{BStr, BString, ByteSlice as _};
 
 use crate::git::index::cachetree;
 use crate::git::index::{IndexLock, PendingIndex};
-use crate::git::objects::checked;
+use crate::git::objects::object_reader;
 use crate::git::objects::diff::compare_trees;
 use crate::git::path::display_path;
 use crate::git::repository::identity::Identity;
 use crate::git::worktree::change::{WorktreeChange, ChangeKind};
 use crate::git::worktree::exclude;
 use crate::git::worktree::hold_back::{HoldBackRule, HoldBackVerdict};
-use crate::git::worktree::known::TrackedFiles;
+use crate::git::worktree::stat_cache::TrackedFiles;
 use crate::git::worktree::porcelain;
-use crate::git::worktree::private::PrivateIndex;
-use crate::git::worktree::refused::UnstorableFile;
+use crate::git::worktree::private_index::PrivateIndex;
+use crate::git::worktree::unstorable::UnstorableFile;
 use crate::git::worktree::scan::WorktreeScan;
 use crate::git::worktree::stage::{CollectedTree, StagedIndex, WorktreeStager, declared_submodules};
 use crate::git::{GitError, Id, Repository};
@@ -26,53 +26,54 @@ use crate::git::{GitError, Id, Repository};
 /// What to commit and how.
 #[derive(Debug, Clone)]
 pub struct CommitRequest<'a> {
-    /// The message, verbatim; a line end is added if it has none.
+    /// Commit message, verbatim; a line end is added if it has none.
     pub message: &'a str,
     /// Author and committer.
     pub author: Identity,
-    /// The commit that HEAD is expected to be at; none before the first.
+    /// Commit HEAD is expected to be at; `None` before the first commit.
     pub parent: Option<Id>,
-    /// Which new files stay out.
+    /// Rule for which new files stay out.
     pub hold_back: &'a HoldBackRule,
-    /// Whether the git program is to sign the commit as configured.
+    /// Whether the git program signs the commit as configured.
     pub sign: bool,
     /// Whether to commit even if nothing changed.
     pub allow_empty: bool,
-    /// The only paths that may differ from HEAD, for who has looked and knows what was written since; none: all do.
+    /// The only paths that may differ from HEAD, for a caller that knows what was written since it checked; `None`
+    /// means all.
     pub paths: Option<&'a [Vec<u8>]>,
-    /// Files that the caller has written, and what: nothing is committed that has them otherwise.
+    /// Files the caller wrote, with their content: the commit fails if it would hold anything else at these paths.
     pub expected_files: &'a [(&'a str, &'a [u8])],
-    /// Whether files of HEAD whose change cannot be stored are left as HEAD has them; otherwise nothing is committed.
+    /// Whether files of HEAD whose change cannot be stored are left as HEAD has them; if not, nothing is committed.
     pub keeps_unstorable: bool,
 }
 
-/// What stays out of the next commit.
+/// Files that stay out of the next commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeldBackFiles {
-    /// New files, sorted; paths of repositories end in a slash.
+    /// New files, sorted; nested repositories end in a slash.
     pub paths: Vec<String>,
-    /// Files of HEAD that were changed into what git cannot store.
+    /// Files of HEAD changed into something git cannot store.
     pub unstorable: Vec<UnstorableFile>,
 }
 
-/// The tree to commit, and the index to publish once HEAD moved.
+/// The tree to commit, and the index to publish after HEAD has moved.
 pub(in crate::git) struct PreparedCommit {
     pub(in crate::git) collected: CollectedTree,
     pub(in crate::git) index: PendingIndex,
 }
 
-/// What earlier commits left out and the next does as well.
+/// Paths that earlier commits left out and the next one leaves out as well.
 struct HiddenPaths {
     held_back: BTreeSet<BString>,
     unstorable: BTreeSet<BString>,
-    /// Whether something is hidden no longer.
+    /// Whether a hidden path has become visible again.
     has_unhidden: bool,
 }
 
 impl Repository {
-    /// Hides from git the new files that a commit would leave out now, and returns what it would leave out.
+    /// Hides from git the new files that a commit would leave out now, and returns them.
     ///
-    /// `changes` are what was seen last; if files come to light that were hidden then, they become what is seen now.
+    /// `changes` is the last status; if a hidden file becomes visible again, the status is read again and replaces it.
     pub fn apply_hold_back(&self, rule: &HoldBackRule, changes: &mut Vec<WorktreeChange>) -> Result<HeldBackFiles, GitError> {
         let repo = self.open()?;
         let head = self.commit_tree(&repo, self.head()?.commit())?;
@@ -107,7 +108,7 @@ impl Repository {
         Ok(HeldBackFiles { paths: hidden.iter().map(|path| display_path(path)).collect(), unstorable })
     }
 
-    /// Stages everything and writes the tree; hides from git what stays out.
+    /// Stages everything, writes the tree, and hides what stays out from git.
     pub(in crate::git) fn prepare_commit(
         &self,
         repo: &gix::Repository,
@@ -134,7 +135,7 @@ impl Repository {
         Ok(prepared)
     }
 
-    /// Looks again at what earlier commits left out: what is tracked or would go in now is hidden no longer.
+    /// Rechecks what earlier commits left out, and reveals what is tracked or would now go in.
     fn review_hidden(
         &self,
         repo: &gix::Repository,
@@ -196,7 +197,7 @@ impl Repository {
         Ok(PreparedCommit { collected, index })
     }
 
-    /// Returns the blobs of a tree that a commit does not have at their paths.
+    /// Returns the blobs of `tree` that `commit` does not have at the same paths.
     fn find_new_blobs(
         &self,
         repo: &gix::Repository,
@@ -204,24 +205,24 @@ impl Repository {
         tree: ObjectId,
     ) -> Result<Vec<ObjectId>, GitError> {
         let before = self.commit_tree(repo, commit)?;
-        let changed = checked::read_tree(repo, tree).and_then(|tree| compare_trees(repo, &before, &tree));
+        let changed = object_reader::read_tree(repo, tree).and_then(|tree| compare_trees(repo, &before, &tree));
         let changed = changed.map_err(GitError::gix("reading what git has stored", self.git_dir()))?;
         let new = changed.into_iter().filter_map(|difference| difference.new);
         Ok(new.filter(|(mode, _)| mode.is_blob_or_symlink()).map(|(_, id)| id).collect())
     }
 
-    /// Returns the tree of a commit; the empty one before the first.
+    /// Returns the tree of a commit; the empty tree for `None`.
     pub(in crate::git) fn commit_tree<'r>(
         &self,
         repo: &'r gix::Repository,
         commit: Option<Id>,
     ) -> Result<gix::Tree<'r>, GitError> {
         let Some(commit) = commit else { return Ok(repo.empty_tree()) };
-        checked::read_commit_tree(repo, commit.object_id()).map_err(GitError::gix("reading a commit", self.git_dir()))
+        object_reader::read_commit_tree(repo, commit.object_id()).map_err(GitError::gix("reading a commit", self.git_dir()))
     }
 }
 
 fn has_path(repo: &gix::Repository, tree: &gix::Tree<'_>, path: &BStr) -> Result<bool, GitError> {
-    let found = checked::find_at_path(repo, tree.id, path);
+    let found = object_reader::find_at_path(repo, tree.id, path);
     Ok(found.map_err(GitError::gix("looking up a file of a commit", repo.git_dir()))?.is_some())
 }

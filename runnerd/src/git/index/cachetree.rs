@@ -1,7 +1,7 @@
-//! Writes the tree of an index. Folders whose entries did not change keep the tree that the index remembers for them,
-//! so a commit costs what changed and not what there is.
+//! Writes the tree of an index. Folders with unchanged entries keep the tree the index has cached for them, so the cost
+//! of a commit follows what changed, not what exists.
 //!
-//! The library carries that memory along without keeping it true: whoever changes an entry has to [`forget`] its path.
+//! The library carries the cache along without updating it: code that changes an entry has to [`forget`] its path.
 
 use std::collections::HashMap;
 
@@ -15,9 +15,9 @@ use gix::objs::tree::{self, EntryKind};
 use crate::git::path::{display_path, has_valid_name};
 use crate::git::{GitError, Repository};
 
-/// Returns an index of no entries, with a memory of trees in which nothing is known.
+/// Returns an index without entries, with an empty tree cache.
 ///
-/// The library offers no way to add the memory, but it decodes one.
+/// The library has no way to add the cache, but it decodes one.
 pub(in crate::git) fn empty_index(kind: gix::hash::Kind) -> State {
     const INVALID_ROOT: &[u8] = b"\0-1 0\n";
     let mut bytes = b"DIRC\0\0\0\x02\0\0\0\0TREE\0\0\0\x06".to_vec();
@@ -28,7 +28,7 @@ pub(in crate::git) fn empty_index(kind: gix::hash::Kind) -> State {
         .expect("BUG: the bytes of an empty index are well-formed")
 }
 
-/// Forgets the trees that hold `path`.
+/// Invalidates the cached trees that contain `path`.
 pub(in crate::git) fn invalidate_path(state: &mut State, path: &BStr) {
     let Some(mut node) = state.tree_mut() else {
         return;
@@ -43,9 +43,9 @@ pub(in crate::git) fn invalidate_path(state: &mut State, path: &BStr) {
     node.num_entries = None;
 }
 
-/// Writes the trees that are not there yet and returns the id of the root, which `state` then remembers.
+/// Writes the missing trees and returns the id of the root; `state` caches them all.
 ///
-/// Adds the ids of the trees it wrote to `written`. `state` has to come from [`empty`], and to be without unmerged entries.
+/// Adds the ids of the trees it wrote to `written`. `state` has to come from [`empty`] and have no unmerged entries.
 pub(in crate::git) fn write_trees(
     repo: &gix::Repository,
     repository: &Repository,
@@ -71,7 +71,8 @@ struct TreeWriter<'a> {
 }
 
 impl TreeWriter<'_> {
-    /// Returns the tree of one folder. `entries` are all below it, `prefix` is the length of its path with the slash.
+    /// Returns the tree of one folder. `entries` are all entries in it, `prefix` is the length of its path with the
+    /// slash.
     fn write_dir(&mut self, entries: &[Entry], prefix: usize, mut known: Tree) -> Result<Tree, GitError> {
         let covered = u32::try_from(entries.len()).ok();
         if known.num_entries.is_some() && known.num_entries == covered && self.repo.has_object(known.id) {
@@ -98,14 +99,14 @@ impl TreeWriter<'_> {
             known.children.push(child);
             rest = &rest[inside..];
         }
-        // Whoever looks for a folder by its name expects this order, which is not that of the entries.
+        // Lookups by name expect this order, which differs from that of the entries.
         known.children.sort_by(|a, b| a.name.cmp(&b.name));
         known.num_entries = covered.filter(|_| complete);
         known.id = if tree.is_empty() && prefix > 0 { ObjectId::null(known.id.kind()) } else { self.store_tree(tree)? };
         Ok(known)
     }
 
-    /// Adds one file, unless it is only announced. Tells whether it was added.
+    /// Adds one file unless it is marked intent-to-add. Returns whether it was added.
     fn add_file(&self, entry: &Entry, name: &BStr, tree: &mut Vec<tree::Entry>) -> Result<bool, GitError> {
         if entry.flags.contains(Flags::INTENT_TO_ADD) {
             return Ok(false);
@@ -141,7 +142,7 @@ impl TreeWriter<'_> {
     }
 }
 
-/// A folder of which nothing is remembered.
+/// A folder with nothing cached.
 fn invalid_node(name: &[u8], kind: gix::hash::Kind) -> Tree {
     Tree { name: name.into(), id: ObjectId::null(kind), num_entries: None, children: Vec::new() }
 }

@@ -1,4 +1,4 @@
-//! Changes of an index in memory: what is stored of a path, and many such in one go, with the trees that are remembered.
+//! Edits an index in memory: what git stores for a path, and batches of changes that also update the cached trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,19 @@ use gix::index::entry::{Flags, Mode, Stage, Stat};
 
 use super::cachetree;
 
-/// What git stores of one path.
+/// What git stores for one path.
 #[derive(Debug, Clone)]
 pub(in crate::git) struct IndexEntry {
     pub(in crate::git) id: ObjectId,
     pub(in crate::git) mode: Mode,
-    /// What the file looked like; size zero if it may have changed since it was read.
+    /// The file's stat data; size zero if the file may have changed since it was read.
     pub(in crate::git) stat: Stat,
 }
 
-/// New entry of a path, or none if it has to go.
+/// New entry for each path; `None` removes it.
 pub(in crate::git) type IndexEdits = BTreeMap<BString, Option<IndexEntry>>;
 
-/// Makes these the entries of their paths.
+/// Applies the edits to the index.
 pub(in crate::git) fn apply_edits(state: &mut State, edits: IndexEdits) {
     let removed = find_removed_paths(state, &edits);
     for path in removed.iter().chain(edits.keys()) {
@@ -29,7 +29,7 @@ pub(in crate::git) fn apply_edits(state: &mut State, edits: IndexEdits) {
     }
     if !removed.is_empty() {
         state.remove_entries(|_, path, entry| {
-            // An unmerged path gives up all its stages; a plain one that is only changed stays.
+            // An unmerged path loses all its stages; a plain entry that only changes stays.
             removed.contains(path) && !(entry.stage_raw() == 0 && matches!(edits.get(path), Some(Some(_))))
         });
     }
@@ -48,8 +48,8 @@ pub(in crate::git) fn apply_edits(state: &mut State, edits: IndexEdits) {
     }
 }
 
-/// Returns the paths of which entries have to go: removed ones, unmerged ones, and those that a new path excludes, as
-/// no name can be a file and a folder.
+/// Returns the paths whose entries have to go: removed ones, unmerged ones, and those that a new path excludes because
+/// no name can be both a file and a folder.
 fn find_removed_paths(state: &State, edits: &IndexEdits) -> BTreeSet<BString> {
     let mut removed = BTreeSet::new();
     for (path, stored) in edits {

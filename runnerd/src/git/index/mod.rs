@@ -1,9 +1,9 @@
-//! The index file: read it, hold its lock, write it whole. What its entries should be is none of its business.
+//! The index file: read it, lock it, write it whole. What its entries should be is decided elsewhere.
 
 pub(in crate::git) mod cachetree;
 pub(in crate::git) mod edits;
-pub(in crate::git) mod marks;
-pub(in crate::git) mod names;
+pub(in crate::git) mod index_flags;
+pub(in crate::git) mod index_diff;
 
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
@@ -13,23 +13,23 @@ use gix::index::State;
 use gix::index::write::Extensions;
 use gix::lock::acquire::Fail;
 
-use self::marks::UNKNOWN_STAT;
-use crate::git::objects::checked;
-use crate::git::repository::memory::FileStamp;
+use self::index_flags::UNKNOWN_STAT;
+use crate::git::objects::object_reader;
+use crate::git::repository::cache::FileStamp;
 use crate::git::{GitError, Id, Repository};
-use crate::obstruction::Retryable as _;
+use crate::retryable::Retryable as _;
 
-/// How long another git that is just finishing is waited for.
+/// How long to wait for another git that is just finishing.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The lock on the index: who holds it may replace the file.
+/// The lock on the index: its holder may replace the file.
 pub(in crate::git) struct IndexLock {
     lock: gix::lock::File,
     repository: Repository,
     skip_hash: bool,
 }
 
-/// An index that is written but not yet the one that git sees.
+/// An index that is written but not yet visible to git.
 pub(in crate::git) struct PendingIndex {
     lock: gix::lock::File,
     repository: Repository,
@@ -40,7 +40,7 @@ pub(in crate::git) fn read_index(repo: &gix::Repository, repository: &Repository
     let path = repository.index_path();
     let stamp = FileStamp::read(&path);
     let skips_hash = repo.config_snapshot().boolean("index.skipHash").unwrap_or(false) || repository.verified_index.matches(stamp);
-    // The library dies where the system refuses it a thread here.
+    // The library panics here if the system refuses it a thread.
     let options = gix::index::decode::Options { thread_limit: Some(1), ..Default::default() };
     let error = match gix::index::File::at_or_default(&path, repo.object_hash(), skips_hash, options) {
         Ok(file) => {
@@ -60,18 +60,18 @@ pub(in crate::git) fn read_index(repo: &gix::Repository, repository: &Repository
 
 fn from_commit(repo: &gix::Repository, repository: &Repository, head: Option<Id>) -> Result<State, GitError> {
     let Some(head) = head else { return Ok(State::new(repo.object_hash())) };
-    let read = || Ok(repo.index_from_tree(&checked::read_commit_tree(repo, head.object_id())?.id)?.into());
+    let read = || Ok(repo.index_from_tree(&object_reader::read_commit_tree(repo, head.object_id())?.id)?.into());
     read().map_err(GitError::gix("reading the tree of HEAD", repository.git_dir()))
 }
 
 impl Repository {
-    /// Has the git program read every file before it goes by the index, which otherwise stays what it is: staged work and
-    /// marks may be a person's.
+    /// Makes the git program read every file before it trusts the index. Entries and flags stay: staged work and flags
+    /// may be a person's.
     pub(in crate::git) fn invalidate_index_stats(&self) -> Result<(), GitError> {
         let repo = self.open()?;
         let lock = IndexLock::acquire(&repo, self)?;
         let mut state = read_index(&repo, self, self.head()?.commit())?;
-        // The library would write folders that are one entry as what the program does not read.
+        // The library would write folders that are single entries in a way the program does not read.
         if state.is_sparse() {
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl Repository {
 }
 
 impl IndexLock {
-    /// Takes the lock, waiting a moment for another git.
+    /// Takes the lock, waiting briefly for another git.
     pub(in crate::git) fn acquire(repo: &gix::Repository, repository: &Repository) -> Result<Self, GitError> {
         let lock = repository.with_stale_lock_retry(|| {
             let patience = Fail::AfterDurationWithBackoff(LOCK_TIMEOUT);
@@ -93,14 +93,14 @@ impl IndexLock {
         Ok(Self { lock, repository: repository.clone(), skip_hash })
     }
 
-    /// Writes `state` beside the index. Dropping the result leaves the index as it was.
+    /// Writes `state` to the lock file. Dropping the result leaves the index as it was.
     pub(in crate::git) fn write(self, state: &State) -> Result<PendingIndex, GitError> {
         let lock = write_index_to((self.lock, &self.repository.index_path()), state, self.skip_hash)?;
         Ok(PendingIndex { lock, repository: self.repository })
     }
 }
 
-/// Writes `state` into a file that has this path, and returns the file.
+/// Writes `state` to a file with this path, and returns the file.
 pub(in crate::git) fn write_index_to<W: io::Write>(
     (file, path): (W, &Path),
     state: &State,
@@ -108,7 +108,7 @@ pub(in crate::git) fn write_index_to<W: io::Write>(
 ) -> Result<W, GitError> {
     let options = gix::index::write::Options { extensions: Extensions::default(), skip_hash };
     let mut out = gix::hash::io::Write::new(file, state.object_hash());
-    // The digest is taken of whole buffers: an entry is a dozen writes.
+    // The digest is computed over whole buffers: one entry is a dozen writes.
     let mut buffer = BufWriter::with_capacity(256 * 1024, &mut out);
     state.write_to(&mut buffer, options).map_err(GitError::gix("writing", path))?;
     buffer.flush().map_err(GitError::io("writing", path))?;
@@ -119,13 +119,13 @@ pub(in crate::git) fn write_index_to<W: io::Write>(
     Ok(file)
 }
 
-/// Returns the digest of what was written.
+/// Returns the digest of everything written.
 fn finish_hash(hash: gix::hash::Hasher, path: &Path) -> Result<gix::ObjectId, GitError> {
     hash.try_finalize().map_err(GitError::gix("writing", path))
 }
 
 impl PendingIndex {
-    /// Makes this the index.
+    /// Makes this the index that git sees.
     pub(in crate::git) fn publish(self) -> Result<(), GitError> {
         let path = self.repository.index_path();
         self.lock.commit().map_err(|failed| GitError::io("replacing", &path)(failed.error))?;

@@ -1,50 +1,50 @@
-//! A branch moved to a commit, together with the work tree that has it checked out: the reference is locked, the work tree
-//! looked at and brought along, and then the reference moves. What was begun and does not come to its end is put back by `undo`.
+//! Moves a branch to a commit, together with the work tree that has it checked out: locks the reference, checks and
+//! updates the work tree, then moves the reference. If an advance does not complete, `undo` reverts it.
 
 use std::path::Path;
 
 use super::work_trees::WorktreeConflict;
-use crate::git::refs::in_use::BranchUseKind;
+use crate::git::refs::branch_use::BranchUseKind;
 use crate::git::repository::identity::Identity;
 use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
-/// A branch that is to move.
+/// A request to move a branch.
 #[derive(Debug, Clone)]
 pub struct BranchAdvance<'a> {
     /// Its short name.
     pub branch: &'a str,
-    /// The commit that it is at; none where it is made.
+    /// Commit the branch is at; `None` if it is to be created.
     pub old: Option<Id>,
-    /// The commit that it is to be at.
+    /// Commit to move it to.
     pub new: Id,
-    /// For the reflog.
+    /// Reflog message.
     pub message: &'a str,
-    /// Who moves it.
+    /// Identity for the reflog.
     pub identity: &'a Identity,
 }
 
 /// Why a branch was not moved.
 #[derive(Debug, thiserror::Error)]
 pub enum AdvanceError {
-    /// The work tree cannot be brought along.
+    /// The work tree cannot be updated.
     #[error(transparent)]
     WorktreeConflict(#[from] WorktreeConflict),
     /// Git failed; everything is as before.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// Git failed, and so did putting back what was begun.
+    /// Git failed, and so did reverting what was begun.
     #[error("{failure}; and putting back what was begun failed")]
     UndoFailed {
-        /// What failed first.
+        /// The first failure.
         failure: Box<GitError>,
-        /// Why nothing was put back.
+        /// Why the revert failed.
         source: GitError,
     },
 }
 
 impl Repository {
-    /// Moves a branch; `holder` is the work tree that has it checked out.
+    /// Moves a branch; `holder` is the work tree that has it checked out, if any.
     pub fn advance_branch(&self, advance: &BranchAdvance<'_>, holder: Option<&Self>) -> Result<(), AdvanceError> {
         let BranchAdvance { branch, old, new, message, identity: by } = advance;
         let target = holder.unwrap_or(self);
@@ -58,7 +58,7 @@ impl Repository {
         };
         let command = GitCommand::new(target, "update-ref").args(["--create-reflog", "-m", message, "--stdin"]);
         let locked = by.apply_to(command).lock_refs(&order).map_err(|error| self.explain_lock_failure(advance, error))?;
-        // The reference and the holder's HEAD are locked: who holds the branch stays as it is now.
+        // The reference and the holder's HEAD are locked, so no other work tree can take the branch.
         self.check_branch_users(branch, holder)?;
         let advanced = holder.zip(*old);
         if let Some((holder, old)) = advanced {
@@ -78,7 +78,7 @@ impl Repository {
         }
     }
 
-    /// Explains a lock that was refused by what the branch is now, if that is the reason.
+    /// Returns the error for a refused lock: that the branch has moved, if that is the reason.
     fn explain_lock_failure(&self, advance: &BranchAdvance<'_>, error: GitError) -> GitError {
         match self.find_branch_tip(advance.branch) {
             Ok(found) if found != advance.old => GitError::RefMoved {
@@ -91,7 +91,7 @@ impl Repository {
         }
     }
 
-    /// Refuses where others than the work tree that is brought along have the branch checked out, or come back to it.
+    /// Fails if a work tree other than `holder` has the branch checked out, or will return to it.
     fn check_branch_users(&self, branch: &str, holder: Option<&Self>) -> Result<(), AdvanceError> {
         let is_holder = |git_dir: &Path| {
             let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -111,7 +111,7 @@ impl Repository {
         }
     }
 
-    /// Refuses where something is in the way of bringing this work tree from the commit `old` to `new`; touches no file.
+    /// Fails if something prevents this work tree from moving from `old` to `new`; touches no file.
     fn check_work_tree_update(&self, branch: &str, old: &Id, new: &Id) -> Result<(), AdvanceError> {
         if let Some(occupied) = self.find_work_tree_conflict((branch, old, new))? {
             return Err(occupied.into());
@@ -119,20 +119,20 @@ impl Repository {
         if self.pinned.is_some() {
             self.invalidate_index_stats()?;
         }
-        // The files were looked at by content; the program goes by what its index says of them.
+        // The files were compared by content; the program relies on its index.
         GitCommand::new(self, "update-index").args(["-q", "--refresh"]).output()?;
-        // Git itself is asked first: it knows of files that are hidden from a look, and refuses before it has touched any.
+        // git is asked first: it knows of files hidden from our check, and refuses before it touches anything.
         let (from, to) = (old.to_string(), new.to_string());
         Ok(GitCommand::new(self, "read-tree").args(["-n", "-m", "-u", &from, &to]).run().map(drop)?)
     }
 
-    /// Brings this work tree from the commit `old` to `new`; the branch stays where it is.
+    /// Moves this work tree from commit `old` to `new`; the branch stays where it is.
     fn update_work_tree(&self, old: &Id, new: &Id) -> Result<(), GitError> {
         let (from, to) = (old.to_string(), new.to_string());
         GitCommand::new(self, "read-tree").args(["-m", "-u", &from, &to]).run().map(drop)
     }
 
-    /// Removes the locks that a move of a branch has left which was cut off.
+    /// Removes the locks that an interrupted move of a branch left behind.
     pub fn clear_branch_locks(&self, branch: &str) -> Result<(), GitError> {
         for lock in [
             self.common_dir().join(format!("refs/heads/{branch}.lock")),

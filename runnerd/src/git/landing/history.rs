@@ -1,18 +1,18 @@
-//! What one branch has and another has not, and what its messages say.
+//! Which commits one branch has that another lacks, and what their messages say.
 
 use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
 impl Repository {
-    /// Returns the commits on first parents of `tip` that `onto` has not, newest first.
+    /// Returns the commits on the first-parent chain of `tip` that `onto` lacks, newest first.
     pub fn first_parents_not_in(&self, tip: &Id, onto: &Id) -> Result<Vec<Id>, GitError> {
         let git = GitCommand::new(self, "rev-list").args(["--first-parent", &tip.to_string(), &format!("^{onto}"), "--"]);
         let listed = git.run()?;
         Ok(String::from_utf8_lossy(&listed).lines().filter_map(|line| line.parse().ok()).collect())
     }
 
-    /// Returns the commits of `tip` that `other` has not, with their messages, newest first, of those whose message has a
-    /// line that begins with `word`.
+    /// Returns the commits of `tip` that `other` lacks and whose message has a line beginning with `word`, with their
+    /// messages, newest first.
     pub fn find_commits_mentioning(&self, tip: &Id, other: Option<&Id>, word: &str) -> Result<Vec<(Id, String)>, GitError> {
         let grep = format!("^{word}");
         let format = ["--format=tformat:%H%n%B", "--encoding=UTF-8", "--no-show-signature", "--no-color", "-z"];
@@ -27,7 +27,7 @@ impl Repository {
         Ok(listed.split(|byte| *byte == 0).filter_map(record).collect())
     }
 
-    /// Returns the newest commit that two have in common; none where they have none.
+    /// Returns the newest common ancestor of two commits; `None` if there is none.
     pub fn merge_base(&self, one: &Id, other: &Id) -> Result<Option<Id>, GitError> {
         let found = GitCommand::new(self, "merge-base").args([one.to_string(), other.to_string()]).run_optional()?;
         Ok(found.and_then(|id| String::from_utf8_lossy(&id).trim().parse().ok()))

@@ -1,8 +1,8 @@
-//! Three trees merged into one, by the git program and by nobody's configuration.
+//! Merges three trees with the git program, independent of anyone's configuration.
 //!
-//! The program works in a folder of its own that borrows the repository's objects: no driver, no attribute of this
-//! machine's and no setting of a person's takes part, so that the same trees give the same merge elsewhere. What is text
-//! and what is not the `.gitattributes` of the branch say, laid out there before.
+//! The program works in its own folder, which borrows the repository's objects. No driver, system attribute or personal
+//! setting takes part, so the same trees give the same merge on every machine. What counts as text is decided by the
+//! branch's `.gitattributes`, which are written there first.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::git::repository::program::GitCommand;
 use crate::git::{EntryKind, GitError, Id, Repository};
 use gix::bstr::ByteSlice as _;
 
-/// The settings that merges depend on; all others are git's own defaults.
+/// Settings that merges depend on; all others are git's defaults.
 const MERGE_CONFIG: &str = "\
 [merge]
 \trenames = true
@@ -30,37 +30,37 @@ const MERGE_CONFIG: &str = "\
 \trenameLimit = 7000
 \talgorithm = histogram
 ";
-/// Who wrote the commits that stand for the sides of a merge: nobody keeps them.
+/// Author of the throwaway commits that represent the sides of a merge.
 const PLACEHOLDER_IDENT: &str = "runnerd <runnerd@localhost> 0 +0000";
 const ATTRIBUTES: &[u8] = b".gitattributes";
 const SUBMODULE: &str = "160000";
 
-/// Trees to merge: what both sides began from, and the sides.
+/// The trees to merge: base and both sides.
 #[derive(Debug, Clone, Copy)]
 pub struct TreeMerge {
-    /// The tree that both began from.
+    /// Tree of the common base.
     pub base: Id,
-    /// The branch's.
+    /// The branch's tree.
     pub ours: Id,
-    /// The run's.
+    /// The run's tree.
     pub theirs: Id,
 }
 
-/// What came of a merge.
+/// Result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeResult {
-    /// This tree.
+    /// The merged tree.
     Clean(Id),
-    /// Files that each side has changed otherwise, sorted.
+    /// Both sides changed the same files differently.
     Conflict {
-        /// All of them.
+        /// All conflicting paths, sorted.
         paths: Vec<String>,
         /// Those that are submodules.
         submodules: Vec<String>,
     },
 }
 
-/// Merges trees; its folder goes with it.
+/// Merges trees in a temporary folder that is removed with it.
 #[derive(Debug)]
 pub struct TreeMerger<'a> {
     repository: &'a Repository,
@@ -68,7 +68,7 @@ pub struct TreeMerger<'a> {
 }
 
 impl Repository {
-    /// Makes a folder for merges in `within`, with the attributes of a commit.
+    /// Creates a folder for merges in `within`, with the attributes of a commit.
     pub fn create_merger(&self, parent_dir: &Path, attributes: &Id) -> Result<TreeMerger<'_>, GitError> {
         fs::create_dir_all(parent_dir).map_err(GitError::io("making", parent_dir))?;
         let made = tempfile::Builder::new().prefix("merge-").tempdir_in(parent_dir);
@@ -86,7 +86,7 @@ impl Repository {
 }
 
 impl TreeMerger<'_> {
-    /// Merges.
+    /// Merges the trees.
     pub fn merge(&self, merge: &TreeMerge) -> Result<MergeResult, GitError> {
         let base = self.write_side_commit(&merge.base, None)?;
         let ours = self.write_side_commit(&merge.ours, Some(&base))?;
@@ -103,7 +103,7 @@ impl TreeMerger<'_> {
         }
     }
 
-    /// Stores a commit that stands for one side of a merge: trees alone older versions of git do not take.
+    /// Stores a commit that represents one side of a merge: older versions of git do not merge bare trees.
     fn write_side_commit(&self, tree: &Id, parent: Option<&Id>) -> Result<Id, GitError> {
         let parent = parent.map(|parent| format!("parent {parent}\n")).unwrap_or_default();
         let text = format!("tree {tree}\n{parent}author {PLACEHOLDER_IDENT}\ncommitter {PLACEHOLDER_IDENT}\n\nA side of a merge\n");
@@ -112,7 +112,7 @@ impl TreeMerger<'_> {
         Ok(written.map_err(GitError::gix("writing a commit", self.repository.git_dir()))?.into())
     }
 
-    /// Has a command know nothing of the repository but its objects.
+    /// Cuts a command off from the repository except for its objects.
     fn isolate_command<'g>(&self, git: GitCommand<'g>) -> GitCommand<'g> {
         let (git_dir, work) = (self.git_dir(), self.work_dir());
         git.current_dir(&work)
@@ -164,7 +164,7 @@ fn is_gitattributes(entry: &CommitEntry) -> bool {
     name == ATTRIBUTES && matches!(entry.kind, EntryKind::File | EntryKind::Executable)
 }
 
-/// Reads the files of a merge with conflicts: `<mode> <object> <stage>`, a tab, and the path.
+/// Parses the files of a conflicting merge: `<mode> <object> <stage>`, a tab, and the path.
 fn parse_conflict<'r>(records: impl Iterator<Item = &'r [u8]>) -> MergeResult {
     let (mut paths, mut submodules) = (Vec::new(), Vec::new());
     for record in records {

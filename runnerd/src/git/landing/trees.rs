@@ -1,4 +1,4 @@
-//! Trees with and without `.runner/`: what a run has changed, told apart from what is kept of the run.
+//! Trees with and without `.runner/`: separates what a run changed from the runner's own files.
 
 use gix::ObjectId;
 use gix::objs::Kind;
@@ -6,22 +6,22 @@ use gix::objs::WriteTo as _;
 use gix::objs::tree::Entry;
 
 use crate::git::durable;
-use crate::git::objects::checked;
+use crate::git::objects::object_reader;
 use crate::git::{GitError, Id, Repository};
 
-/// The folder that is the runner's.
+/// The runner's folder.
 const RUNNER_DIR: &str = ".runner";
 
-/// What stands at `.runner` in a tree: a value to be put into others.
+/// The entry at `.runner` in a tree, to be put into other trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerFolder(Option<Entry>);
 
 impl Repository {
-    /// Returns the id of a commit's tree without `.runner/`; it is not stored.
+    /// Returns the id of a commit's tree without `.runner/`; the tree is not stored.
     pub fn code_tree(&self, commit: &Id) -> Result<Id, GitError> {
         let repo = self.open()?;
         let read = || -> gix::Result<Id> {
-            let tree = checked::read_commit_tree(&repo, commit.object_id())?;
+            let tree = object_reader::read_commit_tree(&repo, commit.object_id())?;
             let entries = split_runner_entry(&tree)?.0;
             let mut bytes = Vec::new();
             gix::objs::Tree { entries }.write_to(&mut bytes).map_err(gix::Error::from_error)?;
@@ -30,20 +30,20 @@ impl Repository {
         read().map_err(GitError::gix("reading a commit", self.git_dir()))
     }
 
-    /// Returns what a commit has at `.runner`.
+    /// Returns the entry that a commit has at `.runner`.
     pub fn read_runner_folder(&self, commit: &Id) -> Result<RunnerFolder, GitError> {
         let repo = self.open()?;
-        let read = || Ok(RunnerFolder(split_runner_entry(&checked::read_commit_tree(&repo, commit.object_id())?)?.1));
+        let read = || Ok(RunnerFolder(split_runner_entry(&object_reader::read_commit_tree(&repo, commit.object_id())?)?.1));
         read().map_err(GitError::gix("reading a commit", self.git_dir()))
     }
 
-    /// Stores the tree of a commit with this in the place of its `.runner`, durably.
+    /// Stores a commit's tree with `folder` in place of its `.runner`, durably.
     pub fn replace_runner_folder(&self, commit: &Id, folder: &RunnerFolder) -> Result<Id, GitError> {
         let repo = self.open()?;
         let write = || -> gix::Result<ObjectId> {
-            let (mut entries, own) = split_runner_entry(&checked::read_commit_tree(&repo, commit.object_id())?)?;
+            let (mut entries, own) = split_runner_entry(&object_reader::read_commit_tree(&repo, commit.object_id())?)?;
             if own == folder.0 {
-                return Ok(checked::read_commit_tree(&repo, commit.object_id())?.id);
+                return Ok(object_reader::read_commit_tree(&repo, commit.object_id())?.id);
             }
             entries.extend(folder.0.clone());
             entries.sort();
@@ -57,12 +57,12 @@ impl Repository {
     /// Returns the tree of a commit.
     pub fn tree_id(&self, commit: &Id) -> Result<Id, GitError> {
         let repo = self.open()?;
-        let read = || Ok(checked::read_commit_tree(&repo, commit.object_id())?.id.into());
+        let read = || Ok(object_reader::read_commit_tree(&repo, commit.object_id())?.id.into());
         read().map_err(GitError::gix("reading a commit", self.git_dir()))
     }
 }
 
-/// Returns the entries of a tree but `.runner`, and that.
+/// Splits a tree into its entries without `.runner`, and `.runner` itself.
 fn split_runner_entry(tree: &gix::Tree<'_>) -> gix::Result<(Vec<Entry>, Option<Entry>)> {
     let entries = gix::objs::Tree::from(tree.decode()?).entries;
     let (own, others): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(|entry| entry.filename == RUNNER_DIR);

@@ -1,29 +1,29 @@
-//! What an advance has begun in a work tree and did not bring to its end, put back. Everything that is there is kept first;
-//! what is removed is what the advance has written, and nothing else.
+//! Reverts an advance that did not complete in a work tree. Saves everything first, and removes only what the advance
+//! has written.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
 
 use gix::objs::tree::EntryKind;
 
-use super::below::GuardedPath;
-use crate::git::objects::checked;
+use super::path_guard::GuardedPath;
+use crate::git::objects::object_reader;
 use crate::git::objects::diff::{PathDiff, compare_trees};
 use crate::git::path::display_path;
 use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, HoldBackRule, Id, Identity, Repository, SnapshotRequest};
 
 impl Repository {
-    /// Puts back what an advance that came to no end has changed in this work tree, whose branch is at `old`.
+    /// Reverts what an incomplete advance changed in this work tree, whose branch is at `old`.
     ///
-    /// It was clean when that began, so that the files in which the two differ are the advance's own; somebody may have
-    /// changed them since, so that what is there is kept first, and a file that was added goes only where it is as it was
-    /// written.
+    /// The work tree was clean when the advance started, so the files in which the commits differ are its own. A person
+    /// may have changed them since: everything is saved first, and an added file is removed only if it is as the
+    /// advance wrote it.
     pub fn undo_advance(&self, old: &Id, new: &Id) -> Result<(), GitError> {
         self.rescue_before_undo(new)?;
         let repo = self.open()?;
         let read = || {
-            let (old, new) = (checked::read_commit_tree(&repo, old.object_id())?, checked::read_commit_tree(&repo, new.object_id())?);
+            let (old, new) = (object_reader::read_commit_tree(&repo, old.object_id())?, object_reader::read_commit_tree(&repo, new.object_id())?);
             compare_trees(&repo, &old, &new)
         };
         let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
@@ -31,7 +31,7 @@ impl Repository {
             differing.iter().filter(|it| it.old.is_some()).map(|it| it.path.as_slice()).collect();
         let added: Vec<&PathDiff> =
             differing.iter().filter(|it| it.old.is_none() && !old_paths.contains(it.path.as_slice())).collect();
-        // By the attributes that they were written with, which are put back too.
+        // Compares by the attributes the files were written with, which are reverted too.
         let foreign = self.find_foreign_files(&added)?;
         self.with_stale_lock_retry(|| GitCommand::new(self, "read-tree").args(["-m", "-i", &old.to_string()]).run().map(drop))?;
         let changed: BTreeSet<Vec<u8>> = self.list_changes()?.into_iter().map(|change| change.path).collect();
@@ -43,11 +43,11 @@ impl Repository {
         if !list.is_empty() {
             GitCommand::new(self, "checkout-index").args(["--force", "-u", "-z", "--stdin"]).input(list).run()?;
         }
-        // That some differ is no failure of a refresh.
+        // The refresh reports differing files; that is no failure.
         GitCommand::new(self, "update-index").args(["-q", "--refresh"]).output().map(drop)
     }
 
-    /// Keeps what is in this work tree, before what an advance has left is put back.
+    /// Saves the contents of this work tree before an advance is reverted.
     fn rescue_before_undo(&self, new: &Id) -> Result<(), GitError> {
         let hold_back = HoldBackRule { names: Vec::new(), max_file_bytes: u64::MAX };
         let request = SnapshotRequest {
@@ -60,7 +60,7 @@ impl Repository {
         self.create_snapshot(&request).map(drop)
     }
 
-    /// Returns which of the files that an advance adds are not there as it writes them, by what git makes of what is there.
+    /// Returns the added files whose content on disk, as git would store it, differs from what the advance writes.
     fn find_foreign_files(&self, added: &[&PathDiff]) -> Result<BTreeSet<Vec<u8>>, GitError> {
         let line = |difference: &&PathDiff| {
             let (mode, blob) = difference.new?;
@@ -74,13 +74,14 @@ impl Repository {
         let index = folder.path().join("index");
         let git = |name| GitCommand::new(self, name).env("GIT_INDEX_FILE", &index);
         git("update-index").args(["-z", "--index-info"]).input(lines).run()?;
-        // That some differ is no failure of a refresh.
+        // The refresh reports differing files; that is no failure.
         git("update-index").args(["-q", "--refresh"]).output()?;
         let listed = git("diff-files").args(["-z", "--name-only"]).run()?;
         Ok(listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
     }
 
-    /// Removes a file that an advance has added, and the folders that it leaves empty: where it is as it was written, or the
+    /// Removes a file that an advance added, and the folders this leaves empty, if it holds all or the beginning of
+    /// what was written.
     /// beginning of that.
     fn remove_added(
         &self,
@@ -106,12 +107,12 @@ impl Repository {
         Ok(())
     }
 
-    /// Whether what is there is the beginning of a blob: what a death leaves amid writing.
+    /// Whether the file holds the beginning of a blob, as a crash in the middle of writing leaves it.
     fn is_partially_written(&self, repo: &gix::Repository, guarded_path: &GuardedPath<'_>, blob: gix::ObjectId) -> Result<bool, GitError> {
         let reading = GitError::io("reading what a landing has begun in", self.work_dir());
         let Ok(Some(file)) = guarded_path.open_file() else { return Ok(false) };
         let whole =
-            checked::read_blob(repo, blob).map_err(GitError::gix("reading a file of a commit", self.git_dir()))?;
+            object_reader::read_blob(repo, blob).map_err(GitError::gix("reading a file of a commit", self.git_dir()))?;
         let (mut content, most) = (Vec::new(), whole.len() as u64 + 1);
         file.take(most).read_to_end(&mut content).map_err(reading)?;
         Ok(content.len() < whole.len() && whole.starts_with(&content))

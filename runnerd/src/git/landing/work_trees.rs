@@ -1,21 +1,21 @@
-//! The work trees of a repository: which has a branch checked out or is at work on it, and what is in the way of files
-//! that are to appear there.
+//! The work trees of a repository: which one has a branch checked out or is working on it, and what is in the way of
+//! files that will appear there.
 
 use std::fs;
 use std::path::PathBuf;
 
 use gix::bstr::ByteSlice as _;
 
-use crate::git::objects::checked;
+use crate::git::objects::object_reader;
 use crate::git::objects::diff::{PathDiff, compare_trees};
 use crate::git::path::display_path;
 use crate::git::{WorktreeChange, ChangeKind, GitError, Id, Repository};
 
-/// What git notes while a branch is being rebased or bisected: HEAD is detached meanwhile.
+/// Files that git keeps while a branch is being rebased or bisected with a detached HEAD.
 const OPERATION_FILES: [(&str, &str); 3] =
     [("rebase-merge/head-name", "rebase"), ("rebase-apply/head-name", "rebase"), ("BISECT_START", "bisect")];
 
-/// Why the work tree that has a branch checked out cannot be brought along.
+/// Why the work tree that has a branch checked out cannot be updated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorktreeConflict {
     /// The branch is being rebased or bisected.
@@ -28,17 +28,17 @@ pub enum WorktreeConflict {
         /// The work tree.
         path: PathBuf,
     },
-    /// Another work tree has the branch checked out, or will come back to it.
+    /// Another work tree has the branch checked out, or will return to it.
     #[error("{branch} is in use in {}", path.display())]
     BranchInUse {
         /// The branch.
         branch: String,
         /// The work tree.
         path: PathBuf,
-        /// A work tree of the repository that is there.
+        /// An existing work tree of the same repository.
         from: PathBuf,
     },
-    /// The work tree that had the branch checked out has left it meanwhile.
+    /// The work tree that had the branch checked out has switched away meanwhile.
     #[error("{} has left {branch} meanwhile: nothing was moved", path.display())]
     BranchSwitched {
         /// The branch.
@@ -46,7 +46,7 @@ pub enum WorktreeConflict {
         /// The work tree.
         path: PathBuf,
     },
-    /// A file is there that git does not track, where one of the result is to be.
+    /// An untracked file is where the result has a file.
     #[error("{} is in the way ({})", file.display(), if *is_ignored { "ignored" } else { "untracked" })]
     FileInTheWay {
         /// The work tree.
@@ -56,22 +56,22 @@ pub enum WorktreeConflict {
         /// Whether it is ignored.
         is_ignored: bool,
     },
-    /// Files are changed and not committed.
+    /// Files have uncommitted changes.
     #[error("{} has changes that are not committed: {}", path.display(), files.join(", "))]
     Dirty {
         /// The work tree.
         path: PathBuf,
-        /// The first of them.
+        /// The first few changed files.
         files: Vec<String>,
     },
 }
 
 impl Repository {
-    /// Returns all work trees of the repository that are there, this one first.
+    /// Returns all existing work trees of the repository, this one first.
     pub fn list_work_trees(&self) -> Result<Vec<Self>, GitError> {
         let mut found = vec![self.clone()];
         for (path, _) in self.list_work_tree_dirs()? {
-            // One that is gone, or was moved away, has nothing checked out.
+            // A work tree that was removed or moved has nothing checked out.
             let Ok(other) = Self::discover_with(&path, self.sources) else { continue };
             let is_new = found.iter().all(|known| known.git_dir() != other.git_dir());
             if is_new && other.common_dir() == self.common_dir() {
@@ -81,7 +81,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// Returns what a rebase or bisection of the branch `name` in this work tree is called, if there is one.
+    /// Returns `rebase` or `bisect` if this work tree is doing that to the branch `name`.
     pub fn find_branch_operation(&self, name: &str) -> Option<&'static str> {
         let branch = format!("refs/heads/{name}");
         let names = |text: &str| [branch.as_str(), name].contains(&text.trim());
@@ -89,9 +89,9 @@ impl Repository {
         OPERATION_FILES.iter().find(|(file, _)| noted(file)).map(|(_, operation)| *operation)
     }
 
-    /// Finds what keeps this work tree, which is at the commit `old`, from being brought to the commit `new`.
+    /// Finds what prevents this work tree, which is at commit `old`, from moving to commit `new`.
     ///
-    /// Untracked files may be there, but nothing stands where a file of `new` is to appear.
+    /// Untracked files are allowed unless they are where a file of `new` will appear.
     pub fn find_work_tree_conflict(&self, (branch, old, new): (&str, &Id, &Id)) -> Result<Option<WorktreeConflict>, GitError> {
         let path = || self.work_dir().to_owned();
         if let Some(operation) = self.operation() {
@@ -111,12 +111,12 @@ impl Repository {
         Ok(Some(WorktreeConflict::FileInTheWay { path: path(), file, is_ignored }))
     }
 
-    /// Returns the submodules whose folders are behind once a work tree is brought from the commit `old` to `new`: git lays out
-    /// none of their files.
+    /// Returns the submodules whose folders will be out of date after the work tree has moved from `old` to `new`: git
+    /// does not write their files.
     pub fn find_moved_submodules(&self, old: &Id, new: &Id) -> Result<Vec<String>, GitError> {
         let repo = self.open()?;
         let read = || {
-            let (old, new) = (checked::read_commit_tree(&repo, old.object_id())?, checked::read_commit_tree(&repo, new.object_id())?);
+            let (old, new) = (object_reader::read_commit_tree(&repo, old.object_id())?, object_reader::read_commit_tree(&repo, new.object_id())?);
             compare_trees(&repo, &old, &new)
         };
         let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
@@ -124,21 +124,21 @@ impl Repository {
         Ok(differing.iter().filter(|it| is_submodule(it)).map(|it| display_path(&it.path)).collect())
     }
 
-    /// Returns the paths that `new` has and `old` has not.
+    /// Returns the paths that `new` has and `old` lacks.
     fn find_added_paths(&self, old: &Id, new: &Id) -> Result<Vec<Vec<u8>>, GitError> {
         let repo = self.open()?;
         let read = || {
-            let (old, new) = (checked::read_commit_tree(&repo, old.object_id())?, checked::read_commit_tree(&repo, new.object_id())?);
+            let (old, new) = (object_reader::read_commit_tree(&repo, old.object_id())?, object_reader::read_commit_tree(&repo, new.object_id())?);
             compare_trees(&repo, &old, &new)
         };
         let differing = read().map_err(GitError::gix("comparing commits", self.git_dir()))?;
-        // A file that becomes a link is told as gone and new.
+        // A file that becomes a link is reported as removed and added.
         let gone: Vec<_> = differing.iter().filter(|it| it.new.is_none()).map(|it| it.path.clone()).collect();
         let appearing = differing.into_iter().filter(|it| it.old.is_none() && !gone.contains(&it.path));
         Ok(appearing.map(|it| it.path.into()).collect())
     }
 
-    /// Returns what stands at a path, in it or above it and is not of the commit `old`.
+    /// Returns a path at, below or above `path` that exists and is not from the commit `old`.
     fn find_file_in_the_way(&self, path: &[u8], old: &Id) -> Result<Option<Vec<u8>>, GitError> {
         let above = path.find_iter(b"/").map(|slash| &path[..slash]);
         for folder in above {
@@ -156,7 +156,7 @@ impl Repository {
         }
     }
 
-    /// Returns the first file in a folder that is not of the commit `old`.
+    /// Returns the first file in a folder that is not from the commit `old`.
     fn find_foreign_file(&self, folder: &[u8], old: &Id) -> Result<Option<Vec<u8>>, GitError> {
         let place = self.absolute_path(folder);
         for entry in fs::read_dir(&place).map_err(GitError::io("listing", &place))? {
@@ -177,12 +177,12 @@ impl Repository {
 
     fn has_path(&self, commit: &Id, path: &[u8]) -> Result<bool, GitError> {
         let repo = self.open()?;
-        let found = || checked::find_at_path(&repo, checked::read_commit_tree(&repo, commit.object_id())?.id, path.as_bstr());
+        let found = || object_reader::find_at_path(&repo, object_reader::read_commit_tree(&repo, commit.object_id())?.id, path.as_bstr());
         Ok(found().map_err(GitError::gix("looking up a file of a commit", self.git_dir()))?.is_some())
     }
 }
 
-/// Whether a path of the status is a file, or a folder around it.
+/// Whether a path of the status is the file itself or a folder that contains it.
 fn is_at_or_above(change: &[u8], file: &[u8]) -> bool {
     change == file || change.ends_with(b"/") && file.starts_with(change)
 }

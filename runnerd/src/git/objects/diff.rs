@@ -1,5 +1,5 @@
-//! What differs between two commits, as paths or as a patch. A function of the two trees alone: no configuration, no
-//! attributes, no program decides how it looks.
+//! Differences between two commits, as paths or as a patch. A function of the two trees alone: no configuration,
+//! attributes or program affect the output.
 
 use std::ops::ControlFlow;
 
@@ -13,15 +13,15 @@ use gix::error::ResultExt as _;
 use gix::objs::TreeRefIter;
 use gix::objs::tree::EntryMode;
 
-use super::checked::{self, CheckedObjects, ENTRY_OVERHEAD, MAX_WALK_BYTES};
+use super::object_reader::{self, CheckedObjects, ENTRY_OVERHEAD, MAX_WALK_BYTES};
 use crate::git::{GitError, Id, Repository};
 
-/// As git: text has no NUL near its beginning.
+/// Bytes checked for NUL, as git does: text has none near the beginning.
 const BINARY_PROBE: usize = 8000;
-/// Comparing larger files line by line takes more memory than a patch is worth.
+/// Size limit in bytes: comparing larger files line by line takes more memory than a patch is worth.
 const TEXT_LIMIT: usize = 8 * 1024 * 1024;
 
-/// One side of a difference; none where the path is missing.
+/// One side of a difference; `None` if the path does not exist there.
 pub(in crate::git) type DiffSide = Option<(EntryMode, ObjectId)>;
 
 /// A path that differs.
@@ -43,12 +43,12 @@ impl Repository {
 
     /// Returns the patch between two commits in git's form with three lines of context, renames as removal and addition.
     ///
-    /// Ends after `limit_bytes`; a patch of that length may have been cut anywhere.
+    /// Stops after `limit_bytes`; a patch of that length may have been cut anywhere.
     pub fn diff(&self, from: &Id, to: &Id, limit_bytes: usize) -> Result<Vec<u8>, GitError> {
         self.diff_paths((from, to), |_| true, limit_bytes)
     }
 
-    /// Returns the patch between two commits of the paths that are `wanted`, in the same form.
+    /// Returns the patch between two commits for the `wanted` paths, in the same form.
     pub fn diff_paths(
         &self,
         (from, to): (&Id, &Id),
@@ -72,11 +72,11 @@ impl Repository {
 }
 
 fn compare_commits(repo: &gix::Repository, from: &Id, to: &Id) -> gix::Result<Vec<PathDiff>> {
-    let tree = |commit: &Id| checked::read_commit_tree(repo, commit.object_id());
+    let tree = |commit: &Id| object_reader::read_commit_tree(repo, commit.object_id());
     compare_trees(repo, &tree(from)?, &tree(to)?)
 }
 
-/// Returns what differs between two trees, sorted by path.
+/// Returns the differences between two trees, sorted by path.
 pub(in crate::git) fn compare_trees(
     repo: &gix::Repository,
     old: &gix::Tree<'_>,
@@ -104,10 +104,10 @@ pub(in crate::git) fn compare_trees_limited(
     Ok(changes)
 }
 
-/// Ends a comparison that takes more than its room.
+/// Aborts a comparison that uses more than its memory limit.
 struct BoundedRecorder {
     recorder: Recorder,
-    /// Bytes that are left.
+    /// Bytes left.
     bytes_left: usize,
 }
 
@@ -145,7 +145,7 @@ fn change_path(record: &Change) -> &BString {
     }
 }
 
-/// A file that becomes a link or a submodule counts as gone and new, as in git.
+/// A file that becomes a link or a submodule counts as removed and added, as in git.
 fn split_change(change: Change) -> Vec<PathDiff> {
     match change {
         Change::Addition { entry_mode, oid, path, .. } => {
@@ -196,7 +196,7 @@ fn write_file_patch(repo: &gix::Repository, difference: &PathDiff, patch: &mut V
     Ok(())
 }
 
-/// Returns the content as text; none if it is not.
+/// Returns the content as text; `None` if it is binary.
 fn read_text(repo: &gix::Repository, side: DiffSide) -> gix::Result<Option<Vec<u8>>> {
     let Some((mode, id)) = side else {
         return Ok(Some(Vec::new()));
@@ -207,7 +207,7 @@ fn read_text(repo: &gix::Repository, side: DiffSide) -> gix::Result<Option<Vec<u
     if repo.find_header(id)?.size() > TEXT_LIMIT as u64 {
         return Ok(None);
     }
-    let content = checked::read_blob(repo, id)?;
+    let content = object_reader::read_blob(repo, id)?;
     let probe = &content[..content.len().min(BINARY_PROBE)];
     Ok((!probe.contains(&0)).then_some(content))
 }
@@ -252,7 +252,7 @@ impl ConsumeHunk for HunkWriter<'_> {
     fn finish(self) {}
 }
 
-/// git leaves out a length of one, and counts an empty side from the line before.
+/// git omits a length of one, and counts an empty side from the previous line.
 fn format_range(start: u32, length: u32) -> String {
     match length {
         0 => format!("{},0", start.saturating_sub(1)),
@@ -270,7 +270,7 @@ fn format_mode(mode: EntryMode) -> String {
     format!("{:06o}", mode.value())
 }
 
-/// Writes a name as git does with `core.quotePath`: in quotes if it has other than plain ASCII characters.
+/// Writes a name as git does with `core.quotePath`: quoted if it contains anything but plain ASCII characters.
 fn quote_path(prefix: &str, path: &BString) -> String {
     let plain = |byte: &u8| (0x20..0x7f).contains(byte) && !matches!(byte, b'"' | b'\\');
     if path.iter().all(plain) {

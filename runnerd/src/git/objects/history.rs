@@ -8,30 +8,31 @@ use gix::bstr::ByteSlice as _;
 use gix::revision::plumbing::merge_base;
 use gix::revwalk::Graph;
 
-use super::checked::{self, CheckedObjects};
+use super::object_reader::{self, CheckedObjects};
 use crate::git::repository::engine::RefStore;
 use crate::git::repository::identity::Identity;
 use crate::git::{GitError, Id, Repository};
 
-/// What a commit says about itself.
+/// Metadata of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitInfo {
     /// Its id.
     pub id: Id,
-    /// Its parents, the first first.
+    /// Its parents, the first parent first.
     pub parents: Vec<Id>,
-    /// The tree with its files.
+    /// Its tree.
     pub tree: Id,
-    /// The whole message, with what is no UTF-8 replaced.
+    /// The whole message, with invalid UTF-8 replaced.
     pub message: String,
-    /// Who wrote it.
+    /// Its author.
     pub author: Identity,
     /// When it was committed, in seconds since 1970 UTC.
     pub time: i64,
 }
 
 impl Repository {
-    /// Resolves a revision, such as `HEAD~2`, a branch, a tag or the start of an id, to a commit; none if it names none.
+    /// Resolves a revision, such as `HEAD~2`, a branch, a tag or the start of an id, to a commit; `None` if it names
+    /// none.
     pub fn resolve_revision(&self, revision: &str) -> Result<Option<Id>, GitError> {
         let repo = self.open()?;
         if revision.is_empty() || revision.starts_with('-') {
@@ -41,12 +42,12 @@ impl Repository {
         if self.choose_ref_store(&repo) == RefStore::GitOnly {
             return self.parse_revision(&commit);
         }
-        // A revision that is malformed, ambiguous or unknown names no commit; a missing object is told apart nowhere.
+        // A malformed, ambiguous or unknown revision names no commit; a missing object is not distinguished from these.
         Ok(repo.rev_parse_single(commit.as_str()).ok().map(Id::from))
     }
 
-    /// Tells whether the history of a shallow clone ends with this commit, by its own list: its parents are named and not
-    /// there.
+    /// Whether a shallow clone's history ends at this commit, according to its own list: its parents are named but
+    /// absent.
     pub fn is_shallow_at(&self, commit: &Id) -> Result<bool, GitError> {
         let path = self.common_dir().join("shallow");
         match fs::read_to_string(&path) {
@@ -56,7 +57,7 @@ impl Repository {
         }
     }
 
-    /// Fails if a commit that was there is not in the repository any more.
+    /// Fails if a commit that existed is no longer in the repository.
     pub fn check_commit_exists(&self, commit: &Id) -> Result<(), GitError> {
         if self.open()?.has_object(commit.object_id()) {
             return Ok(());
@@ -64,7 +65,7 @@ impl Repository {
         Err(GitError::CommitPruned { commit: *commit, path: self.work_dir().to_owned() })
     }
 
-    /// Tells whether `ancestor` is `of` itself or can be reached from it.
+    /// Whether `ancestor` is `of` itself or reachable from it.
     pub fn is_ancestor(&self, ancestor: &Id, descendant: &Id) -> Result<bool, GitError> {
         if ancestor == descendant {
             return Ok(true);
@@ -76,7 +77,7 @@ impl Repository {
         Ok(bases.is_some_and(|bases| *bases.first() == ancestor.object_id()))
     }
 
-    /// Tells whether `ancestor` is `of` itself or one of its first parents, of the parents of parents and so on.
+    /// Whether `ancestor` is `of` itself or on its first-parent chain.
     pub fn is_first_parent_ancestor(&self, ancestor: &Id, descendant: &Id) -> Result<bool, GitError> {
         let repo = self.open()?;
         let mut next = Some(*descendant);
@@ -84,17 +85,17 @@ impl Repository {
             if id == *ancestor {
                 return Ok(true);
             }
-            let commit = checked::read_commit(&repo, id.object_id());
+            let commit = object_reader::read_commit(&repo, id.object_id());
             let commit = commit.map_err(GitError::gix("reading a commit", self.git_dir()))?;
-            // A shallow clone ends where parents are named and not there.
+            // A shallow clone ends at parents that are named but absent.
             next = commit.parent_ids().next().map(Id::from).filter(|parent| repo.has_object(parent.object_id()));
         }
         Ok(false)
     }
 
-    /// Tells whether the content of a file was written in this repository: it is not committed, or was committed here.
+    /// Whether the content of a file originated in this repository: it is uncommitted, or was committed here.
     ///
-    /// What a clone, a pull or a checkout brought was committed elsewhere; the log of HEAD tells the difference.
+    /// What a clone, a pull or a checkout brought in was committed elsewhere; HEAD's reflog tells the difference.
     pub fn was_written_here(&self, path: &str) -> Result<bool, GitError> {
         let Some(head) = self.head()?.commit() else { return Ok(true) };
         let Some(committed) = self.find_entry(&head, path)? else { return Ok(true) };
@@ -104,7 +105,7 @@ impl Repository {
         }
         let repo = self.open()?;
         for commit in self.list_local_commits().iter().rev() {
-            // What cannot be read any more is not known to be of here. That a commit counts is the dearer question.
+            // A commit that is no longer readable is not known to be from here. Checking whether it counts costs more.
             let introduces = introduces_file(&repo, commit.object_id(), path, committed.id.object_id());
             if introduces.unwrap_or(false) && self.is_ancestor(commit, &head)? {
                 return Ok(true);
@@ -113,7 +114,8 @@ impl Repository {
         Ok(false)
     }
 
-    /// Returns the commits that the logs of HEAD call made here: of this work tree, and of the one it is linked to.
+    /// Returns the commits that the reflogs of HEAD record as made here: in this work tree, and in the one it is linked
+    /// to.
     fn list_local_commits(&self) -> Vec<Id> {
         let mut folders = vec![self.common_dir(), self.git_dir()];
         folders.dedup();
@@ -121,7 +123,7 @@ impl Repository {
         logs.flat_map(|log| String::from_utf8_lossy(&log).lines().filter_map(parse_local_commit).collect::<Vec<_>>()).collect()
     }
 
-    /// Returns `tip` and its first parents, newest first, `limit` commits at most.
+    /// Returns `tip` and its first-parent ancestors, newest first, at most `limit` commits.
     pub fn first_parents(&self, tip: &Id, limit: usize) -> Result<Vec<CommitInfo>, GitError> {
         let mut commits = Vec::new();
         self.visit_first_parents(tip, limit, |commit| {
@@ -131,7 +133,8 @@ impl Repository {
         Ok(commits)
     }
 
-    /// Visits `tip` and its first parents, newest first, until `is_last` says so of one: `limit` commits at most.
+    /// Visits `tip` and its first-parent ancestors, newest first, until `is_last` returns true; at most `limit`
+    /// commits.
     pub fn visit_first_parents(
         &self,
         tip: &Id,
@@ -143,7 +146,7 @@ impl Repository {
         for _ in 0..limit {
             let Some(id) = next else { break };
             let info = read_commit_info(&repo, id).map_err(GitError::gix("reading a commit", self.git_dir()))?;
-            // A shallow clone ends where parents are named and not there.
+            // A shallow clone ends at parents that are named but absent.
             next = info.parents.first().copied().filter(|parent| repo.has_object(parent.object_id()));
             if is_last(info) {
                 break;
@@ -153,21 +156,21 @@ impl Repository {
     }
 }
 
-/// Tells whether `commit` has this file at `path`, and its first parent another or none.
+/// Whether `commit` has this file at `path`, and its first parent has a different one or none.
 fn introduces_file(repo: &gix::Repository, commit: ObjectId, path: &str, file: ObjectId) -> gix::Result<bool> {
     let has_file = |commit: ObjectId| -> gix::Result<bool> {
-        let root = checked::read_commit(repo, commit)?.tree_id()?.detach();
-        Ok(checked::find_at_path(repo, root, path.into())?.is_some_and(|(_, id)| id == file))
+        let root = object_reader::read_commit(repo, commit)?.tree_id()?.detach();
+        Ok(object_reader::find_at_path(repo, root, path.into())?.is_some_and(|(_, id)| id == file))
     };
     if !has_file(commit)? {
         return Ok(false);
     }
-    let parent = checked::read_commit(repo, commit)?.parent_ids().next().map(gix::Id::detach);
+    let parent = object_reader::read_commit(repo, commit)?.parent_ids().next().map(gix::Id::detach);
     Ok(!parent.map_or(Ok(false), has_file)?)
 }
 
 fn read_commit_info(repo: &gix::Repository, id: Id) -> gix::Result<CommitInfo> {
-    let commit = checked::read_commit(repo, id.object_id())?;
+    let commit = object_reader::read_commit(repo, id.object_id())?;
     let decoded = commit.decode()?;
     let author = decoded.author()?;
     Ok(CommitInfo {
@@ -180,7 +183,7 @@ fn read_commit_info(repo: &gix::Repository, id: Id) -> gix::Result<CommitInfo> {
     })
 }
 
-/// Returns the commit of a line of a reference's log, if it was made by a commit there.
+/// Returns the commit of a reflog line, if the entry was written by a commit.
 fn parse_local_commit(line: &str) -> Option<Id> {
     let (ids, message) = line.split_once('\t')?;
     let is_commit = message.starts_with("commit:") || message.starts_with("commit (");

@@ -1,6 +1,7 @@
-//! Brings large files that git has pointers to alone (`git lfs`) into the store of another repository on this machine. No
-//! program is run and no server asked.
+//! Copies large files (`git lfs`), for which git has only pointers, into the store of another repository on this
+//! machine. Runs no program and contacts no server.
 //!
+//! What a session has written to the store is not trusted: only a file whose content matches its name is copied.
 //! What a session has written there is not trusted: a file comes along that has the bytes of its name, and no other one.
 
 use std::ffi::OsStr;
@@ -13,18 +14,18 @@ use nix::libc;
 use sha2::{Digest as _, Sha256};
 
 use crate::git::{GitError, Repository};
-use crate::temporary;
+use crate::temp_file;
 
-/// Where the store is in the folder that work trees share.
+/// Path of the store in the git folder that work trees share.
 const LFS_STORE: [&str; 2] = ["lfs", "objects"];
-/// Digits of a name, and of the names of each of the two folders around it.
+/// Digits of a file's name, and of each of the two folder names above it.
 const DIGITS: usize = 64;
 const FOLDER_DIGITS: usize = 2;
-/// Bytes of a file that are in memory at a time.
+/// Size in bytes of the copy buffer.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 impl Repository {
-    /// Puts those large files into the store of another repository that it lacks, durably.
+    /// Copies the large files that another repository lacks into its store, durably.
     pub fn send_large_files(&self, to: &Repository) -> Result<(), GitError> {
         let Some(from) = find_store(self.common_dir()) else { return Ok(()) };
         let temp_dir = to.common_dir().join(LFS_STORE[0]);
@@ -45,7 +46,7 @@ impl Repository {
     }
 }
 
-/// Returns the store of large files, if there is one; a link in its place is none.
+/// Returns the store of large files, if there is one; a link in its place does not count.
 fn find_store(common_dir: &Path) -> Option<PathBuf> {
     let mut folder = common_dir.to_owned();
     for name in LFS_STORE {
@@ -57,7 +58,7 @@ fn find_store(common_dir: &Path) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Returns what in a folder has a name of so many digits; nothing of what is no folder.
+/// Returns the entries of a folder whose names have this many digits; none if it is not a folder.
 fn list_hash_names(folder: &Path, digits: usize) -> Result<Vec<String>, GitError> {
     if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
         return Ok(Vec::new());
@@ -69,8 +70,8 @@ fn list_hash_names(folder: &Path, digits: usize) -> Result<Vec<String>, GitError
     Ok(names.into_iter().flatten().filter(|name| name.len() == digits && name.bytes().all(is_digit)).collect())
 }
 
-/// Copies a file that is named after its bytes, first to `beside`, and flushes it and the folders that name it; another one
-/// is left where it is.
+/// Copies a file named after its content, to `beside` first, and flushes it and the folders that hold it; leaves a file
+/// whose content does not match its name.
 fn copy_large_file(old: &Path, new: &Path, temp_dir: &Path) -> io::Result<()> {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(old) {
         Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Ok(()),
@@ -79,7 +80,7 @@ fn copy_large_file(old: &Path, new: &Path, temp_dir: &Path) -> io::Result<()> {
     let found = file.metadata()?;
     let Some(folder) = new.parent().filter(|_| found.is_file()) else { return Ok(()) };
     fs::create_dir_all(temp_dir)?;
-    let mut copy = temporary::create_in(temp_dir, new)?;
+    let mut copy = temp_file::create_in(temp_dir, new)?;
     let name = copy_hashed(&file, copy.as_file_mut())?;
     if new.file_name() != Some(OsStr::new(&name)) {
         tracing::warn!(file = %old.display(), "a large file is not published: its name is not that of its bytes");
@@ -92,7 +93,7 @@ fn copy_large_file(old: &Path, new: &Path, temp_dir: &Path) -> io::Result<()> {
     folder.ancestors().take(LFS_STORE.len() + 3).try_for_each(|folder| File::open(folder)?.sync_all())
 }
 
-/// Copies bytes and returns what a file of them is named.
+/// Copies bytes and returns the name for a file with this content.
 fn copy_hashed(mut from: impl Read, to: &mut impl Write) -> io::Result<String> {
     let (mut hasher, mut chunk) = (Sha256::new(), vec![0; CHUNK_BYTES]);
     loop {

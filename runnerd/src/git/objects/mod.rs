@@ -1,13 +1,13 @@
-//! Reads and writes what git stores: files of a commit, listings, single blobs. Nothing here looks at the work tree.
+//! Reads and writes what git stores: files of a commit, listings, single blobs. Does not look at the work tree.
 
-mod added;
-pub(in crate::git) mod chain;
-pub(in crate::git) mod checked;
-pub(in crate::git) mod copy;
+mod object_walk;
+pub(in crate::git) mod commit_chain;
+pub(in crate::git) mod object_reader;
+pub(in crate::git) mod commit_copy;
 pub(in crate::git) mod diff;
 pub(in crate::git) mod history;
 mod large_files;
-pub(in crate::git) mod recoded;
+pub(in crate::git) mod message_encoding;
 mod signatures;
 pub(in crate::git) mod transfer;
 
@@ -16,41 +16,41 @@ use std::collections::BTreeMap;
 use gix::ObjectId;
 use gix::objs::tree;
 
-use self::checked::WalkBudget;
+use self::object_reader::WalkBudget;
 use crate::git::durable;
 use crate::git::{GitError, Id, Repository};
 
-/// One file of a commit.
+/// One entry of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitEntry {
     /// The path from the root, as bytes.
     pub path: Vec<u8>,
-    /// The blob, or the commit of a submodule.
+    /// The blob, or a submodule's commit.
     pub id: Id,
-    /// What it is.
+    /// Type of the entry.
     pub kind: EntryKind,
 }
 
-/// What a path in a commit is.
+/// Type of a path in a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file.
+    /// A regular file.
     File,
-    /// A file that can be executed.
+    /// An executable file.
     Executable,
     /// A symbolic link; the blob is its target.
     Symlink,
-    /// A commit of another repository.
+    /// A submodule: a commit of another repository.
     Submodule,
 }
 
 impl EntryKind {
-    /// Whether it is a file that can be executed.
+    /// Whether it is an executable file.
     pub fn is_executable(self) -> bool {
         self == Self::Executable
     }
 
-    /// Returns git's mode.
+    /// Returns git's file mode.
     pub(in crate::git) fn mode(self) -> u32 {
         match self {
             Self::File => 0o100_644,
@@ -72,12 +72,12 @@ impl EntryKind {
 }
 
 impl Repository {
-    /// Returns the content of the file or link `path` in `commit`, if there is one.
+    /// Returns the content of the file or link `path` in `commit`, or `None`.
     pub fn read_file(&self, commit: &Id, path: &str) -> Result<Option<Vec<u8>>, GitError> {
         Ok(self.read_files(commit, [path])?.remove(path))
     }
 
-    /// Returns the contents of those of the files and links `paths` that are in `commit`, by path.
+    /// Returns the contents of those `paths` that are files or links in `commit`, by path.
     pub fn read_files<'p>(
         &self,
         commit: &Id,
@@ -85,12 +85,12 @@ impl Repository {
     ) -> Result<BTreeMap<&'p str, Vec<u8>>, GitError> {
         let repo = self.open()?;
         let read = || -> gix::Result<BTreeMap<&'p str, Vec<u8>>> {
-            let root = checked::read_commit(&repo, commit.object_id())?.tree_id()?.detach();
+            let root = object_reader::read_commit(&repo, commit.object_id())?.tree_id()?.detach();
             let mut files = BTreeMap::new();
             for path in paths {
-                let found = checked::find_at_path(&repo, root, path.into())?;
+                let found = object_reader::find_at_path(&repo, root, path.into())?;
                 if let Some((_, id)) = found.filter(|(mode, _)| mode.is_blob_or_symlink()) {
-                    files.insert(path, checked::read_blob(&repo, id)?);
+                    files.insert(path, object_reader::read_blob(&repo, id)?);
                 }
             }
             Ok(files)
@@ -98,12 +98,12 @@ impl Repository {
         read().map_err(GitError::gix("reading a file of a commit", self.git_dir()))
     }
 
-    /// Returns what `path` is in `commit`; none where there is nothing, or a folder.
+    /// Returns the entry at `path` in `commit`; `None` if nothing or a folder is there.
     pub fn find_entry(&self, commit: &Id, path: &str) -> Result<Option<CommitEntry>, GitError> {
         let repo = self.open()?;
         let read = || -> gix::Result<Option<CommitEntry>> {
-            let root = checked::read_commit(&repo, commit.object_id())?.tree_id()?;
-            let found = checked::find_at_path(&repo, root.detach(), path.into())?;
+            let root = object_reader::read_commit(&repo, commit.object_id())?.tree_id()?;
+            let found = object_reader::find_at_path(&repo, root.detach(), path.into())?;
             Ok(found.and_then(|(mode, id)| {
                 Some(CommitEntry { path: path.into(), id: id.into(), kind: EntryKind::from_mode(mode)? })
             }))
@@ -111,28 +111,28 @@ impl Repository {
         read().map_err(GitError::gix("looking up a file of a commit", self.git_dir()))
     }
 
-    /// Returns all files below `folder` in `commit`, sorted by path; none if there is no such folder. The empty name is
+    /// Returns all files in `folder` of `commit`, sorted by path; empty if there is no such folder. The empty name is
     /// the root.
     pub fn list_entries(&self, commit: &Id, folder: &str) -> Result<Vec<CommitEntry>, GitError> {
         let repo = self.open()?;
         let read = || -> gix::Result<Vec<CommitEntry>> {
-            let root = checked::read_commit(&repo, commit.object_id())?.tree_id()?.detach();
+            let root = object_reader::read_commit(&repo, commit.object_id())?.tree_id()?.detach();
             let folder = folder.trim_matches('/');
             if folder.is_empty() {
                 return list_tree_files(&repo, root, "");
             }
-            let found = checked::find_at_path(&repo, root, folder.into())?.filter(|(mode, _)| mode.is_tree());
+            let found = object_reader::find_at_path(&repo, root, folder.into())?.filter(|(mode, _)| mode.is_tree());
             found.map_or_else(|| Ok(Vec::new()), |(_, id)| list_tree_files(&repo, id, &format!("{folder}/")))
         };
         read().map_err(GitError::gix("listing a commit", self.git_dir()))
     }
 
-    /// Fails where a file of a commit is not what its name in the object database says: the git program, which lays out
-    /// commits, does not ask.
+    /// Fails if the content of any file of a commit does not match its id: the git program checks commits out without
+    /// verifying that.
     pub(in crate::git) fn verify_files(&self, commit: &Id) -> Result<(), GitError> {
         let repo = self.open()?;
         let files = self.list_entries(commit, "")?.into_iter().filter(|entry| entry.kind != EntryKind::Submodule);
-        let check = |entry: CommitEntry| checked::read_blob(&repo, entry.id.object_id()).map(drop);
+        let check = |entry: CommitEntry| object_reader::read_blob(&repo, entry.id.object_id()).map(drop);
         let mut files = files.map(check);
         files.try_for_each(|checked| checked.map_err(GitError::gix("reading a file of a commit", self.git_dir())))
     }
@@ -140,10 +140,10 @@ impl Repository {
     /// Returns the content of a blob.
     pub fn read_blob(&self, id: &Id) -> Result<Vec<u8>, GitError> {
         let repo = self.open()?;
-        checked::read_blob(&repo, id.object_id()).map_err(GitError::gix("reading a blob", self.git_dir()))
+        object_reader::read_blob(&repo, id.object_id()).map_err(GitError::gix("reading a blob", self.git_dir()))
     }
 
-    /// Stores `bytes` as a blob, durably. Nothing refers to it yet.
+    /// Stores `bytes` as a blob, durably. No reference points to it yet.
     pub fn write_blob(&self, bytes: &[u8]) -> Result<Id, GitError> {
         let repo = self.open()?;
         let id = repo.write_blob(bytes).map_err(GitError::gix("writing a blob", self.git_dir()))?.detach();
@@ -151,7 +151,7 @@ impl Repository {
         Ok(id.into())
     }
 
-    /// Returns the id that `bytes` would have as a blob of this repository, without storing them.
+    /// Returns the id `bytes` would have as a blob in this repository, without storing them.
     pub fn hash_blob(&self, bytes: &[u8]) -> Result<Id, GitError> {
         let kind = self.open()?.object_hash();
         gix::objs::compute_hash(kind, gix::objs::Kind::Blob, bytes)
@@ -160,12 +160,12 @@ impl Repository {
     }
 }
 
-/// Returns all files of a tree, sorted by path, each with `prefix` in front.
+/// Returns all files of a tree, sorted by path, each prefixed with `prefix`.
 pub(in crate::git) fn list_tree_files(repo: &gix::Repository, tree: ObjectId, prefix: &str) -> gix::Result<Vec<CommitEntry>> {
     let (mut entries, mut budget) = (Vec::new(), WalkBudget::default());
     let mut folders = vec![(prefix.as_bytes().to_vec(), tree)];
     while let Some((folder, id)) = folders.pop() {
-        for (name, mode, id) in checked::read_entries(repo, id)? {
+        for (name, mode, id) in object_reader::read_entries(repo, id)? {
             let path = [&folder[..], &name].concat();
             budget.consume(&path)?;
             match EntryKind::from_mode(mode) {

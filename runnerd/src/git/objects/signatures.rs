@@ -1,7 +1,7 @@
-//! What git says of the signatures of commits, held against keys in a file of allowed signers.
+//! Signatures of commits as git reports them, checked against the keys in an allowed-signers file.
 //!
-//! Nothing that a repository configures takes part: neither keys nor programs, nor signatures of another kind, which hang on
-//! a keyring of the user's.
+//! No configuration of a repository takes part: neither keys nor programs, nor other kinds of signatures, which depend
+//! on a keyring of the user's.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,29 +12,29 @@ use nix::sys::signal::Signal;
 use runner_core::audit::SignatureStatus;
 
 use crate::git::repository::program::GitCommand;
-use crate::git::repository::users::{REVOCATION_FILE_SETTING, find_revoked_keys_file};
+use crate::git::repository::user_config::{REVOCATION_FILE_SETTING, find_revoked_keys_file};
 use crate::git::{GitError, Repository};
 
-/// What git shows of each commit, a line each.
+/// The format in which git prints each commit, one field a line.
 const FORMAT: &str = "--format=tformat:%H%n%G?%n%GF%n%GS";
 
 impl Repository {
-    /// Returns what git says of the signatures of commits, by id.
+    /// Returns git's verdict on the signatures of commits, by id.
     ///
-    /// A signature that is none is refused by `ssh-keygen` before it has read what was signed, and git may end of writing that
-    /// to nobody: no signature that holds has git end so. A commit of which git can say nothing at all, since it takes a header
-    /// of it for nothing, is looked for among the others, so that it keeps nobody from judging them.
+    /// `ssh-keygen` rejects an invalid signature before it has read what was signed, and git may die of writing to the
+    /// closed pipe; a valid signature never has that effect. A commit about which git can say nothing, because it
+    /// misparses a header, is missing from the result, so that it does not prevent judging the others.
     pub fn check_signatures(&self, commits: &[String], signers: &Path) -> Result<BTreeMap<String, SignatureStatus>, GitError> {
         let revoked = find_revoked_keys_file()?;
         let (mut signatures, mut pending) = (BTreeMap::new(), vec![commits]);
         while let Some(part) = pending.pop() {
-            // Without a commit git would look at HEAD.
+            // Without a commit git would show HEAD.
             if part.is_empty() {
                 continue;
             }
             let outcome = signature_log(self, part, (signers, revoked.as_deref())).output()?;
             let text = String::from_utf8_lossy(&outcome.stdout);
-            // What follows the last end of a record is a part of one.
+            // Whatever follows the last record separator is incomplete.
             let records = text.rsplit_once('\0').map_or("", |(records, _)| records);
             signatures.extend(records.split('\0').filter_map(parse_signature));
             let at = part.iter().position(|id| !signatures.contains_key(id));
@@ -55,7 +55,7 @@ impl Repository {
     }
 }
 
-/// Prepares git to show what it says of commits, each as soon as it is looked at.
+/// Prepares git to print its verdict on each commit as soon as it has checked it.
 fn signature_log<'a>(repository: &'a Repository, commits: &[String], keys: (&Path, Option<&Path>)) -> GitCommand<'a> {
     let args = ["--stdin", "--no-walk=unsorted", "--no-patch", "--no-show-signature", "--no-color", "-z"];
     let git = GitCommand::new(repository, "log").env("GIT_NO_LAZY_FETCH", "1").env("GIT_FLUSH", "1").args(args);
@@ -63,7 +63,7 @@ fn signature_log<'a>(repository: &'a Repository, commits: &[String], keys: (&Pat
     git.input(commits.join("\n").into_bytes())
 }
 
-/// Sets what git checks signatures with, whatever is configured.
+/// Sets how git verifies signatures, overriding any configuration.
 fn with_signature_config<'a>(git: GitCommand<'a>, (signers, revoked): (&Path, Option<&Path>)) -> GitCommand<'a> {
     let always = [
         ("gpg.ssh.allowedSignersFile", signers.as_os_str()),
@@ -75,7 +75,7 @@ fn with_signature_config<'a>(git: GitCommand<'a>, (signers, revoked): (&Path, Op
     git.with_config(always.into_iter().chain(revoked.map(|revoked| (REVOCATION_FILE_SETTING, revoked.as_os_str()))))
 }
 
-/// Reads what git shows of one commit.
+/// Parses what git prints for one commit.
 fn parse_signature(record: &str) -> Option<(String, SignatureStatus)> {
     let mut lines = record.split('\n');
     let (id, state) = (lines.next().filter(|id| !id.is_empty())?, lines.next()?);

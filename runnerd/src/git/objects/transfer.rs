@@ -1,5 +1,5 @@
-//! Brings objects into another repository on this machine, and looks whether all are there. No transport: nothing of the
-//! other repository's is run or asked, and what arrives is named by its bytes, not by what was said of it.
+//! Copies objects into another repository on this machine, and checks whether all are there. Not a transport: nothing
+//! in the other repository is run or queried, and arriving objects are named by their content, not by what was claimed.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -7,53 +7,53 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use gix::ObjectId;
 use gix::objs::{Exists as _, Write as _};
 
-use super::added::ObjectWalk;
-use super::checked;
+use super::object_walk::ObjectWalk;
+use super::object_reader;
 use crate::git::durable;
 use crate::git::repository::engine::GitEngine;
 use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
-/// From as many objects on they stay one pack: git's own limit for what is received.
+/// From this many objects on they stay one pack: git's own limit for received objects.
 const MIN_PACK_OBJECTS: u32 = 100;
-/// Fewer of them, and bytes of files: as much as is copied and looked at within this process.
+/// Limits (objects, bytes of files) up to which objects are copied and checked within this process.
 const SMALL_TRANSFER: (usize, u64) = (MIN_PACK_OBJECTS as usize - 1, 8 << 20);
-/// Bytes at the beginning of a pack: its mark, its version and the number of objects.
+/// Length of a pack's header in bytes: signature, version and number of objects.
 const PACK_HEADER_BYTES: usize = 12;
 
-/// Objects by where they are reached from.
+/// A set of objects, by reachability.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectRange<'a> {
-    /// What leads to them.
+    /// Objects reachable from these are included.
     pub tips: &'a [Id],
-    /// What leads to others, which are left out.
+    /// Objects reachable from these are excluded.
     pub excluded: &'a [Id],
 }
 
-/// What the other repository is known to have all of.
+/// What the other repository is known to have completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownObjects {
     /// Nothing.
     Nothing,
-    /// What this commit leads to.
+    /// Everything reachable from this commit.
     Commit(Id),
-    /// What its references lead to, but for the runner's own.
+    /// Everything reachable from its references, except the runner's own.
     References,
 }
 
 impl Repository {
-    /// Tells whether an object is there.
+    /// Whether an object exists here.
     pub fn has_object(&self, id: &Id) -> Result<bool, GitError> {
         Ok(self.open()?.has_object(id.object_id()))
     }
 
-    /// Puts objects of this repository into another one, durably. Tells whether each was seen to be there now.
+    /// Sends objects of this repository to another one, durably. Returns whether each was verified to exist there.
     pub fn send_objects(&self, to: &Repository, objects: ObjectRange<'_>) -> Result<bool, GitError> {
         if self.copy_loose_objects(to, objects)? {
             return Ok(true);
         }
         let folder = to.common_dir().join("objects");
-        // It has no name: nothing is left of it by a death.
+        // The file has no name: a crash leaves nothing behind.
         let pack = tempfile::tempfile_in(&folder).map_err(GitError::io("making a pack in", &folder))?;
         let copy = || pack.try_clone().map_err(GitError::io("making a pack in", &folder));
         let from = objects.tips.iter().map(|id| format!("{id}\n"));
@@ -70,7 +70,8 @@ impl Repository {
         durable::sync_all_objects(&folder).map(|()| false)
     }
 
-    /// Copies objects one by one, durably; false where git is to send them, as they are too many or something is odd.
+    /// Copies objects one by one, durably; false if git has to send them, because there are too many or something is
+    /// odd.
     fn copy_loose_objects(&self, to: &Repository, objects: ObjectRange<'_>) -> Result<bool, GitError> {
         let (here, there) = (self.open()?, to.open()?);
         if to.choose_engine(&there) == GitEngine::Git {
@@ -80,24 +81,24 @@ impl Repository {
         let Ok(ids) = ObjectWalk::new(&here, &known, SMALL_TRANSFER).collect_from(&tips) else { return Ok(false) };
         let folder = to.common_dir().join("objects");
         let ids: Vec<ObjectId> = ids.into_iter().collect();
-        // What a power cut has left in part of an earlier try has the name of the object, and is not it.
+        // A torn object from an interrupted attempt would have the right name but the wrong content.
         durable::remove_torn_objects(&folder, &ids)?;
-        // The library knows the empty tree wherever it is asked for; git misses it where it is not stored.
+        // The library always knows the empty tree; git misses it if it is not stored.
         for id in ids.iter().filter(|id| !there.objects.exists(id)) {
-            let object = checked::read_object(&here, *id).map_err(GitError::gix("reading an object", self.git_dir()))?;
+            let object = object_reader::read_object(&here, *id).map_err(GitError::gix("reading an object", self.git_dir()))?;
             let written = there.objects.write_buf(object.kind, &object.data);
             written.map_err(GitError::gix("writing an object below", &folder))?;
         }
         durable::sync_objects(&folder, &ids).map(|()| true)
     }
 
-    /// Tells whether all is there that `tips` need and `known` does not; false too where git is to look, as it is too much
-    /// or something is odd. What is there is looked at anew.
+    /// Whether everything that `tips` need beyond `known` exists; also false if git has to check, because there is too
+    /// much or something is odd. Existing objects are read again.
     fn has_all_reachable(&self, tips: &[Id], known: Id) -> Result<bool, GitError> {
         Ok(ObjectWalk::new(&self.open_uncached()?, &[known.object_id()], SMALL_TRANSFER).collect_from(&to_object_ids(tips)).is_ok())
     }
 
-    /// Returns an object that `tips` need and that is not there; none where all are.
+    /// Returns an object that `tips` need and that is missing; `None` if all exist.
     pub fn find_missing_object(&self, tips: &[Id], known: KnownObjects) -> Result<Option<String>, GitError> {
         if let KnownObjects::Commit(commit) = known
             && self.has_all_reachable(tips, commit)?
@@ -121,7 +122,8 @@ impl Repository {
         if outcome.status.success() {
             return Ok(None);
         }
-        // Git ends where a commit is missing, and names it. It ends so for other reasons too: what is not there is seen.
+        // git fails on a missing commit and names it, but it fails for other reasons too, so check what is really
+        // missing.
         let repo = self.open_uncached()?;
         let named = outcome.stderr.split(|c: char| !c.is_ascii_hexdigit()).filter_map(|word| word.parse::<Id>().ok());
         match tips.iter().copied().chain(named).find(|id| !repo.has_object(id.object_id())) {
@@ -135,7 +137,7 @@ fn to_object_ids(ids: &[Id]) -> Vec<ObjectId> {
     ids.iter().map(Id::object_id).collect()
 }
 
-/// Returns how many objects a pack has, by its header.
+/// Returns the number of objects in a pack, from its header.
 fn read_object_count(mut pack: File) -> std::io::Result<u32> {
     let mut header = [0; PACK_HEADER_BYTES];
     pack.seek(SeekFrom::Start(0))?;

@@ -1,5 +1,5 @@
-//! Puts the work tree on a branch. Starting one at HEAD's commit moves references only; all else is a checkout by the
-//! git program, which refuses to overwrite what is not committed.
+//! Switches the work tree to a branch. Starting one at HEAD's commit only moves references; everything else is a
+//! checkout by the git program, which refuses to overwrite uncommitted changes.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use gix::date::parse::TimeBuf;
 use gix::refs::Target;
 use gix::refs::transaction::{PreviousValue, RefEdit};
 
-use super::in_use::BranchUser;
+use super::branch_use::BranchUser;
 use super::{ExpectedRef, Head, RefMove, PACKED_REFS_LOCK_TIMEOUT, REF_LOCK_TIMEOUT, full_name};
 use crate::git::durable;
 use crate::git::repository::engine::RefStore;
@@ -17,7 +17,7 @@ use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
 impl Repository {
-    /// Creates the branch `name` at the commit `at` and puts the work tree on it.
+    /// Creates the branch `name` at commit `at` and switches the work tree to it.
     ///
     /// Fails if the branch exists. Uncommitted changes stay; a checkout that would overwrite one is refused.
     pub fn start_branch(&self, name: &str, at: &Id) -> Result<(), GitError> {
@@ -41,7 +41,7 @@ impl Repository {
         self.point_head(name)
     }
 
-    /// Puts the work tree on the existing branch `name`.
+    /// Switches the work tree to the existing branch `name`.
     ///
     /// Uncommitted changes stay; a checkout that would overwrite one, or an ignored file, is refused.
     pub fn switch_branch(&self, name: &str) -> Result<(), GitError> {
@@ -55,14 +55,14 @@ impl Repository {
                 if head.commit() == Some(tip) {
                     return self.point_head(name);
                 }
-                // Git takes work trees for users of the branch that are gone.
+                // git counts removed work trees as users of the branch.
                 self.run_checkout(&["--ignore-other-worktrees", "--no-guess", name])
             }
         }
     }
 
     fn run_checkout(&self, args: &[&str]) -> Result<(), GitError> {
-        // Where sessions have been, the index may be theirs, and hide from the program what it would overwrite.
+        // After sessions the index may be theirs, and hide from the program what it would overwrite.
         if self.pinned.is_some() {
             self.invalidate_index_stats()?;
         }
@@ -77,7 +77,7 @@ impl Repository {
         })
     }
 
-    /// Makes HEAD name the branch, with the entry in its reflog that a checkout leaves; nothing else changes.
+    /// Points HEAD at the branch, with the reflog entry of a checkout; nothing else changes.
     pub(in crate::git) fn point_head(&self, branch: &str) -> Result<(), GitError> {
         let repo = self.open()?;
         let head = self.head()?;
@@ -105,7 +105,7 @@ impl Repository {
         self.append_head_log(head.commit(), self.find_branch_tip(branch)?, &message)
     }
 
-    /// The library leaves no trace of a HEAD that changes branches, so `git checkout -` would not find the way back.
+    /// The library writes no reflog entry when HEAD changes branches, so `git checkout -` would not find the way back.
     fn append_head_log(&self, old: Option<Id>, new: Option<Id>, message: &str) -> Result<(), GitError> {
         let path = self.git_dir().join("logs/HEAD");
         let Some(some) = old.or(new) else {
@@ -122,7 +122,7 @@ impl Repository {
         }
         match OpenOptions::new().append(true).open(&path) {
             Ok(mut log) => log.write_all(&line).map_err(GitError::io("writing", &path)),
-            // No log is kept here: nothing to add to.
+            // No reflog is kept here: nothing to append to.
             Err(_) => Ok(()),
         }
     }

@@ -1,6 +1,7 @@
-//! What references name, as they stand: neither links of references nor tags are followed. Moves many of them at once.
+//! Lists references with their direct values, following neither symbolic references nor tags, and changes many of them
+//! at once.
 //!
-//! It says what is there and moves what it is told to; what a reference is for is its user's.
+//! What a reference is for is up to its user.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +12,14 @@ use crate::git::repository::identity::Identity;
 use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
-/// One change of one reference, in a transaction with others.
+/// One change of one reference, as part of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefChange {
     /// Its full name.
     pub name: String,
-    /// What it names now, as it was read; none: nothing, and it must not be there.
+    /// The value it was read with; `None` means that it must not exist.
     pub from: Option<Id>,
-    /// What it is to name.
+    /// Its new value.
     pub to: Id,
 }
 
@@ -30,7 +31,7 @@ impl RefChange {
 }
 
 impl Repository {
-    /// Returns the references of these full names, and all below them: an object id each, or `ref: ` and a name.
+    /// Returns the references with these full names, and all below them: an object id each, or `ref: ` and a name.
     ///
     /// Fails if one of them cannot be read.
     pub fn list_refs_under(&self, names: &[String]) -> Result<BTreeMap<String, String>, GitError> {
@@ -78,7 +79,8 @@ impl Repository {
         Ok(found)
     }
 
-    /// Makes all changes or none: each reference must be what was read of it. What one of them links to is left alone.
+    /// Applies all changes or none: each reference must still have its `from` value. Symbolic references are not
+    /// followed.
     pub fn update_refs(&self, message: &str, changes: &[RefChange]) -> Result<(), GitError> {
         if changes.is_empty() {
             return Ok(());
@@ -113,7 +115,7 @@ impl Repository {
         }
         let git = GitCommand::new(self, "update-ref").args(["--no-deref", "-m", message, "--stdin", "-z"]);
         Identity::runner().apply_to(git).input(input).run()?;
-        // Its files are flushed by git, and not the folder that names them.
+        // git flushes its files, but not the folder that holds them.
         durable::sync_if_exists(&self.common_dir().join("reftable")).map(drop)
     }
 }

@@ -1,12 +1,12 @@
 //! References: HEAD, branches and the runner's own. Reads and moves them; never touches the index or the work tree.
 //!
-//! The library does this for references in files. For any other format the git program does.
+//! The library handles references stored in files, the git program every other format.
 
 pub(in crate::git) mod branch;
-pub(in crate::git) mod in_use;
+pub(in crate::git) mod branch_use;
 pub(in crate::git) mod listing;
-mod reserved;
-mod room;
+mod reservations;
+mod ref_conflict;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,16 @@ use gix::refs::transaction::{PreviousValue, RefEdit};
 use gix::refs::{FullName, Target};
 
 use crate::git::durable;
-use crate::git::objects::checked;
+use crate::git::objects::object_reader;
 use crate::git::repository::engine::RefStore;
 use crate::git::repository::identity::Identity;
 use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Id, Repository};
 
 const HEADS: &str = "refs/heads/";
-/// How long another git that moves the same reference is waited for, as git does.
+/// How long to wait for another git that moves the same reference, as git does.
 pub(in crate::git) const REF_LOCK_TIMEOUT: Fail = Fail::AfterDurationWithBackoff(Duration::from_millis(100));
-/// How long another git that packs references is waited for, as git does.
+/// How long to wait for another git that packs references, as git does.
 pub(in crate::git) const PACKED_REFS_LOCK_TIMEOUT: Fail = Fail::AfterDurationWithBackoff(Duration::from_secs(1));
 
 /// What HEAD points to.
@@ -39,18 +39,18 @@ pub enum Head {
     Branch {
         /// Its short name, such as `runner/x`.
         name: String,
-        /// Its tip; none before the first commit.
+        /// Its tip; `None` before the first commit.
         commit: Option<Id>,
     },
-    /// A commit.
+    /// A commit, and no branch.
     Detached {
-        /// That commit.
+        /// The commit.
         commit: Id,
     },
 }
 
 impl Head {
-    /// Returns the commit that HEAD resolves to; none before the first commit.
+    /// Returns the commit that HEAD resolves to; `None` before the first commit.
     pub fn commit(&self) -> Option<Id> {
         match self {
             Self::Branch { commit, .. } => *commit,
@@ -67,7 +67,7 @@ impl Head {
     }
 }
 
-/// What a reference must be before it is moved.
+/// Condition a reference must meet before it is moved.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::git) enum ExpectedRef {
     Any,
@@ -81,7 +81,7 @@ pub(in crate::git) struct RefMove<'a> {
     pub(in crate::git) name: &'a str,
     pub(in crate::git) to: Id,
     pub(in crate::git) expected: ExpectedRef,
-    /// For the reflog.
+    /// Reflog message.
     pub(in crate::git) message: &'a str,
     pub(in crate::git) identity: &'a Identity,
 }
@@ -127,7 +127,7 @@ impl Repository {
         commit.map(|commit| Head::Detached { commit }).ok_or_else(|| ref_error("reading HEAD", self, "it is not a commit"))
     }
 
-    /// Returns the tip of the branch `name`, if there is one.
+    /// Returns the tip of the branch `name`, or `None` if it does not exist.
     pub fn find_branch_tip(&self, name: &str) -> Result<Option<Id>, GitError> {
         self.find_ref(&format!("{HEADS}{name}"))
     }
@@ -176,7 +176,7 @@ impl Repository {
         Ok(all)
     }
 
-    /// Points `ref_name`, a full name below `refs/runner/`, to `id`, so that it outlives garbage collection.
+    /// Points `ref_name`, a full name below `refs/runner/`, to `id`, so that `id` survives garbage collection.
     pub fn set_runner_ref(&self, ref_name: &str, id: &Id) -> Result<(), GitError> {
         self.move_ref(&RefMove {
             name: ref_name,
@@ -187,7 +187,7 @@ impl Repository {
         })
     }
 
-    /// Points `ref_name` to `id` as [`Self::keep`] does, whatever stands in its place, and tells whether it was elsewhere.
+    /// Points `ref_name` to `id` as [`Self::keep`] does, whatever its current value, and returns whether it differed.
     pub fn force_runner_ref(&self, ref_name: &str, id: &Id) -> Result<bool, GitError> {
         if matches!(self.find_ref(ref_name), Ok(Some(found)) if found == *id) {
             return Ok(false);
@@ -200,7 +200,7 @@ impl Repository {
         result.map(|()| true)
     }
 
-    /// Resolves a reference by full name to an object id, through tags.
+    /// Resolves a reference by full name to an object id, peeling tags.
     pub(in crate::git) fn find_ref(&self, name: &str) -> Result<Option<Id>, GitError> {
         let repo = self.open()?;
         if FullName::try_from(name).is_err() {
@@ -220,14 +220,14 @@ impl Repository {
         if let Some(found) = self.parse_revision(&format!("{name}^{{}}"))? {
             return Ok(Some(found));
         }
-        // Git is as silent about an object that it cannot read as about a reference that is not there.
+        // git is as silent about an object it cannot read as about a missing reference.
         let Some(named) = self.parse_revision(name)? else { return Ok(None) };
-        let read = checked::read_object(&self.open()?, named.object_id()).map(drop);
+        let read = object_reader::read_object(&self.open()?, named.object_id()).map(drop);
         read.map_err(GitError::gix("reading what a reference names", self.git_dir()))?;
         Err(ref_error("reading a reference", self, "what it names cannot be read"))
     }
 
-    /// Has the program say what a revision names; none if it names nothing.
+    /// Resolves a revision with the git program; `None` if it names nothing.
     pub(in crate::git) fn parse_revision(&self, revision: &str) -> Result<Option<Id>, GitError> {
         let git = GitCommand::new(self, "rev-parse").args(["--verify", "--quiet", "--end-of-options", revision]);
         let Some(output) = git.run_optional()? else { return Ok(None) };
@@ -235,7 +235,7 @@ impl Repository {
         id.map(Some).map_err(|_| ref_error("reading a revision", self, "git names it by an id of another kind"))
     }
 
-    /// Moves one reference if it is what the caller expects, durably, with an entry in its reflog.
+    /// Moves one reference if it has the value the caller expects, durably, with a reflog entry.
     pub(in crate::git) fn move_ref(&self, request: &RefMove<'_>) -> Result<(), GitError> {
         let repo = self.open()?;
         match self.choose_ref_store(&repo) {
@@ -249,14 +249,14 @@ impl Repository {
         }
     }
 
-    /// Moves references in one transaction, through those that name others or not. What is said of all of them is the
-    /// first one's to say.
+    /// Moves references in one transaction; `is_through` follows symbolic references. The first request supplies what
+    /// applies to all of them.
     fn move_file_refs(&self, repo: &gix::Repository, requests: &[RefMove<'_>], follows_symrefs: bool) -> Result<(), GitError> {
         let Some(first) = requests.first() else { return Ok(()) };
         let edits = requests.iter().map(|request| request.to_edit(self, follows_symrefs)).collect::<Result<Vec<_>, _>>()?;
         let moving = requests.iter().map(|request| self.resolve_moved_ref(request.name)).collect::<Result<Vec<_>, _>>()?;
         let mut refs = repo.refs.clone();
-        // An entry is lost rather than written to a file of somebody else's.
+        // Losing a reflog entry is better than writing to someone else's file.
         let mut logged = requests.iter().map(|request| request.name).chain(moving.iter().map(String::as_str));
         if !logged.all(|name| self.has_private_log(name)) || !self.has_private_log("HEAD") {
             refs.write_reflog = WriteReflog::Disable;
@@ -264,7 +264,7 @@ impl Repository {
         let prepared = refs.transaction().prepare(edits, REF_LOCK_TIMEOUT, PACKED_REFS_LOCK_TIMEOUT);
         let prepared = prepared.map_err(|error| self.explain_move_error(requests, error))?;
         let is_known: Vec<bool> = moving.iter().map(|name| self.ref_dir(name).join(name).exists()).collect();
-        // What gets its name must have its bytes: a power cut would leave a reference that is empty.
+        // The bytes must be durable before they get the name: otherwise a power cut would leave an empty reference.
         moving.iter().try_for_each(|name| durable::sync_lock(self.ref_dir(name), name))?;
         let (stamp, mut time) = (first.identity.signature(), TimeBuf::default());
         prepared.commit(Some(stamp.to_ref(&mut time))).map_err(|error| self.explain_move_error(requests, error))?;
@@ -274,13 +274,13 @@ impl Repository {
         })
     }
 
-    /// Returns the name of the reference that moves with this one: the branch that HEAD names, if it is on one.
+    /// Returns the reference that moves along with this one: the branch HEAD points to, if any.
     fn resolve_moved_ref(&self, name: &str) -> Result<String, GitError> {
         let branch = if name == "HEAD" { self.head()?.branch().map(|branch| format!("{HEADS}{branch}")) } else { None };
         Ok(branch.unwrap_or_else(|| name.to_owned()))
     }
 
-    /// Flushes what HEAD points to: whoever moved it may have been killed before that.
+    /// Flushes what HEAD points to: a process that moved it may have been killed before it flushed.
     pub fn sync_head(&self) -> Result<(), GitError> {
         let name = self.head()?.branch().map_or_else(|| "HEAD".to_owned(), |branch| format!("{HEADS}{branch}"));
         durable::sync_ref(self.ref_dir(&name), &name)
@@ -316,7 +316,7 @@ impl Repository {
         }
     }
 
-    /// Returns the lock file that keeps a reference, or the branch that HEAD names, from being moved.
+    /// Returns the lock file that blocks moving a reference, or the branch HEAD points to.
     fn find_blocking_lock(&self, name: &str) -> PathBuf {
         let own = self.ref_dir(name).join(format!("{name}.lock"));
         if name != "HEAD" || own.exists() {
@@ -326,7 +326,7 @@ impl Repository {
         branch.map_or(own, |branch| self.common_dir().join(format!("{HEADS}{branch}.lock")))
     }
 
-    /// Explains a refused move by what the reference is now, if that is the reason.
+    /// Explains a refused move by the reference's current value, if that is the reason.
     fn find_unexpected_move(&self, request: &RefMove<'_>) -> Option<GitError> {
         let found = match request.name {
             "HEAD" => self.head().ok()?.commit(),
@@ -350,7 +350,7 @@ impl Repository {
     }
 }
 
-/// Reads the files before the file of packed references: one that is packed meanwhile is in one of the two at least.
+/// Reads the loose files before `packed-refs`: a reference packed in between is in at least one of them.
 fn read_file_refs(repo: &gix::Repository, repository: &Repository) -> Result<BTreeMap<String, String>, gix::Error> {
     let describe = |target: gix::refs::TargetRef<'_>| match target {
         gix::refs::TargetRef::Object(id) => id.to_string(),
@@ -358,7 +358,7 @@ fn read_file_refs(repo: &gix::Repository, repository: &Repository) -> Result<BTr
     };
     let (mut all, mut is_any_garbled) = (BTreeMap::new(), false);
     for reference in repo.refs.loose_iter().map_err(gix::Error::from_error)? {
-        // One that cannot be read leads nowhere, and says nothing about the others.
+        // An unreadable reference resolves to nothing, and does not affect the others.
         let Ok(reference) = reference else {
             is_any_garbled = true;
             continue;
@@ -368,7 +368,7 @@ fn read_file_refs(repo: &gix::Repository, repository: &Repository) -> Result<BTr
     if let Some(packed) = repo.refs.open_packed_buffer()? {
         for reference in packed.iter()?.flatten() {
             let name = reference.name.as_bstr().to_string();
-            // A file that cannot be read stands for the reference all the same.
+            // An unreadable file still takes precedence as the reference.
             let is_hidden = is_any_garbled && repository.common_dir().join(&name).is_file();
             if !is_hidden || repo.try_find_reference(reference.name).is_ok() {
                 all.entry(name).or_insert_with(|| reference.target().to_string());

@@ -1,4 +1,4 @@
-//! The git programs that are at work: what each of them waits for, and who ends one that never answers. It starts none.
+//! Tracks running git programs: what each is waiting for, and who terminates one that does not finish. Starts none.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,23 +14,23 @@ use supervisor::table;
 
 use crate::clock::{now, since_boot};
 
-/// So long nothing is said of a program: most have ended by then.
+/// Programs that run for less than this are not reported: most finish sooner.
 const SAID_AFTER: Duration = Duration::from_secs(10);
-/// So long a program may wait for another one where somebody wants the work to end.
+/// How long a program may wait for another one after the work has been asked to end.
 const ENDED_AFTER: Duration = Duration::from_secs(3);
-/// What git starts others with: whoever waits does not wait for these.
+/// Programs git uses to start others: these are not what it is waiting for.
 const BETWEEN: [&str; 5] = ["git", "sh", "bash", "dash", "busybox"];
 
 static AT_WORK: Mutex<Vec<Arc<Program>>> = Mutex::new(Vec::new());
 
-/// Why a program was ended before it had answered.
+/// Why a program was terminated before it finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ender {
-    /// It has used up its time.
+    /// Its time limit was reached.
     Limit,
-    /// A person has cancelled the run.
+    /// A person cancelled the run.
     Cancel,
-    /// The daemon ends.
+    /// The daemon is shutting down.
     Shutdown,
 }
 
@@ -44,31 +44,31 @@ impl fmt::Display for Ender {
     }
 }
 
-/// A program that was ended.
+/// A program that was terminated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::git) struct Ended {
-    /// The subcommand of git's.
+    /// The git subcommand.
     pub(in crate::git) command: String,
-    /// What it waited for.
+    /// The program it was waiting for, if any.
     pub(in crate::git) waited_for: Option<String>,
-    /// For how long it had been at work.
+    /// How long it had been running.
     pub(in crate::git) after: Duration,
-    /// Why.
+    /// Why it was terminated.
     pub(in crate::git) by: Ender,
 }
 
-/// A program of git's that has been at work for long.
+/// A git program that has been running for long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitWait {
-    /// The subcommand.
+    /// The git subcommand.
     pub command: String,
-    /// The program that git waits for; none where git itself is at work.
+    /// The program that git is waiting for; `None` if git itself is busy.
     pub program: Option<String>,
     /// When it was started.
     pub since: Timestamp,
 }
 
-/// One program at work.
+/// One running program.
 #[derive(Debug)]
 struct Program {
     group: Pid,
@@ -79,15 +79,15 @@ struct Program {
     ended: OnceLock<Ended>,
 }
 
-/// Has a program among those at work, until it is dropped.
+/// Registers a running program until it is dropped.
 #[derive(Debug)]
 pub(super) struct AtWork(Arc<Program>);
 
 impl AtWork {
-    /// Enters a child that leads a process group.
+    /// Registers a child that leads a process group.
     pub(super) fn enter(child: &Child, command: &str, common_dir: &Path) -> Self {
         let program = Arc::new(Program {
-            // No system gives a larger number.
+            // No system has a larger process id.
             group: Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)),
             command: command.to_owned(),
             common_dir: common_dir.to_owned(),
@@ -99,12 +99,12 @@ impl AtWork {
         Self(program)
     }
 
-    /// Ends it, with everything that it has started.
+    /// Terminates it together with everything it has started.
     pub(super) fn end(&self, by: Ender) {
         self.0.end(by);
     }
 
-    /// Returns why it was ended, where it was.
+    /// Returns why it was terminated, if it was.
     pub(super) fn ended(&self) -> Option<Ended> {
         self.0.ended.get().cloned()
     }
@@ -128,14 +128,14 @@ impl Program {
             return;
         }
         let _ = killpg(self.group, Signal::SIGKILL);
-        // One that has left the group would keep the pipes open that are read to their end.
+        // A process that has left the group would keep the pipes open, which are read to their end.
         for pid in below {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
     }
 }
 
-/// Returns the program that has been at work for longest in one of these repositories, if that is long.
+/// Returns the longest-running program in these repositories, if it has been running for long.
 pub fn waits(is_of: impl Fn(&Path) -> bool) -> Option<GitWait> {
     let long = |program: &&Arc<Program>| program.age() >= SAID_AFTER && is_of(&program.common_dir);
     let oldest = all().iter().filter(long).max_by_key(|program| program.age()).cloned()?;
@@ -143,8 +143,8 @@ pub fn waits(is_of: impl Fn(&Path) -> bool) -> Option<GitWait> {
     Some(GitWait { command: oldest.command.clone(), program, since: oldest.since })
 }
 
-/// Ends the programs that wait for another one in these repositories, and have done so for a while. Those that are at work
-/// themselves come to their end.
+/// Terminates the programs in these repositories that have been waiting for another one for a while. Those that are
+/// busy themselves are left to finish.
 pub fn end_waiting(is_of: impl Fn(&Path) -> bool, by: Ender) {
     let slow: Vec<Arc<Program>> = {
         let long = |program: &&Arc<Program>| program.age() >= ENDED_AFTER && is_of(&program.common_dir);
@@ -159,7 +159,7 @@ fn all() -> MutexGuard<'static, Vec<Arc<Program>>> {
     AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the numbers of the processes below one, nearest first.
+/// Returns the ids of a process's descendants, nearest first.
 fn below(of: i32) -> Vec<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for entry in table::entries().into_iter().flatten().filter(|entry| !entry.is_zombie) {
@@ -174,7 +174,7 @@ fn below(of: i32) -> Vec<i32> {
     found
 }
 
-/// Returns the name of the first that is there for more than to start another one.
+/// Returns the name of the first descendant that does more than start another program.
 fn waited_for(below: &[i32]) -> Option<String> {
     let names =
         || below.iter().filter_map(|pid| table::read_text(pid, "comm").ok()).map(|name| name.trim_end().to_owned());

@@ -1,8 +1,8 @@
-//! The two ways in which work is done: by the library, or by the git program. Which of them is chosen is `preflight`'s.
+//! The two engines: the library, and the git program. Which one to use is decided in `preflight`.
 
 use crate::git::GitError;
 
-/// Who stages, snapshots and compares the work tree.
+/// The engine that stages, snapshots and compares the work tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum GitEngine {
     /// gix.
@@ -12,7 +12,7 @@ pub(in crate::git) enum GitEngine {
 }
 
 impl GitEngine {
-    /// Does the same in one of two ways. Where the library finds what it cannot handle, git has the last word.
+    /// Runs one of two implementations. If the library meets something it cannot handle, the git program decides.
     pub(in crate::git) fn run_with<T>(
         self,
         with_gix: impl FnOnce() -> Result<T, GitError>,
@@ -31,11 +31,11 @@ impl GitEngine {
     }
 }
 
-/// Who keeps the references.
+/// How references are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum RefStore {
     /// Files, which the library handles.
     Files,
-    /// Another format, which only the git program knows.
+    /// Another format, which only the git program supports.
     GitOnly,
 }

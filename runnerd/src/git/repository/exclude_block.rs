@@ -2,11 +2,11 @@
 
 use gix::bstr::ByteSlice as _;
 
-/// What a block begins with, and ends with, before the name of the work tree.
+/// Start of a block's first and last line, followed by the name of the work tree.
 pub(in crate::git) const BEGIN: &str = "# begin: held back by runnerd, ";
 pub(in crate::git) const END: &str = "# end: held back by runnerd, ";
 
-/// Returns a text without the blocks of any work tree: what is not the runner's own.
+/// Returns a text without the blocks of any work tree, so without the runner's own lines.
 pub(in crate::git) fn strip_blocks(text: &[u8]) -> Vec<u8> {
     let (mut rest, mut remaining) = (text, Vec::new());
     while let Some(from) = rest.find(BEGIN) {
@@ -15,7 +15,7 @@ pub(in crate::git) fn strip_blocks(text: &[u8]) -> Vec<u8> {
         let inside = from + BEGIN.len() + tree.len();
         let end = [END.as_bytes(), tree].concat();
         remaining.extend_from_slice(&rest[..from]);
-        // A block that was cut short hides what follows it nowhere: those lines are not the runner's.
+        // A block without an end hides nothing that follows it: those lines are not the runner's.
         let length = rest[inside..].find(&end).map_or(0, |length| length + end.len());
         rest = &rest[inside + length..];
     }
@@ -32,7 +32,7 @@ mod tests {
         let blocks = |tree: &str| format!("{BEGIN}{tree}\n/large\n{END}{tree}\n");
         let text = format!("one\n{}two\n{}three\n", blocks("this repository"), blocks("worktrees/b"));
         assert_eq!(strip_blocks(text.as_bytes()), b"one\ntwo\nthree\n");
-        // Whoever begins a block and does not end it hides no rule of their own.
+        // Beginning a block without ending it hides none of the user's own rules.
         for cut in [format!("{BEGIN}x\n/mine\n"), format!("{BEGIN}x\n/mine\n{END}y\n"), format!("{BEGIN}x")] {
             let kept = strip_blocks(cut.as_bytes());
             assert_eq!(kept.contains_str("/mine"), cut.contains("/mine"), "{cut}");

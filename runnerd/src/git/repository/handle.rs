@@ -1,6 +1,6 @@
-//! A repository as it is passed around: where it is, whose configuration counts, and what its clones share.
+//! A repository handle: where it is, which configuration applies, and what its clones share.
 //!
-//! What can be done with it is told by topic, each in the file of the topic.
+//! Operations on it are methods in the file of each topic.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,42 +8,42 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::engine::GitEngine;
-use super::memory::{RepositoryCache, VerifiedIndex};
-use super::shared::GixView;
-use super::trusted::PinnedConfigDir;
+use super::cache::{RepositoryCache, VerifiedIndex};
+use super::object_cache::GixView;
+use super::pinned_config::PinnedConfigDir;
 
 /// A work tree and its git folder.
 ///
-/// Cheap to clone and to send. Every operation sees the repository as it is on disk at that moment, but for a
-/// configuration that was captured, which is read once.
+/// Cheap to clone and to send. Every operation sees the current state on disk, except for a captured configuration,
+/// which is read once.
 #[derive(Debug, Clone)]
 pub struct Repository {
     pub(in crate::git) work_dir: PathBuf,
     pub(in crate::git) git_dir: PathBuf,
     pub(in crate::git) common_dir: PathBuf,
     pub(in crate::git) sources: ConfigSources,
-    /// The configuration that counts; none: what the repository says at the moment.
+    /// The captured configuration; `None` uses the repository's current one.
     pub(in crate::git) pinned: Option<Arc<PinnedConfigDir>>,
     pub(in crate::git) forced_engine: Option<GitEngine>,
-    /// The library's view under the captured configuration, once it is open.
+    /// The library's view under the captured configuration, once opened.
     pub(in crate::git) view: Arc<Mutex<Option<GixView>>>,
-    /// The index whose checksum is known to be right.
+    /// The index whose checksum was last verified.
     pub(in crate::git) verified_index: VerifiedIndex,
-    /// What is known of the files that are tracked.
+    /// Cached state of the tracked files.
     pub(in crate::git) cache: RepositoryCache,
 }
 
-/// Which configuration counts beside the repository's own.
+/// Which configuration applies in addition to the repository's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum ConfigSources {
     /// The user's and the system's, as for the git program.
     User,
-    /// None, so that tests do not depend on who runs them.
+    /// None, so that tests do not depend on the user who runs them.
     RepositoryOnly,
 }
 
 impl Repository {
-    /// Returns the repository at these places: work tree, git folder and common folder.
+    /// Returns the repository with this work tree, git folder and common folder.
     pub(in crate::git) fn from_dirs(
         [work_dir, git_dir, common_dir]: [PathBuf; 3],
         sources: ConfigSources,
@@ -67,7 +67,7 @@ impl Repository {
         &self.work_dir
     }
 
-    /// Returns the git folder of this work tree: the one with its HEAD and index.
+    /// Returns this work tree's git folder, which holds its HEAD and index.
     pub fn git_dir(&self) -> &Path {
         &self.git_dir
     }
@@ -77,7 +77,7 @@ impl Repository {
         &self.common_dir
     }
 
-    /// Returns where a path relative to the work tree is on disk.
+    /// Returns the location on disk of a path relative to the work tree.
     pub(in crate::git) fn absolute_path(&self, path: &[u8]) -> PathBuf {
         self.work_dir.join(OsStr::from_bytes(path))
     }

@@ -1,24 +1,24 @@
-//! Who commits: the user as git knows them, or the runner. Nobody's word is checked.
+//! Who commits: the user as git knows them, or the runner. Identities are not verified.
 
 use super::program::GitCommand;
 use crate::git::Repository;
 
-/// Who a commit is by.
+/// Name and address for a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The name, in any script.
+    /// Display name, in any script.
     pub name: String,
-    /// The address.
+    /// Email address.
     pub email: String,
 }
 
 impl Identity {
-    /// Returns who commits where nobody is configured.
+    /// Returns the identity used if no user is configured.
     pub fn runner() -> Self {
         Self { name: "runnerd".to_owned(), email: "runnerd@localhost".to_owned() }
     }
 
-    /// Returns the signature of this moment.
+    /// Returns a signature with the current time.
     pub(in crate::git) fn signature(&self) -> gix::actor::Signature {
         gix::actor::Signature {
             name: sanitize_field(&self.name).into(),
@@ -27,7 +27,7 @@ impl Identity {
         }
     }
 
-    /// Returns the signature of this moment as git writes it.
+    /// Returns a signature with the current time, as git writes it.
     pub fn stamp(&self) -> String {
         let signature = self.signature();
         format!("{} <{}> {}", signature.name, signature.email, signature.time)
@@ -43,7 +43,7 @@ impl Identity {
     }
 }
 
-/// Leaves out what would end the field early in a commit.
+/// Removes characters that would end the field early in a commit.
 fn sanitize_field(field: &str) -> String {
     let cleaned: String = field.chars().filter(|c| !matches!(c, '<' | '>' | '\n' | '\r' | '\0')).collect();
     let trimmed = cleaned.trim();
@@ -51,7 +51,7 @@ fn sanitize_field(field: &str) -> String {
 }
 
 impl Repository {
-    /// Returns who the user is by git's configuration, if it says so completely.
+    /// Returns the user's identity from git's configuration, if it is complete.
     pub fn identity(&self) -> Option<Identity> {
         let repo = self.open().ok()?;
         let config = repo.config_snapshot();

@@ -1,5 +1,5 @@
-//! References that a git program holds locked while something else is done: it moves them when it is told to, and lets
-//! them go where it is dropped or its daemon dies.
+//! References that a running git program holds locked while something else is done: it moves them when told to, and
+//! releases them when it is dropped or the daemon dies.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use nix::unistd::Pid;
 use super::program::{COMMAND_TIMEOUT, GitOutput, classify_failure};
 use crate::git::GitError;
 
-/// What the program does while it has them takes at most as long as another command, and a little.
+/// Multiple of another command's time limit that the program may take, including the work done while it holds the
+/// locks.
 const LIMIT_FACTOR: u32 = 2;
 
 /// A program that holds references locked.
@@ -23,12 +24,12 @@ pub(in crate::git) struct LockedRefs {
     commands: Option<ChildStdin>,
     responses: BufReader<ChildStdout>,
     path: PathBuf,
-    /// Dropped when it is over: a program that hangs is ended.
+    /// Dropped when the work is over; a program that hangs is terminated.
     watchdog: Option<Sender<()>>,
 }
 
 impl LockedRefs {
-    /// Gives `git update-ref --stdin` an order, and waits until it has locked what that is about.
+    /// Sends `git update-ref --stdin` its commands, and waits until the references are locked.
     pub(super) fn acquire(mut child: Child, order: &str, path: &Path) -> Result<Self, GitError> {
         let lost = || io::Error::other("a pipe to git is missing");
         let failed = |error| GitError::io("running git in", path)(error);
@@ -45,14 +46,14 @@ impl LockedRefs {
         self.send_command("commit\n", "commit: ok")
     }
 
-    /// Tells it something, and waits for the answer.
+    /// Sends a command, and waits for the answer.
     fn send_command(&mut self, order: &str, expected: &str) -> Result<(), GitError> {
         let sent = match &mut self.commands {
             Some(orders) => orders.write_all(order.as_bytes()).and_then(|()| orders.flush()),
             None => Ok(()),
         };
         let mut line = String::new();
-        // One that ended before it read everything says why on its standard error.
+        // A program that exits before it has read everything reports the reason on its standard error.
         while sent.is_ok() && self.responses.read_line(&mut line).map_err(GitError::io("running git in", &self.path))? > 0
         {
             if line.trim_end() == expected {
@@ -63,7 +64,7 @@ impl LockedRefs {
         Err(self.read_failure()?)
     }
 
-    /// Returns what it complains of, once it has ended.
+    /// Returns its error message after it has exited.
     fn read_failure(&mut self) -> Result<GitError, GitError> {
         let failed = |error| GitError::io("running git in", &self.path)(error);
         drop(self.commands.take());
@@ -81,7 +82,7 @@ impl LockedRefs {
 }
 
 impl Drop for LockedRefs {
-    /// Without orders it lets everything go that it has not moved, and ends.
+    /// Closing its input makes it release every reference it has not moved, and exit.
     fn drop(&mut self) {
         drop(self.commands.take());
         let _ = self.child.wait();

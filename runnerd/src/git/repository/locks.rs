@@ -1,5 +1,5 @@
-//! Lock files and temporary files that a killed process left behind. Removes only what no living process can be using;
-//! a lock that is left then is an obstacle with a name. Whoever writes references or the index does so through
+//! Lock files and temporary files that a killed process left behind. Removes only what no live process can be using;
+//! any other lock is reported by name. Code that writes references or the index does so through
 //! [`Repository::unlocked`].
 
 use std::fs;
@@ -10,19 +10,20 @@ use std::path::{Path, PathBuf};
 
 use crate::git::durable::remove_path;
 use crate::git::{GitError, Repository};
-use crate::temporary;
+use crate::temp_file;
 
-/// Where the references of runs are.
+/// Folders that hold the references of runs.
 const RUN_REF_DIRS: [&str; 2] = ["refs/heads/runner", "refs/runner"];
-/// Folders below these, as in `refs/runner/moved/<run>/<iter>/heads/<name>`; a name has few of its own.
+/// Maximum folder depth below these, as in `refs/runner/moved/<run>/<iter>/heads/<name>`; a name has few levels of its
+/// own.
 const MAX_DEPTH: u32 = 16;
-/// Folders of git's own in which files are written beside those that they replace.
+/// Folders of git's own in which files are written next to those they replace.
 const WRITABLE_DIRS: [&str; 5] = ["", "info", "hooks", "objects", "objects/info"];
 
 impl Repository {
-    /// Does what takes a lock, and once more where nobody can be using the lock that is in its way.
+    /// Runs an attempt that takes a lock, and retries once if the lock in its way cannot be in use.
     ///
-    /// Fails with [`GitError::Locked`] if somebody may.
+    /// Fails with [`GitError::Locked`] if the lock may be in use.
     pub(in crate::git) fn with_stale_lock_retry<T>(&self, attempt: impl Fn() -> Result<T, GitError>) -> Result<T, GitError> {
         match attempt() {
             Err(GitError::Locked { path }) if self.clear_stale_lock(&path)? => attempt(),
@@ -30,10 +31,10 @@ impl Repository {
         }
     }
 
-    /// Removes what processes that were killed have left in git's own folder and in `others`, and returns the paths:
-    /// temporary files, and the locks on index, HEAD, the current branch, packed references and all references of runs.
+    /// Removes what killed processes have left in git's own folder and in `others`, and returns the paths: temporary
+    /// files, and the locks on index, HEAD, the current branch, packed references and all references of runs.
     ///
-    /// Fails with [`GitError::Locked`] if a lock is in use, or if that cannot be found out on this system.
+    /// Fails with [`GitError::Locked`] if a lock is in use, or if that cannot be determined on this system.
     pub fn clear_leftovers(&self, others: &[PathBuf]) -> Result<Vec<PathBuf>, GitError> {
         let mut cleared = Vec::new();
         for lock in self.lock_paths() {
@@ -42,7 +43,7 @@ impl Repository {
             }
         }
         for file in self.find_temporary_files(others) {
-            // Somebody who writes a file is in nobody's way.
+            // A file being written is in no one's way.
             if !self.may_be_in_use(&file) {
                 remove_path(&file)?;
                 cleared.push(file);
@@ -51,7 +52,7 @@ impl Repository {
         Ok(cleared)
     }
 
-    /// Removes a lock that nobody can be using, and tells whether it did.
+    /// Removes a lock that cannot be in use, and returns whether it did.
     pub(in crate::git) fn clear_stale_lock(&self, lock: &Path) -> Result<bool, GitError> {
         if lock.symlink_metadata().is_err() {
             return Ok(false);
@@ -65,17 +66,17 @@ impl Repository {
         }
     }
 
-    /// Returns the temporary files of the runner and of its library. No link to a folder is followed.
+    /// Returns the temporary files of the runner and of its library. Follows no link to a folder.
     fn find_temporary_files(&self, others: &[PathBuf]) -> Vec<PathBuf> {
         let own = Some(self.git_dir()).filter(|folder| *folder != self.common_dir());
         let folders = own.into_iter().map(Path::to_owned).chain(WRITABLE_DIRS.map(|name| self.common_dir().join(name)));
-        // What git may obey is laid out from there.
+        // The captured configuration is written from there.
         let laid_out = self.pinned.is_some().then(|| self.rules_file("").parent().map(Path::to_owned)).flatten();
         let folders = folders.chain(laid_out).chain(others.iter().cloned());
         let folders = folders.filter(|folder| folder.symlink_metadata().is_ok_and(|found| found.is_dir()));
         let entries = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
         let is_temporary = |entry: &fs::DirEntry| {
-            temporary::is_temp_name(&entry.file_name()) || is_partial_object(&entry.path(), self.common_dir())
+            temp_file::is_temp_name(&entry.file_name()) || is_partial_object(&entry.path(), self.common_dir())
         };
         entries
             .filter(is_temporary)
@@ -84,7 +85,7 @@ impl Repository {
             .collect()
     }
 
-    /// Returns the lock files that are there, in use or left behind.
+    /// Returns all existing lock files, in use or left behind.
     pub fn list_locks(&self) -> Vec<PathBuf> {
         self.lock_paths().into_iter().filter(|lock| lock.symlink_metadata().is_ok()).collect()
     }
@@ -100,15 +101,15 @@ impl Repository {
         {
             paths.push(self.common_dir().join(format!("refs/heads/{branch}.lock")));
         }
-        // A branch is locked before it is checked out, and what is kept beside it never is.
+        // A branch is locked before it is checked out; the references next to it never are.
         for folder in RUN_REF_DIRS {
             collect_locks(&self.common_dir().join(folder), MAX_DEPTH, &mut paths);
         }
         paths
     }
 
-    /// git closes a lock file while it waits, for an editor say; so a git in this repository counts as much as an open
-    /// file. Of another user's process neither can be seen: any git of the file's owner counts.
+    /// git closes a lock file while it waits, for an editor for example, so a running git in this repository counts as
+    /// much as an open file. Neither is visible for another user's processes, so any git of the file's owner counts.
     pub(in crate::git) fn may_be_in_use(&self, file: &Path) -> bool {
         let (Ok(processes), Ok(found)) = (fs::read_dir("/proc"), file.symlink_metadata()) else {
             return true;
@@ -132,13 +133,13 @@ impl Repository {
     }
 }
 
-/// The library writes an object beside the folders of objects before it has its name.
+/// The library writes an object next to the object folders before it gets its name.
 fn is_partial_object(file: &Path, common_dir: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().as_bytes();
     file.parent() == Some(&common_dir.join("objects")) && name.len() == 10 && name.starts_with(b".tmp")
 }
 
-/// Adds the lock files of a folder of references.
+/// Collects the lock files in a folder of references.
 fn collect_locks(folder: &Path, depth: u32, paths: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

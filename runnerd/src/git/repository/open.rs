@@ -1,5 +1,5 @@
-//! Finds a repository and opens it. What is remembered between operations are paths, so that nobody who edits the link
-//! in the work tree, `commondir` or `core.worktree` can lead the runner elsewhere.
+//! Finds and opens repositories. Paths are remembered between operations, so that editing the link in the work tree,
+//! `commondir` or `core.worktree` cannot lead the runner elsewhere.
 
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
@@ -15,16 +15,16 @@ use gix::sec::Permission;
 use super::engine::{GitEngine, RefStore};
 use super::handle::ConfigSources;
 use super::preflight;
-use super::shared::{ObjectCache, GixView};
+use super::object_cache::{ObjectCache, GixView};
 use crate::git::{GitError, Repository};
 
-/// Bytes of objects that are kept for those who read them again.
+/// Bytes of objects cached for repeated reads.
 const OBJECT_CACHE_BYTES: NonZeroUsize = NonZeroUsize::new(4 * 1024 * 1024).expect("it is none");
 
-/// Settings that hold whatever the repository says. Line endings that do not survive a round trip must not keep a file
-/// from being stored, and neither replaced objects nor a forged commit graph must show a history that is not there.
-/// Every time of a file counts, as a session can set all but one. The library dies where the system refuses it a thread for
-/// an index.
+/// Settings that hold whatever the repository says. Line endings that do not survive a round trip must not prevent a
+/// file from being stored, and neither replaced objects nor a forged commit graph may show a history that does not
+/// exist. All times of a file count, as a session can set all but one. The library panics if the system refuses it a
+/// thread for an index.
 pub(in crate::git) const CONFIG_OVERRIDES: [&str; 6] = [
     "core.safecrlf=false",
     "core.useReplaceRefs=false",
@@ -37,13 +37,13 @@ pub(in crate::git) const CONFIG_OVERRIDES: [&str; 6] = [
 impl Repository {
     /// Finds the repository around `from`, a folder or file in its work tree or in a linked one.
     ///
-    /// Refuses bare repositories, and such as belong to another user unless `safe.directory` names them.
+    /// Refuses bare repositories, and those of another user unless `safe.directory` names them.
     pub fn discover(from: &Path) -> Result<Self, GitError> {
         Self::discover_with(from, ConfigSources::User)
     }
 
-    /// Finds the repository around `from` to read what is committed in it: a bare one as well, whose folder then stands
-    /// for the work tree.
+    /// Finds the repository around `from` to read what is committed in it. It may be bare; its folder then takes the
+    /// place of the work tree.
     pub fn discover_read_only(from: &Path) -> Result<Self, GitError> {
         match Self::discover(from) {
             Err(GitError::BareRepository { path }) => {
@@ -66,7 +66,7 @@ impl Repository {
         let opened = gix::open_opts(work_dir.as_ref().unwrap_or(&git_dir), open_options(sources))
             .map_err(GitError::gix("opening the repository", &git_dir))?;
         if opened.git_dir_trust() != gix::sec::Trust::Full {
-            // Git's own word for a repository that has one is its work tree.
+            // git names a repository by its work tree if it has one.
             let path = opened.workdir().map_or(Ok(git_dir), canonicalize)?;
             return Err(GitError::ForeignOwner { path });
         }
@@ -77,7 +77,7 @@ impl Repository {
         Ok(Self::from_dirs(places, sources, None))
     }
 
-    /// Opens the library's view of the repository, or gives the one that is open. Refuses one whose parts moved.
+    /// Opens the library's view of the repository, or returns the open one. Fails if parts of the repository moved.
     pub(in crate::git) fn open(&self) -> Result<gix::Repository, GitError> {
         self.check_not_moved()?;
         self.write_pinned_files()?;
@@ -95,14 +95,14 @@ impl Repository {
         Ok(view.insert(shared).to_local())
     }
 
-    /// Has objects that were read be read again, as another process may have lost them since.
+    /// Drops cached objects, as another process may have removed them since.
     pub fn clear_object_cache(&self) {
         if let Some(view) = self.view.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             view.objects = ObjectCache::new(OBJECT_CACHE_BYTES);
         }
     }
 
-    /// Reads the configuration that counts, and makes the library's view with it.
+    /// Reads the configuration in force, and creates the library's view with it.
     pub(in crate::git) fn open_uncached(&self) -> Result<gix::Repository, GitError> {
         let (folder, sources) = match self.pinned_dir() {
             Some(folder) => (folder, ConfigSources::RepositoryOnly),
@@ -118,7 +118,7 @@ impl Repository {
         Ok(repo)
     }
 
-    /// Fails if the git folder is gone or does not share what it shared when the repository was found.
+    /// Fails if the git folder is missing or no longer shares the common folder it did when the repository was found.
     pub(in crate::git) fn check_not_moved(&self) -> Result<(), GitError> {
         let shared = Some(&self.common_dir).filter(|folder| **folder != self.git_dir);
         for folder in [&self.git_dir].into_iter().chain(shared) {
@@ -138,12 +138,12 @@ impl Repository {
         Err(GitError::GitLinkChanged { path: self.work_dir.clone(), expected: self.common_dir.clone(), found })
     }
 
-    /// Fails if `git worktree move` has given this work tree another place.
+    /// Fails if `git worktree move` has moved this work tree.
     pub fn check_work_tree_not_moved(&self) -> Result<(), GitError> {
         if self.git_dir == self.common_dir || self.work_dir.symlink_metadata().is_ok() {
             return Ok(());
         }
-        // Where that is not known, whoever needs the work tree says that it is gone.
+        // If that is unknown, whatever needs the work tree reports that it is missing.
         let Ok(link) = std::fs::read(self.git_dir.join("gitdir")) else { return Ok(()) };
         let link = self.git_dir.join(OsStr::from_bytes(link.trim_ascii_end()));
         match link.parent() {
@@ -169,12 +169,12 @@ impl Repository {
         refs
     }
 
-    /// Chooses who carries out the next operation on the work tree.
+    /// Chooses the engine for the next operation on the work tree.
     pub(in crate::git) fn choose_engine(&self, repo: &gix::Repository) -> GitEngine {
         self.forced_engine.unwrap_or_else(|| preflight::choose_engine(repo, self))
     }
 
-    /// Chooses who reads and moves references.
+    /// Chooses what reads and moves references.
     pub(in crate::git) fn choose_ref_store(&self, repo: &gix::Repository) -> RefStore {
         if self.forced_engine == Some(GitEngine::Git) || preflight::has_foreign_ref_store(repo) {
             RefStore::GitOnly
@@ -183,7 +183,7 @@ impl Repository {
         }
     }
 
-    /// Returns why the git program is needed instead of the library, each naming the setting.
+    /// Returns the reasons for using the git program instead of the library, each naming the setting.
     pub fn explain_git_engine(&self) -> Result<Vec<&'static str>, GitError> {
         let repo = self.open()?;
         let store = preflight::has_foreign_ref_store(&repo).then_some("extensions.refStorage is not \"files\"");
@@ -212,7 +212,7 @@ fn canonicalize(path: &Path) -> Result<PathBuf, GitError> {
     path.canonicalize().map_err(GitError::io("resolving", path))
 }
 
-/// The daemon's environment must not steer git: of it only the places of the user's configuration are read.
+/// The daemon's environment must not influence git: only the locations of the user's configuration are read from it.
 fn open_options(sources: ConfigSources) -> gix::open::Options {
     let permissions = match sources {
         ConfigSources::RepositoryOnly => gix::open::Permissions::isolated(),
@@ -226,7 +226,7 @@ fn open_options(sources: ConfigSources) -> gix::open::Options {
             attributes: permissions::Attributes::all(),
         },
     };
-    // Git obeys it on macOS alone; the library everywhere, and would not find files by the names that they have.
+    // git obeys this only on macOS; the library obeys it everywhere, and would not find files by their actual names.
     let as_named = cfg!(not(target_os = "macos")).then_some("core.precomposeUnicode=false");
     let overrides = CONFIG_OVERRIDES.into_iter().chain(as_named);
     gix::open::Options::default().permissions(permissions).lossy_config(true).cli_overrides(overrides)

@@ -1,5 +1,5 @@
-//! Chooses who works on the work tree: the library, or the git program where the library is known to give another
-//! result than git. Says nothing about speed, and nothing about hooks, as none are run.
+//! Chooses the engine for the work tree: the library, or the git program where the library is known to give another
+//! result than git. Not about speed, and not about hooks, as none are run.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use gix::bstr::ByteSlice as _;
 use gix::config::Snapshot;
 
 use super::engine::GitEngine;
-use super::trusted::{RUNNER_ATTRIBUTES_LINE, ATTRIBUTES_FILE};
+use super::pinned_config::{RUNNER_ATTRIBUTES_LINE, ATTRIBUTES_FILE};
 use crate::git::Repository;
 
 pub(in crate::git) fn choose_engine(repo: &gix::Repository, repository: &Repository) -> GitEngine {
     if reasons_for_git(repo, repository).next().is_some() { GitEngine::Git } else { GitEngine::Gix }
 }
 
-/// Returns why the git program is needed, naming the setting; looks no further than it is asked.
+/// Returns the reasons for using the git program, each naming the setting; evaluated lazily.
 pub(in crate::git) fn reasons_for_git(repo: &gix::Repository, repository: &Repository) -> impl Iterator<Item = &'static str> {
     type Check = fn(&Snapshot<'_>, &Repository) -> bool;
     const CHECKS: [(&str, Check); 4] = [
@@ -28,21 +28,21 @@ pub(in crate::git) fn reasons_for_git(repo: &gix::Repository, repository: &Repos
     CHECKS.into_iter().filter(move |(_, differs)| differs(&config, repository)).map(|(what, _)| what)
 }
 
-/// The library leaves entries outside a sparse checkout alone even where files are present again.
+/// The library ignores entries outside a sparse checkout even if their files are present again.
 fn is_sparse(config: &Snapshot<'_>) -> bool {
     config.boolean("core.sparseCheckout").unwrap_or(false) || config.boolean("index.sparse").unwrap_or(false)
 }
 
-/// The library gives new objects the permissions of the umask only.
+/// The library gives new objects only the permissions of the umask.
 fn is_shared(config: &Snapshot<'_>) -> bool {
     config
         .string("core.sharedRepository")
         .is_some_and(|value| !matches!(value.to_lowercase().as_slice(), b"umask" | b"false" | b"0" | b"no" | b"off"))
 }
 
-/// git refuses text in a declared encoding that it cannot read; the library stores it unchanged.
+/// git refuses text that it cannot read in its declared encoding; the library stores it unchanged.
 ///
-/// Looks where such declarations are made in practice: at the root and in the repository's own attributes.
+/// Checks where such declarations are made in practice: in the root folder and in the repository's own attributes.
 fn recodes_text(repository: &Repository) -> bool {
     let places = [repository.work_dir().join(".gitattributes"), repository.rules_file(ATTRIBUTES_FILE)];
     places.iter().any(|path| mentions_encoding(path))
@@ -54,7 +54,7 @@ fn mentions_encoding(path: &Path) -> bool {
     fs::read(path).is_ok_and(|text| text.lines().any(declares))
 }
 
-/// The library reads references from files only.
+/// The library reads references only from files.
 pub(in crate::git) fn has_foreign_ref_store(repo: &gix::Repository) -> bool {
     repo.config_snapshot()
         .string("extensions.refStorage")

@@ -1,5 +1,5 @@
-//! Runs the git program, hardened: an environment of its own, no hooks, no helpers, no questions, a time limit. The
-//! only file of this module that starts a process.
+//! Runs the git program, hardened: its own environment, no hooks, no helpers, no prompts, a time limit. The only file
+//! of this module that starts a process.
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
@@ -18,15 +18,15 @@ use nix::unistd::Pid;
 use super::at_work::{AtWork, Ended, Ender};
 use super::locked_refs::LockedRefs;
 use crate::git::{GitError, Repository};
-use crate::obstruction::Retryable;
+use crate::retryable::Retryable;
 
-/// No single git command of the runner takes this long unless something waits for what never comes.
+/// Time limit: no single git command of the runner takes this long unless it waits for something that never happens.
 pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_mins(15);
 const MAX_STDERR_BYTES: usize = 4096;
-/// The highest number of an error of the system.
+/// The highest errno value.
 const MAX_ERRNO: i32 = 133;
 
-/// What git complains of when its objects or its index cannot be written, whatever the file.
+/// git's error messages when its objects or its index cannot be written, whatever the file.
 const STORE_COMPLAINTS: [&str; 7] = [
     "failed to insert into database",
     "unable to create temporary file",
@@ -37,7 +37,7 @@ const STORE_COMPLAINTS: [&str; 7] = [
     "index file open failed",
 ];
 
-/// What the program needs from the daemon's environment: where it is, who the user is, how to sign.
+/// Variables passed on from the daemon's environment: where the program is, who the user is, how to sign.
 const PASSED_ENV: [&str; 11] = [
     "PATH",
     "HOME",
@@ -52,7 +52,7 @@ const PASSED_ENV: [&str; 11] = [
     "SSH_AGENT_PID",
 ];
 
-/// Settings that keep the program from running anything but itself, and make what it writes durable.
+/// Settings that prevent the program from running anything but itself, and make its writes durable.
 const COMMAND_OVERRIDES: [&str; 20] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -76,7 +76,7 @@ const COMMAND_OVERRIDES: [&str; 20] = [
     "i18n.logOutputEncoding=UTF-8",
 ];
 
-/// One command of the git program, on one repository.
+/// A git command on one repository.
 pub(in crate::git) struct GitCommand<'a> {
     repository: &'a Repository,
     command: Command,
@@ -85,19 +85,19 @@ pub(in crate::git) struct GitCommand<'a> {
     files: CommandFiles,
 }
 
-/// Files in the place of pipes, for what is too large for memory.
+/// Files used in place of pipes, for data too large for memory.
 #[derive(Default)]
 struct CommandFiles {
     input: Option<File>,
     output: Option<File>,
 }
 
-/// How a command ended, for callers that make out themselves what a failure is about.
+/// Result of a command, for callers that determine the cause of a failure themselves.
 pub(in crate::git) struct GitOutput {
     pub(in crate::git) status: ExitStatus,
     pub(in crate::git) stdout: Vec<u8>,
     pub(in crate::git) stderr: String,
-    /// Who ended it, where it did not end by itself.
+    /// Who terminated it, if it did not exit on its own.
     pub(in crate::git) ended: Option<Ended>,
 }
 
@@ -131,13 +131,13 @@ impl<'a> GitCommand<'a> {
         self
     }
 
-    /// Has the command read a file, from its beginning.
+    /// Makes the command read its input from a file, from the start.
     pub(in crate::git) fn stdin_file(mut self, file: File) -> Self {
         self.files.input = Some(file);
         self
     }
 
-    /// Has the command print into a file, which holds nothing else then.
+    /// Redirects the command's output to a file, which then holds nothing else.
     pub(in crate::git) fn stdout_file(mut self, file: File) -> Self {
         self.files.output = Some(file);
         self
@@ -148,7 +148,7 @@ impl<'a> GitCommand<'a> {
         self
     }
 
-    /// Sets configuration that holds for this command, above what is read from files; all of it at once.
+    /// Sets configuration for this command that overrides files. All settings must be passed in one call.
     pub(in crate::git) fn with_config<V: AsRef<OsStr>>(
         self,
         settings: impl IntoIterator<Item = (&'static str, V)>,
@@ -162,13 +162,13 @@ impl<'a> GitCommand<'a> {
         git.env("GIT_CONFIG_COUNT", count.to_string())
     }
 
-    /// Sets the folder that the command is started in.
+    /// Sets the working directory of the command.
     pub(in crate::git) fn current_dir(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
         self
     }
 
-    /// Begins `update-ref --stdin` with an order, and returns it once the references are locked that it is about.
+    /// Starts `update-ref --stdin` with these commands, and returns it after it has locked the references.
     pub(in crate::git) fn lock_refs(mut self, order: &str) -> Result<LockedRefs, GitError> {
         self.repository.check_not_moved()?;
         self.repository.write_pinned_files()?;
@@ -181,20 +181,20 @@ impl<'a> GitCommand<'a> {
         })
     }
 
-    /// Lets pathspecs of this command carry magic such as `:(exclude)`.
+    /// Allows magic such as `:(exclude)` in this command's pathspecs.
     pub(in crate::git) fn with_pathspec_magic(self) -> Self {
         self.env("GIT_LITERAL_PATHSPECS", "0")
     }
 
-    /// Runs the command and returns its output; any exit but 0 is an error.
+    /// Runs the command and returns its output; any exit status but 0 is an error.
     pub(in crate::git) fn run(self) -> Result<Vec<u8>, GitError> {
         let (name, path) = (self.name.clone(), self.repository.work_dir().to_owned());
         let outcome = self.output()?;
         if outcome.status.success() { Ok(outcome.stdout) } else { Err(outcome.into_error(name, path)) }
     }
 
-    /// Runs a command that answers by its exit, and returns what it prints for yes, which is 0; none for no, which is 1. Any
-    /// other exit is an error: such a git has not understood the question, or the repository.
+    /// Runs a command that answers by its exit status: returns its output for yes (0), and `None` for no (1). Any other
+    /// status is an error: git has not understood the question, or the repository.
     pub(in crate::git) fn run_optional(self) -> Result<Option<Vec<u8>>, GitError> {
         let (name, path) = (self.name.clone(), self.repository.work_dir().to_owned());
         let outcome = self.output()?;
@@ -211,8 +211,8 @@ impl<'a> GitCommand<'a> {
         Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
     }
 
-    /// Runs the command with what it prints as the input of another, and returns what that prints. Neither is held in memory
-    /// between them.
+    /// Runs the command with its output piped into another, and returns the output of that one. Nothing is held in
+    /// memory between them.
     pub(in crate::git) fn pipe_into(self, other: GitCommand<'_>) -> Result<Vec<u8>, GitError> {
         for git in [&self, &other] {
             git.repository.check_not_moved()?;
@@ -221,12 +221,12 @@ impl<'a> GitCommand<'a> {
         let names = [&self, &other].map(|git| (git.name.clone(), git.repository.work_dir().to_owned()));
         let [(name, path), (other_name, other_path)] = names;
         let [first, second] = run_piped([self, other]).map_err(GitError::io("running git in", &path))?;
-        // What fails first has the other fail too.
+        // The first failure causes the other.
         first.into_result(name, path)?;
         second.into_result(other_name, other_path).map(|outcome| outcome.stdout)
     }
 
-    /// Runs the command to its end, whatever that is. Obstacles are errors all the same.
+    /// Runs the command to completion, whatever its exit status. Transient obstacles are still errors.
     pub(in crate::git) fn output(mut self) -> Result<GitOutput, GitError> {
         self.repository.check_not_moved()?;
         self.repository.write_pinned_files()?;
@@ -242,14 +242,15 @@ impl<'a> GitCommand<'a> {
 }
 
 impl Repository {
-    /// Fails where git does nothing at all here, such as for a format that it does not know: no file is to blame for that.
+    /// Fails if git does not work in this repository at all, for example because of an unknown format: no file is to
+    /// blame for that.
     pub(in crate::git) fn check_git_usable(&self) -> Result<(), GitError> {
         GitCommand::new(self, "rev-parse").arg("--git-dir").run().map(drop)
     }
 }
 
 impl CommandFiles {
-    /// Gives the files to a command, at their beginnings: it may be the second try.
+    /// Attaches the files to a command, rewound to the start: this may be a retry.
     fn apply_to(&self, command: &mut Command) -> io::Result<()> {
         if let Some(mut file) = self.input.as_ref() {
             file.seek(SeekFrom::Start(0))?;
@@ -264,7 +265,7 @@ impl CommandFiles {
     }
 }
 
-/// Runs two commands, the first of which feeds the second, and returns what that prints.
+/// Runs two commands with the first feeding the second, and returns how each ended.
 fn run_piped([mut from, mut to]: [GitCommand<'_>; 2]) -> io::Result<[GitOutput; 2]> {
     from.command.stdin(if from.input.is_empty() { Stdio::null() } else { Stdio::piped() });
     let mut first = from.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -272,7 +273,7 @@ fn run_piped([mut from, mut to]: [GitCommand<'_>; 2]) -> io::Result<[GitOutput; 
     to.command.stdin(first.stdout.take().map_or_else(Stdio::null, Stdio::from));
     let second = to.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let second = second.map(|child| (AtWork::enter(&child, &to.name, to.repository.common_dir()), child));
-    // The end that it has is the only one: where it dies, the first hears of it.
+    // The second command then has the only reading end: the first notices if it dies.
     drop(to);
     thread::scope(|scope| {
         let first = thread::Builder::new().spawn_scoped(scope, move || communicate(first, first_at_work, from.input))?;
@@ -282,7 +283,7 @@ fn run_piped([mut from, mut to]: [GitCommand<'_>; 2]) -> io::Result<[GitOutput; 
     })
 }
 
-/// Runs a command once.
+/// Runs a command once, without retrying.
 fn run_once(
     repository: &Repository,
     (name, command): (&str, &mut Command),
@@ -299,7 +300,7 @@ fn run_once(
 }
 
 impl GitOutput {
-    /// Tells whether git complains of its own store. A file may have such a name, which then counts as well.
+    /// Whether git complains about its own store. A user's file may have such a name, which then counts as well.
     pub(in crate::git) fn is_store_error(&self) -> bool {
         STORE_COMPLAINTS.iter().any(|complaint| self.stderr.contains(complaint))
     }
@@ -317,8 +318,8 @@ impl GitOutput {
     }
 }
 
-/// Naming the folders keeps `.git` files, `commondir` and `core.worktree` from redirecting the program; with the
-/// trusted folder in the place of the common one it reads no configuration but the captured.
+/// Naming the folders prevents `.git` files, `commondir` and `core.worktree` from redirecting the program; with the
+/// trusted folder in place of the common one it reads only the captured configuration.
 fn git_environment(repository: &Repository) -> Vec<(&'static str, OsString)> {
     let mut variables: Vec<(&str, OsString)> = vec![
         ("GIT_DIR", repository.git_dir().into()),
@@ -339,7 +340,7 @@ fn git_environment(repository: &Repository) -> Vec<(&'static str, OsString)> {
     variables
 }
 
-/// Feeds and drains the child while a watch ends its process group at the limit.
+/// Feeds and drains the child while a watchdog kills its process group at the time limit.
 #[expect(clippy::needless_pass_by_value, reason = "it is at work until it has ended")]
 fn communicate(mut child: Child, at_work: AtWork, input: Vec<u8>) -> io::Result<GitOutput> {
     let pipes = ChildPipes { stdin: child.stdin.take(), stdout: child.stdout.take(), stderr: child.stderr.take() };
@@ -354,7 +355,7 @@ fn communicate(mut child: Child, at_work: AtWork, input: Vec<u8>) -> io::Result<
         });
         let output = watchdog.and_then(|_| transfer_pipes(scope, pipes, input));
         if output.is_err() {
-            // Nobody listens to it any more.
+            // Its output is no longer read.
             let _ = killpg(group, Signal::SIGKILL);
         }
         let status = child.wait();
@@ -365,21 +366,21 @@ fn communicate(mut child: Child, at_work: AtWork, input: Vec<u8>) -> io::Result<
     })
 }
 
-/// The ends of a child's pipes that are the daemon's.
+/// The daemon's ends of a child's pipes.
 struct ChildPipes {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
 }
 
-/// Gives a child its input and returns what it prints and the end of what it complains of.
+/// Writes a child's input and returns its output and the end of its error output.
 fn transfer_pipes<'scope>(
     scope: &'scope Scope<'scope, '_>,
     ChildPipes { stdin, stdout, stderr }: ChildPipes,
     input: Vec<u8>,
 ) -> io::Result<(Vec<u8>, Vec<u8>)> {
     thread::Builder::new().spawn_scoped(scope, move || {
-        // A program that ends before it read everything says why on its standard error.
+        // A program that exits before it has read everything reports the reason on its standard error.
         let _ = stdin.map(|mut pipe| pipe.write_all(&input));
     })?;
     let errors = thread::Builder::new().spawn_scoped(scope, move || stderr.map_or_else(|| Ok(Vec::new()), read_tail))?;
@@ -399,7 +400,7 @@ fn read_tail(mut pipe: impl io::Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Recognises what may pass by itself from what git says about it.
+/// Recognises transient obstacles in git's error output.
 pub(super) fn classify_failure(outcome: &GitOutput, path: &Path) -> Option<GitError> {
     if outcome.status.success() {
         return None;
@@ -414,7 +415,7 @@ pub(super) fn classify_failure(outcome: &GitOutput, path: &Path) -> Option<GitEr
     Some(GitError::Io { doing: "running git in", path: path.to_owned(), source })
 }
 
-/// Returns the error of the system that git tells in its words, if it is known to pass by itself.
+/// Returns the system error named in git's message, if it is known to be transient.
 fn find_transient_error(stderr: &str) -> Option<io::Error> {
     let mut known = (1..=MAX_ERRNO).map(io::Error::from_raw_os_error).filter(Retryable::is_transient);
     known.find(|error| stderr.contains(error.to_string().split(" (os error").next().unwrap_or_default()))

@@ -1,4 +1,5 @@
-//! Which key commits are signed with: the one that the user's git names for the runner alone, else the one that it signs with.
+//! Chooses the key that commits are signed with: the one git is configured to use for the runner, or else the user's
+//! signing key.
 
 use std::ffi::OsStr;
 
@@ -7,11 +8,11 @@ use gix::bstr::ByteSlice as _;
 use super::program::GitCommand;
 use crate::git::{GitError, Repository};
 
-/// The setting of git's that names a key for the runner: a file, or `key::` and a public key that an agent has.
+/// The git setting for the runner's key: a file, or `key::` and a public key held by an agent.
 const SIGNING_KEY_SETTING: &str = "runner.signingKey";
 
 impl Repository {
-    /// Prepares git to make a signed commit, with the message on its standard input.
+    /// Prepares git to create a signed commit, with the message on its standard input.
     pub(in crate::git) fn signed_commit_command(&self) -> Result<GitCommand<'_>, GitError> {
         let git = GitCommand::new(self, "commit-tree").args(["-S", "-F", "-"]);
         let Some(key) = self.open()?.config_snapshot().string(SIGNING_KEY_SETTING) else { return Ok(git) };

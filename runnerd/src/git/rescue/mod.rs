@@ -1,9 +1,9 @@
-//! Keeps everything that is in the work tree as a commit beside the branch, and brings a branch back to a commit. Never
-//! stashes, cleans or resets: what is in the way goes only after it was seen in the rescue with the same content.
+//! Saves everything in the work tree as a commit outside the branch, and restores a branch to a commit. Never stashes,
+//! cleans or resets: what is in the way is removed only if the rescue has it with the same content.
 
-pub(in crate::git) mod abandon;
-pub(in crate::git) mod keep;
-pub(in crate::git) mod mend;
+pub(in crate::git) mod abort_operation;
+pub(in crate::git) mod collect;
+pub(in crate::git) mod repair_refs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -14,10 +14,10 @@ use std::path::Path;
 use gix::ObjectId;
 use gix::bstr::{BString, ByteSlice as _};
 
-use crate::folders::OpenedDirs;
+use crate::dir_permissions::OpenedDirs;
 use crate::git::durable;
 use crate::git::index;
-use crate::git::objects::checked;
+use crate::git::objects::object_reader;
 use crate::git::objects::{CommitEntry, EntryKind};
 use crate::git::path::display_path;
 use crate::git::refs::{ExpectedRef, RefMove};
@@ -27,45 +27,45 @@ use crate::git::worktree::hold_back::HoldBackRule;
 use crate::git::worktree::stage::CollectedTree;
 use crate::git::{WorktreeChange, ChangeKind, GitError, Id, Repository};
 
-/// Longer files are not read as a whole; bytes.
+/// Size in bytes above which files are not read into memory whole.
 const MAX_WHOLE_READ: u64 = 8 * 1024 * 1024;
 
-/// What to keep and where.
+/// What to save, and where.
 #[derive(Debug, Clone)]
 pub struct SnapshotRequest<'a> {
-    /// The full name of the reference that keeps it, such as `refs/runner/rescue/x/0001`.
+    /// Full name of the reference that keeps the snapshot, such as `refs/runner/rescue/x/0001`.
     pub name: &'a str,
-    /// The message of the commit.
+    /// Commit message.
     pub message: &'a str,
     /// Author and committer.
     pub author: Identity,
-    /// Which untracked files stay out.
+    /// Rule for which untracked files stay out.
     pub hold_back: &'a HoldBackRule,
-    /// A commit that may be restored next: what the work tree has in the place of its files is kept even if ignored.
+    /// A commit that may be restored next: whatever is in the place of its files is saved even if ignored.
     pub restore_target: Option<Id>,
 }
 
-/// What was kept.
+/// Result of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RescueSnapshot {
     /// The commit; its parent is HEAD's commit.
     pub commit: Id,
-    /// Untracked paths that were left out by the rule, sorted.
+    /// Untracked paths that the rule excluded, sorted.
     pub held_back: Vec<String>,
     /// Paths that git cannot store, sorted.
     pub unstorable: Vec<String>,
 }
 
-/// Where to go back to.
+/// What to restore.
 #[derive(Debug, Clone)]
 pub struct RestoreOptions<'a> {
-    /// The short name of the branch that HEAD is to be on.
+    /// Short name of the branch to put HEAD on.
     pub branch: &'a str,
-    /// The commit that index and work tree are to be at.
+    /// Commit for index and work tree.
     pub target: Id,
-    /// The commit that the branch is to be at; another than `to` where that has what is not committed.
+    /// Commit for the branch; differs from `to` if `to` has uncommitted changes in it.
     pub tip: Id,
-    /// The snapshot that has everything that is there now, taken with `to` as [`SnapshotRequest::restoring`].
+    /// The snapshot of everything there now, taken with `to` as [`SnapshotRequest::restoring`].
     pub rescue: Id,
     /// The rule that the snapshot was taken with.
     pub hold_back: &'a HoldBackRule,
@@ -80,42 +80,42 @@ pub struct RestoreOutcome {
     pub remaining: Vec<String>,
 }
 
-/// Files by path: what they are and their content.
+/// Type and content of files, by path.
 type FileMap = BTreeMap<Vec<u8>, (EntryKind, Id)>;
 
-/// What a restoration has to compare before it may begin.
+/// What a restoration has to compare before it starts.
 struct RestorePlan {
     target: FileMap,
     present: FileMap,
     rescued: FileMap,
-    /// Paths of which the content is not known.
+    /// Paths whose content is unknown.
     unstorable: BTreeSet<BString>,
 }
 
 impl RestorePlan {
-    /// Fails where a file that has to be laid out is not what its name in the object database says.
+    /// Fails if the content of a file to be checked out does not match its id.
     fn verify_changed_files(&self, repo: &gix::Repository, objects: &Path) -> gix::Result<()> {
         let changed = self.target.iter().filter(|(path, file)| self.present.get(*path) != Some(*file));
         let mut changed = changed.filter(|(_, (kind, _))| *kind != EntryKind::Submodule);
         changed.try_for_each(|(_, (_, id))| {
-            // A large one is not held in memory where it is a file of its own.
+            // A large file is not read into memory if it is a loose object.
             let is_large = repo.find_header(id.object_id())?.size() > MAX_WHOLE_READ;
             if is_large && durable::is_intact(objects, &id.object_id()) {
                 return Ok(());
             }
-            checked::read_blob(repo, id.object_id()).map(drop)
+            object_reader::read_blob(repo, id.object_id()).map(drop)
         })
     }
 }
 
 impl Repository {
-    /// Keeps all that is in the work tree, untracked files included, as a commit under a reference of its own.
+    /// Saves the contents of the work tree, untracked files included, as a commit with its own reference.
     ///
-    /// HEAD, index and work tree stay as they are. Ignored files are not kept.
+    /// HEAD, index and work tree stay as they are. Ignored files are not saved.
     pub fn create_snapshot(&self, request: &SnapshotRequest<'_>) -> Result<RescueSnapshot, GitError> {
         let repo = self.open()?;
         let head = self.head()?.commit();
-        // What is not seen is not kept, and what is restored may be in a folder that nobody may look into.
+        // What cannot be seen cannot be saved, and files to be restored may be in a folder without permissions.
         let _open = request.restore_target.map(|to| self.open_dirs_of_commit(&to)).transpose()?;
         let mut collected = CollectedTree::collect(&repo, self, request.hold_back, request.restore_target)?;
         let signature = request.author.signature();
@@ -143,7 +143,7 @@ impl Repository {
         Ok(RescueSnapshot { commit, held_back: names(collected.held_back), unstorable: names(collected.unstorable) })
     }
 
-    /// Returns the paths that differ between the work tree and a snapshot that was taken with the same rule, sorted.
+    /// Returns the paths that differ between the work tree and a snapshot taken with the same rule, sorted.
     pub fn list_changed_since(&self, snapshot: &Id, hold_back: &HoldBackRule) -> Result<Vec<String>, GitError> {
         let repo = self.open()?;
         let now = CollectedTree::collect(&repo, self, hold_back, None)?;
@@ -153,10 +153,10 @@ impl Repository {
         Ok(sorted.into_iter().map(|path| display_path(path.as_bstr())).collect())
     }
 
-    /// Brings HEAD, the branch, the index and the work tree to a commit, and ends a merge or the like under way.
+    /// Restores HEAD, the branch, the index and the work tree to a commit, and aborts a merge or the like in progress.
     ///
-    /// Fails before anything is changed if a file would be overwritten that is not in the rescue as it is. Untracked
-    /// files go only if they are in the rescue; ignored files stay, and so do all other references.
+    /// Fails before anything is changed if a file would be overwritten whose current content is not in the rescue.
+    /// Untracked files are removed only if they are in the rescue; ignored files stay, and so do all other references.
     pub fn restore(&self, request: &RestoreOptions<'_>) -> Result<RestoreOutcome, GitError> {
         let repo = self.open()?;
         let collected = CollectedTree::collect(&repo, self, request.hold_back, Some(request.target))?;
@@ -167,7 +167,7 @@ impl Repository {
             unstorable: collected.unstorable,
         };
         self.check_no_loss(&repo, &plan)?;
-        // Git leaves a file that it may not remove, and says nothing but that.
+        // git leaves a file that it may not remove, and only reports that.
         let _open = self.open_dirs(plan.target.keys().chain(plan.present.keys()));
         let objects = self.common_dir().join("objects");
         plan.verify_changed_files(&repo, &objects).map_err(GitError::gix("reading what is restored", self.git_dir()))?;
@@ -182,7 +182,7 @@ impl Repository {
             identity: &author,
         })?;
         self.point_head(request.branch)?;
-        // The program believes what an index says of the files, and a session can have written it.
+        // The program trusts what an index records about files, and a session may have written it.
         self.publish_clean_index(&repo)?;
         GitCommand::new(self, "read-tree").args(["--reset", "-u", &request.target.to_string()]).run()?;
 
@@ -209,7 +209,7 @@ impl Repository {
         OpenedDirs::open_parents(self.work_dir(), paths.map(|path| OsStr::from_bytes(path)))
     }
 
-    /// Fails if a checkout of `target` would destroy what the rescue does not have.
+    /// Fails if a checkout of `target` would destroy content that the rescue does not have.
     fn check_no_loss(&self, repo: &gix::Repository, plan: &RestorePlan) -> Result<(), GitError> {
         let RestorePlan { target, present, rescued, unstorable } = plan;
         let state = index::read_index(repo, self, self.head()?.commit())?;
@@ -222,7 +222,7 @@ impl Repository {
         lost.map_or(Ok(()), |path| Err(GitError::NotRescued { file: display_path(path), path: self.work_dir().to_owned() }))
     }
 
-    /// Removes files that are untracked by the rules of the commit restored, and that the rescue has as they are.
+    /// Removes files that are untracked by the rules of the restored commit and that the rescue has unchanged.
     fn remove_untracked_files(&self, plan: &RestorePlan) -> Result<Vec<String>, GitError> {
         let mut removed = Vec::new();
         for WorktreeChange { path, kind } in self.list_changes()? {
@@ -247,7 +247,7 @@ fn to_file_map(entries: Vec<CommitEntry>) -> FileMap {
     entries.into_iter().map(|entry| (entry.path, (entry.kind, entry.id))).collect()
 }
 
-/// Tells whether a file at `path` has to go, or to change, for the files of `target` to be there.
+/// Whether a file at `path` has to be removed or changed for the files of `target` to exist.
 fn is_obstructing(target: &FileMap, path: &[u8]) -> bool {
     let above = path.find_iter(b"/").map(|slash| &path[..slash]);
     let below = [path, b"/"].concat();

@@ -6,7 +6,7 @@ use super::fixture::{ENGINES, Fixture};
 use crate::git::repository::engine::GitEngine;
 use crate::git::repository::handle::ConfigSources;
 use crate::git::{GitError, Head, Operation, RefChange, Repository, BranchUseKind};
-use crate::obstruction::Retryable as _;
+use crate::retryable::Retryable as _;
 
 fn branch_head(name: &str, fixture: &Fixture) -> Head {
     Head::Branch { name: name.to_owned(), commit: Some(fixture.head()) }
@@ -463,7 +463,7 @@ fn head_of_a_bare_repository_uses_no_branch() {
         assert_eq!(repository.find_branch_use("side").unwrap().unwrap().kind, BranchUseKind::CheckedOut, "{engine:?}");
         repository.switch_branch("main").unwrap();
         assert_eq!(repository.find_branch_use("main").unwrap().unwrap().work_tree, fixture.path("").canonicalize().unwrap());
-        // Where somebody works in it all the same.
+        // A person works in it all the same.
         fs::write(bare.join("index"), "").unwrap();
         assert_eq!(repository.find_branch_users("main").unwrap().len(), 2);
     }

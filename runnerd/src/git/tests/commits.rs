@@ -4,9 +4,9 @@ use std::fs;
 
 use super::fixture::{ENGINES, Fixture, commit, request};
 use crate::git::{ChangeKind, CommitRequest, GitError, HoldBackRule};
-use crate::obstruction::Retryable as _;
+use crate::retryable::Retryable as _;
 
-/// Commits what `prepare` leaves in the work tree once with git and once with each engine.
+/// Commits the work tree that `prepare` leaves, once with git and once with each engine.
 fn same_as_git(base: impl Fn() -> Fixture, prepare: impl Fn(&Fixture)) {
     let expected = base();
     prepare(&expected);

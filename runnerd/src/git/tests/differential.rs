@@ -1,12 +1,12 @@
-//! A commit of everything has the tree of `git add -A`, case by case, with either engine. A case in which it is to be
-//! another tree says why, and what is told of it.
+//! A commit of everything has the tree of `git add -A`, case by case, with either engine. A case that should give
+//! another tree states why, and what is reported.
 
 use std::fs;
 
 use super::fixture::{ENGINES, Fixture, commit, request};
 use crate::git::{CommitRequest, CommitOutcome, GitError, HoldBackRule, Repository};
 
-/// What is in a file before it is stored.
+/// File contents before they are stored.
 const CONTENTS: [&[u8]; 9] = [
     b"",
     b"one\ntwo\n",
@@ -19,7 +19,7 @@ const CONTENTS: [&[u8]; 9] = [
     b"\xff\xfe\x80 high bytes\r\n",
 ];
 
-/// What attributes say of a file.
+/// Attributes of a file.
 const ATTRIBUTES: [&str; 12] = [
     "",
     "text",
@@ -35,7 +35,7 @@ const ATTRIBUTES: [&str; 12] = [
     "filter=upper text ident",
 ];
 
-/// What the configuration says of line ends.
+/// Line-ending settings.
 const LINE_ENDS: [&[&str]; 3] = [&["core.eol", "crlf"], &["core.autocrlf", "true"], &["core.autocrlf", "input"]];
 
 /// A repository with filters, in memory.
@@ -58,7 +58,7 @@ fn fill(fixture: &Fixture, name: &str) {
     }
 }
 
-/// All combinations of attributes and contents; of filters, each of which is a program for each file, some.
+/// All combinations of attributes and contents, but only some for filters, which run a program per file.
 fn combinations() -> impl Iterator<Item = (usize, usize)> {
     let all = (0..ATTRIBUTES.len()).flat_map(|attribute| (0..CONTENTS.len()).map(move |content| (attribute, content)));
     all.filter(|(attribute, content)| !ATTRIBUTES[*attribute].contains("filter") || content % 3 == 2)
@@ -92,7 +92,7 @@ fn every_content_under_every_attribute_is_stored_as_git_stores_it() {
         };
         let change = |fixture: &Fixture| {
             fill(fixture, "new");
-            // Each file has what another had.
+            // Each file gets the content of another.
             for (attribute, number) in combinations() {
                 let content = CONTENTS[(number + 1) % CONTENTS.len()];
                 fixture.write(format!("{attribute}/tracked{number}"), content);
@@ -130,7 +130,7 @@ fn files_are_stored_anew_where_attributes_change_as_git_renormalises_them() {
             fixture.commit_by_git("base");
             fixture
         };
-        // One of the others for each, and none at all.
+        // A different attribute for each file, and none at all.
         for new in [ATTRIBUTES[(before + 5) % ATTRIBUTES.len()], ""] {
             let change = |fixture: &Fixture| {
                 if fixture.has("dir/.gitattributes") {
@@ -178,10 +178,10 @@ fn files_that_were_stored_by_attributes_that_a_session_has_committed_away_are_no
     }
 }
 
-/// What is done to a repository.
+/// A change to a repository.
 type TestAction = fn(&Fixture);
 
-/// What is there, what is done, by name.
+/// Name, initial state, and change.
 type DifferentialCase = (&'static str, fn() -> Fixture, TestAction);
 
 fn plain() -> Fixture {
@@ -725,7 +725,7 @@ fn sparse(options: &[&str]) -> Fixture {
     fixture
 }
 
-/// Runs every fourth case, from one on.
+/// Runs every fourth case, starting with `first`.
 fn same_as_git(first: usize) {
     for (name, base, deed) in CASES.iter().skip(first).step_by(4) {
         let theirs = base();
@@ -769,7 +769,7 @@ fn the_last_quarter_of_the_cases_is_as_git_has_it() {
     same_as_git(3);
 }
 
-/// Why the tree is another one, and what is done; what is then the case is asserted.
+/// Why the tree differs, the change, and the assertions.
 type ExpectedDeviation = (&'static str, TestAction, fn(&Fixture, Result<CommitOutcome, GitError>));
 
 const DEVIATIONS: &[ExpectedDeviation] = &[
@@ -863,7 +863,7 @@ fn where_the_tree_is_another_one_it_is_told() {
             let repository = fixture.with_engine(engine);
             assert_eq!(repository.list_changes().unwrap(), [], "{why}");
             deed(&fixture);
-            // Filters are those of the moment when the run was asked for.
+            // The filters are those in force when the run was requested.
             let repository =
                 if fixture.has(".gitattributes") || fixture.has("mixed") { fixture.with_engine(engine) } else { repository };
             check(&fixture, commit(&repository));
@@ -909,7 +909,7 @@ impl EditChoices {
     }
 }
 
-/// Deeds that can be done in any order, to any repository.
+/// Changes that can be made in any order, to any repository.
 const ACTIONS: [TestAction; 14] = [
     |f| f.write("a.txt", "changed\r\n"),
     |f| f.write("new/file", "new\r\n"),

@@ -1,13 +1,13 @@
-//! An object that another one has taken the place of: whatever reads it says so, and names it. Nothing takes it for what
-//! it is not, for missing, or for the work of a crash.
+//! An object that was replaced by another: every reader reports it by name. Nothing takes it for valid, for missing, or
+//! for the result of a crash.
 
 use std::fs;
 
 use super::fixture::{ENGINES, Fixture, commit};
 use crate::git::{GitError, Id, Repository};
-use crate::obstruction::Retryable as _;
+use crate::retryable::Retryable as _;
 
-/// Puts the loose object of one revision in the place of that of another, and returns the id of the latter.
+/// Puts the loose object of one revision in the place of another's, and returns the id of the latter.
 fn swap_object(fixture: &Fixture, instead_of: &str, other: &str) -> Id {
     let file = |revision: &str| {
         let id = fixture.git(&["rev-parse", revision]);
@@ -22,7 +22,7 @@ fn swap_object(fixture: &Fixture, instead_of: &str, other: &str) -> Id {
 /// Reads something of a commit, or of it and its parent.
 type ReadAction = fn(&Repository, [&Id; 2]) -> Result<(), GitError>;
 
-/// All that reads what is committed.
+/// Every operation that reads committed data.
 const READS: [(&str, ReadAction); 12] = [
     ("read", |repository, [_, head]| repository.read_file(head, "dir/c.txt").map(drop)),
     ("entry", |repository, [_, head]| repository.find_entry(head, "dir/c.txt").map(drop)),
@@ -41,7 +41,7 @@ const READS: [(&str, ReadAction); 12] = [
     ("copy", |repository, [_, head]| repository.create_commit_copy(head, tempfile::tempdir().unwrap().path()).map(drop)),
 ];
 
-/// What is swapped, with what, and who has to see it.
+/// What is swapped with what, and which readers have to notice.
 const SWAPS: [(&str, &str, &[&str]); 4] = [
     ("HEAD:dir/c.txt", "HEAD:a.txt", &["read", "blob", "patch", "copy"]),
     (

@@ -1,4 +1,4 @@
-//! A repository of a test and the git program on it, free of the settings of whoever runs the test.
+//! A test repository and the git program on it, independent of the user's settings.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,14 +17,14 @@ pub(super) const ENGINES: [GitEngine; 2] = [GitEngine::Gix, GitEngine::Git];
 
 const SETTINGS: &str = "[user]\n\tname = A U Thor\n\temail = author@example.com\n[maintenance]\n\tauto = false\n";
 
-/// A work tree below a folder of its own; the folder goes with it.
+/// A work tree in a temporary folder that is removed with it.
 pub(super) struct Fixture {
     folder: ScratchDir,
     tree: PathBuf,
 }
 
 impl Fixture {
-    /// Makes a repository without commits.
+    /// Creates a repository without commits.
     pub(super) fn unborn() -> Self {
         Self::with_init(&[])
     }
@@ -33,7 +33,7 @@ impl Fixture {
         Self::in_folder(ScratchDir::new(), options)
     }
 
-    /// Makes a repository without commits in memory, where there is such a place: a flush of it costs nothing.
+    /// Creates a repository without commits in memory, if possible: flushing it costs nothing.
     pub(super) fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
         Self::in_folder(if memory.is_dir() { ScratchDir::new_in(memory) } else { ScratchDir::new() }, &[])
@@ -43,14 +43,14 @@ impl Fixture {
         let tree = folder.path().join("tree");
         fs::create_dir(&tree).unwrap();
         let fixture = Self { folder, tree };
-        // Wherever its git folder is: a template is copied into it, and git's own has a dozen samples of hooks.
+        // A template is copied into the git folder, wherever that is; git's default has a dozen sample hooks.
         fixture.write("../template/config", SETTINGS);
         fixture.write("../template/info/exclude", "# what is ignored here alone\n");
         fixture.git(&[&["init", "--quiet", "--initial-branch=main", "--template=../template"], options].concat());
         fixture
     }
 
-    /// Makes a repository with a few files in nested folders, committed.
+    /// Creates a repository with a few files in nested folders, committed.
     pub(super) fn new() -> Self {
         let fixture = Self::unborn();
         for name in ["a.txt", "b.txt", "dir/c.txt", "dir/sub/d.txt", "dir/sub/e.txt", "other/f.txt"] {
@@ -101,7 +101,7 @@ impl Fixture {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Makes a folder that changes after these paths, by the clock of the file system.
+    /// Creates a folder that changes after these paths, by the clock of the file system.
     pub(super) fn clock_after(&self, names: &[&str]) -> PathBuf {
         let changed = |path: &Path| path.symlink_metadata().map(|found| (found.ctime(), found.ctime_nsec())).unwrap();
         let newest = names.iter().map(|name| changed(&self.path(name))).max();
@@ -118,7 +118,7 @@ impl Fixture {
         nix::unistd::mkfifo(&self.path(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
     }
 
-    /// Makes a repository with one commit in a sub-folder.
+    /// Creates a repository with one commit in a subfolder.
     pub(super) fn nested(&self, name: &str) {
         fs::create_dir_all(self.path(name)).unwrap();
         self.git_in(&self.path(name), &["init", "--quiet", "--initial-branch=main"]);
@@ -126,7 +126,7 @@ impl Fixture {
         self.commit_in(name);
     }
 
-    /// Commits everything in the repository in a sub-folder.
+    /// Commits everything in the repository in a subfolder.
     pub(super) fn commit_in(&self, name: &str) {
         let path = self.path(name);
         self.git_in(&path, &["add", "-A"]);
@@ -157,7 +157,7 @@ impl Fixture {
         git.output().unwrap()
     }
 
-    /// Puts a file where the folder of the blob with this content has to be, which refuses root too; returns its path.
+    /// Puts a file where the folder for this content's blob must be, which stops even root; returns its path.
     pub(super) fn block_object(&self, content: &str) -> PathBuf {
         self.write("content", content);
         let id = self.git(&["hash-object", "content"]);
@@ -190,13 +190,13 @@ impl Fixture {
         self.repository().with_engine(engine)
     }
 
-    /// What the repository says is changed, as words.
+    /// Returns the changes that the repository reports, as text.
     pub(super) fn list_changes(&self, engine: GitEngine) -> Vec<(String, ChangeKind)> {
         let changes = self.with_engine(engine).list_changes().unwrap();
         changes.into_iter().map(|change| (change.display_path(), change.kind)).collect()
     }
 
-    /// Nothing is to be committed, and nothing is broken.
+    /// Asserts that nothing is left to commit, and that the repository is intact.
     pub(super) fn assert_sound(&self) {
         assert_eq!(self.status(), "");
         let fsck = self.try_git(&self.tree, &["fsck", "--strict", "--cache", "--no-dangling"]);
@@ -242,7 +242,7 @@ pub(super) fn commit_with(repository: &Repository, hold_back: &HoldBackRule) -> 
     })
 }
 
-/// Lets the last flush be one of an hour ahead, as if all files had been written long before it.
+/// Moves the last flush an hour ahead, as if all files had been written long before it.
 pub(super) fn settle_files(repository: &Repository) {
     repository.flush_work_tree().unwrap();
     repository.cache.advance_flush();

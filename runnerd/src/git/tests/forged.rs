@@ -1,5 +1,5 @@
-//! An index that a session has written to hide what it did to a file: what the file holds is seen and committed, by both
-//! engines, whether or not its files were known before, and again when it is done again.
+//! An index that a session has written to hide a change to a file: both engines see and commit the file's content,
+//! whether or not its files were known before, and repeatedly.
 
 use std::fs::File;
 use std::time::{Duration, UNIX_EPOCH};
@@ -9,13 +9,13 @@ use gix::index::entry::{Flags, Mode, Stat};
 
 use super::fixture::{ENGINES, Fixture, commit, settle_files};
 use crate::git::index;
-use crate::git::worktree::known::TrackedFiles;
+use crate::git::worktree::stat_cache::TrackedFiles;
 use crate::git::{ChangeKind, Repository};
 
 /// The file that is changed.
 const PATH: &str = "dir/c.txt";
 
-/// How an index is made to say that nothing has changed, and how.
+/// What is forged in the index so that nothing seems changed, and how.
 type IndexForgery = (&'static str, fn(&Fixture, &mut State));
 
 const FORGERIES: [IndexForgery; 8] = [
@@ -95,7 +95,7 @@ fn a_change_that_a_forged_index_hides_is_seen_and_committed() {
         for engine in ENGINES {
             let fixture = Fixture::new();
             let repository = fixture.with_engine(engine);
-            // With the same length as the old content.
+            // Has the same length as the old content.
             settle_files(&repository);
             assert_eq!(repository.list_changes().unwrap(), []);
             for content in ["CONTENT of dir/c.txt", "content of dir/C.TXT", "longer than it was before"] {
@@ -159,7 +159,7 @@ fn a_file_that_is_always_read_is_read_whatever_its_times_say() {
     repository.set_always_read([PATH.to_owned(), "other/".to_owned()]);
     settle_files(&repository);
     assert_eq!(repository.list_changes().unwrap(), []);
-    // As a clock that was set shows it.
+    // As after a clock change.
     for path in [PATH, "other/f.txt", "a.txt"] {
         fixture.write(path, "changed");
     }
@@ -184,7 +184,7 @@ fn file_whose_bytes_are_those_of_the_commit_is_unchanged_under_younger_rules() {
         fixture.write(".gitattributes", "a.txt text\n");
         fixture.git(&["add", ".gitattributes"]);
         fixture.git(&["commit", "--quiet", "-m", "rules"]);
-        // The program reads a file again that may have been written after its index.
+        // The program rereads a file that may have been written after its index.
         let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         File::open(fixture.path("a.txt")).unwrap().set_modified(long_ago).unwrap();
         assert_eq!(fixture.list_changes(engine), [], "{engine:?}");

@@ -1,4 +1,4 @@
-//! `graft` and `lay_out`: a commit of a few files that leaves all else in the work tree as it is.
+//! `graft` and `lay_out`: a commit of a few files that leaves everything else in the work tree as it is.
 
 use super::fixture::{ENGINES, Fixture};
 use crate::git::{GitError, PathsCommit, Id, Identity};

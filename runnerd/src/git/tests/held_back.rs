@@ -5,7 +5,7 @@ use std::fs;
 use super::fixture::{ENGINES, Fixture, commit, commit_with, request};
 use crate::git::repository::engine::GitEngine;
 use crate::git::{ChangeKind, CommitRequest, CommitOutcome, GitError, HeldBackFiles, HoldBackRule, Repository};
-use crate::obstruction::Retryable as _;
+use crate::retryable::Retryable as _;
 
 fn hold_back_rule() -> HoldBackRule {
     HoldBackRule { names: [".env", ".env.*", "!*.example"].map(str::to_owned).to_vec(), max_file_bytes: 100 }
@@ -187,13 +187,13 @@ fn unstorable_files_are_named_again_by_the_next_commit() {
     }
 }
 
-/// Commits although the change of a tracked file stays behind, as where a run is cancelled.
+/// Commits although the change of a tracked file is left out, as when a run is cancelled.
 fn commit_without_refused(repository: &Repository, fixture: &Fixture) -> CommitOutcome {
     let nothing = HoldBackRule::nested_only();
     repository.commit_all(&CommitRequest { keeps_unstorable: true, ..request(fixture, &nothing) }).unwrap()
 }
 
-/// Fails to commit, and returns the file, why, and what helps.
+/// Fails to commit, and returns the file, the reason and the remedy.
 fn cannot_store(repository: &Repository) -> (String, String, String) {
     match commit(repository).unwrap_err() {
         GitError::UnstorableChange { file, why, remedy } => (file, why, remedy),
@@ -391,7 +391,7 @@ fn files_in_the_place_of_a_submodule_are_stored_as_files() {
     for engine in ENGINES {
         let fixture = Fixture::new();
         let head = fixture.git(&["rev-parse", "HEAD"]);
-        // It was a folder of files, and its repository is gone.
+        // It was a folder of files whose repository has been removed.
         for name in ["dir", "vendored"] {
             fixture.git(&["rm", "-r", "--cached", "--quiet", "--ignore-unmatch", name]);
             fixture.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},{name}")]);

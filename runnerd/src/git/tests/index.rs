@@ -16,7 +16,7 @@ fn corrupt_index_is_made_anew() {
     fixture.assert_sound();
 }
 
-/// Changes the first entry's object in the index, as a disk may: it is as long as before, and as old.
+/// Corrupts the first entry's object id in the index, as a disk fault may: length and times stay the same.
 fn damage(index: &Path) {
     const OBJECT: u64 = 12 + 40;
     let file = OpenOptions::new().read(true).write(true).open(index).unwrap();
@@ -32,7 +32,7 @@ fn index_that_was_verified_and_is_damaged_since_is_made_anew() {
     let fixture = Fixture::new();
     let repository = fixture.repository();
     let index = fixture.path(".git/index");
-    // A file as young as the index would be looked into.
+    // A file as new as the index would be read.
     File::open(fixture.path("a.txt")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     fixture.git(&["update-index", "--refresh"]);
     fixture.write("z/new", "x");

@@ -1,12 +1,12 @@
-//! An advance that was cut off, put back: what it has written goes, what somebody has put in its place stays.
+//! Undoing an interrupted advance: what it has written is removed, what someone put in its place stays.
 
 use std::fs;
 
 use super::fixture::{Fixture, author};
 use crate::git::{BranchAdvance, GitError, Id, AdvanceError};
 
-/// A commit, and one after it that adds files and changes one; the work tree has the files of the second, and HEAD is on
-/// the first, as an advance leaves it that was cut off.
+/// Returns a commit and a successor that adds files and changes one. The work tree has the files of the second while
+/// HEAD is at the first, as an interrupted advance leaves it.
 fn interrupted_advance() -> (Fixture, Id, Id) {
     let fixture = Fixture::new();
     let old = fixture.head();

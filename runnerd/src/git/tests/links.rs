@@ -1,16 +1,17 @@
-//! What git would write to through a link: somebody else's file stays as it is, commits are made, and the link is named.
+//! Paths where git would write through a link: the other file stays as it is, commits succeed, and the link is
+//! reported.
 
 use std::fs;
 use std::path::Path;
 
-use runner_core::obstacle::Transience;
+use runner_core::blocker::Transience;
 
 use super::fixture::{Fixture, commit};
-use crate::obstruction::Retryable as _;
+use crate::retryable::Retryable as _;
 
 const VICTIM: &[u8] = b"somebody else's bytes\n";
 
-/// Puts something in the place of a log, commits twice, and looks at somebody else's file each time.
+/// Replaces a reflog with something, commits twice, and checks someone else's file each time.
 fn assert_untouched(place: impl Fn(&Fixture, &Path), named: &[&str]) {
     let fixture = Fixture::new();
     let victim = fixture.folder().join("victim");

@@ -1,5 +1,5 @@
-//! The module against the git program's own results, in repositories that no configuration but their own reaches. Each
-//! case is carried out by both engines.
+//! Compares the module with the git program's results, in repositories with no configuration but their own. Both
+//! engines run each case.
 
 mod branches;
 mod commits;

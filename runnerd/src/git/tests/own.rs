@@ -6,7 +6,7 @@ use crate::git::{WorktreeChange, ChangeKind, CommitRequest, GitError, HoldBackRu
 
 const TREE: &str = ".runner/state/tree.json";
 const ODD: &str = "+ACI- $Id: x $\r\n";
-/// Files of the folder, each of which a rule would store otherwise or leave out.
+/// Files of the folder that a rule would change or leave out.
 const FILES: [&str; 4] =
     [TREE, ".runner/GOAL.md", ".runner/nodes/x/context.md", ".runner/nodes/x/artifacts/deep/odd.json"];
 

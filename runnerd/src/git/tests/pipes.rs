@@ -1,5 +1,4 @@
-//! Pipes in the place of what git reads: those that came since a moment are found wherever they are, and nothing else is
-//! looked at.
+//! Pipes in places that git reads: those created since a given moment are found anywhere, and nothing else is searched.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -8,13 +7,13 @@ use std::path::PathBuf;
 use super::fixture::Fixture;
 use crate::git::GitDirSnapshot;
 
-/// Looks at a repository at a moment that is younger than all of its folders: the clock of a file system ticks every few
+/// Takes a fingerprint later than all folders of the repository: the clock of a file system ticks every few
 /// milliseconds.
 fn take_snapshot(fixture: &Fixture) -> GitDirSnapshot {
     fixture.repository().snapshot_git_dir(&fixture.clock_after(&["", "dir/sub"])).unwrap()
 }
 
-/// Makes a folder beside the work tree, with a pipe deep inside.
+/// Creates a folder next to the work tree, with a pipe deep inside.
 fn side_folder(fixture: &Fixture) -> PathBuf {
     let aside = fixture.folder().join("aside");
     let folder = aside.join("deep/old");

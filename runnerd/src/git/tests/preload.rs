@@ -1,13 +1,13 @@
-//! What a look sees is what git sees, whatever stands where the index has a folder or a file.
+//! A preload sees what git sees, whatever is in the place of an indexed folder or file.
 
 use std::fs::File;
 use std::time::SystemTime;
 
 use super::fixture::{ENGINES, Fixture, settle_files};
-use crate::git::worktree::known::TrackedFiles;
+use crate::git::worktree::stat_cache::TrackedFiles;
 use crate::git::worktree::preload::IndexPreload;
 
-/// A repository, something done to it, and what git is to say of it.
+/// A repository, a change to it, and git's expected output.
 struct PreloadCase {
     what: &'static str,
     prepare: fn(&Fixture),
@@ -137,7 +137,7 @@ fn a_look_sees_what_git_sees() {
     }
 }
 
-/// What is left to look at, once everything was looked at and settled.
+/// Returns what remains to be checked after everything was checked and settled.
 fn run_preload(fixture: &Fixture) -> IndexPreload {
     let repository = fixture.repository();
     settle_files(&repository);

@@ -1,4 +1,4 @@
-//! Random work on two equal repositories, committed by the library in one and by git in the other.
+//! Random changes to two identical repositories, committed by the library in one and by git in the other.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ const SEEDS: u64 = 6;
 const ROUNDS: usize = 5;
 const EDITS: usize = 12;
 
-/// Names that meet: files where folders were, and such as sort around a slash.
+/// Names that collide: files where folders were, and names that sort around a slash.
 const NAMES: [&str; 14] =
     ["a", "a.b", "a-b", "a0", "a/b", "a/b/c", "a/d", "b", "b/c/d/e", "B", "x.log", "dir/.gitignore", "z z", "dir/f"];
 
@@ -60,7 +60,7 @@ fn edit(fixture: &Fixture, choices: &mut RandomChoices) {
     }
 }
 
-/// Makes something at a path, whatever is there or above it now.
+/// Creates something at a path, whatever is at or above it now.
 fn create_at(fixture: &Fixture, name: &str, make: impl Fn(&std::path::Path) -> std::io::Result<()>) {
     for end in name.match_indices('/').map(|(at, _)| at) {
         let is_other = fixture.path(&name[..end]).symlink_metadata().is_ok_and(|found| !found.is_dir());

@@ -1,11 +1,11 @@
-//! Objects, history and differences, compared with what git says of them.
+//! Objects, history and differences, compared with git's output.
 
 use gix::objs::tree;
 
 use super::fixture::{ENGINES, Fixture};
 use crate::git::objects::diff::compare_trees_limited;
 use crate::git::{EntryKind, GitError, Id};
-use crate::obstruction::Retryable as _;
+use crate::retryable::Retryable as _;
 
 #[test]
 fn file_of_a_commit_is_read_whatever_the_work_tree_has() {
@@ -183,7 +183,7 @@ fn changed_paths_and_patch_are_those_of_git() {
     assert_eq!(without_what_git_adds(&patch), without_what_git_adds(&expected));
 }
 
-/// git repeats the mode beside the ids, and the function around a hunk behind its numbers.
+/// git repeats the mode after the ids, and the function around a hunk after its numbers.
 fn without_what_git_adds(patch: &str) -> String {
     let line = |line: &str| match line {
         ids if ids.starts_with("index ") => ids.split(' ').take(2).collect::<Vec<_>>().join(" "),
@@ -256,7 +256,7 @@ fn trees_that_name_each_other_make_no_more_paths_than_there_is_room_for() {
     let fixture = Fixture::new();
     let repo = fixture.repository().open().unwrap();
     let mut named = (repo.write_blob(b"x").unwrap().detach(), tree::EntryKind::Blob);
-    // Sixteen million paths.
+    // Sixteen million paths in total.
     for _ in 0..12 {
         let entry = |name: &str| tree::Entry { mode: named.1.into(), filename: name.into(), oid: named.0 };
         let entries = ["a", "b", "c", "d"].map(entry).to_vec();

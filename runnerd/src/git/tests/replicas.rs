@@ -1,4 +1,5 @@
-//! Replicas against their sources: the same steps give the same trees, and nothing that is done in one is seen in the other.
+//! Replicas compared with their sources: the same steps give the same trees, and nothing done in one is visible in the
+//! other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::fixture::{Fixture, commit};
 use crate::git::{GitError, RepositoryClone, Repository};
 
-/// Makes a replica of a source, with its HEAD checked out.
+/// Creates a replica of a source, with its HEAD checked out.
 fn clone_of(source: &Fixture) -> Fixture {
     let other = Fixture::unborn();
     let place = other.folder().join("made");
@@ -31,7 +32,7 @@ fn make_clone(source: &Repository, other: &Fixture, place: &Path) -> Result<Vec<
     Ok(left_out)
 }
 
-/// What a session does: files of each kind that rules tell apart come, change and go.
+/// Simulates a session: adds, changes and removes files of every kind that the rules distinguish.
 fn steps(fixture: &Fixture) {
     fixture.write("a.txt", "one\r\ntwo\r\n");
     fixture.write("new.txt", "new\r\n");
@@ -47,7 +48,7 @@ fn steps(fixture: &Fixture) {
     fixture.remove("other/f.txt");
 }
 
-/// A source, made by the commands of `git` and files that are written before its commit.
+/// Creates a source from `git` commands, and files written before its commit.
 fn with_settings(settings: &[&[&str]], files: &[(&str, &str)]) -> Fixture {
     let fixture = Fixture::new();
     for setting in settings {
@@ -164,7 +165,7 @@ fn identified() -> Fixture {
     with_settings(&[&["config", "user.name", "Some Body"], &["config", "user.email", "some@body"]], &[])
 }
 
-/// Has each kind of source tried: what is to hold of it, by name.
+/// Tests each kind of source with the given assertion, by name.
 macro_rules! kinds {
     ($($kind:ident: $source:expr;)*) => {
         mod same_steps_give_the_same_trees_as_in_the_source {
@@ -198,7 +199,7 @@ kinds! {
     reftable: if knows_reftable() { of_format(&["--ref-format=reftable"]) } else { Fixture::new() };
 }
 
-/// Whether the installed git keeps references in tables too.
+/// Whether the installed git supports reftables.
 fn knows_reftable() -> bool {
     let fixture = Fixture::unborn();
     let tree = fixture.folder().join("tables");
@@ -212,7 +213,7 @@ fn tree_of(fixture: &Fixture) -> String {
     fixture.git(&["rev-parse", "HEAD^{tree}"])
 }
 
-/// The same steps give the same trees, by the same identity.
+/// Asserts that the same steps give the same trees, by the same identity.
 fn assert_same_trees(source: &Fixture) {
     let made = clone_of(source);
     assert_eq!(tree_of(&made), tree_of(source));
@@ -335,7 +336,8 @@ fn files(folder: &Path) -> BTreeSet<(u64, u64)> {
     found.map(|found| (found.dev(), found.ino())).collect()
 }
 
-/// What a hostile session does: writes over every file of git's, opens all rights, pushes everywhere, and drops all references.
+/// Simulates a hostile session: overwrites every file of git's, opens all permissions, pushes everywhere, and drops all
+/// references.
 fn modify_everything(made: &Fixture) {
     let try_git = |args: &[&str]| drop(made.try_git(&made.path(""), args));
     for remote in made.git(&["remote"]).lines() {
@@ -358,7 +360,8 @@ fn modify_everything(made: &Fixture) {
     }
 }
 
-/// Neither is it changed when it is made a replica of, nor by whatever is done there: not a byte, a right or a link.
+/// Asserts that neither making a replica nor anything done in it changes the source: not a byte, a permission or a
+/// link.
 fn assert_independent(source: &Fixture) {
     source.git(&["remote", "add", "me", "."]);
     let repository = source.repository();

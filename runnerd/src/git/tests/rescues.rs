@@ -26,7 +26,7 @@ fn restore(fixture: &Fixture, engine: GitEngine, to: Id, rescue: Id) -> Result<R
     fixture.with_engine(engine).restore(&RestoreOptions { branch: "runner/x", target: to, tip: to, rescue, hold_back: &hold_back })
 }
 
-/// A repository on `runner/x`, and the commit at which a session is to begin.
+/// A repository on `runner/x`, and the commit at which a session starts.
 fn session_fixture() -> (Fixture, Id) {
     let fixture = Fixture::new();
     fixture.write(".gitignore", "*.log\n");
@@ -38,7 +38,7 @@ fn session_fixture() -> (Fixture, Id) {
     (fixture, from)
 }
 
-/// Restores after `mess`, and checks that work tree, index and branch are as they were, and that nothing is lost.
+/// Restores after `mess`, and checks that work tree, index and branch are as before and that nothing is lost.
 fn assert_restored(mess: impl Fn(&Fixture)) {
     for engine in ENGINES {
         let (fixture, from) = session_fixture();

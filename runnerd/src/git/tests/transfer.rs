@@ -1,14 +1,14 @@
-//! What is copied of a few commits, against what git lists of them.
+//! Copies the objects of a few commits, and compares them with git's list.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use super::fixture::Fixture;
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::git::objects::transfer::{KnownObjects, ObjectRange};
 use crate::git::{Id, Repository};
 
-/// What one commit makes of the files before it.
+/// A named change that a commit makes to the files.
 type TransferStep = (&'static str, fn(&Fixture));
 
 const STEPS: &[TransferStep] = &[
@@ -46,7 +46,7 @@ const STEPS: &[TransferStep] = &[
     }),
 ];
 
-/// A repository, and an empty one that its objects are copied to.
+/// A repository, and an empty one to copy its objects to.
 fn pair() -> (Fixture, Repository) {
     let source = Fixture::new();
     let there = source.folder().join("there");
@@ -55,7 +55,7 @@ fn pair() -> (Fixture, Repository) {
     (source, there)
 }
 
-/// The objects of a repository.
+/// Returns the ids of a repository's objects.
 fn objects(fixture: &Fixture, of: &Repository) -> BTreeSet<String> {
     let listed = fixture.git_in(of.work_dir(), &["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]);
     listed.lines().map(str::to_owned).collect()

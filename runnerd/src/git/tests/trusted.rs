@@ -1,4 +1,4 @@
-//! The folder of the captured configuration, as whoever can write there leaves it.
+//! The folder of the captured configuration after others have written to it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use super::fixture::Fixture;
 use crate::git::repository::engine::GitEngine;
 use crate::git::{WorktreeChange, HoldBackRule, Repository};
 
-/// Every path below a folder, with what stands there; links are not followed.
+/// Every path below a folder, with what is there; does not follow links.
 fn contents(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -1,11 +1,11 @@
-//! What keeps the store small takes nothing away.
+//! Keeping the store small removes nothing.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
 
 use super::fixture::{Fixture, commit};
 
-/// Enough for git to find that packing is worth it.
+/// Enough for git to consider packing worthwhile.
 const COMMITS: u32 = 60;
 
 fn count_loose(fixture: &Fixture) -> u32 {
@@ -17,7 +17,7 @@ fn packs(fixture: &Fixture) -> Vec<PathBuf> {
     files(fixture, "pack")
 }
 
-/// Returns the files of packs whose names end so.
+/// Returns the pack files with this ending.
 fn files(fixture: &Fixture, ending: &str) -> Vec<PathBuf> {
     let listed = fs::read_dir(fixture.path(".git/objects/pack")).unwrap();
     listed.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|end| end == ending)).collect()
@@ -91,7 +91,7 @@ fn a_large_pack_is_not_written_anew() {
     fixture.git(&["commit", "-qm", "no longer in the work tree, where it would be read"]);
     fixture.git(&["repack", "-adq"]);
     let large = packs(&fixture);
-    // git counts objects: two small packs with as many are reason enough to roll all three up.
+    // git counts objects: two small packs with as many are enough reason to roll all three up.
     for _ in 0..2 {
         for number in 0..COMMITS {
             fixture.write("b.txt", format!("as commit {number} has it"));

@@ -1,10 +1,10 @@
-//! Commits of those who have looked: only what they name is looked at again.
+//! Commits limited to given paths: only these are checked again.
 
 use super::fixture::{ENGINES, Fixture, request};
 use crate::git::repository::engine::GitEngine;
 use crate::git::{CommitRequest, CommitOutcome, HoldBackRule, Repository};
 
-/// A file of this many bytes is held back.
+/// Size in bytes of a file that is held back.
 const LARGE: usize = 101;
 
 /// What is changed, and how.

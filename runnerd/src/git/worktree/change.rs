@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gix::bstr::BString;
 
-use crate::git::index::names::IndexDiff;
+use crate::git::index::index_diff::IndexDiff;
 use crate::git::path::display_path;
 
 /// One path that differs from HEAD.
@@ -12,12 +12,12 @@ use crate::git::path::display_path;
 pub struct WorktreeChange {
     /// The path relative to the work tree, as bytes; that of a nested repository ends in a slash.
     pub path: Vec<u8>,
-    /// How it differs.
+    /// How it differs from HEAD.
     pub kind: ChangeKind,
 }
 
 impl WorktreeChange {
-    /// Returns the path for people, with what is no UTF-8 replaced.
+    /// Returns the path for display, with invalid UTF-8 replaced.
     pub fn display_path(&self) -> String {
         display_path(&self.path)
     }
@@ -26,21 +26,21 @@ impl WorktreeChange {
 /// How a path differs from HEAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
-    /// It is in the index and not in HEAD.
+    /// In the index but not in HEAD.
     Added,
     /// Its content or executable bit differs, or a submodule's commit.
     Modified,
-    /// It is gone.
+    /// Missing.
     Deleted,
-    /// A file became a link, or the like.
+    /// Its type changed, for example from file to link.
     Retyped,
-    /// It is neither in HEAD nor in the index.
+    /// Neither in HEAD nor in the index.
     Untracked,
-    /// It has conflicts from a merge.
+    /// In conflict after a merge.
     Unmerged,
 }
 
-/// Returns what the index says otherwise than HEAD.
+/// Returns how the index differs from HEAD.
 pub(in crate::git) fn index_changes(diff: &IndexDiff) -> BTreeMap<BString, ChangeKind> {
     let missing = diff.missing.iter().map(|path| (path.clone(), ChangeKind::Deleted));
     let staged = diff.staged.iter().map(|path| (path.clone(), ChangeKind::Modified));

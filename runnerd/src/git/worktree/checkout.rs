@@ -1,5 +1,5 @@
-//! What git lays out of some files: by the attribute files that are given with them and by no others, with the filters that
-//! count. The work tree has no say in it.
+//! Files as git checks them out, using only the attribute files given with them, and the filters in force. The work
+//! tree has no influence.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -10,26 +10,26 @@ use tempfile::TempDir;
 
 use crate::git::index;
 use crate::git::index::cachetree;
-use crate::git::index::marks::UNKNOWN_STAT;
+use crate::git::index::index_flags::UNKNOWN_STAT;
 use crate::git::objects::{CommitEntry, EntryKind};
 use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Repository};
 
-/// Files in a folder that goes with it.
+/// Checked-out files in a temporary folder that is removed with this value.
 #[derive(Debug)]
 pub struct CheckoutDir {
     folder: TempDir,
 }
 
 impl CheckoutDir {
-    /// Returns what git makes of a file; none where it could not lay it out.
+    /// Returns the checked-out content of a file; `None` if git could not check it out.
     pub fn read_file(&self, path: &[u8]) -> Option<Vec<u8>> {
         fs::read(self.folder.path().join("work").join(OsStr::from_bytes(path))).ok()
     }
 }
 
 impl Repository {
-    /// Lays out files by the attribute files among them; links and submodules are left out.
+    /// Checks out files by the attribute files among them; skips links and submodules.
     pub fn check_out_entries<'e>(&self, entries: impl IntoIterator<Item = &'e CommitEntry>) -> Result<CheckoutDir, GitError> {
         let folder = tempfile::tempdir().map_err(GitError::io("making a folder in", &std::env::temp_dir()))?;
         let (work, path) = (folder.path().join("work"), folder.path().join("index"));
@@ -41,7 +41,7 @@ impl Repository {
                 EntryKind::Executable => Mode::FILE_EXECUTABLE,
                 EntryKind::Symlink | EntryKind::Submodule => continue,
             };
-            // Git would lay out whatever stands under that name.
+            // git would check out whatever object has that name.
             self.read_blob(&entry.id)?;
             state.dangerously_push_entry(UNKNOWN_STAT, entry.id.object_id(), Flags::empty(), mode, entry.path.as_slice().into());
         }

@@ -1,5 +1,5 @@
-//! Turns one file of the work tree into what git stores of it: filters, line endings, links, the executable bit. Knows
-//! nothing of the index it will go into.
+//! Converts one file of the work tree into what git stores for it: filters, line endings, links, the executable bit.
+//! Does not depend on the index it will go into.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -22,26 +22,26 @@ use crate::git::index::cachetree;
 use crate::git::index::edits::IndexEntry;
 use crate::git::path::{display_path, has_safe_name, has_valid_name};
 use crate::git::{GitError, Repository};
-use crate::obstruction::Retryable as _;
+use crate::retryable::Retryable as _;
 
-/// Two changes within this time can leave the same time stamp on a file.
+/// Two changes within this time can leave a file with the same timestamp.
 const CLOCK_GRAIN: Duration = Duration::from_millis(20);
 
-/// Longer content is stored in pieces; bytes.
+/// Size in bytes above which content is stored in pieces.
 const MAX_IN_MEMORY: u64 = 8 * 1024 * 1024;
 
 /// Why a path has no content to store.
 #[derive(Debug)]
 pub(in crate::git) enum StoreFailure {
-    /// Nothing is there any more.
+    /// The path no longer exists.
     Missing,
     /// git cannot store it, or it cannot be read.
     Unstorable,
-    /// The repository cannot take anything now.
+    /// The repository cannot store anything now.
     Failed(GitError),
 }
 
-/// Stores files of one work tree, with the attributes that hold now.
+/// Stores files of one work tree with the current attributes.
 pub(in crate::git) struct ContentStore<'a> {
     repo: &'a gix::Repository,
     repository: &'a Repository,
@@ -52,7 +52,7 @@ pub(in crate::git) struct ContentStore<'a> {
 }
 
 impl<'a> ContentStore<'a> {
-    /// Prepares to store files; `index` has to be free of entries for attribute files that are gone.
+    /// Prepares to store files; `index` must have no entries for attribute files that were removed.
     pub(in crate::git) fn new(
         repo: &'a gix::Repository,
         repository: &'a Repository,
@@ -73,7 +73,7 @@ impl<'a> ContentStore<'a> {
         prepare().map_err(GitError::gix("reading attributes and filters", repository.work_dir()))
     }
 
-    /// Tells whether a file is text in another encoding, which git refuses where it cannot read it and the library stores.
+    /// Whether a file is text in another encoding, which git refuses if it cannot read it, but the library stores.
     pub(in crate::git) fn has_text_encoding(&mut self, path: &BStr) -> bool {
         if self.repository.is_runner_path(path) {
             return false;
@@ -83,7 +83,7 @@ impl<'a> ContentStore<'a> {
         at_path.is_ok_and(|at_path| at_path.matching_attributes(&mut found))
     }
 
-    /// Writes what is at `path` into the object database. `known` is the mode that the index has for it.
+    /// Writes the file at `path` to the object database. `known` is its mode in the index.
     pub(in crate::git) fn store_file(
         &mut self,
         path: &BStr,
@@ -112,7 +112,7 @@ impl<'a> ContentStore<'a> {
         Ok(IndexEntry { id, mode, stat: mark_racy_stat(stat, &file)? })
     }
 
-    /// Writes a tracked file as if nothing were known of it: rules that are younger than it hold for it too.
+    /// Writes a tracked file as if nothing were known about it: rules newer than the file apply to it too.
     pub(in crate::git) fn store_renormalized(&mut self, path: &BStr, known: Mode) -> Result<IndexEntry, StoreFailure> {
         if self.has_text_encoding(path) {
             return Err(StoreFailure::Failed(encoding_error(self.repository, path)));
@@ -120,7 +120,7 @@ impl<'a> ContentStore<'a> {
         self.store_file(path, Some(known), &cachetree::empty_index(self.repo.object_hash()))
     }
 
-    /// git looks at the owner's executable bit alone, and keeps what it knows where the file system has none.
+    /// git considers only the owner's executable bit, and keeps the known mode if the file system has none.
     fn file_mode(&self, permissions: u32, known: Option<Mode>) -> Mode {
         match known {
             Some(Mode::SYMLINK) if !self.has_symlinks => Mode::SYMLINK,
@@ -166,14 +166,14 @@ fn store_unfiltered(repo: &gix::Repository, file: &Path) -> Result<ObjectId, Sto
     store_stream(repo, file, (opened, length))
 }
 
-/// Stores the output of a program, which is as long as it is, by way of a file that has no name.
+/// Stores a program's output, whose length is unknown in advance, through an unnamed file.
 fn store_spooled(repo: &gix::Repository, file: &Path, output: &mut impl Read) -> Result<ObjectId, StoreFailure> {
     let mut spool = tempfile::tempfile().map_err(|error| io_failure(file, error))?;
     let length = io::copy(output, &mut spool).map_err(|error| io_failure(file, error))?;
     store_stream(repo, file, (spool, length))
 }
 
-/// Stores bytes that are too many to be held in memory at once.
+/// Stores content too large to hold in memory.
 fn store_stream(repo: &gix::Repository, file: &Path, (mut bytes, length): (File, u64)) -> Result<ObjectId, StoreFailure> {
     let (progress, stop) = (&mut gix::progress::Discard, &AtomicBool::new(false));
     bytes.rewind().map_err(|error| io_failure(file, error))?;
@@ -195,7 +195,7 @@ fn store_stream(repo: &gix::Repository, file: &Path, (mut bytes, length): (File,
     stored.map_err(|error| StoreFailure::Failed(GitError::gix("storing", file)(error)))
 }
 
-/// As many bytes of a file as it had: an object says in front how many there are.
+/// Reads exactly as many bytes as the file had: an object states its length up front.
 struct ExactReader<'a> {
     bytes: &'a File,
     left: u64,
@@ -213,7 +213,7 @@ impl Read for ExactReader<'_> {
     }
 }
 
-/// Says that git itself is needed.
+/// Returns the error which says that git itself is needed.
 pub(in crate::git) fn encoding_error(repository: &Repository, path: &BStr) -> GitError {
     GitError::Corrupt {
         doing: "storing text",
@@ -222,7 +222,7 @@ pub(in crate::git) fn encoding_error(repository: &Repository, path: &BStr) -> Gi
     }
 }
 
-/// Whatever keeps bytes that have an id out of the object database is no fault of theirs.
+/// An error writing to the object database is not the content's fault.
 fn store_bytes(repo: &gix::Repository, file: &Path, bytes: &[u8]) -> Result<ObjectId, StoreFailure> {
     let has_id = || gix::objs::compute_hash(repo.object_hash(), gix::objs::Kind::Blob, bytes).is_ok();
     repo.write_blob(bytes).map(gix::Id::detach).map_err(|error| {
@@ -230,7 +230,7 @@ fn store_bytes(repo: &gix::Repository, file: &Path, bytes: &[u8]) -> Result<Obje
     })
 }
 
-/// Filters look at what the index has of the file; `unread` says why that cannot be read.
+/// Filters look at the indexed content; `unread` is the reason that content cannot be read.
 fn filter_failure(file: &Path, error: gix::Error, read_error: Option<gix::Error>) -> StoreFailure {
     let error = GitError::gix("filtering", file)(error);
     match read_error {
@@ -253,14 +253,14 @@ fn read_stat(file: &Path) -> Result<Stat, StoreFailure> {
     Stat::from_fs(&found).map_err(|_| StoreFailure::Unstorable)
 }
 
-/// Makes git look again later if the file changed while it was read, or could have without its times telling.
+/// Makes git check the file again later if it changed while it was read, or could have without its times showing it.
 fn mark_racy_stat(before: Stat, file: &Path) -> Result<Stat, StoreFailure> {
     let recent = SystemTime::UNIX_EPOCH + Duration::new(u64::from(before.mtime.secs), before.mtime.nsecs) + CLOCK_GRAIN;
     let certain = before == read_stat(file)? && recent.elapsed().is_ok();
     Ok(if certain { before } else { Stat { size: 0, ..before } })
 }
 
-/// Opens a file; neither a link nor a pipe that took its place meanwhile is followed or waited for.
+/// Opens a regular file; neither follows a link nor waits for a pipe that took its place meanwhile.
 pub(in crate::git) fn open_regular_file(file: &Path) -> io::Result<File> {
     let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
     OpenOptions::new().read(true).custom_flags(flags).open(file)

@@ -1,5 +1,5 @@
-//! Hides from git what the runner does not commit: a marked block of anchored lines in `info/exclude`. The block is
-//! also the memory of what is held back. Lines outside it are never touched.
+//! Hides from git what the runner does not commit, with a marked block of anchored lines in `info/exclude`. The block
+//! also records what is held back. Lines outside it are never touched.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,16 +13,16 @@ use crate::git::durable::replace_file;
 use crate::git::repository::exclude_block::{BEGIN, END};
 use crate::git::{GitError, Repository};
 
-/// Returns the paths in the block of this work tree; those of repositories end in a slash.
+/// Returns the paths in this work tree's block; nested repositories end in a slash.
 pub(in crate::git) fn read_excluded_paths(repository: &Repository) -> Result<BTreeSet<BString>, GitError> {
     let text = read_text(&exclude_file(repository))?;
     let (_, block, _) = split_block(&text, repository);
     Ok(block.lines().filter_map(parse_pattern).collect())
 }
 
-/// Writes the block of this work tree anew; without `hidden` there is none.
+/// Rewrites this work tree's block; without `hidden` paths it is removed.
 pub(in crate::git) fn write_excluded_paths(repository: &Repository, hidden: &BTreeSet<BString>) -> Result<(), GitError> {
-    // What counts for the runner may be a copy: the block is in both, and what is not the runner's stays in each.
+    // The runner may use a copy: the block is in both files, and the other lines of each stay.
     for file in [exclude_file(repository), repository.rules_file("info/exclude")] {
         let old = read_text(&file)?;
         let new = with_block(&old, repository, hidden);
@@ -51,7 +51,7 @@ fn with_block(old: &[u8], repository: &Repository, hidden: &BTreeSet<BString>) -
     new
 }
 
-/// Linked work trees share the file, so each has a block that names it.
+/// Linked work trees share the file, so each has its own block that names it.
 fn block_markers(repository: &Repository) -> (String, String) {
     let tree = repository.git_dir().strip_prefix(repository.common_dir()).map(Path::to_string_lossy).unwrap_or_default();
     let owner = if tree.is_empty() { "this repository".into() } else { tree };
@@ -66,12 +66,12 @@ fn split_block<'t>(text: &'t [u8], repository: &Repository) -> (&'t [u8], &'t [u
     let inside = from + begin.len();
     match text[inside..].find(&end) {
         Some(length) => (&text[..from], &text[inside..inside + length], &text[inside + length + end.len()..]),
-        // Somebody cut the block short: what follows may be theirs.
+        // The block was cut short: what follows may be a person's.
         None => (&text[..from], b"", &text[inside..]),
     }
 }
 
-/// Writes a pattern that matches this path alone. Line breaks cannot be written, so any character stands for them.
+/// Writes a pattern that matches only this path. Line breaks cannot be written, so they become a wildcard.
 fn format_pattern(path: &BStr) -> Vec<u8> {
     let mut line = vec![b'/'];
     for &byte in path.as_bytes() {

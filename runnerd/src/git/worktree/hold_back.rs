@@ -1,5 +1,5 @@
-//! Which new files do not go into a commit by themselves: secrets by their name, what is too large, and repositories
-//! inside the repository. Only says which; `stage` leaves them out and `exclude` hides them from git.
+//! Which new files are not committed automatically: secrets by name, large files, and nested repositories. Only decides
+//! which; `stage` leaves them out and `exclude` hides them from git.
 
 use std::fs::{self, File};
 
@@ -10,35 +10,35 @@ use gix::index::entry::Mode;
 use crate::git::Repository;
 use crate::git::path::has_safe_name;
 
-/// The rule by which untracked files are held back.
+/// The rule that holds back untracked files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldBackRule {
-    /// Globs on the file name without its folder. One that starts with `!` excepts what an earlier one named.
+    /// Globs for the file name without its folder. A leading `!` makes an exception to an earlier glob.
     pub names: Vec<String>,
     /// The size in bytes above which a file is held back.
     pub max_file_bytes: u64,
 }
 
-/// What becomes of a file that git does not track.
+/// What happens to an untracked file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum HoldBackVerdict {
     /// It goes into the commit.
     Included,
-    /// It stays out by the rule.
+    /// The rule keeps it out.
     HeldBack,
-    /// It stays out because git cannot take it.
+    /// git cannot store it.
     Unstorable,
-    /// There is nothing.
+    /// Nothing is there.
     Missing,
 }
 
 impl HoldBackRule {
-    /// Returns the rule that holds back nothing but nested repositories.
+    /// Returns the rule that holds back only nested repositories.
     pub fn nested_only() -> Self {
         Self { names: Vec::new(), max_file_bytes: u64::MAX }
     }
 
-    /// Looks at the untracked file, or, if `path` ends in a slash, repository.
+    /// Judges an untracked file or, if `path` ends in a slash, a nested repository.
     pub(in crate::git) fn judge_path(&self, repository: &Repository, path: &BStr) -> HoldBackVerdict {
         let file = repository.absolute_path(path);
         let Ok(found) = fs::symlink_metadata(&file) else {
@@ -59,9 +59,9 @@ impl HoldBackRule {
         if self.matches_file(path, if is_file { found.len() } else { 0 }) { HoldBackVerdict::HeldBack } else { HoldBackVerdict::Included }
     }
 
-    /// Tells whether a file at `path` of `bytes` length is to be held back.
+    /// Whether to hold back a file at `path` with a size of `bytes`.
     fn matches_file(&self, path: &[u8], bytes: u64) -> bool {
-        // What the runner and its sessions keep there belongs to the run, whatever it is called.
+        // What the runner and its sessions store there belongs to the run, whatever its name.
         !path.starts_with(b".runner/") && (bytes > self.max_file_bytes || self.names_match(path))
     }
 

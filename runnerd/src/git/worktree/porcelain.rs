@@ -1,5 +1,5 @@
 //! Compares and stages the work tree with the git program, for repositories that the library does not handle as git
-//! does. Gives the same answers as `status` and `stage`.
+//! does. Gives the same results as `status` and `stage`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,9 +10,9 @@ use runner_core::layout::FOLDER;
 
 use super::change::{WorktreeChange, ChangeKind, index_changes};
 use super::hold_back::{HoldBackRule, HoldBackVerdict};
-use super::known::TrackedFiles;
-use super::private::PrivateIndex;
-use super::renormalise::{find_affected, governed_dir};
+use super::stat_cache::TrackedFiles;
+use super::private_index::PrivateIndex;
+use super::renormalize::{find_affected, governed_dir};
 use super::scan::find_unstorable_files;
 use super::stage::{CollectedTree, declared_submodules};
 use super::status::merge_finding;
@@ -20,7 +20,7 @@ use crate::git::durable;
 use crate::git::repository::program::GitCommand;
 use crate::git::{GitError, Repository};
 
-/// The git program on a work tree, with an index of the runner's own.
+/// The git program on a work tree, with a private index.
 struct GitPorcelain<'a> {
     repository: &'a Repository,
     index: &'a Path,
@@ -29,15 +29,15 @@ struct GitPorcelain<'a> {
 /// How one path differs from HEAD.
 struct StatusEntry {
     kind: ChangeKind,
-    /// Whether the work tree differs from the index as well.
+    /// Whether the work tree also differs from the index.
     is_unstaged: bool,
 }
 
-/// Returns what differs from HEAD, sorted by path.
+/// Returns all differences from HEAD, sorted by path.
 pub(in crate::git) fn list_changes(repo: &gix::Repository, repository: &Repository) -> Result<Vec<WorktreeChange>, GitError> {
     let private = PrivateIndex::create(repo, TrackedFiles::load(repo, repository, repository.head()?.commit())?)?;
     let mut kinds = index_changes(&private.tracked.index_diff);
-    // A repository that was added is known without the slash by which git names it.
+    // An added repository is already known without the trailing slash that git names it with.
     let is_known = |path: &BString| path.ends_with(b"/") && kinds.contains_key(without_slash(path).as_bstr());
     let mut found = private.porcelain().read_status()?;
     if private.porcelain().renormalize_changed(&private, &found)? {
@@ -55,7 +55,7 @@ pub(in crate::git) fn list_changes(repo: &gix::Repository, repository: &Reposito
     Ok(kinds.into_iter().map(|(path, kind)| WorktreeChange { path: path.into(), kind }).collect())
 }
 
-/// Stages all into an index, and writes the tree.
+/// Stages everything into an index, and writes the tree.
 pub(in crate::git) fn stage_all(private: &PrivateIndex<'_>, rule: &HoldBackRule) -> Result<CollectedTree, GitError> {
     let (porcelain, paths) = (private.porcelain(), private.tracked.repository);
     porcelain.renormalize_changed(private, &porcelain.read_status()?)?;
@@ -101,7 +101,7 @@ impl<'a> GitPorcelain<'a> {
         let mut differences = BTreeMap::new();
         for record in listing.split(|byte| *byte == 0).filter(|record| record.len() > 3) {
             let path = BString::from(&record[3..]);
-            // Two records for one path: removed from the index and still there.
+            // The second of two records for one path: removed from the index but still there.
             let is_second = differences.contains_key(&path);
             let kind = if is_second { ChangeKind::Modified } else { parse_change_kind(record[0], record[1]) };
             differences.insert(path, StatusEntry { kind, is_unstaged: record[1] != b' ' });
@@ -109,12 +109,12 @@ impl<'a> GitPorcelain<'a> {
         Ok(differences)
     }
 
-    /// Leaves out the runner's folder, where it is one.
+    /// Returns a pathspec that excludes the runner's folder, if it is one.
     fn own_pathspec(&self) -> Option<String> {
         self.repository.is_runner_path(format!("{FOLDER}/").as_bytes()).then(|| format!(":(top,exclude,literal){FOLDER}/"))
     }
 
-    /// Stages files that git would store otherwise since files of attributes have changed; tells whether there may be any.
+    /// Stages files that git would store differently since attribute files changed; returns whether there may be any.
     fn renormalize_changed(&self, private: &PrivateIndex<'_>, found: &BTreeMap<BString, StatusEntry>) -> Result<bool, GitError> {
         let tracked = &private.tracked;
         let rules: Vec<BString> =
@@ -129,7 +129,7 @@ impl<'a> GitPorcelain<'a> {
             is_tracked && self.repository.absolute_path(path).symlink_metadata().is_ok()
         };
         let affected: Vec<BString> = affected.into_iter().filter(is_there).collect();
-        // One that is gone would govern through the index.
+        // A removed attribute file would still apply through the index.
         let gone: Vec<&BString> =
             rules.iter().filter(|path| self.repository.absolute_path(path).symlink_metadata().is_err()).collect();
         self.drop_from_index(gone.into_iter())?;
@@ -137,7 +137,7 @@ impl<'a> GitPorcelain<'a> {
         Ok(true)
     }
 
-    /// What cannot be stored stays as it was stored, and keeps nothing else from being stored anew.
+    /// What cannot be stored keeps its old content, and does not prevent others from being stored again.
     fn renormalize_bisecting(&self, some: &[BString]) -> Result<(), GitError> {
         if some.is_empty() {
             return Ok(());
@@ -159,7 +159,7 @@ impl<'a> GitPorcelain<'a> {
         self.renormalize_bisecting(second)
     }
 
-    /// Returns which new files the rule holds back, and which of them git cannot store.
+    /// Returns the new files that the rule holds back, and those that git cannot store.
     fn judge_untracked(&self, rule: &HoldBackRule) -> Result<(BTreeSet<BString>, BTreeSet<BString>), GitError> {
         let submodules = declared_submodules(&self.repository.open()?);
         let (mut held_back, mut unstorable) = (BTreeSet::new(), BTreeSet::new());
@@ -184,7 +184,7 @@ impl<'a> GitPorcelain<'a> {
         Ok((held_back, unstorable))
     }
 
-    /// Stages everything but `left_out`. Returns what git could not take while it took the rest.
+    /// Stages everything but `left_out`. Returns the paths that git could not store while it stored the rest.
     fn add_all(&self, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
         let Some(error) = self.run_add(&[], left_out)? else { return Ok(Vec::new()) };
         tracing::warn!(%error, "git cannot store everything");
@@ -193,7 +193,7 @@ impl<'a> GitPorcelain<'a> {
         self.add_bisecting(&missing.map(|(path, _)| path).collect::<Vec<_>>(), left_out)
     }
 
-    /// One file can make git give up on all others; so it is found by trying fewer and fewer together.
+    /// One file can make git give up on all others, so it is found by bisection.
     fn add_bisecting(&self, missing: &[BString], left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
         if missing.is_empty() || self.run_add(missing, left_out)?.is_none() {
             return Ok(Vec::new());
@@ -207,7 +207,7 @@ impl<'a> GitPorcelain<'a> {
         Ok(unstorable)
     }
 
-    /// Stages `only`, or everything if that is empty, but for `left_out`. Returns what git complained of.
+    /// Stages `only`, or everything if that is empty, except `left_out`. Returns git's error, if any.
     fn run_add(&self, only: &[BString], left_out: &BTreeSet<BString>) -> Result<Option<GitError>, GitError> {
         let mut pathspecs = Vec::new();
         if only.is_empty() {
@@ -235,16 +235,17 @@ impl<'a> GitPorcelain<'a> {
         self.repository.check_git_usable().map(|()| Some(error))
     }
 
-    /// Brings the index to the work tree, but for `left_out`, and returns what git could not take.
+    /// Brings the index up to date with the work tree, except `left_out`, and returns what git could not store.
     fn fill_index(&self, left_out: &BTreeSet<BString>) -> Result<Vec<BString>, GitError> {
         let unstorable = self.add_all(left_out)?;
         self.drop_from_index(left_out.iter())?;
         Ok(unstorable)
     }
 
-    /// Takes out of the index what is not in the store, so that it is stored again; returns whether there was any.
+    /// Removes entries from the index whose objects are missing, so that they are stored again; returns whether there
+    /// were any.
     ///
-    /// A `git add` whose objects the disk refuses at the last moment says nothing of it and writes the index.
+    /// A `git add` whose objects cannot be written at the last moment reports nothing and still writes the index.
     fn drop_missing_blobs(&self) -> Result<bool, GitError> {
         let staged = self.git("ls-files").args(["--stage", "-z"]).run()?;
         let entries: Vec<(&[u8], BString)> = staged.split(|byte| *byte == 0).filter_map(parse_blob_entry).collect();
@@ -257,7 +258,7 @@ impl<'a> GitPorcelain<'a> {
         Ok(!missing.is_empty())
     }
 
-    /// What somebody staged is in the index in spite of the pathspecs.
+    /// What someone has already staged is in the index in spite of the pathspecs.
     fn drop_from_index<'p>(&self, paths: impl Iterator<Item = &'p BString>) -> Result<(), GitError> {
         let names: Vec<u8> = paths.flat_map(|path| [without_slash(path), b"\0"].concat()).collect();
         if names.is_empty() {
@@ -267,7 +268,7 @@ impl<'a> GitPorcelain<'a> {
     }
 }
 
-/// Reads a record of `ls-files --stage`; none where it is of a submodule, whose commit is in another store.
+/// Parses a record of `ls-files --stage`; `None` for a submodule, whose commit is in another store.
 fn parse_blob_entry(record: &[u8]) -> Option<(&[u8], BString)> {
     let (entry, path) = record.split_once_str(b"\t")?;
     let mut words = entry.split(|byte| *byte == b' ');

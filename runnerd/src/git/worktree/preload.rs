@@ -1,6 +1,6 @@
-//! Takes the mark off known entries whose files do not look any more as when they were read, and names what lies in
-//! their folders besides. One look at each folder and file, on several cores; no file is read and nothing is judged:
-//! whatever is not plainly as known is left to the library.
+//! Clears the flag of known entries whose files no longer look as they did when they were read, and lists other paths
+//! in their folders. Looks at each folder and file once, on several cores; reads no file and judges nothing: whatever
+//! is not plainly unchanged is left to the library.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,28 +17,28 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode as Permissions, OFlags, opena
 use rustix::io::Errno;
 
 use crate::git::Repository;
-use crate::git::index::marks::HIDING_FLAGS;
+use crate::git::index::index_flags::HIDING_FLAGS;
 
-/// Entries for which one more thread is worth its start, and the most threads: as git has them.
+/// Entries that are worth starting one more thread for, and the maximum number of threads, as in git.
 const ENTRIES_PER_THREAD: usize = 500;
 const MAX_THREADS: usize = 20;
-/// Above this many paths without an entry, a walk of everything is no slower than to look for each.
+/// With more paths without an entry than this, walking everything is no slower than looking for each.
 const MAX_UNTRACKED: usize = 64;
-/// How a folder is opened.
+/// Flags for opening a folder.
 const DIR_FLAGS: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
 static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
 
-/// What is left to look at when the plain cases are known.
+/// What remains to be checked after the plain cases.
 pub(in crate::git) struct IndexPreload {
-    /// What lies in the folders of the index without an entry, ignored or not; none where everything has to be walked.
+    /// Paths in the indexed folders without an entry, ignored or not; `None` if everything has to be walked.
     pub(in crate::git) untracked: Option<Vec<BString>>,
-    /// The entries whose files have to be read, by position.
+    /// Positions of the entries whose files have to be read.
     pub(in crate::git) unverified: Vec<usize>,
 }
 
 impl IndexPreload {
-    /// Looks at everything that is known, and leaves the mark on the entries whose files look as they did.
+    /// Checks everything that is known, and keeps the flag on entries whose files look unchanged.
     pub(in crate::git) fn run(repo: &gix::Repository, repository: &Repository, known: &mut State) -> Self {
         let found = scan_all(repo, repository, known);
         let entries = known.entries_mut();
@@ -58,8 +58,8 @@ impl IndexPreload {
     }
 }
 
-/// None where a name can be written in several ways, where the index has a path that no checkout has, and where the
-/// system refuses a look.
+/// `None` if names can be spelled in several ways, if the index has a path that no checkout has, or if the system
+/// refuses access.
 fn scan_all(repo: &gix::Repository, repository: &Repository, index: &State) -> Option<PreloadResult> {
     let names = repo.filesystem_options().ok()?;
     if names.ignore_case || names.precompose_unicode {
@@ -71,18 +71,18 @@ fn scan_all(repo: &gix::Repository, repository: &Repository, index: &State) -> O
     scan.scan_parallel(threads, &scan.find_present_dirs().ok()?).ok()
 }
 
-/// A folder that the index knows.
+/// A folder in the index.
 #[derive(Default)]
 struct IndexDir {
-    /// Its path without a slash at the end; empty for the root.
+    /// Its path without a trailing slash; empty for the root.
     path: BString,
-    /// Positions of the entries that lie in it, in their order.
+    /// Positions of its direct entries, in order.
     entries: Vec<usize>,
-    /// Positions of the folders that lie in it.
+    /// Positions of its direct subfolders.
     folders: Vec<usize>,
 }
 
-/// Returns the folders of an index, each before those in it; none where a path is that of no file in a checkout.
+/// Returns the folders of an index, parents first; `None` if a path is not valid in a checkout.
 fn list_index_dirs(index: &State) -> Option<Vec<IndexDir>> {
     let mut folders = vec![IndexDir::default()];
     let mut stack = vec![];
@@ -111,16 +111,16 @@ fn is_inside(path: &BStr, folder: &BStr) -> bool {
     path.strip_prefix(folder.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// Returns the name at the end of a path, if a file of a work tree can have it.
+/// Returns the last component of a path, if a file in a work tree can have that name.
 fn valid_file_name(path: &BStr) -> Option<&[u8]> {
     let name = path.rfind_byte(b'/').map_or(path.as_bytes(), |slash| &path[slash + 1..]);
     (!matches!(name, b"" | b"." | b".." | b".git")).then_some(name)
 }
 
-/// What was found in some folders.
+/// What was found in a set of folders.
 #[derive(Default)]
 struct PreloadResult {
-    /// Positions of the entries that are as their files.
+    /// Positions of the entries whose files are unchanged.
     verified: Vec<usize>,
     untracked: Vec<BString>,
 }
@@ -133,7 +133,7 @@ impl PreloadResult {
     }
 }
 
-/// One look at everything that an index knows.
+/// One check of everything that an index contains.
 struct PreloadScan<'a> {
     root: OwnedFd,
     index: &'a State,
@@ -141,7 +141,7 @@ struct PreloadScan<'a> {
 }
 
 impl PreloadScan<'_> {
-    /// Tells of each folder whether it is there, and no link on the way to it.
+    /// Returns for each folder whether it exists, with no link on the way to it.
     fn find_present_dirs(&self) -> Result<Vec<bool>, Errno> {
         let mut present = vec![true; self.folders.len()];
         for (position, folder) in self.folders.iter().enumerate() {
@@ -155,7 +155,7 @@ impl PreloadScan<'_> {
         Ok(present)
     }
 
-    /// Looks at the folders that stand with as many threads, or with those that the system grants.
+    /// Checks the existing folders with this many threads, or as many as the system grants.
     fn scan_parallel(&self, threads: usize, present: &[bool]) -> Result<PreloadResult, Errno> {
         let next = AtomicUsize::new(0);
         let work = || {
@@ -179,7 +179,7 @@ impl PreloadScan<'_> {
         })
     }
 
-    /// Compares the entries of a folder with its files, and names what else is in it.
+    /// Compares the entries of a folder with its files, and lists whatever else is in it.
     fn scan_dir(&self, folder: &IndexDir, present: &[bool], found: &mut PreloadResult) -> Result<(), Errno> {
         let path = if folder.path.is_empty() { b"." } else { folder.path.as_bytes() };
         let mut listing = Dir::new(openat(&self.root, path, DIR_FLAGS | OFlags::NOFOLLOW, Permissions::empty())?)?;
@@ -212,7 +212,7 @@ impl PreloadScan<'_> {
     }
 }
 
-/// Tells whether a file looks as it did when it was read.
+/// Whether a file looks as it did when it was read.
 fn is_verified(entry: &Entry, file: &rustix::fs::Stat) -> bool {
     let kind = FileType::from_raw_mode(file.st_mode);
     let is_executable = file.st_mode & 0o100 != 0;
@@ -225,7 +225,7 @@ fn is_verified(entry: &Entry, file: &rustix::fs::Stat) -> bool {
     has_mode && entry.flags.contains(Flags::UPTODATE) && to_index_stat(file) == Some(entry.stat)
 }
 
-/// Names everything in a folder but git's own.
+/// Visits every name in a folder except git's own.
 fn visit_names(listing: &mut Dir, mut visit: impl FnMut(&[u8])) -> Result<(), Errno> {
     while let Some(entry) = listing.read() {
         let entry = entry?;
@@ -241,7 +241,7 @@ fn join_path(folder: &BStr, name: &[u8]) -> BString {
     if folder.is_empty() { name.into() } else { [folder.as_bytes(), b"/", name].concat().into() }
 }
 
-/// Returns what a file looks like; none where there is none.
+/// Returns a file's status; `None` if it does not exist.
 fn read_stat(folder: impl AsFd, name: &[u8]) -> Result<Option<rustix::fs::Stat>, Errno> {
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
@@ -249,7 +249,7 @@ fn read_stat(folder: impl AsFd, name: &[u8]) -> Result<Option<rustix::fs::Stat>,
     }
 }
 
-/// Returns what an index would say of a file; none where it has no room for it.
+/// Returns a file's stat data as an index stores them; `None` if they do not fit.
 fn to_index_stat(file: &rustix::fs::Stat) -> Option<Stat> {
     let low = |wide: u64| u32::try_from(wide & u64::from(u32::MAX)).ok();
     let time = |secs, nsecs| Some(Time { secs: u32::try_from(secs).ok()?, nsecs: u32::try_from(nsecs).ok()? });

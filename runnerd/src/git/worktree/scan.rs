@@ -1,5 +1,5 @@
-//! Compares the files of HEAD with the work tree: one walk that finds changed, removed and new files. Reads only, and
-//! reports paths; what is to be done about them is decided by `status` and `stage`.
+//! Compares the files of HEAD with the work tree: one walk that finds changed, removed and new files. Only reads and
+//! reports paths; `status` and `stage` decide what to do about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,20 +19,20 @@ use gix::status::plumbing::index_as_worktree_with_renames::{Entry, VisitEntry};
 use gix::worktree::stack::state::ignore::Source;
 
 use super::content::{ContentStore, StoreFailure, read_head_commit, open_regular_file};
-use super::known::TrackedFiles;
-use super::own::RunnerDirDiff;
+use super::stat_cache::TrackedFiles;
+use super::runner_dir::RunnerDirDiff;
 use super::preload::IndexPreload;
-use super::renormalise;
+use super::renormalize;
 use crate::git::index::cachetree;
-use crate::git::index::marks::UNKNOWN_STAT;
-use crate::git::index::names::IndexDiff;
-use crate::git::moment::FlushTime;
+use crate::git::index::index_flags::UNKNOWN_STAT;
+use crate::git::index::index_diff::IndexDiff;
+use crate::git::fs_clock::FlushTime;
 use crate::git::{GitError, Repository};
 
 /// How a path differs from its entry in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::git) enum ScanFinding {
-    /// Nothing is there that git could store, or a folder is.
+    /// Nothing that git could store is there, or a folder is.
     Removed,
     /// The content or the executable bit differs, or a submodule is at another commit.
     Modified,
@@ -40,37 +40,37 @@ pub(in crate::git) enum ScanFinding {
     Retyped,
     /// It has no merged entry.
     Unmerged,
-    /// It has no entry: a file or symbolic link.
+    /// A file or symbolic link without an entry.
     New,
-    /// It has no entry: a repository of its own.
+    /// A nested repository without an entry.
     NewRepository,
-    /// It has no entry, and git cannot store it: a pipe, socket or device.
+    /// A path without an entry that git cannot store: a pipe, socket or device.
     Unstorable,
 }
 
-/// What one walk found.
+/// Result of one walk.
 #[derive(Debug, Default)]
 pub(in crate::git) struct WorktreeScan {
     /// Every path that differs.
     pub(in crate::git) findings: BTreeMap<BString, ScanFinding>,
-    /// Entries whose content is as known, by position, with what the file looks like now.
+    /// Entries with unchanged content, by position, with the file's current stat data.
     verified: Vec<(usize, Stat)>,
-    /// Entries whose content git would store otherwise than it is known, by position.
+    /// Entries whose content git would store differently now, by position.
     rewritten: Vec<usize>,
-    /// Files that are converted by other rules than before.
+    /// Files whose conversion rules have changed.
     pub(in crate::git) renormalized: BTreeSet<BString>,
 }
 
 impl WorktreeScan {
-    /// Returns what somebody else has found.
+    /// Wraps findings from elsewhere.
     pub(in crate::git) fn from_findings(found: BTreeMap<BString, ScanFinding>) -> Self {
         Self { findings: found, ..Self::default() }
     }
 
-    /// Compares every tracked file with HEAD, and looks for others.
+    /// Compares every tracked file with HEAD, and looks for new ones.
     ///
-    /// Ignored files are not reported, nor changes inside submodules. Entries whose files were read and are as HEAD has
-    /// them are marked so, in memory alone.
+    /// Reports neither ignored files nor changes inside submodules. Marks entries whose files were read and are as HEAD
+    /// has them, only in memory.
     pub(in crate::git) fn run(
         repo: &gix::Repository,
         repository: &Repository,
@@ -103,7 +103,7 @@ impl WorktreeScan {
         scan.verified.extend(runner_diff.verified);
         scan.apply_stats(state, flush);
         scan.add_index_changes(repository, &tracked.index_diff);
-        // A submodule that became a file is seen from both sides; what is known about it says more.
+        // A submodule that became a file is found from both sides; the finding for the known entry says more.
         let untracked = find_untracked(repo, repository, &tracked.state, untracked_paths.as_deref()).map_err(failed())?;
         let others = untracked.into_iter().filter(|(path, _)| !repository.is_runner_path(path));
         for (path, finding) in runner_diff.differences.into_iter().chain(others) {
@@ -113,7 +113,7 @@ impl WorktreeScan {
         Ok(scan)
     }
 
-    /// Adds files that git would store otherwise since files of attributes have changed.
+    /// Adds files that git would store differently because attribute files have changed.
     fn add_renormalized(
         &mut self,
         repo: &gix::Repository,
@@ -121,11 +121,11 @@ impl WorktreeScan {
         tracked: &TrackedFiles<'_>,
     ) -> Result<(), GitError> {
         let changed: Vec<&BString> =
-            self.findings.keys().chain(tracked.removed()).filter(|path| renormalise::governed_dir(path).is_some()).collect();
+            self.findings.keys().chain(tracked.removed()).filter(|path| renormalize::governed_dir(path).is_some()).collect();
         if changed.is_empty() {
             return Ok(());
         }
-        let affected = renormalise::find_affected((repo, repository), &tracked.head_state(), changed.into_iter());
+        let affected = renormalize::find_affected((repo, repository), &tracked.head_state(), changed.into_iter());
         let failed = GitError::gix("comparing attributes", repository.work_dir());
         self.renormalized = affected.map_err(failed)?;
         let mut contents = ContentStore::new(repo, repository, &cachetree::empty_index(repo.object_hash()))?;
@@ -137,7 +137,7 @@ impl WorktreeScan {
             let is_other = match contents.store_renormalized(path.as_ref(), entry.mode) {
                 Ok(stored) => stored.id != entry.id,
                 Err(StoreFailure::Failed(error)) => return Err(error),
-                // It stays as it was stored.
+                // It keeps its stored content.
                 Err(StoreFailure::Missing | StoreFailure::Unstorable) => false,
             };
             if is_other {
@@ -147,7 +147,7 @@ impl WorktreeScan {
         Ok(())
     }
 
-    /// Adds what the index alone knows: what was added to it, whether or not it is ignored, and conflicts.
+    /// Adds what only the index knows: paths added to it, ignored or not, and conflicts.
     fn add_index_changes(&mut self, repository: &Repository, diff: &IndexDiff) {
         for path in &diff.added {
             let finding = match repository.absolute_path(path).symlink_metadata().map(|found| found.file_type()) {
@@ -167,13 +167,14 @@ impl WorktreeScan {
         }
     }
 
-    /// Says how the files at some paths differ, without a look at others; none where that takes more than a look at each.
+    /// Determines how the files at some paths differ, without looking at others; `None` if that takes more than a look
+    /// at each.
     ///
-    /// A file that is as its entry says counts as modified: to store it again changes nothing.
+    /// A file that matches its entry counts as modified: storing it again changes nothing.
     pub(in crate::git) fn for_paths(repository: &Repository, index: &State, selected: &[Vec<u8>]) -> Option<Self> {
         let mut scan = Self::default();
         for path in selected.iter().map(|path| path.as_bstr()) {
-            if renormalise::governed_dir(path).is_some() || has_symlink_parent(repository, path) {
+            if renormalize::governed_dir(path).is_some() || has_symlink_parent(repository, path) {
                 return None;
             }
             let kind = repository.absolute_path(path).symlink_metadata().ok().map(|found| found.file_type());
@@ -203,13 +204,15 @@ impl WorktreeScan {
             SubmoduleHeads { repository: repository.clone() },
             &mut gix::progress::Discard,
             &AtomicBool::new(false),
-            // The library dies where the system refuses it a thread of several; it reports one that it needs.
+            // The library panics if the system refuses it one of several threads; for a required single one it returns
+            // an error.
             Options { thread_limit: Some(1), ..Options::default() },
         )
         .map(drop)
     }
 
-    /// Compares all files but those that cannot be converted: these have changed, unless their bytes are the commit's.
+    /// Compares all files except those that cannot be converted: these have changed, unless their bytes are the
+    /// commit's.
     fn compare_convertible(
         &mut self,
         repo: &gix::Repository,
@@ -226,8 +229,8 @@ impl WorktreeScan {
         compared
     }
 
-    /// Takes a file for unchanged whose bytes are those of the commit, although git would store them otherwise today: by
-    /// rules for line ends that are younger than the file, or by a filter.
+    /// Counts a file as unchanged if its bytes are the commit's, even if git would store it differently today because
+    /// of newer line-ending rules or a filter.
     fn drop_unmodified(&mut self, repo: &gix::Repository, repository: &Repository, state: &State) {
         for position in std::mem::take(&mut self.rewritten) {
             let entry = &state.entries()[position];
@@ -239,7 +242,7 @@ impl WorktreeScan {
         }
     }
 
-    /// Takes over what the walk learned about files that did not change, so that nobody has to read them again.
+    /// Takes over what the walk learned about unchanged files, so that they need not be read again.
     fn apply_stats(&mut self, state: &mut State, flush: Option<FlushTime>) {
         let entries = state.entries_mut();
         for (position, stat) in self.verified.drain(..) {
@@ -267,7 +270,7 @@ impl WorktreeScan {
     }
 }
 
-/// Has the library look at none of these entries, until [`look_again`] has those that it would have looked at.
+/// Makes the library skip these entries, until [`look_again`] restores those it would have checked.
 fn skip_entries(state: &mut State, positions: impl Iterator<Item = usize>) -> Vec<usize> {
     let entries = state.entries_mut();
     let skipped: Vec<usize> = positions.filter(|at| !entries[*at].flags.contains(Flags::UPTODATE)).collect();
@@ -283,13 +286,13 @@ fn unskip_entries(state: &mut State, skipped: &[usize]) {
     }
 }
 
-/// Tells whether a folder on the way to a path is a link: what is found there is another file.
+/// Whether a folder on the way to a path is a link: what is found there is another file.
 pub(super) fn has_symlink_parent(repository: &Repository, path: &BStr) -> bool {
     let is_link = |folder: &[u8]| repository.absolute_path(folder).symlink_metadata().is_ok_and(|found| found.is_symlink());
     path.find_iter(b"/").any(|slash| is_link(&path[..slash]))
 }
 
-/// Returns what a file looks like whose bytes are those of an entry.
+/// Returns a file's stat data if its bytes are those of an entry.
 pub(in crate::git) fn stat_if_unchanged(repo: &gix::Repository, file: &Path, entry: &gix::index::Entry) -> Option<Stat> {
     if !matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE) {
         return None;
@@ -306,9 +309,9 @@ pub(in crate::git) fn stat_if_unchanged(repo: &gix::Repository, file: &Path, ent
     (id == entry.id).then_some(stat)
 }
 
-/// Returns what is neither tracked nor ignored. git itself is silent about pipes and the like; this names them.
+/// Returns what is neither tracked nor ignored, including pipes and the like, which git itself does not report.
 ///
-/// Where `strangers` are all that can be, only what is a folder among them is walked.
+/// If `strangers` lists all candidates, only the folders among them are walked.
 fn find_untracked(
     repo: &gix::Repository,
     repository: &Repository,
@@ -337,13 +340,13 @@ fn find_untracked(
     Ok(found)
 }
 
-/// Returns the pipes, sockets and devices, of which git says nothing, where the library's walk can tell.
+/// Returns the pipes, sockets and devices, which git does not report, where the library's walk can tell.
 pub(in crate::git) fn find_unstorable_files(repo: &gix::Repository, index: &State) -> Vec<BString> {
     let found = walk_untracked(repo, index, &[]).unwrap_or_default();
     found.into_iter().filter(|(_, finding)| *finding == ScanFinding::Unstorable).map(|(path, _)| path).collect()
 }
 
-/// Returns what the library's walk finds that is neither tracked nor ignored, everywhere or where patterns say.
+/// Returns what the library's walk finds that is neither tracked nor ignored, everywhere or within the patterns.
 fn walk_untracked(repo: &gix::Repository, index: &State, patterns: &[BString]) -> gix::Result<Vec<(BString, ScanFinding)>> {
     let options = repo.dirwalk_options()?.emit_untracked(EmissionMode::Matching);
     let mut untracked = UntrackedCollector(Vec::new());
@@ -377,7 +380,7 @@ impl<'index> VisitEntry<'index> for WorktreeScan {
     }
 }
 
-/// Compares a submodule's HEAD with its entry, whether or not `.gitmodules` knows it.
+/// Compares a submodule's HEAD with its entry, whether or not `.gitmodules` lists it.
 #[derive(Clone)]
 struct SubmoduleHeads {
     repository: Repository,

@@ -1,5 +1,5 @@
-//! Puts everything that the work tree holds into an index in memory, as `git add -A` would, but for what is held back
-//! and what cannot be stored. Writes blobs; neither the index file nor a reference.
+//! Stages the whole work tree into an index in memory, as `git add -A` would, except for what is held back and what
+//! cannot be stored. Writes blobs, but neither the index file nor a reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,27 +15,27 @@ use crate::git::index::cachetree;
 use crate::git::index::edits::{IndexEdits, apply_edits};
 use crate::git::{GitError, Repository};
 
-/// An index that says what the work tree holds.
+/// An index with the contents of the work tree.
 pub(in crate::git) struct StagedIndex {
     pub(in crate::git) state: State,
-    /// Paths held back; those of repositories end in a slash.
+    /// Paths held back; nested repositories end in a slash.
     pub(in crate::git) held_back: BTreeSet<BString>,
     /// Paths that git cannot store.
     pub(in crate::git) unstorable: BTreeSet<BString>,
-    /// Blobs that are in the index now and were not before.
+    /// Blobs that are new in the index.
     pub(in crate::git) written: Vec<ObjectId>,
 }
 
-/// What became of the work tree as a whole.
+/// Result of collecting the work tree as a whole.
 pub(in crate::git) struct CollectedTree {
     pub(in crate::git) tree: ObjectId,
     pub(in crate::git) held_back: BTreeSet<BString>,
     pub(in crate::git) unstorable: BTreeSet<BString>,
-    /// Objects that are not on disk for sure.
+    /// Objects that may not be durable yet.
     pub(in crate::git) written: Vec<ObjectId>,
 }
 
-/// What has to be known to stage.
+/// Context for staging.
 pub(in crate::git) struct WorktreeStager<'a> {
     pub(in crate::git) repo: &'a gix::Repository,
     pub(in crate::git) repository: &'a Repository,
@@ -43,7 +43,7 @@ pub(in crate::git) struct WorktreeStager<'a> {
 }
 
 impl WorktreeStager<'_> {
-    /// Brings `state` to what `scan` saw.
+    /// Updates `state` with what `scan` found.
     pub(in crate::git) fn run(self, state: State, scan: WorktreeScan) -> Result<StagedIndex, GitError> {
         let (held_back, unstorable, written) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
         let mut staged = StagedIndex { state, held_back, unstorable, written };
@@ -55,7 +55,7 @@ impl WorktreeStager<'_> {
         Ok(staged)
     }
 
-    /// Takes what the rule holds back out of `found`, and out of the index what was put there since HEAD.
+    /// Removes what the rule holds back from `found`, and from the index if it was added there since HEAD.
     fn remove_held_back(&self, found: &mut BTreeMap<BString, ScanFinding>, staged: &mut StagedIndex) {
         let submodules = declared_submodules(self.repo);
         for (path, is_repository) in list_new_paths(found) {
@@ -124,7 +124,7 @@ fn list_new_paths(found: &BTreeMap<BString, ScanFinding>) -> Vec<(BString, bool)
     new.collect()
 }
 
-/// Attribute files that are gone must not govern what is stored next, so removals come first.
+/// Removed attribute files must not affect what is stored next, so removals come first.
 fn remove_missing_entries(state: &mut State, found: &BTreeMap<BString, ScanFinding>) {
     let gone: Vec<&BString> =
         found.iter().filter(|(_, finding)| **finding == ScanFinding::Removed).map(|(path, _)| path).collect();

@@ -1,19 +1,19 @@
-//! What differs between HEAD and the work tree, path by path, as `git status --porcelain -uall` names it.
+//! Differences between HEAD and the work tree, path by path, as `git status --porcelain -uall` lists them.
 
 use std::collections::BTreeMap;
 
 use gix::bstr::BString;
 
 use super::change::{WorktreeChange, ChangeKind, index_changes};
-use super::known::TrackedFiles;
+use super::stat_cache::TrackedFiles;
 use super::porcelain;
 use super::scan::{ScanFinding, WorktreeScan};
 use crate::git::{GitError, Repository};
 
 impl Repository {
-    /// Returns everything that HEAD lacks or has otherwise: staged, changed and untracked paths, one by one, sorted.
+    /// Returns every path that HEAD lacks or has with other content: staged, changed and untracked, sorted.
     ///
-    /// Ignored files are left out, what is changed only inside submodules, and what is never tracked.
+    /// Leaves out ignored files, changes that are only inside submodules, and what is never tracked.
     pub fn list_changes(&self) -> Result<Vec<WorktreeChange>, GitError> {
         let repo = self.open()?;
         let with_gix = || self.list_changes_with_gix(&repo);

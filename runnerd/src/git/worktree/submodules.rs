@@ -1,8 +1,8 @@
-//! Work inside submodules that is not committed there: a commit of the repository around them has nothing of it. Says
-//! which; nothing in them is changed.
+//! Uncommitted work inside submodules, which a commit of the surrounding repository does not include. Only reports it;
+//! nothing in them is changed.
 //!
-//! They are looked into by the rules of the repository around them: what a submodule's own configuration says, a session
-//! can have written, and filters are programs.
+//! They are checked by the rules of the surrounding repository: a session may have written a submodule's own
+//! configuration, and filters are programs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use std::sync::Arc;
 use gix::bstr::BString;
 use protocol::path::WirePath;
 
-use super::known::TrackedFiles;
+use super::stat_cache::TrackedFiles;
 use super::stage::declared_submodules;
 use crate::git::path::display_path;
 use crate::git::repository::handle::ConfigSources;
-use crate::git::repository::memory::SubmoduleRepository;
-use crate::git::repository::trusted::{PinnedConfig, PinnedConfigDir};
+use crate::git::repository::cache::SubmoduleRepository;
+use crate::git::repository::pinned_config::{PinnedConfig, PinnedConfigDir};
 use crate::git::{GitError, Repository};
 
-/// Submodules in each other that are looked into.
+/// Nesting depth up to which submodules are checked.
 const MAX_DEPTH: usize = 8;
 
 impl Repository {
-    /// Returns the submodules in whose work trees something is not committed, those within each other too, sorted.
+    /// Returns the submodules, nested ones included, with uncommitted changes in their work trees, sorted.
     pub fn find_dirty_submodules(&self) -> Result<Vec<String>, GitError> {
         let mut dirty = BTreeSet::new();
         self.collect_dirty_submodules(&BString::default(), MAX_DEPTH, &mut dirty)?;
@@ -55,7 +55,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Returns the paths of submodules, whether `.gitmodules` or HEAD knows them.
+    /// Returns the paths of submodules known to `.gitmodules` or HEAD.
     fn list_submodules(&self) -> Result<BTreeSet<BString>, GitError> {
         let repo = self.open()?;
         if self.cache.known_submodules().is_none() {
@@ -66,7 +66,8 @@ impl Repository {
         Ok(paths)
     }
 
-    /// Returns the repository at a path, as it was looked into before; none where there is none, or it lies elsewhere.
+    /// Returns the repository at a path, cached from an earlier check; `None` if there is none, or if it is located
+    /// elsewhere.
     fn open_submodule(&self, path: &BString) -> Option<SubmoduleRepository> {
         let folder = self.absolute_path(path);
         let git_dir = self.find_own_git_dir(&folder)?;
@@ -89,8 +90,8 @@ impl Repository {
         Some(submodule)
     }
 
-    /// Returns the git folder of the repository in `folder`, if it is within this one's folders: nothing else was looked
-    /// through for what nobody should read.
+    /// Returns the git folder of the repository in `folder`, if it is within this repository's folders: others were not
+    /// searched for content that nothing should read.
     pub(in crate::git) fn find_own_git_dir(&self, folder: &Path) -> Option<PathBuf> {
         let link = folder.join(".git");
         let is_file = link.symlink_metadata().ok()?.is_file();

@@ -1,11 +1,11 @@
-//! A death after each step of publishing, and before the next commit or after it: the next life brings the source to the
-//! same end.
+//! Crashes after each step of publishing, before the next commit or after it: the next process brings the source to the
+//! same result.
 
-use super::super::look::PublishSnapshot;
+use super::super::snapshot::PublishSnapshot;
 use super::super::{PublishedMove, Publisher};
 use super::fixture::PublishFixture;
 
-/// Where a life ends.
+/// Where a process dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PublishDeath {
     ObjectsSent,
@@ -25,7 +25,7 @@ const DEATHS: [PublishDeath; 6] = [
     PublishDeath::MoveVerified,
 ];
 
-/// Publishes until the death.
+/// Publishes until the crash.
 fn publish_until(death: PublishDeath, pair: &PublishFixture) {
     let mut publisher = pair.publisher();
     let look = |publisher: &Publisher<'_>| publisher.read_snapshot().unwrap().unwrap();
@@ -120,7 +120,7 @@ fn row_103_references_that_are_packed_after_any_step_are_found() {
 
 #[test]
 fn a_commit_that_the_source_had_not_whole_is_sent_whole() {
-    // Its own reference says that it is there, and a file of it is not.
+    // Its own reference claims that it is complete, but one of its files is missing.
     let pair = PublishFixture::new();
     pair.commit("one");
     pair.publish();

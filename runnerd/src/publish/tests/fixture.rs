@@ -1,4 +1,4 @@
-//! A source and a workspace of it for tests, and the git program on both, free of the settings of whoever runs them.
+//! A test source with a workspace of it, and the git program on both, independent of the user's settings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use runner_testkit::ScratchDir;
 
 use crate::git::Repository;
 use crate::publish::{PublishOutcome, PublishError, Publisher, publish_run};
-use crate::repo::kept::StateDir;
+use crate::repo::sealed::StateDir;
 use crate::repo::seal::SealKey;
 use crate::store::{SourceRepo, RepoStore};
 
-/// A source with one commit, and a workspace on the branch of run `x` upon it.
+/// A source with one commit, and a workspace on the branch of run `x` based on it.
 pub(crate) struct PublishFixture {
     folder: ScratchDir,
     pub(crate) store: RepoStore,
@@ -75,7 +75,7 @@ impl PublishFixture {
         fs::write(file, text).unwrap();
     }
 
-    /// Commits in the workspace and returns the commit.
+    /// Commits in the workspace and returns the commit's id.
     pub(crate) fn commit(&self, text: &str) -> String {
         self.write("file", text);
         self.git("add -A");
@@ -87,7 +87,7 @@ impl PublishFixture {
         self.git("rev-parse refs/heads/runner/x")
     }
 
-    /// What the branch is in the source.
+    /// Returns the value of the branch in the source.
     pub(crate) fn branch(&self) -> String {
         self.source_git("rev-parse --verify refs/heads/runner/x")
     }
@@ -114,14 +114,14 @@ impl PublishFixture {
         publication.view.unwrap()
     }
 
-    /// Publishes, which holds the run; returns why.
+    /// Publishes, expecting the run to be held; returns the reason.
     pub(crate) fn hold_reason(&self) -> StopReason {
         let publication = self.try_publish().unwrap();
         assert!(publication.is_held, "{publication:?}");
         publication.view.unwrap().why.unwrap()
     }
 
-    /// Types the command that a person is told, but for the last word of it, which is the client's.
+    /// Runs the command suggested to a person, without its last part, which is the client's.
     pub(crate) fn follow(&self, why: &StopReason) {
         let command = why.command.as_deref().unwrap();
         let (typed, resume) = command.rsplit_once(" && ").unwrap();
@@ -131,13 +131,13 @@ impl PublishFixture {
         ok(Path::new(typed), &clean(&mut shell));
     }
 
-    /// References of the source, and what lies about in its work tree.
+    /// Returns the source's references and the status of its work tree.
     pub(crate) fn state_of_source(&self) -> String {
         let refs = self.source_git("for-each-ref --format=%(refname)=%(objectname)");
         format!("{refs}\n{}\n{}", self.source_git("status --porcelain"), self.source_git("count-objects"))
     }
 
-    /// The branch is where the workspace's is, nothing is broken, and the person's work tree is as it was.
+    /// Asserts that the branch matches the workspace's, nothing is damaged, and the person's work tree is unchanged.
     pub(crate) fn assert_sound(&self) {
         assert_eq!(self.branch(), self.tip());
         assert_eq!(self.source_git("rev-parse refs/runner/at/x"), self.tip());

@@ -1,4 +1,4 @@
-//! What a person does to the branch in the source while the run goes on, and that what he is told then lets it go on.
+//! What a person does to the branch in the source during a run, and that the suggested command then lets it continue.
 
 use super::super::{find_last_kept, inspect_published};
 use super::fixture::{PublishFixture, git};
@@ -151,7 +151,7 @@ fn a_branch_that_is_checked_out_at_the_moment_of_its_move_goes_back() {
         publisher.update_keep_refs(&publisher.read_snapshot().unwrap().unwrap()).unwrap();
         publisher.check_complete(&publisher.read_snapshot().unwrap().unwrap()).unwrap();
         let look = publisher.read_snapshot().unwrap().unwrap();
-        // Read as free, and checked out before it is moved.
+        // Read as unused, but checked out before it is moved.
         pair.source_git("switch --quiet runner/x");
         if is_death {
             let from = first.parse().ok();

@@ -1,5 +1,5 @@
-//! What else may be in a source: locks, hooks, settings, forged references and objects; and which moves of a branch the
-//! daemon accounts for.
+//! Other things a source may contain: locks, hooks, settings, forged references and objects; and the branch moves for
+//! which the daemon accounts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::super::PublishedMove;
 use super::fixture::PublishFixture;
 use crate::git::{MovedRef, Repository};
-use crate::obstruction::Retryable as _;
+use crate::retryable::Retryable as _;
 
 #[test]
 fn a_lock_of_somebody_elses_is_waited_for() {

@@ -1,9 +1,9 @@
-//! A disk in memory that can lose power: it knows which bytes and which names were flushed, and makes every state that
+//! A disk in memory that can lose power: it tracks which bytes and names were flushed, and generates every state that
 //! may be found after a crash.
 //!
-//! Two models. *Ordered*, as ext4: names change in the order of the calls, so that what is found is a prefix of them.
-//! *Unordered*, as POSIX allows: any names that were not flushed may be missing, in any combination. In both, a file
-//! that was not flushed may have its old bytes, its new ones, a part of them, or zeros. Calls can be made to fail.
+//! Two models. *Ordered*, as ext4: names change in the order of the calls, so a prefix of them is found. *Unordered*,
+//! as POSIX allows: any names that were not flushed may be missing, in any combination. In both, a file that was not
+//! flushed may have its old bytes, its new ones, a part of them, or zeros. Calls can be made to fail.
 
 #[path = "simulated_disk/calls.rs"]
 mod calls;
@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use nix::errno::Errno;
 use runner_testkit::RandomSource;
 
-/// Size in bytes of the pieces in which a file reaches the disk.
+/// Size in bytes of the units in which a file reaches the disk.
 const SECTOR: usize = 512;
 
-/// What a crash is.
+/// Type of crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CrashKind {
     /// The daemon is killed: what it wrote is there, but may still be lost later.
@@ -33,25 +33,25 @@ pub(crate) enum CrashKind {
     Unordered,
 }
 
-/// What a disk, or a program on it, may do wrong. A test that finds nothing with one of these finds nothing at all.
+/// Faults of a disk, or of a program on it. A test that detects nothing with one of these is useless.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DiskFlaws {
     /// Files are never flushed.
     pub(crate) no_file_sync: bool,
     /// Folders are never flushed.
     pub(crate) no_folder_sync: bool,
-    /// Temporary files have one name, and what is found under it is written over.
+    /// Temporary files have one fixed name, and an existing one is overwritten.
     pub(crate) fixed_temporary: bool,
 }
 
-/// A call that fails.
+/// An injected failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DiskFault {
-    /// Which call, from 1.
+    /// Number of the first failing call, from 1.
     pub(crate) at: u64,
-    /// How many in a row.
+    /// Number of consecutive calls that fail.
     pub(crate) count: u64,
-    /// How.
+    /// How they fail.
     pub(crate) failure: DiskFailure,
 }
 
@@ -60,15 +60,15 @@ pub(crate) struct DiskFault {
 pub(crate) enum DiskFailure {
     /// With this error.
     Error(Errno),
-    /// A write takes a part of the bytes; other calls do not fail.
+    /// A write accepts only a part of the bytes; other calls do not fail.
     ShortWrite,
 }
 
-/// The crash that a test asked for, as it unwinds through the code under test.
+/// The crash that a test requested, as it unwinds through the code under test.
 #[derive(Debug)]
 struct CrashedDisk;
 
-/// The disk.
+/// The simulated disk; clones share its state.
 #[derive(Debug, Clone)]
 pub(crate) struct SimulatedDisk(Arc<Mutex<DiskState>>);
 
@@ -79,7 +79,7 @@ struct DiskState {
     changes: Vec<NameChange>,
     flaws: DiskFlaws,
     fault: Option<DiskFault>,
-    /// Calls so far, and those that changed something.
+    /// Number of calls so far, and of those that changed something.
     calls: u64,
     writes: u64,
     /// The change before which the daemon crashes.
@@ -92,7 +92,7 @@ enum DiskNode {
     Folder { seen: BTreeMap<OsString, usize> },
 }
 
-/// One change of names in a folder; it reaches the disk whole or not at all.
+/// One change of names in a folder; it reaches the disk completely or not at all.
 #[derive(Debug, Clone)]
 struct NameChange {
     folder: usize,
@@ -120,35 +120,35 @@ impl Default for SimulatedDisk {
 }
 
 impl SimulatedDisk {
-    /// Has it do something wrong from now on.
+    /// Sets the faults from now on.
     pub(crate) fn set_flaws(&self, flaws: DiskFlaws) {
         self.lock().flaws = flaws;
     }
 
-    /// Returns a copy that goes its own way.
+    /// Returns an independent copy.
     pub(crate) fn fork(&self) -> Self {
         Self(Arc::new(Mutex::new(self.lock().clone())))
     }
 
-    /// Has the daemon crash before the `at`-th change, from 1.
+    /// Makes the daemon crash before the `at`-th change, from 1.
     pub(crate) fn crash_at(&self, at: Option<u64>) {
         let mut state = self.lock();
         state.writes = 0;
         state.crash_at = at;
     }
 
-    /// Has calls fail.
+    /// Makes calls fail.
     pub(crate) fn fail(&self, fault: Option<DiskFault>) {
         let mut state = self.lock();
         (state.calls, state.fault) = (0, fault);
     }
 
-    /// Returns how many calls there were since the fault was set.
+    /// Returns the number of calls since the fault was set.
     pub(crate) fn calls(&self) -> u64 {
         self.lock().calls
     }
 
-    /// Returns how many changes there were since the crash was set.
+    /// Returns the number of changes since the crash was set.
     pub(crate) fn writes(&self) -> u64 {
         self.lock().writes
     }
@@ -169,7 +169,7 @@ impl SimulatedDisk {
         Ok(())
     }
 
-    /// Writes a file as programs do that know nothing of durability.
+    /// Writes a file without regard to durability, as ordinary programs do.
     pub(crate) fn write_plainly(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.call(true)?;
         let (folder, name) = state.place(path)?;
@@ -181,7 +181,7 @@ impl SimulatedDisk {
         Ok(())
     }
 
-    /// Reads a file whole; none if there is none.
+    /// Reads a whole file; `None` if there is none.
     pub(crate) fn read_whole(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.lock();
         match &state.nodes[state.find(path)?] {
@@ -190,7 +190,7 @@ impl SimulatedDisk {
         }
     }
 
-    /// Returns the states that may be found after a crash now: all, or a sample of `most` that `seed` alone picks.
+    /// Returns the states that may be found after a crash now: all, or a sample of `most` determined by `seed`.
     pub(crate) fn states_after(&self, crash: CrashKind, seed: u64, most: u64) -> Vec<Self> {
         let state = self.lock();
         if crash == CrashKind::Kill {
@@ -213,7 +213,7 @@ impl SimulatedDisk {
         self.0.lock().unwrap()
     }
 
-    /// Counts a call, which may be the one that fails or before which the daemon crashes.
+    /// Counts a call, which may fail or be the one before which the daemon crashes.
     fn call(&self, is_change: bool) -> io::Result<MutexGuard<'_, DiskState>> {
         let mut state = self.lock();
         if is_change {
@@ -231,7 +231,7 @@ impl SimulatedDisk {
     }
 }
 
-/// Runs something that may crash; none if it did.
+/// Runs something that may crash; `None` if it did.
 pub(crate) fn run_until_crash<T>(run: impl FnOnce() -> T) -> Option<T> {
     match panic::catch_unwind(panic::AssertUnwindSafe(run)) {
         Ok(done) => Some(done),
@@ -306,7 +306,7 @@ impl DiskState {
         }
     }
 
-    /// Returns how many ways there are for each thing that a crash leaves open.
+    /// Returns the number of possible outcomes for each thing that a crash leaves open.
     fn choices(&self, crash: CrashKind) -> Vec<u64> {
         let open = self.changes.iter().filter(|change| !change.is_flushed).count() as u64;
         let names = match crash {
@@ -317,12 +317,12 @@ impl DiskState {
         names.into_iter().chain(files).collect()
     }
 
-    /// Returns how many changes of names are on the disk in any case, where they get there in order.
+    /// Returns how many changes of names are certainly on the disk, if they reach it in order.
     fn count_certain(&self) -> usize {
         self.changes.iter().rposition(|change| change.is_flushed).map_or(0, |last| last + 1)
     }
 
-    /// Makes the state that a choice leads to.
+    /// Creates the state for a choice.
     fn state_after(&self, crash: CrashKind, choice: &[u64]) -> Self {
         let mut choice = choice.iter().copied();
         let kept: Vec<&NameChange> = if crash == CrashKind::Ordered {
@@ -355,7 +355,7 @@ impl DiskState {
     }
 }
 
-/// Returns what a crash may leave of a file, without repetition.
+/// Returns the possible contents of a file after a crash, without duplicates.
 fn leftovers(node: &DiskNode) -> Vec<Vec<u8>> {
     let DiskNode::File { seen, flushed, between, .. } = node else { return Vec::new() };
     let mut ways = vec![flushed.clone()];
@@ -371,7 +371,7 @@ fn leftovers(node: &DiskNode) -> Vec<Vec<u8>> {
     };
     ways.extend(between.iter().cloned());
     ways.extend([seen.clone(), seen[..half].to_vec(), zeros(same, seen.len())]);
-    // A sector in the middle that did not get there, while the one behind it did.
+    // A sector in the middle was lost, while the next one reached the disk.
     let lost = (same + 1).next_multiple_of(SECTOR).min(seen.len());
     ways.push(zeros(same, if lost < seen.len() { lost } else { half }));
     ways.sort();

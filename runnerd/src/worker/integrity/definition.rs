@@ -1,6 +1,6 @@
-//! The guard's definition in a commit and in the work tree, each file as git would store it.
+//! Reads the guard's definition in a commit and in the work tree, each file as git would store it.
 //!
-//! What follows from a difference is `runner_core::definition`'s.
+//! What follows from a difference is decided by `runner_core::definition`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
@@ -10,11 +10,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use runner_core::definition::{GuardDefinition, DefinitionDiff, DefinitionState};
-use runner_core::watched::WatchedFiles;
+use runner_core::watched_files::WatchedFiles;
 
 use crate::config::{PatternRoot as Place, Patterns};
 use crate::git::{CommitEntry, EntryKind, GitError, Id, Repository};
-use crate::repo::kept::{SealedFile, Sealable};
+use crate::repo::sealed::{SealedFile, Sealable};
 use crate::repo::layout::Layout;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::ignored;
@@ -22,25 +22,25 @@ use crate::worker::integrity::restore::{self, PathContent};
 use crate::worker::integrity::watched;
 use crate::worker::load::{LoadError, CommittedState};
 
-/// The name of files by which git lays out others.
+/// The name of the files that control how git checks out others.
 const ATTRIBUTES_FILE: &str = ".gitattributes";
 
-/// What is watched at a commit, and what the commit has of it.
+/// What is watched at a commit, and the commit's version of it.
 #[derive(Debug, Clone)]
 pub(crate) struct CommitDefinition {
-    /// What is watched.
+    /// The watched files.
     pub(crate) watched_files: WatchedFiles,
-    /// What was accepted of it, and what is committed.
+    /// What was accepted of them, and what is committed.
     pub(crate) definition: DefinitionState,
 }
 
-/// Reads the definition at a commit, and what was accepted as the commit tells it.
+/// Reads the definition at a commit, and what the commit records as accepted.
 pub(crate) fn definition_at(repository: &Repository, loaded: &CommittedState) -> Result<DefinitionState, LoadError> {
     Ok(known_definition(repository, loaded)?.definition.clone())
 }
 
-/// Returns the files of the definition that a commit has otherwise than a person has accepted them, each with what was
-/// accepted; nothing for one that is not to be there.
+/// Returns the definition files whose committed version differs from the one a person accepted, each with the accepted
+/// version; `None` if the file should not exist.
 pub(crate) fn changed_files(repository: &Repository, loaded: &CommittedState) -> Result<Vec<(String, Option<String>)>, LoadError> {
     let definition = definition_at(repository, loaded)?;
     let DefinitionDiff { paths, has_accepted } = definition.diff_from_accepted(&definition.committed);
@@ -53,7 +53,7 @@ pub(crate) fn changed_files(repository: &Repository, loaded: &CommittedState) ->
         .collect())
 }
 
-/// Reads what is watched at a commit.
+/// Reads the watched files at a commit; cached in `loaded`.
 pub(crate) fn known_definition<'l>(repository: &Repository, loaded: &'l CommittedState) -> Result<&'l CommitDefinition, LoadError> {
     if let Some(known) = loaded.definition.get() {
         return Ok(known);
@@ -79,15 +79,15 @@ pub(super) fn read_from_commit(repository: &Repository, commit: &Id, patterns: &
     Ok(entries.into_iter().filter_map(file).filter(|(path, _)| is_definition_path(path, patterns)).collect())
 }
 
-/// Compares the work tree with what was accepted before a guard runs, and keeps what was found: where it is done again,
-/// it finds what has not been put back meanwhile.
+/// Compares the work tree with the accepted definition before a guard runs, and notes the differences: a repeated check
+/// would only find what has not been restored meanwhile.
 pub(crate) fn compare_before_guard(context: &RunContext, loaded: &CommittedState, iter: u32) -> Result<DefinitionDiff, EffectError> {
     let diff = diff_work_tree(context, &context.repository()?, loaded)?;
     diff_note(context, iter).write(&noted_diff(context, iter)?.merged_with(&diff))?;
     Ok(diff)
 }
 
-/// Returns all that was found before the guards of this iteration; nothing where nobody has looked yet.
+/// Returns all differences found before the guards of this iteration; empty if no check has run yet.
 pub(crate) fn noted_diff(context: &RunContext, iter: u32) -> Result<DefinitionDiff, EffectError> {
     Ok(diff_note(context, iter).read()?.unwrap_or_default())
 }
@@ -101,21 +101,22 @@ impl Sealable for DefinitionDiff {
     const VERSION: u32 = 1;
 }
 
-/// Has the files of the definition, and the runner's own, be read by every look, whatever their times say.
+/// Makes every scan read the definition files and the runner's own, whatever their timestamps say.
 pub(crate) fn watch_files(repository: &Repository, loaded: &CommittedState) -> Result<(), LoadError> {
     let DefinitionState { accepted, committed, .. } = definition_at(repository, loaded)?;
     let runner_dir = format!("{}/", Layout::FOLDER);
     let definition: Vec<String> = accepted.into_keys().chain(committed.into_keys()).collect();
-    // The records of iterations and what a session is given are not tracked.
+    // Iteration records and a session's input are not tracked.
     let state = format!("{}/", Layout::STATE);
     repository.set_guarded(definition.iter().cloned().chain([state]));
     repository.set_always_read(definition.into_iter().chain([runner_dir]));
     Ok(())
 }
 
-/// Compares the work tree with what was accepted, byte for byte, ignored files and all: a guard sees them too.
+/// Compares the work tree with the accepted definition byte for byte, including ignored files: the guard sees those
+/// too.
 ///
-/// A file is as accepted where it has the bytes that are stored, or those that a checkout makes of them by the accepted rules.
+/// A file matches if its bytes are the stored ones, or what a checkout by the accepted attributes makes of them.
 pub(crate) fn diff_work_tree(context: &RunContext, repository: &Repository, loaded: &CommittedState) -> Result<DefinitionDiff, EffectError> {
     watch_files(repository, loaded)?;
     let CommitDefinition { watched_files: watched, definition: guarded } = known_definition(repository, loaded)?;
@@ -152,13 +153,13 @@ pub(crate) fn diff_work_tree(context: &RunContext, repository: &Repository, load
     if !diff.paths.iter().any(|path| path.ends_with(ATTRIBUTES_FILE)) {
         return Ok(diff);
     }
-    // By other rules the same bytes are stored as something else.
+    // Under other attributes the same bytes are stored differently.
     let changed = changed_paths(repository)?;
     let paths = unchanged.into_iter().filter(|path| changed.contains(path.as_bytes())).collect();
     Ok(diff.merged_with(&DefinitionDiff { paths, ..diff.clone() }))
 }
 
-/// Returns those of the files that depart of which no commit would tell: git takes them for what is accepted and committed.
+/// Returns those of the deviating files that no commit would show: git considers them accepted and committed.
 pub(crate) fn hidden_changes(repository: &Repository, loaded: &CommittedState, diff: &DefinitionDiff) -> Result<DefinitionDiff, EffectError> {
     let (accepted, changed) = (&known_definition(repository, loaded)?.definition.accepted, changed_paths(repository)?);
     let head = repository.head()?.commit();
@@ -176,21 +177,22 @@ fn changed_paths(repository: &Repository) -> Result<BTreeSet<Vec<u8>>, GitError>
     Ok(repository.list_changes()?.into_iter().map(|change| change.path).collect())
 }
 
-/// An accepted file as a checkout makes it.
+/// An accepted file as a checkout writes it.
 pub(crate) struct DefinitionFile {
     pub(crate) kind: EntryKind,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl DefinitionFile {
-    /// Returns its form, of the bytes that it has.
+    /// Returns its form, computed from its bytes.
     pub(crate) fn form(&self, repository: &Repository) -> Result<String, GitError> {
         let entry = CommitEntry { path: Vec::new(), id: repository.hash_blob(&self.bytes)?, kind: self.kind };
         Ok(entry_form(&entry).unwrap_or_default())
     }
 }
 
-/// Returns accepted files as a checkout makes them by the accepted rules; none for what is accepted as no object.
+/// Returns accepted files as a checkout by the accepted attributes writes them; `None` for a path whose accepted form
+/// is not an object.
 pub(crate) fn checkout_files<'p>(
     repository: &Repository,
     accepted: &GuardDefinition,
@@ -206,15 +208,15 @@ pub(crate) fn checkout_files<'p>(
     let checkout = repository.check_out_entries(entries.values().chain(&attribute_files))?;
     let mut files = BTreeMap::new();
     for (path, CommitEntry { path: name, id, kind }) in entries {
-        // What git cannot lay out stands as it is stored.
+        // A file that git cannot check out is written as it is stored.
         let bytes = checkout.read_file(&name).map_or_else(|| repository.read_blob(&id), Ok)?;
         files.insert(path.clone(), DefinitionFile { kind, bytes });
     }
     Ok(files)
 }
 
-/// Returns those files of a commit that are as it says they were accepted, links aside, as a checkout makes them by the accepted
-/// rules.
+/// Returns the files of a commit that match their accepted version, links excluded, as a checkout by the accepted
+/// attributes writes them.
 pub(crate) fn checkout_files_at(repository: &Repository, commit: &Id) -> Result<BTreeMap<String, DefinitionFile>, LoadError> {
     if repository.find_entry(commit, Layout::RUN_STATE)?.is_none() {
         return Ok(BTreeMap::new());
@@ -231,7 +233,7 @@ pub(crate) fn checkout_files_at(repository: &Repository, commit: &Id) -> Result<
     Ok(files.filter(|(_, file)| file.kind != EntryKind::Symlink).collect())
 }
 
-/// Reads a form.
+/// Parses a form into a commit entry.
 fn parse_form(path: &str, form: &str) -> Option<CommitEntry> {
     let kind = match form.split_once(':').map(|(mode, _)| mode) {
         None => EntryKind::File,
@@ -250,8 +252,8 @@ pub(super) fn watch_patterns(watched: &WatchedFiles) -> Patterns {
     Patterns::new(watched.globs.iter().cloned())
 }
 
-/// Returns the watched paths that may stand in the work tree. No link is followed, and submodules are left out: those of the
-/// commit that the run began from, for a session can commit any folder as one.
+/// Returns the watched paths that may exist in the work tree. Never follows links. Only submodules of the run's base
+/// commit are left out, since a session can commit any folder as one.
 pub(super) fn paths_in_work_tree(
     context: &RunContext,
     repository: &Repository,
@@ -280,7 +282,7 @@ pub(super) fn paths_in_work_tree(
     })
 }
 
-/// Returns what stands at these paths of the work tree.
+/// Returns the forms of the files at these paths of the work tree.
 pub(super) fn read_forms<'p>(
     context: &RunContext,
     repository: &Repository,
@@ -295,19 +297,19 @@ pub(super) fn read_forms<'p>(
     Ok(definition)
 }
 
-/// Tells whether a path belongs to the definition that these globs name.
+/// Whether a path belongs to the definition that these globs select.
 pub fn is_in_definition(globs: &[String], path: &str) -> bool {
     is_definition_path(path, &Patterns::new(globs.iter().cloned()))
 }
 
-/// What the runner owns is none of a definition's business, nor is git's own folder.
+/// The runner's files and git's own folder are never part of a definition.
 fn is_definition_path(path: &str, patterns: &Patterns) -> bool {
     let is_under =
         |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     !is_under(Layout::FOLDER) && !is_under(".git") && patterns.matches_path(path)
 }
 
-/// Returns where attributes that concern a path may stand.
+/// Returns where attributes that apply to a path may be.
 pub(super) fn attribute_files_above(path: &str) -> impl Iterator<Item = String> {
     let folders = [""].into_iter().chain(path.match_indices('/').map(|(at, _)| &path[..=at]));
     folders.map(|folder| format!("{folder}{ATTRIBUTES_FILE}"))
@@ -322,7 +324,8 @@ pub(super) fn entry_form(entry: &CommitEntry) -> Option<String> {
     }
 }
 
-/// Returns what a file of the work tree is; none where there is neither file nor link on a way without links.
+/// Returns the form of a file in the work tree; `None` if there is neither a file nor a link, or a link is on the way
+/// to it.
 pub(crate) fn work_tree_form(
     context: &RunContext,
     repository: &Repository,
@@ -359,16 +362,16 @@ pub(crate) fn work_tree_form(
     Ok(Some(format!("{mode}{}", repository.hash_blob(&bytes)?)))
 }
 
-/// Whether something else than a folder stands on the way to a path.
+/// Whether something other than a folder is on the way to a path.
 fn crosses_non_directory(context: &RunContext, path: &str) -> bool {
     let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
     let is_folder = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     folders.into_iter().any(|folder| !is_folder(&context.layout.path(folder)))
 }
 
-/// Looks at what stands at a path, where anything does.
+/// Returns the metadata of a path, or `None` if nothing is there.
 ///
-/// A file that is there for the guard must not be compared as if it were not: what the system refuses is told.
+/// Errors are reported: a file that the guard can see must not be compared as if it were missing.
 fn stat_optional(file: &Path) -> Result<Option<Metadata>, EffectError> {
     match std::fs::symlink_metadata(file) {
         Ok(found) => Ok(Some(found)),

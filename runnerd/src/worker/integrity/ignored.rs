@@ -1,7 +1,7 @@
-//! The ignored files of the guard's definition, as they stood before a session: kept in the daemon's own state, for no commit
-//! has them.
+//! Remembers the ignored files of the guard's definition as they were before a session, in the daemon's own state,
+//! since no commit has them.
 //!
-//! Which of them depart is `runner_core::ignored`'s to say.
+//! Which of them deviate is decided by `runner_core::ignored`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,28 +10,28 @@ use std::os::unix::fs::MetadataExt as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use runner_core::definition::{GuardDefinition, DefinitionDiff};
-use runner_core::ignored::IgnoredDefinition;
+use runner_core::ignored_files::IgnoredDefinition;
 use serde::{Deserialize, Serialize};
 
 use crate::git::{EntryKind, Id, Repository};
 use crate::repo::durable::{self, FileAccess};
-use crate::repo::kept::Sealable;
+use crate::repo::sealed::Sealable;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition::{self, DefinitionFile, CommitDefinition};
 use crate::worker::integrity::restore::{self, PathContent};
 use crate::worker::load::CommittedState;
 
-/// Most bytes of a file that is copied; a larger one is told by its size and its time, and cannot be put back.
+/// Size limit in bytes of a copied file; a larger one is compared by size and time, and cannot be restored.
 const MAX_COPIED: u64 = 256 * 1024;
-/// Most bytes of all copies.
+/// Size limit in bytes of all copies together.
 const MAX_COPIES: usize = 4 * 1024 * 1024;
 
-/// What is kept of a run.
+/// The sealed note of a run.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct IgnoredFiles {
     files: IgnoredDefinition,
-    /// What accepted files hold, in base64, by form.
+    /// Contents of accepted files in base64, by form.
     copies: BTreeMap<String, String>,
 }
 
@@ -40,7 +40,7 @@ impl Sealable for IgnoredFiles {
     const VERSION: u32 = 1;
 }
 
-/// Keeps how the ignored files of the definition stand before a session.
+/// Records the ignored files of the definition before a session.
 pub(crate) fn save_before_session(context: &RunContext, loaded: &CommittedState) -> Result<(), EffectError> {
     let (repository, before) = (context.repository()?, read_note(context)?);
     let files = before.files.before_session(&read_ignored_forms(context, &repository, loaded)?);
@@ -60,7 +60,7 @@ pub(crate) fn save_before_session(context: &RunContext, loaded: &CommittedState)
     write_note(context, &before, &IgnoredFiles { files, copies })
 }
 
-/// Compares them with how they stand when a session has ended.
+/// Compares them with their state at the end of a session.
 pub(crate) fn compare_after_session(context: &RunContext, repository: &Repository, loaded: &CommittedState) -> Result<(), EffectError> {
     let before = read_note(context)?;
     let files = before.files.after_session(&read_ignored_forms(context, repository, loaded)?);
@@ -73,7 +73,7 @@ pub(crate) fn changed_files(context: &RunContext) -> Result<BTreeSet<String>, Ef
     Ok(read_note(context)?.files.departed)
 }
 
-/// Returns those of these files of the definition that are neither accepted nor in a commit, nor to be in one.
+/// Returns those of these definition files that are neither accepted, nor committed, nor about to be committed.
 pub(super) fn select_ignored(
     context: &RunContext,
     repository: &Repository,
@@ -96,7 +96,7 @@ pub(super) fn select_ignored(
     Ok(others)
 }
 
-/// Returns the accepted bytes of those among the files that depart; none for one that was not there.
+/// Returns the accepted bytes of the deviating files; `None` for a file that did not exist.
 pub(super) fn accepted_files(
     context: &RunContext,
     diff: &DefinitionDiff,
@@ -117,7 +117,7 @@ pub(super) fn accepted_files(
     Ok(accepted)
 }
 
-/// Returns the first of the files that depart that was there and cannot be put back.
+/// Returns the first deviating file that existed and cannot be restored.
 pub(crate) fn find_uncopied(context: &RunContext, diff: &DefinitionDiff) -> Result<Option<String>, EffectError> {
     let IgnoredFiles { files, copies } = read_note(context)?;
     let is_uncopied = |path: &&String| {
@@ -144,7 +144,7 @@ fn read_ignored_forms(context: &RunContext, repository: &Repository, loaded: &Co
     Ok(forms)
 }
 
-/// Returns what a file holds, where it is what its form says and not too large.
+/// Returns the content of a file, if it still has the given form and is not too large.
 fn copy_file(context: &RunContext, path: &str, form: &str) -> Result<Option<String>, EffectError> {
     let file = context.layout.path(path);
     if form.starts_with("120000:") {
@@ -163,7 +163,7 @@ fn read_note(context: &RunContext) -> Result<IgnoredFiles, EffectError> {
     Ok(note.read()?.unwrap_or_default())
 }
 
-/// Keeps what is not kept yet: a run without such files has no note.
+/// Writes the note if it changes: a run without such files has none.
 fn write_note(context: &RunContext, before: &IgnoredFiles, now: &IgnoredFiles) -> Result<(), EffectError> {
     if before == now {
         return Ok(());

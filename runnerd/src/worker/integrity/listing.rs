@@ -1,6 +1,7 @@
-//! The files of a work tree that globs name, whatever git says of them.
+//! Lists the files of a work tree that match globs, whatever git says about them.
 //!
-//! A folder that is as it was when it was listed is not listed again: its own time of change tells, which no program sets.
+//! A folder that is unchanged since its last listing is not listed again: the check uses its change time (`ctime`),
+//! which no program can set.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -15,10 +16,10 @@ use crate::config::Patterns;
 use crate::repo::layout::Layout;
 use crate::worker::context::EffectError;
 
-/// How long a folder must have been as it is when it is listed: within less, a second change may have the time of the first.
+/// Minimum age of a folder's last change for its listing to be cached: a second change may have the same timestamp.
 const SETTLE_TIME: SignedDuration = SignedDuration::from_secs(2);
 
-/// Folders as they were listed last.
+/// The folders as last listed.
 #[derive(Debug, Default)]
 pub(crate) struct WorkTreeListing {
     patterns: Patterns,
@@ -27,18 +28,18 @@ pub(crate) struct WorkTreeListing {
 
 #[derive(Debug)]
 struct ListedDirectory {
-    /// By which a change is told; none where it was listed too soon after one.
+    /// Identifies the folder's state; `None` if it was listed too soon after a change.
     stamp: Option<(u64, u64, i64, i64)>,
-    /// Whether a git folder, or a file that names one, is in it.
+    /// Whether the folder contains a git folder, or a file that points to one.
     is_repository: bool,
     folders: Vec<String>,
-    /// Files that the patterns name.
+    /// Files that match the patterns.
     files: Vec<String>,
 }
 
 impl WorkTreeListing {
-    /// Lists the files below a folder that the patterns name, by paths that are text. No link is followed; git's own folder
-    /// and the runner's are left out, and repositories that `is_apart` tells.
+    /// Lists the files below a folder that match the patterns and whose paths are text. Never follows links; leaves out
+    /// git's own folder, the runner's, and repositories for which `is_apart` returns true.
     pub(super) fn files_below(
         &mut self,
         (layout, folder): (&Layout, String),
@@ -72,7 +73,7 @@ impl WorkTreeListing {
 }
 
 impl ListedDirectory {
-    /// Lists a folder; none where it is gone. What cannot be listed can be read by name all the same.
+    /// Lists a folder; `None` if it is gone. Fails if it cannot be listed: its files can still be read by name.
     fn read_directory((absolute, path): (&Path, &str), metadata: &Metadata, patterns: &Patterns) -> Result<Option<Self>, EffectError> {
         let changed = Timestamp::new(metadata.ctime(), i32::try_from(metadata.ctime_nsec()).unwrap_or(0)).ok();
         let is_settled = changed.is_some_and(|changed| clock::now().duration_since(changed) > SETTLE_TIME);

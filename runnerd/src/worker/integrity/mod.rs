@@ -1,14 +1,14 @@
-//! What a session must not have changed: the guard's definition, the runner's files, history, git's own folder. Looked at after
-//! every process, put back, and kept.
+//! Protects what a session must not change: the guard's definition, the runner's files, history, git's own folder.
+//! Checked after every process, restored, and recorded.
 
-pub(crate) mod access;
+pub(crate) mod permissions;
 pub(crate) mod definition;
-pub(crate) mod exposure;
+pub(crate) mod secret_scan;
 pub(crate) mod ignored;
 pub(crate) mod listing;
 pub(crate) mod quarantine;
-pub(crate) mod relocate;
+pub(crate) mod move_path;
 pub(crate) mod restore;
-pub(crate) mod swap;
-pub(crate) mod tampering;
+pub(crate) mod guard_overlay;
+pub(crate) mod git_dir;
 pub(crate) mod watched;

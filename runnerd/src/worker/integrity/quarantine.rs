@@ -1,12 +1,12 @@
-//! Where an iteration's record keeps what was put back: nothing that a process has written is lost by it.
+//! Saves what is about to be restored in the iteration's record, so that nothing a process has written is lost.
 //!
-//! The folder lies where agents write, so what one has put in its place is removed, not followed.
+//! The folder is where agents can write, so anything planted in its place is removed, not followed.
 
 use std::path::{Path, PathBuf};
 
-use crate::folders;
+use crate::dir_permissions;
 use crate::repo::durable::{self, FileAccess};
-use crate::worker::clear;
+use crate::worker::cleanup;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::record;
 
@@ -18,30 +18,31 @@ pub(crate) struct Quarantine<'a> {
 }
 
 impl<'a> Quarantine<'a> {
-    /// Names the folder; it is made with the first that is kept.
+    /// Names the folder, which is created with its first file.
     pub(crate) fn for_iteration(context: &'a RunContext, iter: u32) -> Self {
         Self { context, folder: context.layout.iteration(&context.run, iter).join("reverted") }
     }
 
-    /// Keeps bytes that were found at `path`, which is relative.
+    /// Saves bytes found at `path`, which is relative.
     pub(crate) fn save(&self, path: &str, bytes: &[u8]) -> Result<(), EffectError> {
         Ok(durable::replace(&self.create_path(path)?, bytes, FileAccess::Private)?)
     }
 
-    /// Moves a file here that is too large to be copied: a copy would take the disk that a hole in it does not.
+    /// Moves in a file that is too large to copy: a copy of a sparse file would need the disk space that its holes do
+    /// not.
     pub(crate) fn move_file(&self, path: &str, file: &Path) -> Result<(), EffectError> {
-        folders::rename(file, &self.create_path(path)?).map_err(EffectError::io_error("moving", file))
+        dir_permissions::rename(file, &self.create_path(path)?).map_err(EffectError::io_error("moving", file))
     }
 
     fn create_path(&self, path: &str) -> Result<PathBuf, EffectError> {
         let record = self.folder.parent().unwrap_or(&self.folder);
         record::create_record_dir(self.context, record)?;
         if std::fs::symlink_metadata(&self.folder).is_ok_and(|found| !found.is_dir()) {
-            clear::remove_path(&self.folder)?;
+            cleanup::remove_path(&self.folder)?;
         }
         durable::create_dir(&self.folder, FileAccess::Private)?;
         let target = self.folder.join(path.replace('/', "__"));
-        clear::clear_path_for_file(&target)?;
+        cleanup::clear_path_for_file(&target)?;
         Ok(target)
     }
 }

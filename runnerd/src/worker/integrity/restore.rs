@@ -1,8 +1,8 @@
-//! What a process may not have changed, looked at after every one, and put back.
+//! Checks after every process what it must not have changed, and restores it.
 //!
-//! Git's own folder first, then history: HEAD, the branch, From among its ancestors. Then what is the
-//! runner's under `.runner/`. Before anything is put back, what was found is kept in `live/`, so that a crash in
-//! between does not forget it; work that would be lost is kept under a rescue ref.
+//! Git's own folder first, then history: HEAD, the branch, From among its ancestors. Then the runner's files under
+//! `.runner/`. Findings are saved in `live/` before anything is restored, so that a crash in between does not lose
+//! them; work that would be lost is kept under a rescue ref.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,36 +17,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::git::{CommitEntry, EntryKind, GitDirSnapshot, Head, HoldBackRule, Id, Repository, RestoreOptions, SnapshotRequest};
 use crate::repo::durable::{self, FileAccess, MAX_BYTES};
-use crate::repo::kept::{SealedFile, Sealable};
+use crate::repo::sealed::{SealedFile, Sealable};
 use crate::repo::layout::{Layout, PathOwnership, path_ownership};
-use crate::worker::clear::{clear_leftovers, clear_path_for_dir, remove_path};
+use crate::worker::cleanup::{clear_leftovers, clear_path_for_dir, remove_path};
 use crate::worker::context::{EffectError, RunContext};
-use crate::worker::integrity::access;
+use crate::worker::integrity::permissions;
 use crate::worker::integrity::quarantine::Quarantine;
-use crate::worker::integrity::tampering;
+use crate::worker::integrity::git_dir;
 use crate::worker::load::CommittedState;
 
-/// How things stood before a process of which nothing is to stay.
+/// Snapshot taken before a process whose changes are all discarded (the reviewer).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WorktreeBaseline {
-    /// The commit that the run's branch was at.
+    /// The commit at the tip of the run's branch.
     pub tip: Id,
     /// A snapshot of all files.
     pub files: Id,
 }
 
-/// What was found and put back.
+/// What was found and restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RestoreReport {
     /// How history was rewritten.
     pub history: Option<String>,
-    /// Where HEAD was, while the run's branch still contained From.
+    /// Where HEAD pointed, if the run's branch still contained From.
     pub elsewhere: Option<String>,
-    /// Paths of the runner that were changed.
+    /// Paths of the runner's files that were changed.
     pub reverted: Vec<String>,
-    /// References of others that were moved and left where they are.
+    /// References of others that were moved; they are left where they are.
     pub moved_refs: Vec<String>,
-    /// What was written by a process of which nothing is to stay.
+    /// Paths written by a process whose changes are all discarded.
     pub wrote: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl Sealable for WorktreeBaseline {
     const VERSION: u32 = 1;
 }
 
-/// The commit that keeps what a process has left, while that is being put back.
+/// The commit that preserves what a process left, until it has been restored.
 #[derive(Debug, Serialize, Deserialize)]
 struct RescueCommit(Id);
 
@@ -77,38 +77,38 @@ impl RestoreReport {
     }
 }
 
-/// After which process of which iteration.
+/// Which process of which iteration to check after.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RestoreRequest<'a> {
-    /// The commit at which the session began.
+    /// The commit from which the session began.
     pub from: Id,
     /// Number of the iteration.
     pub iter: u32,
     /// The phase of the process.
     pub phase: PhaseName,
-    /// The task tree that is to stand there; none: whatever the process has left.
+    /// The task tree to write; `None` leaves whatever the process left.
     pub tree: Option<&'a [u8]>,
-    /// What is to be as it was, if nothing that the process has written is to stay.
+    /// The state to return to, if nothing that the process wrote may stay.
     pub baseline: Option<WorktreeBaseline>,
 }
 
-/// Looks for what a process may not have changed, and puts it back. Done again it finds the same.
+/// Checks what a process must not have changed, and restores it. Idempotent: repeated, it reports the same.
 pub(crate) fn restore_after_process(
     context: &RunContext,
     repository: &Repository,
     loaded: &CommittedState,
     request: RestoreRequest<'_>,
 ) -> Result<RestoreReport, EffectError> {
-    Restorer { context, repository, loaded, request, before: tampering::read_snapshot(context, request.iter)? }.restore_all()
+    Restorer { context, repository, loaded, request, before: git_dir::read_snapshot(context, request.iter)? }.restore_all()
 }
 
-/// Returns the rule by which untracked files stay out of commits.
+/// Returns the rule that keeps untracked files out of commits.
 pub(crate) fn hold_back_rule(loaded: &CommittedState) -> HoldBackRule {
     let git = &loaded.config.git;
     HoldBackRule { names: git.hold_back.as_slice().to_vec(), max_file_bytes: git.max_file_bytes }
 }
 
-/// Notes what is about to be put back before everything else, of what a process of an iteration has done.
+/// Notes changes by a process of an iteration that are about to be restored before everything else.
 pub(crate) fn note_restored(
     context: &RunContext,
     (iter, phase): (u32, PhaseName),
@@ -120,7 +120,7 @@ pub(crate) fn note_restored(
     Ok(note.write(&report)?)
 }
 
-/// What should stand where something else stands: a file of From, a text, or nothing.
+/// The expected content of a path that has something else: a file of From, a text, or nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ExpectedFile {
     Entry(CommitEntry),
@@ -128,33 +128,33 @@ enum ExpectedFile {
     Absent,
 }
 
-/// How HEAD or the run's branch is not as it must be.
+/// How HEAD or the run's branch deviates from the required state.
 #[derive(Debug)]
 enum BranchDeviation {
-    /// The branch does not contain From any more, or something of git's is under way or garbled.
+    /// The branch no longer contains From, or an operation of git's is in progress or garbled.
     Rewritten(String),
-    /// HEAD is elsewhere, and From is still in the branch. A person may have done that: the reflogs, which a session can
-    /// write, prove nothing.
+    /// HEAD is elsewhere, but the branch still contains From. A person may have done that: the reflogs, which a session
+    /// can write, prove nothing.
     Elsewhere(String),
 }
 
-/// What stands at a path.
+/// The content of a path.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PathContent {
-    /// Nothing, or no regular file.
+    /// There is nothing, or no regular file.
     Absent,
-    /// A file of more than [`MAX_BYTES`]: it is not read, and wrong whatever it says.
+    /// A file of more than [`MAX_BYTES`]: it is not read, and wrong whatever its content.
     TooLarge,
     File(Vec<u8>),
 }
 
-/// Looking after one process.
+/// Checks and restores after one process.
 struct Restorer<'a> {
     context: &'a RunContext,
     repository: &'a Repository,
     loaded: &'a CommittedState,
     request: RestoreRequest<'a>,
-    /// What git's own folder was like.
+    /// Git's own folder as it was before the process.
     before: Option<GitDirSnapshot>,
 }
 
@@ -168,10 +168,10 @@ impl Restorer<'_> {
     }
 
     fn find_and_restore(&self) -> Result<RestoreReport, EffectError> {
-        access::restore_permissions(self.context, (self.request.iter, self.request.phase))?;
-        // None where nothing was found yet: what was is written down before anything is put back.
+        permissions::restore_permissions(self.context, (self.request.iter, self.request.phase))?;
+        // Empty if nothing has been found yet: findings are written down before anything is restored.
         let mut report = self.report_note().read()?.unwrap_or_default();
-        // Before git is asked anything: what it is asked through must be the repository that it was.
+        // Before any git command: git must work on the same repository as before.
         self.restore_git_dir(&mut report)?;
         clear_leftovers(self.repository)?;
         let is_elsewhere = if let Some(baseline) = self.request.baseline {
@@ -186,7 +186,7 @@ impl Restorer<'_> {
             }
             report.history.is_some() || report.elsewhere.is_some()
         };
-        // Elsewhere than on From's line, files say nothing about what was done to them.
+        // Off From's line of history, files do not show what was done to them.
         if !is_elsewhere {
             self.reset_modes()?;
             report.add_reverted(self.find_wrong_files()?.into_keys().map(|path| path.display().to_string()));
@@ -197,12 +197,12 @@ impl Restorer<'_> {
         }
         if let Some(before) = &self.before {
             let at = (self.request.from, self.request.iter);
-            let inside = tampering::restore_refs_and_index(self.context, self.repository, before, at)?;
+            let inside = git_dir::restore_refs_and_index(self.context, self.repository, before, at)?;
             report.add_reverted(inside.restored);
             report.moved_refs = inside.moved_refs;
             self.save_report(&report)?;
         }
-        // What is rescued and put back may be files, too.
+        // Rescued and restored paths may include files.
         let expected_files = if report == RestoreReport::default() { BTreeMap::new() } else { self.find_wrong_files()? };
         for (path, expected) in expected_files {
             self.restore_file(&path, expected)?;
@@ -210,23 +210,23 @@ impl Restorer<'_> {
         Ok(report)
     }
 
-    /// Puts back what the process must not have changed in git's own folder.
+    /// Restores what the process must not have changed in git's own folder.
     fn restore_git_dir(&self, report: &mut RestoreReport) -> Result<(), EffectError> {
         let Some(before) = &self.before else { return Ok(()) };
-        // Whoever reads it would wait for ever, so it goes before anything is read.
+        // Reading a pipe would block forever, so pipes are removed before anything is read.
         report.add_reverted(self.repository.remove_pipes(before)?);
-        tampering::save_suspects(self.context, before)?;
+        git_dir::save_suspects(self.context, before)?;
         self.repository.check_git_dir(before)?;
-        // And whoever writes there would write to a file of somebody else's.
+        // Writing there would write to someone else's file.
         report.add_reverted(self.repository.replace_linked_files(before)?);
         let tampered = self.repository.find_changed_git_files(before)?;
         let is_intact = tampered.is_empty();
         report.add_reverted(tampered.into_iter().map(|tampered| tampered.name));
         self.save_report(report)?;
-        if is_intact { Ok(()) } else { tampering::restore_git_dir(self.repository, before, &self.quarantine()) }
+        if is_intact { Ok(()) } else { git_dir::restore_git_dir(self.repository, before, &self.quarantine()) }
     }
 
-    /// Keeps what was found, before anything is put back.
+    /// Saves the findings, before anything is restored.
     fn save_report(&self, report: &RestoreReport) -> Result<(), EffectError> {
         if *report == RestoreReport::default() {
             return Ok(());
@@ -242,7 +242,7 @@ impl Restorer<'_> {
         self.context.iteration_note(self.request.iter, self.request.phase)
     }
 
-    /// Adds what is not as it was before the process; tells whether HEAD is elsewhere.
+    /// Adds what is not as it was before the process; returns whether HEAD is elsewhere.
     fn compare_with_baseline(&self, baseline: WorktreeBaseline, report: &mut RestoreReport) -> Result<bool, EffectError> {
         let deviation = match self.check_branch(baseline.tip)? {
             Some(BranchDeviation::Rewritten(moved) | BranchDeviation::Elsewhere(moved)) => Some(moved),
@@ -260,7 +260,8 @@ impl Restorer<'_> {
         Ok(is_elsewhere)
     }
 
-    /// Says what is not as it must be, if anything: HEAD is to be on the branch, and `from` in it.
+    /// Returns the deviation of HEAD and branch, if any: HEAD must be on the branch, and the branch must contain
+    /// `from`.
     fn check_branch(&self, from: Id) -> Result<Option<BranchDeviation>, EffectError> {
         let branch = self.context.branch();
         self.repository.check_commit_exists(&from)?;
@@ -281,7 +282,7 @@ impl Restorer<'_> {
         Ok(Some(if is_branch_intact { BranchDeviation::Elsewhere(elsewhere) } else { BranchDeviation::Rewritten(elsewhere) }))
     }
 
-    /// Says how the run's branch was rewritten, if it was: `from` is to be in it.
+    /// Describes how the run's branch was rewritten, if it was: it must contain `from`.
     fn describe_rewrite(&self, from: Id, tip: Option<Id>) -> Result<Option<String>, EffectError> {
         let branch = self.context.branch();
         match tip {
@@ -289,7 +290,7 @@ impl Restorer<'_> {
             Some(tip) if !self.repository.is_ancestor(&from, &tip)? => {
                 Ok(Some(format!("branch {branch} does not contain the commit at which the session began")))
             }
-            // An audit follows first parents: behind another one the whole run would be out of sight.
+            // An audit follows first parents: as another parent, the whole run would be invisible.
             Some(tip) if !self.repository.is_first_parent_ancestor(&from, &tip)? => Ok(Some(format!(
                 "on branch {branch} the commit at which the session began is no first parent any more"
             ))),
@@ -297,14 +298,14 @@ impl Restorer<'_> {
         }
     }
 
-    /// Keeps everything under a rescue ref, then sets HEAD, branch and work tree to From, or to what was before.
+    /// Preserves everything under a rescue ref, then resets HEAD, branch and work tree to From, or to the baseline.
     fn rescue_and_reset(&self) -> Result<(), EffectError> {
         let (context, RestoreRequest { from, iter, phase, baseline, .. }) = (self.context, self.request);
         let WorktreeBaseline { tip, files: to } = baseline.unwrap_or(WorktreeBaseline { tip: from, files: from });
         let (branch, hold_back) = (context.branch(), hold_back_rule(self.loaded));
         let rescue_note = context.iteration_note::<RescueCommit>(iter, format_args!("{phase}-rescue"));
         let rescue = match rescue_note.read()? {
-            // That try moved the references first: that they are in order says nothing of the files.
+            // That attempt moved the references first: correct references say nothing about the files.
             Some(RescueCommit(kept)) => kept,
             None if self.is_intact()? => return Ok(()),
             None => {
@@ -326,7 +327,7 @@ impl Restorer<'_> {
         Ok(())
     }
 
-    /// Whether everything is where it would be put back to.
+    /// Whether everything is already in the state that `rescue` would reset it to.
     fn is_intact(&self) -> Result<bool, EffectError> {
         let Some(baseline) = self.request.baseline else { return Ok(self.check_branch(self.request.from)?.is_none()) };
         let mut report = RestoreReport::default();
@@ -334,7 +335,7 @@ impl Restorer<'_> {
         Ok(report.wrote.is_empty())
     }
 
-    /// Names the ref that keeps what was found; a reviewer may have more than one.
+    /// Names the ref that preserves what was found; a reviewer may need more than one.
     fn rescue_ref(&self) -> Result<String, EffectError> {
         let name = format!("refs/runner/rescue/{}/{:04}", self.context.run, self.request.iter);
         if self.request.baseline.is_none() {
@@ -345,7 +346,7 @@ impl Restorer<'_> {
         Ok(candidates.into_iter().find(|name| !existing_refs.contains_key(name)).unwrap_or(name))
     }
 
-    /// Compares `.runner/` with From; paths are relative to the work tree.
+    /// Compares `.runner/` with From; returned paths are relative to the work tree.
     fn find_wrong_files(&self) -> Result<BTreeMap<PathBuf, ExpectedFile>, EffectError> {
         let mut expected_files = BTreeMap::new();
         let entries = self.repository.list_entries(&self.request.from, Layout::FOLDER)?;
@@ -362,8 +363,8 @@ impl Restorer<'_> {
         Ok(expected_files)
     }
 
-    /// Gives the runner's files the executable bit that they have in From: a `chmod -R` over the work tree is no change
-    /// of theirs, and what is committed for them is checked with its mode.
+    /// Resets the executable bits of the runner's files to those in From: a `chmod -R` over the work tree does not
+    /// count as a change to them, and their committed mode is checked.
     fn reset_modes(&self) -> Result<(), EffectError> {
         if !self.repository.has_executable_bit()? {
             return Ok(());
@@ -383,7 +384,7 @@ impl Restorer<'_> {
             {
                 continue;
             }
-            // A new file takes its place: this one may be a second name of somebody else's.
+            // Replaces rather than edits: the file may be a hard link to someone else's.
             if let PathContent::File(bytes) = read_content(&file)? {
                 put_file(&file, kind, &bytes)?;
             }
@@ -391,7 +392,7 @@ impl Restorer<'_> {
         Ok(())
     }
 
-    /// Says what should stand at a path of From that is gone; an agent may remove what is its own.
+    /// Returns what should be at a path of From that is gone; agents may remove their own files.
     fn expected_if_missing(&self, path: &str, entry: CommitEntry) -> Option<ExpectedFile> {
         if path == Layout::TREE {
             return self.expected_tree();
@@ -399,12 +400,12 @@ impl Restorer<'_> {
         matches!(path_ownership(strip_runner_dir(path)), PathOwnership::Runner | PathOwnership::AppendOnly).then_some(ExpectedFile::Entry(entry))
     }
 
-    /// The task tree is judged by `examine`; what is to stand there comes with `after`.
+    /// The expected task tree: `examine` judges the agent's, `after` brings the one to write.
     fn expected_tree(&self) -> Option<ExpectedFile> {
         self.request.tree.map(|text| ExpectedFile::Text(text.to_vec()))
     }
 
-    /// Says what should stand at a path, if it is not what stands there.
+    /// Returns what should be at a path, if it has something else.
     fn expected_at(&self, path: &Path, entry: Option<CommitEntry>) -> Result<Option<ExpectedFile>, EffectError> {
         let file = self.context.layout.root().join(path);
         let name = &*path.to_string_lossy();
@@ -417,7 +418,7 @@ impl Restorer<'_> {
         }
         let content = read_content(&file)?;
         let (Some(entry), PathContent::File(bytes)) = (&entry, &content) else {
-            // A memory file that From lacks may be begun by an agent.
+            // An agent may create a memory file that From lacks.
             let is_new_memory = entry.is_none() && Layout::MEMORY.contains(&name) && matches!(content, PathContent::File(_));
             return Ok((!is_new_memory).then(|| entry.map_or(ExpectedFile::Absent, ExpectedFile::Entry)));
         };
@@ -428,8 +429,8 @@ impl Restorer<'_> {
         Ok((!is_valid).then(|| ExpectedFile::Entry(entry.clone())))
     }
 
-    /// Says what should stand in the place of the task tree. One that is too large to be one is not left for git to
-    /// read either.
+    /// Returns what the task tree should be, if it has something else. A file too large to be a task tree is not left
+    /// for git to read either.
     fn expected_tree_at(&self, content: PathContent, entry: Option<CommitEntry>) -> Option<ExpectedFile> {
         match (self.expected_tree(), content) {
             (Some(ExpectedFile::Text(text)), PathContent::File(now)) if text == now => None,
@@ -453,7 +454,7 @@ impl Restorer<'_> {
         put_file(&file, kind, &bytes)
     }
 
-    /// Keeps what stands there in the record of the iteration.
+    /// Saves the current content of a path in the iteration's record.
     fn quarantine_file(&self, path: &str, file: &Path) -> Result<(), EffectError> {
         match read_content(file)? {
             PathContent::Absent => Ok(()),
@@ -479,7 +480,7 @@ pub(crate) fn read_content(file: &Path) -> Result<PathContent, EffectError> {
     }
 }
 
-/// Whether a regular file has the executable bit; `None` where there is none.
+/// Whether a regular file is executable; `None` if there is none.
 fn is_executable(file: &Path) -> Result<Option<bool>, EffectError> {
     match std::fs::symlink_metadata(file) {
         Ok(found) if found.is_file() => Ok(Some(found.permissions().mode() & 0o100 != 0)),
@@ -489,7 +490,7 @@ fn is_executable(file: &Path) -> Result<Option<bool>, EffectError> {
     }
 }
 
-/// Replaces a file by one of this kind.
+/// Replaces whatever is at the path with a file of this kind.
 pub(crate) fn put_file(file: &Path, kind: EntryKind, bytes: &[u8]) -> Result<(), EffectError> {
     durable::replace(file, bytes, FileAccess::Repository)?;
     if kind.is_executable() {
@@ -499,7 +500,7 @@ pub(crate) fn put_file(file: &Path, kind: EntryKind, bytes: &[u8]) -> Result<(),
     Ok(())
 }
 
-/// Neither a link nor a pipe that took the file's place meanwhile is followed or waited for, and it may grow.
+/// Reads a file without following a link or blocking on a pipe that has replaced it; the file may grow meanwhile.
 fn read_bounded(file: &Path) -> io::Result<PathContent> {
     let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(file)?;
@@ -508,12 +509,12 @@ fn read_bounded(file: &Path) -> io::Result<PathContent> {
     Ok(if bytes.len() as u64 > MAX_BYTES { PathContent::TooLarge } else { PathContent::File(bytes) })
 }
 
-/// Whether nothing is there; a file may stand where a folder was.
+/// Whether the error indicates that nothing is there; a file may be in the place of a folder.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Lists every file and link under `.runner/`, but for what git ignores there. No link is followed.
+/// Lists every file and link under `.runner/`, except what git ignores there. Never follows links.
 fn list_runner_files(context: &RunContext) -> Result<Vec<PathBuf>, EffectError> {
     let mut paths = Vec::new();
     let mut folders = vec![PathBuf::from(Layout::FOLDER)];
@@ -531,7 +532,7 @@ fn list_runner_files(context: &RunContext) -> Result<Vec<PathBuf>, EffectError> 
         for entry in std::fs::read_dir(&absolute).map_err(EffectError::io_error("listing", &absolute))? {
             let entry = entry.map_err(EffectError::io_error("listing", &absolute))?;
             let path = folder.join(entry.file_name());
-            // Git ignores them as folders; a link or a file in their place would be committed.
+            // Git ignores these only as folders; a link or a file in their place would be committed.
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if !is_folder || ![Layout::CONTEXT, Layout::ITERATIONS].iter().any(|ignored| path == Path::new(ignored)) {
                 folders.push(path);

@@ -1,13 +1,13 @@
-//! What is watched for the guard at a commit, read from git.
+//! Reads from git what is watched for the guard at a commit.
 //!
-//! Which files these are is `runner_core::watched`'s to say; `verify` asks the same of the same commits.
+//! Which files these are is decided by `runner_core::watched`; `verify` asks the same of the same commits.
 
 use std::collections::BTreeSet;
 
 use protocol::doctor::GuardFiles;
 use protocol::state::RunState;
 use runner_core::definition::GuardDefinition;
-use runner_core::watched::{WatchQuery, CommitFiles, WatchConfig, WatchedFiles, find_watched};
+use runner_core::watched_files::{WatchQuery, CommitFiles, WatchConfig, WatchedFiles, find_watched};
 
 use super::definition::{entry_form, is_in_definition};
 use crate::config::RepoConfig;
@@ -15,7 +15,7 @@ use crate::git::{GitError, Id, Repository};
 use crate::repo::layout::Layout;
 use crate::worker::load::{LoadError, last_runner_commit, load_config};
 
-/// Returns what a run watches that begins at this commit.
+/// Returns what a run that begins at this commit watches.
 pub(crate) fn watched_at_start(repository: &Repository, base: Id, config: &RepoConfig) -> Result<WatchedFiles, GitError> {
     let (configured, kept) = (config.guard.definition_globs(), GuardDefinition::new());
     let now = WatchConfig { command: &config.guard.command, configured, accepted: &kept };
@@ -24,19 +24,19 @@ pub(crate) fn watched_at_start(repository: &Repository, base: Id, config: &RepoC
     find_watched(&query, &mut CommitReader { repository, commit: base })
 }
 
-/// Returns the files that a run would watch that begins at HEAD; none where they cannot be read.
+/// Returns the files that a run beginning at HEAD would watch; `None` if they cannot be read.
 pub(crate) fn guard_files_at_head(repository: &Repository, config: &RepoConfig) -> Option<GuardFiles> {
     let head = repository.head().ok()?.commit()?;
     watched_at_start(repository, head, config).ok().map(|begun| to_guard_files(&begun))
 }
 
-/// Returns what is watched as people are shown it.
+/// Converts the watched files to the form shown to people.
 pub(crate) fn to_guard_files(watched: &WatchedFiles) -> GuardFiles {
     let WatchedFiles { accepted, is_blind, unknown, .. } = watched;
     GuardFiles { watched: accepted.keys().cloned().collect(), is_blind: *is_blind, unknown: unknown.clone() }
 }
 
-/// Returns what is watched at a commit at which the runner goes on, where it has this configuration and bookkeeping.
+/// Returns what is watched at a commit from which the runner continues, given its configuration and bookkeeping.
 pub(crate) fn watched_with_config(
     repository: &Repository,
     from: Id,
@@ -57,13 +57,13 @@ pub(crate) fn watched_with_config(
     query_watched(repository, from, (now, before), &changed)
 }
 
-/// The same, with what the commit itself says of both.
+/// The same, with configuration and bookkeeping read from the commit.
 pub(crate) fn watched_at_commit(repository: &Repository, from: Id) -> Result<WatchedFiles, LoadError> {
     let (config, run_state) = (load_config(repository, from)?, read_run_state(repository, &from)?);
     watched_with_config(repository, from, (&config, &run_state))
 }
 
-/// Returns what a run watches that begins with this commit.
+/// Returns what a run whose start commit is this one watches.
 pub(crate) fn watched_from_start(repository: &Repository, start: Id) -> Result<WatchedFiles, LoadError> {
     Ok(watched_at_start(repository, start, &load_config(repository, start)?)?)
 }
@@ -83,7 +83,7 @@ pub(super) fn read_run_state(repository: &Repository, commit: &Id) -> Result<Run
     serde_json::from_slice(&bytes).map_err(|source| LoadError::Json { path: Layout::RUN_STATE, source })
 }
 
-/// The files of a commit.
+/// Reads the files of a commit.
 struct CommitReader<'a> {
     repository: &'a Repository,
     commit: Id,
@@ -103,7 +103,7 @@ impl CommitFiles for CommitReader<'_> {
     }
 
     fn read_content(&mut self, form: &str) -> Result<Vec<u8>, GitError> {
-        // A form that is no blob's is named where it is laid out.
+        // A form that is not a blob's is reported when it is checked out.
         match form.rsplit(':').next().unwrap_or(form).parse() {
             Ok(id) => self.repository.read_blob(&id),
             Err(_) => Ok(Vec::new()),

@@ -1,5 +1,5 @@
-//! Brief: the folder that a session reads and the prompt it gets, both made from From alone; a reviewer's also
-//! from what it is to review.
+//! Brief: writes the folder that a session reads and its prompt, both from From alone; a reviewer's prompt also from
+//! the changes under review.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,23 @@ use crate::git::{Id, Repository};
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::layout::Layout;
 use crate::repo::prompts::OVERRIDE_TEMPLATES;
-use crate::worker::clear;
+use crate::worker::cleanup;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
-use crate::worker::integrity::tampering;
+use crate::worker::integrity::git_dir;
 use crate::worker::load::CommittedState;
 use crate::worker::record;
 
-/// Most bytes of a diff of which a reviewer's prompt takes what has room.
+/// Size limit in bytes of the diff from which a reviewer's prompt takes what fits.
 pub const MAX_REVIEWED_BYTES: usize = 1024 * 1024;
 
-/// Clears and writes the folder, and begins the record; where a person's word stands for a session, the record alone.
+/// Clears and writes the folder, and begins the record; only the record if a person's decision takes the place of a
+/// session.
 pub(crate) fn write_brief(context: &RunContext, loaded: &CommittedState, task: &SessionTask) -> Result<(), EffectError> {
-    // A try that left no commit had the same number.
+    // An attempt that left no commit had the same number.
     context.remove_iteration_notes(task.iter)?;
     if task.decision.is_some() {
-        tampering::save_snapshot(context, (loaded.commit, task.iter))?;
+        git_dir::save_snapshot(context, (loaded.commit, task.iter))?;
         return record::begin_record(context, task, loaded.canonical_tree(), None);
     }
     let repository = context.repository()?;
@@ -38,7 +39,7 @@ pub(crate) fn write_brief(context: &RunContext, loaded: &CommittedState, task: &
     let prompt = prompt::build_prompt(&input);
     let files = prompt::context_files(&input);
     let folder = context.layout.context();
-    clear::remove_path(&folder)?;
+    cleanup::remove_path(&folder)?;
     durable::create_dir_below_unsynced(context.layout.root(), Layout::CONTEXT, FileAccess::Repository)?;
     for (name, text) in [
         ("goal.md", &files.goal),
@@ -52,13 +53,13 @@ pub(crate) fn write_brief(context: &RunContext, loaded: &CommittedState, task: &
     record::begin_record(context, task, loaded.canonical_tree(), Some(&prompt.text))
 }
 
-/// Returns the prompt of a task; the same for the same From.
+/// Returns the prompt of a task; a pure function of From.
 pub(crate) fn build_prompt(context: &RunContext, loaded: &CommittedState, task: &SessionTask) -> Result<Prompt, EffectError> {
     let sources = BriefSources::read_sources(&context.repository()?, loaded, task)?;
     Ok(prompt::build_prompt(&sources.prompt_input(loaded, task)))
 }
 
-/// Returns the prompt of a review: a function of From, and of how the files of `snapshot` differ from it.
+/// Returns the prompt of a review: a function of From and of the difference between its files and `snapshot`.
 pub(crate) fn build_review_prompt(
     repository: &Repository,
     loaded: &CommittedState,
@@ -76,7 +77,7 @@ pub(crate) fn build_review_prompt(
     Ok(prompt::build_prompt(&input).text)
 }
 
-/// What the prompt takes from From besides the loaded state.
+/// What the prompt takes from From in addition to the loaded state.
 struct BriefSources {
     overrides: BTreeMap<Role, String>,
     node_context: Option<String>,

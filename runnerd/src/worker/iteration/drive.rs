@@ -1,18 +1,18 @@
-//! The loop of an iteration: take an event, decide, keep it, go on.
+//! The loop of an iteration: take an event, decide, record it, continue.
 //!
-//! All rules are in `runner_core::iteration`; all effects are in the `World`. An effect that is
-//! superseded is stopped and awaited, never dropped.
+//! All rules are in `runner_core::iteration`; all effects are in the `World`. An effect that is superseded is stopped
+//! and awaited, never dropped.
 
 use std::pin::Pin;
 use std::time::Duration;
 
 use runner_core::iteration::{IterationEffect, IterationEvent, IllegalIterationEvent, IterationEnd, Phase, decide};
-use runner_core::obstacle::{self, RetryDecision, Transience, Blocker};
+use runner_core::blocker::{self, RetryDecision, Transience, Blocker};
 use runner_core::policy::Policy;
 use runner_core::verdict::StopCause;
 use tokio_util::sync::CancellationToken;
 
-use crate::obstruction::{Retryable, describe_blocker};
+use crate::retryable::{Retryable, describe_blocker};
 use crate::worker::iteration::world::{DriveControl, EventLog, EffectWorld};
 use crate::worker::journal::JournalError;
 
@@ -21,20 +21,20 @@ use crate::worker::journal::JournalError;
 pub(crate) enum DriveOutcome {
     /// The iteration is over.
     Finished(IterationEnd),
-    /// The daemon leaves; the journal tells the next life where it was.
+    /// The daemon is shutting down; the journal tells the next daemon process where to continue.
     Suspended,
 }
 
 /// Why an iteration cannot be driven.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DriveError {
-    /// An event could not be kept.
+    /// An event could not be recorded.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What is in the way of an effect does not pass by itself: a person must look first.
+    /// What blocks an effect is permanent: a person must intervene.
     #[error("{}", .0.what)]
     Blocked(Blocker),
-    /// A bug: an effect reported what its phase does not know.
+    /// A bug: an effect reported an event that is illegal in its phase.
     #[error(transparent)]
     Illegal(#[from] IllegalIterationEvent),
 }
@@ -57,15 +57,15 @@ impl Retryable for DriveError {
     }
 }
 
-/// One iteration on its way.
+/// One iteration being driven.
 pub(crate) struct IterationDriver<'a, W, C, L> {
     /// Performs the effects.
     pub world: &'a mut W,
-    /// Steers from outside.
+    /// Receives requests to stop, and is told about progress.
     pub control: &'a mut C,
-    /// Keeps the events.
+    /// Records the events.
     pub log: &'a mut L,
-    /// A stop that was asked for while an event was being kept.
+    /// A stop that was requested while an event was being recorded.
     pub pending_stop: Option<StopCause>,
 }
 
@@ -99,7 +99,7 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
         }
     }
 
-    /// Returns the stop that somebody asked for before an effect that begins something.
+    /// Returns a pending stop request, if the next effect would start something new.
     async fn take_pending_stop(&mut self, phase: &Phase) -> Option<StopCause> {
         if !starts_new_work(phase.effect()) {
             return None;
@@ -111,7 +111,7 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
         }
     }
 
-    /// Performs the effect of a phase while listening to whoever steers.
+    /// Performs the effect of a phase while listening for requests to stop.
     async fn perform_effect(&mut self, mut phase: Phase) -> Result<EffectEnd, DriveError> {
         self.control.on_phase_entered(&phase);
         let effect = phase.effect();
@@ -129,7 +129,7 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
                     if next.effect() != effect || self.control.is_shutting_down() {
                         stop.cancel();
                     }
-                    // What runs is attended to, however long the disk refuses.
+                    // The running effect is polled, however long the disk refuses.
                     let recording = record_event(self.log, (self.control, &mut self.pending_stop), &event, &policy);
                     let (recorded, ended) = poll_both(recording, running.as_mut()).await;
                     phase = next;
@@ -150,7 +150,7 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
         if matches!(phase, Phase::Over { .. }) {
             return Ok(EffectEnd::Finished(phase));
         }
-        // A guard or reviewer that was ended because the daemon leaves is asked again in the next life.
+        // A guard or reviewer that was stopped because the daemon shuts down runs again in the next daemon process.
         let is_redone = phase.effect() == effect
             && matches!(effect, Some(IterationEffect::RunGuard | IterationEffect::RunAccepted | IterationEffect::RunReview));
         if is_redone && stop.is_cancelled() {
@@ -159,7 +159,7 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
         Ok(EffectEnd::Event(phase, event))
     }
 
-    /// Keeps an event and acts upon it; none if the daemon leaves without.
+    /// Records an event and applies it; `None` if the daemon shuts down before it is recorded.
     async fn apply_event(&mut self, phase: Phase, event: IterationEvent) -> Result<Option<Phase>, DriveError> {
         if !record_event(self.log, (self.control, &mut self.pending_stop), &event, self.world.policy()).await? {
             return Ok(None);
@@ -167,10 +167,10 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
         Ok(Some(decide(self.world.policy(), phase, event)?))
     }
 
-    /// Waits before an obstructed effect is tried again, listening to whoever steers; none if the daemon leaves.
+    /// Waits before a blocked effect is retried, listening for requests to stop; `None` if the daemon shuts down.
     async fn retry_effect(&mut self, phase: Phase, blocker: Blocker, tries: u32) -> Result<Option<Phase>, DriveError> {
         self.control.on_blocked(&blocker);
-        // Not kept: it changes nothing, and the disk may be what is in the way.
+        // Not recorded: it changes nothing, and the disk may be what blocks.
         let phase = decide(self.world.policy(), phase, IterationEvent::Obstructed(blocker.clone()))?;
         if self.control.is_shutting_down() {
             return Ok(None);
@@ -187,8 +187,8 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
         }
     }
 
-    /// Returns the stop that somebody has asked for. Whoever had a program ended that gave no answer has not been heard while
-    /// it was waited for: what they want decides what becomes of the phase.
+    /// Returns a pending stop request. If a program was killed without an answer, the requester may not have been heard
+    /// while it was awaited: its request decides what happens to the phase.
     async fn take_stop_by_now(&mut self, nature: Transience) -> Option<StopCause> {
         if nature != Transience::Lost {
             return self.pending_stop.take();
@@ -201,7 +201,7 @@ impl<W: EffectWorld, C: DriveControl, L: EventLog> IterationDriver<'_, W, C, L> 
     }
 }
 
-/// Waits for the first, and polls the second meanwhile; returns what the second came to, if it did.
+/// Awaits `first` while also polling `second`; returns the output of `second` if it finished in time.
 async fn poll_both<A, B>(first: impl Future<Output = A>, mut second: Pin<&mut impl Future<Output = B>>) -> (A, Option<B>) {
     let mut first = std::pin::pin!(first);
     let mut second_output = None;
@@ -214,7 +214,7 @@ async fn poll_both<A, B>(first: impl Future<Output = A>, mut second: Pin<&mut im
     }
 }
 
-/// Waits for a stop, first for one that was asked for while an event was being kept. Cancel-safe.
+/// Waits for a stop, starting with one requested while an event was being recorded. Cancel-safe.
 async fn next_stop(pending_stop: &mut Option<StopCause>, control: &mut impl DriveControl) -> StopCause {
     match pending_stop.take() {
         Some(cause) => cause,
@@ -222,10 +222,10 @@ async fn next_stop(pending_stop: &mut Option<StopCause>, control: &mut impl Driv
     }
 }
 
-/// Keeps an event, as long as the disk may come round: acting on what is not kept would lose it in a crash.
+/// Records an event, retrying transient errors of the disk: acting on an unrecorded event would lose it in a crash.
 ///
-/// A daemon that leaves does not wait for the disk: false, and the next life does again what was done. Whoever steers is
-/// heard meanwhile; what they want comes after this event.
+/// A daemon that is shutting down does not wait for the disk: returns false, and the next daemon process repeats the
+/// work. Requests to stop are accepted meanwhile; they apply after this event.
 async fn record_event(
     log: &mut impl EventLog,
     (control, pending_stop): (&mut impl DriveControl, &mut Option<StopCause>),
@@ -253,9 +253,9 @@ async fn record_event(
     }
 }
 
-/// Returns the pause before the next try; none if it is given up. A cancelled run gives up soon.
+/// Returns the pause before the next attempt; `None` to give up. A cancelled run gives up early.
 pub(crate) fn retry_pause((nature, is_cancelled): (Transience, bool), tries: u32) -> Option<Duration> {
-    let decide_retry = if is_cancelled { obstacle::decide_retry_when_cancelled } else { obstacle::decide_retry };
+    let decide_retry = if is_cancelled { blocker::decide_retry_when_cancelled } else { blocker::decide_retry };
     match decide_retry(nature, tries) {
         RetryDecision::Retry { secs } => Some(Duration::from_secs(secs)),
         RetryDecision::Hold => None,
@@ -269,7 +269,7 @@ enum EffectEnd {
     Suspended,
 }
 
-/// Whether an effect begins something that is better begun by the next life.
+/// Whether an effect starts something that is better left to the next daemon process.
 fn starts_new_work(effect: Option<IterationEffect>) -> bool {
     use IterationEffect::{Brief, Open, RunAccepted, RunGuard, RunReview, RunSession};
     matches!(effect, Some(Open | Brief | RunSession | RunGuard | RunAccepted | RunReview))

@@ -1,21 +1,21 @@
-//! The real world: each effect of an iteration, performed on a context.
+//! The real world: performs each effect of an iteration on a context.
 //!
-//! Blocking work runs where blocking is allowed. What cannot be done for now is the event `Obstructed`.
+//! Blocking work runs where blocking is allowed. An effect that cannot be performed now ends in the event `Obstructed`.
 
 use std::sync::Arc;
 
 use protocol::words::PhaseName;
 use runner_core::iteration::{IterationEffect, IterationEvent, Phase};
-use runner_core::obstacle::Blocker;
+use runner_core::blocker::Blocker;
 use runner_core::policy::Policy;
 use runner_core::verdict::SessionTask;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent;
-use crate::obstruction::describe_blocker;
+use crate::retryable::describe_blocker;
 use crate::worker::context::{EffectError, RunContext};
-use crate::worker::integrity::access;
+use crate::worker::integrity::permissions;
 use crate::worker::iteration::brief;
 use crate::worker::iteration::guard::{self, GuardCheck};
 use crate::worker::iteration::inspect;
@@ -30,22 +30,22 @@ use crate::worker::load::CommittedState;
 
 /// The real world around one iteration.
 pub(crate) struct LiveEffects {
-    /// Where it takes place.
+    /// Where the iteration takes place.
     pub context: RunContext,
-    /// Mark of the iteration's processes.
+    /// Mark by which the iteration's processes are found.
     pub mark: String,
-    /// What Open found instead of a leaf.
+    /// What Open found if there is no leaf to work on.
     pub open_outcome: Option<OpenOutcome>,
     policy: Policy,
     loaded: Option<Arc<CommittedState>>,
-    /// The phases of which a program may have been started before.
+    /// The phases of which a program may have been started already.
     started_phases: Vec<PhaseName>,
-    /// The events so far, for the record.
+    /// The events so far, for the iteration's record.
     entries: crate::worker::iteration::log::SharedEntries,
 }
 
 impl LiveEffects {
-    /// Sets up the scene; `policy` is From's if the iteration was begun by a previous life.
+    /// Sets up the effects; `policy` is From's if an earlier daemon process began the iteration.
     pub(crate) fn new(
         context: RunContext,
         mark: String,
@@ -74,7 +74,7 @@ impl LiveEffects {
                 Ok(IterationEvent::SessionEnded(end))
             }
             (IterationEffect::EndSession, Phase::Work { task, .. }) => {
-                // What runs is ended, though what it was begun from cannot be read any more.
+                // Running processes are killed even if the state they started from is no longer readable.
                 let survivors = block_in_place(|| session::end_leftovers(&self.context, &self.mark, PhaseName::Work))?;
                 let loaded = self.state_at_start(task)?;
                 let executor = session::executor_for_task(&loaded, task);
@@ -83,8 +83,8 @@ impl LiveEffects {
             (IterationEffect::Inspect, Phase::Inspect { task, session, stop: stop_cause }) => {
                 let loaded = self.state_at_start(task)?;
                 block_in_place(|| {
-                    access::restore_permissions(&self.context, (task.iter, PhaseName::Work))?;
-                    // From here on the session's work is not lost by a power cut either.
+                    permissions::restore_permissions(&self.context, (task.iter, PhaseName::Work))?;
+                    // From here on, a power cut does not lose the session's work either.
                     self.context.repository()?.flush_work_tree()?;
                     inspect::inspect_session(&self.context, &loaded, task, (session, *stop_cause)).map(IterationEvent::Inspected)
                 })
@@ -123,7 +123,7 @@ impl LiveEffects {
         }
     }
 
-    /// Ends what is left of a phase before a program of it is started, if it is not the first.
+    /// Kills what is left of a phase before its next program is started, unless it is the first.
     fn end_leftovers_of(&mut self, phase: PhaseName) -> Result<(), EffectError> {
         if self.started_phases.contains(&phase) {
             block_in_place(|| session::end_leftovers(&self.context, &self.mark, phase))?;
@@ -151,7 +151,7 @@ impl LiveEffects {
         }
     }
 
-    /// Returns the state at From, read again if a previous life had opened the iteration.
+    /// Returns the state at From, reading it again if an earlier daemon process opened the iteration.
     fn state_at_start(&mut self, task: &SessionTask) -> Result<Arc<CommittedState>, EffectError> {
         if let Some(loaded) = &self.loaded {
             return Ok(Arc::clone(loaded));

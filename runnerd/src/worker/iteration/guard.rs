@@ -1,4 +1,5 @@
-//! The project's own checks after a claim: run, looked after, and compared with what stood before them.
+//! Runs the project's own checks after a claim, restores what they must not change, and compares the work tree before
+//! and after.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -15,38 +16,38 @@ use tokio::task::block_in_place;
 use crate::git::{WorktreeChange, GitError, Id, SnapshotRequest};
 use crate::guard;
 use crate::process::Mark;
-use crate::repo::kept::Sealable;
+use crate::repo::sealed::Sealable;
 use crate::worker::context::{EffectError, RunContext};
-use crate::worker::integrity::access;
+use crate::worker::integrity::permissions;
 use crate::worker::integrity::definition;
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, RestoreRequest, RestoreReport};
-use crate::worker::integrity::swap;
+use crate::worker::integrity::guard_overlay;
 use crate::worker::iteration::inspect;
 use crate::worker::iteration::relay;
 use crate::worker::iteration::session::ProcessContext;
 use crate::worker::load::CommittedState;
 use crate::worker::record;
 
-/// Most bytes of a path in what is said of it.
+/// Size limit in bytes of a path in messages.
 const MAX_PATH: usize = 200;
 
 /// One run of the guard.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GuardCheck {
-    /// How much of the budget is used up.
+    /// How much of the budget is used up, in milliseconds.
     pub(crate) spent_ms: u64,
-    /// Whether it runs with the accepted definition in the place of the one that the session has left.
+    /// Whether it runs with the accepted definition in place of the session's.
     pub(crate) with_accepted: bool,
 }
 
-/// Runs the guard, and looks at what it did.
+/// Runs the guard, and checks what it changed.
 pub(crate) async fn run_check(process: ProcessContext<'_>, work: &WorkResult, check: GuardCheck) -> Result<GuardEnd, EffectError> {
     let ProcessContext { context, loaded, mark, stop } = process;
     let folder = context.layout.iteration(&context.run, work.task.iter);
     let log = folder.join(if check.with_accepted { "guard-accepted.log" } else { "guard.log" });
     let prepared = block_in_place(|| {
-        // The session could lead the folder elsewhere.
+        // The session could have redirected the folder.
         record::create_record_dir(context, &folder)?;
         prepare_definition(context, loaded, work.task.iter, check.with_accepted)
     })?;
@@ -76,8 +77,8 @@ pub(crate) async fn run_check(process: ProcessContext<'_>, work: &WorkResult, ch
     let timed_out = || Ok(GuardEnd::new(GuardEndKind::TimedOut));
     let end = if remaining_ms == 0 { timed_out() } else { guard::run_guard(guard, &context.launcher, stop).await };
     block_in_place(|| {
-        access::restore_permissions(context, (work.task.iter, PhaseName::Guard))?;
-        swap::revert(context)?;
+        permissions::restore_permissions(context, (work.task.iter, PhaseName::Guard))?;
+        guard_overlay::revert(context)?;
         let end = end?;
         let discarded = restore_discarded_paths(context, loaded, &before)?;
         if let Some(reason) = discarded_reason(&discarded) {
@@ -88,21 +89,21 @@ pub(crate) async fn run_check(process: ProcessContext<'_>, work: &WorkResult, ch
     })
 }
 
-/// Makes the definition what the guard is to run with, and returns how things stood before the first guard, or why the guard
-/// cannot run with what is accepted.
+/// Puts the guard's definition in place, and returns the state before the first guard, or why the guard cannot run with
+/// the accepted definition.
 fn prepare_definition(
     context: &RunContext,
     loaded: &CommittedState,
     iter: u32,
     with_accepted: bool,
 ) -> Result<Result<PreGuardState, String>, EffectError> {
-    // A life that was killed may have left the accepted one there.
-    swap::revert(context)?;
+    // A killed daemon process may have left the accepted definition there.
+    guard_overlay::revert(context)?;
     let diff = definition::compare_before_guard(context, loaded, iter)?;
     let accepted = || Ok::<_, EffectError>(definition::definition_at(&context.repository()?, loaded)?.accepted);
     let hidden = definition::hidden_changes(&context.repository()?, loaded, &diff)?;
     if !hidden.paths.is_empty() {
-        swap::restore_accepted(context, iter, &accepted()?, &hidden)?;
+        guard_overlay::restore_accepted(context, iter, &accepted()?, &hidden)?;
         context.last_scan.invalidate();
     }
     let is_reverting = diff.effective_policy(loaded.policy.on_change) == ChangePolicy::Revert;
@@ -116,19 +117,19 @@ fn prepare_definition(
         )));
     }
     if is_reverting {
-        swap::restore_accepted(context, iter, &accepted()?, &diff)?;
+        guard_overlay::restore_accepted(context, iter, &accepted()?, &diff)?;
         context.last_scan.invalidate();
     }
     let before = load_pre_guard_state(context, loaded, iter)?;
     if with_accepted {
-        swap::apply(context, iter, &accepted()?, &diff)?;
+        guard_overlay::apply(context, iter, &accepted()?, &diff)?;
     }
     Ok(Ok(before))
 }
 
-/// Returns the end of a guard that nobody runs any more.
+/// Returns the end of a guard that is not run again.
 pub(crate) fn finish_interrupted(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<GuardEnd, EffectError> {
-    swap::revert(context)?;
+    guard_overlay::revert(context)?;
     let before = load_pre_guard_state(context, loaded, work.task.iter)?;
     restore_discarded_paths(context, loaded, &before)?;
     let written = paths_written_since(context, &before)?;
@@ -155,12 +156,12 @@ fn restore_after_guard(context: &RunContext, loaded: &CommittedState, work: &Wor
     Ok(GuardEnd { history, elsewhere, reverted, moved_refs, departure: diff, ..end })
 }
 
-/// How the work tree stood before the first guard of an iteration.
+/// The work tree before the first guard of an iteration.
 #[derive(Debug, Serialize, Deserialize)]
 struct PreGuardState {
     head: Option<String>,
     stamps: PathStamps,
-    /// The commit that keeps the files.
+    /// The commit that preserves the files.
     files: String,
 }
 
@@ -169,11 +170,11 @@ impl Sealable for PreGuardState {
     const VERSION: u32 = 1;
 }
 
-/// Every path that differs from HEAD, with what tells whether it was written.
+/// Every path that differs from HEAD, with a stamp that changes when it is written.
 type PathStamps = BTreeMap<String, (u64, i64, i64)>;
 
-/// Returns how things stood before the first guard of an iteration, kept when it began: what a guard has written is the
-/// guard's, although the daemon died while it ran.
+/// Returns the state before the first guard of an iteration, saved at that time: what a guard writes is attributed to
+/// the guard, even if the daemon died while it ran.
 fn load_pre_guard_state(context: &RunContext, loaded: &CommittedState, iter: u32) -> Result<PreGuardState, EffectError> {
     let note = context.iteration_note::<PreGuardState>(iter, "before-guard");
     if let Some(before) = note.read()? {
@@ -199,7 +200,7 @@ fn load_pre_guard_state(context: &RunContext, loaded: &CommittedState, iter: u32
     Ok(before)
 }
 
-/// Restores the paths of the session's change that a guard has removed or made again what they were at From, and returns them.
+/// Restores the paths of the session's change that a guard has removed or reset to From, and returns them.
 fn restore_discarded_paths(context: &RunContext, loaded: &CommittedState, before: &PreGuardState) -> Result<Vec<String>, EffectError> {
     let repository = context.repository()?;
     let (from, files) = (loaded.commit, parse_id(&before.files)?);
@@ -211,7 +212,7 @@ fn restore_discarded_paths(context: &RunContext, loaded: &CommittedState, before
     if candidates.is_empty() {
         return Ok(Vec::new());
     }
-    // A guard may have garbled HEAD; history is looked at next.
+    // A guard may have garbled HEAD; the check of history comes next.
     let head = repository.head().ok().and_then(|head| head.commit()).unwrap_or(from);
     let mut discarded = Vec::new();
     for path in candidates {
@@ -223,7 +224,7 @@ fn restore_discarded_paths(context: &RunContext, loaded: &CommittedState, before
         }
     }
     if !discarded.is_empty() {
-        swap::restore_paths(context, &files, &discarded)?;
+        guard_overlay::restore_paths(context, &files, &discarded)?;
         context.last_scan.invalidate();
     }
     Ok(discarded)
@@ -233,13 +234,13 @@ fn parse_id(id: &str) -> Result<Id, EffectError> {
     id.parse().map_err(|_| EffectError::InvalidCommit(id.to_owned()))
 }
 
-/// Returns the paths outside `.runner/` that were written since, in commits of a guard's own too.
+/// Returns the paths outside `.runner/` written since then, including those in a guard's own commits.
 fn paths_written_since(context: &RunContext, before: &PreGuardState) -> Result<Vec<String>, EffectError> {
     let mut current = path_stamps(context, &context.scan_changes()?);
     let repository = context.repository()?;
     let old = before.head.as_deref().map(parse_id).transpose()?;
-    // A guard may have garbled HEAD or lost the commit that it names. What is looked at next finds that and puts history
-    // back, and then nothing of what was committed upon it stays.
+    // A guard may have garbled HEAD or lost the commit it names. The next check finds that and restores history, and
+    // then nothing committed on top of it remains.
     let head = repository.head().ok().and_then(|head| head.commit());
     let committed = match (old, head) {
         (Some(old), Some(new)) if old != new => match repository.changed_paths(&old, &new) {

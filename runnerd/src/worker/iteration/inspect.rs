@@ -1,14 +1,14 @@
-//! Inspect: what a session has left, as facts; what it must not have changed is put back.
+//! Inspect: turns what a session has left into facts, and restores what it must not have changed.
 //!
-//! The task tree is read once and kept in `live/`: the guard, the settlement and a redo after a crash
-//! all see what was parsed here.
+//! The task tree is read once and saved in `live/`: the guard, the settlement and a redo after a crash all see what was
+//! parsed here.
 
 use std::io::Read as _;
 
 use protocol::answer::AgentAnswer;
 use protocol::tree::TaskTree;
 use protocol::words::PhaseName;
-use runner_core::examine::{self, TreeExamination};
+use runner_core::tree_examination::{self, TreeExamination};
 use runner_core::iteration::WorkResult;
 use runner_core::redact::Secrets;
 use runner_core::tree::{self, MAX_TREE_BYTES};
@@ -19,12 +19,12 @@ use crate::git::{WorktreeChange, Id, Repository};
 use crate::repo::layout::Layout;
 use crate::store::SavedTree;
 use crate::worker::context::{EffectError, RunContext};
-use crate::worker::integrity::exposure;
+use crate::worker::integrity::secret_scan;
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, RestoreRequest};
 use crate::worker::load::CommittedState;
 
-/// Looks at what a session has left.
+/// Inspects what a session has left.
 pub(crate) fn inspect_session(
     context: &RunContext,
     loaded: &CommittedState,
@@ -47,7 +47,8 @@ pub(crate) fn inspect_session(
     ignored::compare_after_session(context, &repository, loaded)?;
     let untracked = repository.list_untracked_guarded();
     if stop != Some(StopCause::Cancel) {
-        // What is claimed and checked is what is there, and a commit would be without it; the tree is written anew.
+        // The claim and the guard's check are about these files, and a commit would lack them; the tree is rewritten
+        // anyway.
         let is_tree = |change: &&WorktreeChange| change.path == Layout::TREE.as_bytes();
         let kept: Vec<WorktreeChange> = changes.iter().filter(|change| !is_tree(change)).cloned().collect();
         repository.check_storable(&kept)?;
@@ -60,16 +61,16 @@ pub(crate) fn inspect_session(
     let has_code = |paths: &[Vec<u8>]| paths.iter().any(|path| is_code_path(path));
     let changes = [uncommitted.clone(), committed(&loaded.commit)?].concat();
     let base = loaded.run_state.base.as_deref().and_then(|base| base.parse::<Id>().ok()).unwrap_or(loaded.commit);
-    // Even a commit that changes nothing is one: what a session leaves on the branch belongs to a receipt.
+    // Even a commit that changes nothing counts: what a session leaves on the branch belongs to a receipt.
     let has_moved = head != Some(loaded.commit);
     let mut reverted = report.reverted;
-    // Untracked by the session, and tracked still.
+    // Untracked by the session, but still tracked by the runner.
     reverted.extend(untracked);
     reverted.sort();
     reverted.dedup();
     let dirty_submodules = repository.find_dirty_submodules()?;
     Ok(SessionFinding {
-        secrets: exposure::scan_files(context.layout.root(), &changes, &context.secrets),
+        secrets: secret_scan::scan_files(context.layout.root(), &changes, &context.secrets),
         changed: has_moved
             || !changes.is_empty()
             || !reverted.is_empty()
@@ -86,7 +87,7 @@ pub(crate) fn inspect_session(
     })
 }
 
-/// Looks at what differs from HEAD. What can be stored by nobody, and holds nothing, counts as removed.
+/// Lists what differs from HEAD. A path that cannot be stored and holds nothing counts as removed.
 pub(crate) fn scan_changes(context: &RunContext, repository: &Repository) -> Result<Vec<WorktreeChange>, EffectError> {
     let changes = context.scan_changes()?;
     if !repository.remove_pipes_among(&changes)? {
@@ -96,7 +97,7 @@ pub(crate) fn scan_changes(context: &RunContext, repository: &Repository) -> Res
     Ok(context.scan_changes()?)
 }
 
-/// Takes the secrets out of what is told of a tree: it gets into feedback and prompts.
+/// Removes secrets from a finding about a tree: it gets into feedback and prompts.
 fn redact_finding(finding: TreeFinding, text: Option<&[u8]>, secrets: &Secrets) -> TreeFinding {
     let redact = |text: String| secrets.redact(&text).into_owned();
     match finding {
@@ -106,16 +107,16 @@ fn redact_finding(finding: TreeFinding, text: Option<&[u8]>, secrets: &Secrets) 
         }
         TreeFinding::Invalid { faults, blob, .. } => {
             let clean_fault = |fault: TreeFault| TreeFault { path: redact(fault.path), rule: redact(fault.rule) };
-            // From the whole text: one that was cut may end within a secret.
-            let text = examine::clip_invalid_text(&secrets.redact_bytes(text.unwrap_or_default()));
+            // Taken from the whole text: a truncated one may end inside a secret.
+            let text = tree_examination::clip_invalid_text(&secrets.redact_bytes(text.unwrap_or_default()));
             TreeFinding::Invalid { faults: faults.into_iter().map(clean_fault).collect(), text, blob }
         }
     }
 }
 
-/// Judges the tree that a session has left, as it was kept.
+/// Judges the tree that a session has left, as it was saved.
 fn examine_agent_tree(loaded: &CommittedState, (task, answer): (&SessionTask, Option<&AgentAnswer>), text: Option<&[u8]>) -> TreeExamination {
-    let session = examine::SessionTree {
+    let session = tree_examination::SessionTree {
         from: &loaded.tree,
         node: &task.node,
         text,
@@ -123,10 +124,10 @@ fn examine_agent_tree(loaded: &CommittedState, (task, answer): (&SessionTask, Op
         max_attempts: loaded.policy.max_attempts_default,
     };
     let is_untouched = text == Some(loaded.canonical_tree().as_bytes());
-    if is_untouched { examine::examine_unchanged_tree(&session) } else { examine::examine_tree(&session) }
+    if is_untouched { tree_examination::examine_unchanged_tree(&session) } else { tree_examination::examine_tree(&session) }
 }
 
-/// Returns the tree of a session that can be taken, as it was kept; where a person has decided, nobody's is.
+/// Returns a session's tree if it is acceptable, as it was saved; `None` if a person has decided instead.
 pub(crate) fn read_legal_tree(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<Option<TaskTree>, EffectError> {
     if work.session().is_none() {
         return Ok(None);
@@ -135,15 +136,15 @@ pub(crate) fn read_legal_tree(context: &RunContext, loaded: &CommittedState, wor
     Ok(examine_agent_tree(loaded, (&work.task, work.answer()), text.as_deref()).tree)
 }
 
-/// Returns the canonical form of the tree that a session has left, or of From's where it cannot be taken.
+/// Returns the canonical form of the session's tree, or of From's if the session's is not acceptable.
 pub(crate) fn final_tree_text(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<String, EffectError> {
     let tree = read_legal_tree(context, loaded, work)?.filter(|legal| *legal != loaded.tree);
     Ok(tree.map_or_else(|| loaded.canonical_tree().to_owned(), |legal| tree::canonical(&legal)))
 }
 
-/// Reads the tree as the session has left it, the first time from the work tree, then as it was kept.
+/// Reads the tree that the session has left: the first time from the work tree, then as it was saved.
 ///
-/// None where there is no regular file.
+/// `None` if there is no regular file.
 pub(crate) fn read_agent_tree(context: &RunContext, task: &SessionTask) -> Result<Option<Vec<u8>>, EffectError> {
     let note = context.iteration_note::<SavedTree>(task.iter, "tree");
     let agent_tree = if let Some(left) = note.read()? {
@@ -156,7 +157,7 @@ pub(crate) fn read_agent_tree(context: &RunContext, task: &SessionTask) -> Resul
     agent_tree.into_bytes().map_err(|error| EffectError::SealedFile(note.malformed_error(&error)))
 }
 
-/// Reads a file up to more than any legal tree has; a link or a pipe is no file.
+/// Reads a file up to more than the size of any legal tree; a link or a pipe counts as no file.
 fn read_tree_file(path: &std::path::Path) -> Result<Option<Vec<u8>>, EffectError> {
     if !std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
         return Ok(None);

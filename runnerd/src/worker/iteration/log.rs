@@ -1,4 +1,4 @@
-//! The journal as the loop of an iteration sees it: begun with the first event that matters.
+//! The journal as the iteration loop sees it: created with the first event that matters.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +17,7 @@ use crate::worker::iteration::drive::DriveError;
 use crate::worker::iteration::world::EventLog;
 use crate::worker::journal::{self, JournalEntry, JournalHeader, IterationJournal, JournalError, JournalFile, JournalContents};
 
-/// The events of the live iteration, shared with the world for its record.
+/// The events of the live iteration, shared with the effects for the record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SharedEntries(Arc<Mutex<Vec<JournalEntry>>>);
 
@@ -32,30 +32,30 @@ impl SharedEntries {
     }
 }
 
-/// What is told of an iteration's session.
+/// Facts about an iteration's session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionFacts {
     /// Kind and version of the agent.
     pub(crate) agent: String,
     /// What the session consumed.
     pub(crate) usage: SessionUsage,
-    /// That and what reviewers consumed, with the time of session, guard and review.
+    /// Usage of the session and of reviewers, with the time of session, guard and review.
     pub(crate) consumed: ResourceUsage,
-    /// Whether a reviewer was asked, whose end is the iteration's.
+    /// Whether the iteration ended in a review.
     pub(crate) is_reviewed: bool,
 }
 
-/// A journal that is begun or gone on with.
+/// A journal that is being created or continued.
 pub(crate) struct JournalLog<D = RealDisk> {
     file: JournalFile<D>,
-    /// Its first line, once it has one.
+    /// Its first line, written with the first event.
     pub(crate) header: JournalHeader,
     journal: Option<IterationJournal<D>>,
     entries: SharedEntries,
 }
 
 impl<D: Disk> JournalLog<D> {
-    /// Begins a journal with the first event that matters.
+    /// Prepares a journal, which is created with the first event that matters.
     pub(crate) fn new(store: &RepoStore<D>, run: &str, entries: SharedEntries) -> Self {
         let nonce = clock::now().as_nanosecond();
         let header = JournalHeader {
@@ -67,7 +67,7 @@ impl<D: Disk> JournalLog<D> {
         Self { file: JournalFile::for_store(store), header, journal: None, entries }
     }
 
-    /// Goes on with the journal of a previous life: replays it, and tells it that life began anew.
+    /// Continues the journal of an earlier daemon process: replays it, and appends the event of a restart.
     pub(crate) fn reopen_journal(store: &RepoStore<D>, recorded: JournalContents, entries: SharedEntries) -> Result<(Phase, Self), DriveError> {
         let file = JournalFile::for_store(store);
         let phase = journal::replay(file.path(), &recorded)?;
@@ -79,7 +79,7 @@ impl<D: Disk> JournalLog<D> {
         Ok((decide(&policy, phase, IterationEvent::Restarted)?, log))
     }
 
-    /// Returns what the iteration is about.
+    /// Returns the task of the iteration; `None` if it has not been opened.
     pub(crate) fn task(&self) -> Option<SessionTask> {
         self.entries.snapshot().into_iter().find_map(|entry| match entry.event {
             IterationEvent::Opened(task) => Some(task),
@@ -87,7 +87,7 @@ impl<D: Disk> JournalLog<D> {
         })
     }
 
-    /// Returns who ran the session, and what the iteration spent.
+    /// Returns the agent that ran the session, and what the iteration consumed.
     pub(crate) fn session_facts(&self) -> SessionFacts {
         let mut facts = SessionFacts::default();
         for entry in self.entries.snapshot() {
@@ -110,7 +110,7 @@ impl<D: Disk> JournalLog<D> {
         facts
     }
 
-    /// Returns which files of the session hold secrets.
+    /// Returns which files of the session contain secrets.
     pub(crate) fn found_secrets(&self) -> Vec<SecretSeen> {
         let entries = self.entries.snapshot();
         let inspected = entries.into_iter().rev().find_map(|entry| match entry.event {
@@ -120,7 +120,7 @@ impl<D: Disk> JournalLog<D> {
         inspected.unwrap_or_default()
     }
 
-    /// Returns which references of others the processes moved, as they stood after the last of them.
+    /// Returns which references of others the processes moved, as of the last process.
     pub(crate) fn moved_refs(&self) -> Vec<String> {
         let entries = self.entries.snapshot();
         let moved = entries.into_iter().rev().find_map(|entry| match entry.event {
@@ -132,11 +132,11 @@ impl<D: Disk> JournalLog<D> {
         moved.unwrap_or_default()
     }
 
-    /// Keeps one event; blocks on the disk.
+    /// Records one event; blocks on the disk.
     pub(crate) fn append_event(&mut self, event: &IterationEvent, policy: &Policy) -> Result<(), JournalError> {
         let entry = JournalEntry { at: clock::now(), event: event.clone() };
         match (&mut self.journal, event) {
-            // Opened anew after a restart, the configuration may be another.
+            // If it is opened again after a restart, the configuration may be different.
             (_, IterationEvent::Opened(_)) => {
                 self.header.policy = policy.clone();
                 self.journal = Some(IterationJournal::create(&self.file, self.header.clone(), entry)?);

@@ -11,5 +11,5 @@ pub(crate) mod relay;
 pub(crate) mod review;
 pub(crate) mod session;
 pub(crate) mod settle;
-pub(crate) mod tools;
+pub(crate) mod node_limits;
 pub(crate) mod world;

@@ -1,7 +1,7 @@
-//! Open: is the repository as the run needs it, and what is next?
+//! Open: is the repository in the state that the run needs, and what is next?
 //!
-//! Looks only. What stops a run from being begun is a hold with the command that goes on; what ends it
-//! is decided by `runner_core::run`.
+//! Only looks. What prevents an iteration from starting is a hold with the command that continues; what ends the run is
+//! decided by `runner_core::run`.
 
 use std::sync::Arc;
 
@@ -9,31 +9,31 @@ use protocol::command::{Command, NextSteps};
 use protocol::view::StopReason;
 use runner_core::message::RunnerCommit;
 use runner_core::run::{self, NextStep};
-use runner_core::uncommitted;
+use runner_core::commit_advice;
 use runner_core::verdict::SessionTask;
 
 use crate::git::{CommitInfo, GitError, Head, Id, Repository};
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
-use crate::worker::integrity::swap;
-use crate::worker::iteration::tools;
+use crate::worker::integrity::guard_overlay;
+use crate::worker::iteration::node_limits;
 use crate::worker::load::{LoadError, CommittedState, MAX_PERSON_COMMITS};
-use crate::worker::people::check_person_commits;
+use crate::worker::person_commits::check_person_commits;
 
 /// What Open found.
 #[derive(Debug)]
 pub(crate) enum OpenOutcome {
-    /// A leaf to work on.
+    /// A leaf to work on, with the state at From.
     Task(Arc<CommittedState>, SessionTask),
     /// The run waits or ends.
     Next(NextStep),
-    /// It needs the attention of a person first.
+    /// A person must intervene first.
     Hold(StopReason),
 }
 
-/// Looks whether an iteration can begin, and on what.
+/// Decides whether an iteration can start, and on what.
 pub(crate) fn open_iteration(context: &RunContext) -> Result<OpenOutcome, EffectError> {
-    swap::revert(context)?;
+    guard_overlay::revert(context)?;
     let repository = context.repository()?;
     let commit = match check_branch(context, &repository)? {
         Ok(commit) => commit,
@@ -44,7 +44,7 @@ pub(crate) fn open_iteration(context: &RunContext) -> Result<OpenOutcome, Effect
         Err(LoadError::Git(error)) => return Err(error.into()),
         Err(error) => return Ok(OpenOutcome::Hold(error.to_stop_reason())),
     };
-    // What a person may not do comes first: it could make the tree look finished.
+    // A person's rule violations come first: they could make the tree look finished.
     if let Some(hold) =
         check_identity(context, &loaded).map_or_else(|| check_person_commits(&repository, &loaded), |hold| Ok(Some(hold)))?
     {
@@ -54,7 +54,7 @@ pub(crate) fn open_iteration(context: &RunContext) -> Result<OpenOutcome, Effect
         NextStep::Continue(task) => task,
         next => return Ok(OpenOutcome::Next(next)),
     };
-    let tools = tools::limits_on_path(&repository, &commit, &task.path)?.err();
+    let tools = node_limits::limits_on_path(&repository, &commit, &task.path)?.err();
     let tools =
         tools.map(|wrong| StopReason::new(wrong.to_string(), "fix the file, commit it, then: runnerctl resume"));
     let hold = check_supported(context, &loaded).or_else(|| check_templates(&loaded)).or(tools).or_else(|| check_no_operation(&repository));
@@ -67,11 +67,11 @@ pub(crate) fn open_iteration(context: &RunContext) -> Result<OpenOutcome, Effect
     Ok(OpenOutcome::Task(loaded, task))
 }
 
-/// Whether files outside of `.runner/` are others than those that the guard has passed in the last iteration.
+/// Whether files outside `.runner/` differ from those that the guard passed in the last iteration.
 fn has_changed_since(repository: &Repository, task: &SessionTask) -> Result<bool, EffectError> {
     let from: Id = task.from.parse().map_err(|_| EffectError::InvalidCommit(task.from.clone()))?;
     let commits = repository.first_parents(&from, MAX_PERSON_COMMITS)?;
-    // A fork goes on from an iteration of another run.
+    // A fork continues from an iteration of another run.
     let is_iteration = |commit: &&CommitInfo| {
         matches!(RunnerCommit::parse(&commit.message), Ok(RunnerCommit::Iteration(receipt))
             if receipt.iter.checked_add(1) == Some(task.iter))
@@ -93,8 +93,8 @@ fn check_branch(context: &RunContext, repository: &Repository) -> Result<Result<
     Ok(Err(StopReason::new(message, NextSteps::from(Command::switch(&branch)).join(" && ", "runnerctl resume"))))
 }
 
-/// A configuration that was committed since the run was admitted may ask for what this version or this machine does not
-/// do, or for a ceiling that cannot be kept.
+/// Returns a hold if the configuration, which may have been committed since the run was admitted, requires what this
+/// version or this machine does not support, or a ceiling that cannot be enforced.
 fn check_supported(context: &RunContext, loaded: &CommittedState) -> Option<StopReason> {
     let unkept_ceiling = loaded.config.check_cost_limit().err();
     crate::containment_check::check_containment(&loaded.config, context.launcher.capabilities())
@@ -108,7 +108,7 @@ fn check_supported(context: &RunContext, loaded: &CommittedState) -> Option<Stop
         })
 }
 
-/// A template that would be filled wrongly is told before it is sent to an agent.
+/// Reports faulty templates before a wrongly filled prompt is sent to an agent.
 fn check_templates(loaded: &CommittedState) -> Option<StopReason> {
     let faults = &loaded.template_faults;
     let to_hold = || StopReason::new(faults.join("; "), "fix the template, commit it, then: runnerctl resume");
@@ -138,12 +138,13 @@ fn check_clean(repository: &Repository) -> Result<Option<StopReason>, GitError> 
     if changes.is_empty() {
         return Ok(None);
     }
-    // What git cannot convert may be as it was committed: whoever can tell has to be there first.
+    // Files that git cannot convert may be unchanged since their commit: the program that could tell must be installed
+    // first.
     repository.check_storable(&changes)?;
     let shown: Vec<String> = changes.iter().take(10).map(crate::git::WorktreeChange::display_path).collect();
     let more = changes.len().saturating_sub(shown.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let message = format!("the work tree has changes that are not committed: {}{more}", shown.join(", "));
     let paths: Vec<String> = changes.iter().map(crate::git::WorktreeChange::display_path).collect();
-    Ok(Some(StopReason::new(message, uncommitted::commit_ways(&paths).join("; then: ", "runnerctl resume"))))
+    Ok(Some(StopReason::new(message, commit_advice::commit_ways(&paths).join("; then: ", "runnerctl resume"))))
 }

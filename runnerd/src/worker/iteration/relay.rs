@@ -1,6 +1,6 @@
-//! Sends what a process prints on to those who asked to see it, as it comes: clean, and without secrets.
+//! Forwards a process's output to subscribers as it is printed: sanitized and without secrets.
 //!
-//! For eyes only. Whoever is too slow misses a part, and nobody waits for them; the log has what this leaves out.
+//! For display only. Slow subscribers miss parts and are never waited for; the log has what is missing here.
 
 use protocol::event::{Activity, EventKind};
 use protocol::words::PhaseName;
@@ -13,13 +13,13 @@ use crate::events::{EventSubject, EventStream};
 use crate::process::OutputPiece;
 use crate::worker::context::RunContext;
 
-/// Pieces of output that may wait to be sent on.
+/// Pieces of output that may be queued.
 const CHANNEL_CAPACITY: usize = 128;
 
-/// Most bytes of text in an event.
+/// Size limit in bytes of the text in an event.
 const MAX_TEXT: usize = 8 * 1024;
 
-/// Returns where a process of an iteration, or one before the first, sends what it prints.
+/// Returns the channel to which a process of an iteration, or one before the first, sends its output.
 pub(crate) fn relay_output(context: &RunContext, iter: impl Into<Option<u32>>, phase: PhaseName) -> mpsc::Sender<OutputPiece> {
     let (sender, mut receiver) = mpsc::channel::<OutputPiece>(CHANNEL_CAPACITY);
     let scope = EventSubject { repo: Some(context.store.id().to_owned()), run: Some(context.run.clone()), iter: iter.into() };
@@ -34,7 +34,7 @@ pub(crate) fn relay_output(context: &RunContext, iter: impl Into<Option<u32>>, p
     sender
 }
 
-/// Returns where a session's steps are sent to.
+/// Returns the channel to which a session's steps are sent.
 pub(crate) fn relay_activity(context: &RunContext, iter: u32) -> mpsc::Sender<Activity> {
     let (sender, mut receiver) = mpsc::channel::<Activity>(CHANNEL_CAPACITY);
     let scope = EventSubject { repo: Some(context.store.id().to_owned()), run: Some(context.run.clone()), iter: Some(iter) };
@@ -49,14 +49,14 @@ pub(crate) fn relay_activity(context: &RunContext, iter: u32) -> mpsc::Sender<Ac
 }
 
 fn publish_output(events: &EventStream, about: &EventSubject, phase: PhaseName, bytes: &[u8]) {
-    // Cleaning spells characters out: a piece may have grown.
+    // Sanitizing escapes characters: a piece may have grown.
     let text = clean(&String::from_utf8_lossy(bytes));
     for text in split_text(&text) {
         events.publish_output(about.clone(), EventKind::Output { phase, text: text.to_owned() });
     }
 }
 
-/// Cuts a text into parts of bounded size: events of many subscribers wait in memory.
+/// Splits a text into parts of bounded size: events for many subscribers are held in memory.
 fn split_text(text: &str) -> impl Iterator<Item = &str> {
     let mut remaining = text;
     std::iter::from_fn(move || {
@@ -66,12 +66,12 @@ fn split_text(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The output on its way, redacted.
+/// The output being forwarded, redacted.
 struct OutputRelay {
     redactor: RedactStream,
     /// Most bytes after a gap that may be the end of a secret.
     max_partial_secret: usize,
-    /// How many of them are still to come.
+    /// How many of those bytes are still to come.
     uncertain_bytes: usize,
 }
 
@@ -91,7 +91,7 @@ impl OutputRelay {
         out
     }
 
-    /// Notes that something was left out.
+    /// Records that output was left out.
     fn mark_gap(&mut self) -> Vec<u8> {
         self.redactor.discard_held();
         self.uncertain_bytes = self.max_partial_secret;

@@ -1,7 +1,7 @@
-//! Review: a fresh session looks at what the guard has passed, and nothing that it writes stays.
+//! Review: a fresh session examines what the guard has passed, and all its changes are discarded.
 //!
-//! How things stood is kept in `live/` and under a ref before a reviewer begins, so that one whose daemon died is cleaned
-//! up after before the next begins.
+//! The state before it is saved in `live/` and under a ref, so that after a crash its changes are undone before the
+//! next reviewer starts.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,8 +15,8 @@ use tokio::task::block_in_place;
 
 use crate::git::SnapshotRequest;
 use crate::process::Mark;
-use crate::repo::kept::SealedFile;
-use crate::worker::clear;
+use crate::repo::sealed::SealedFile;
+use crate::worker::cleanup;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::ignored;
 use crate::worker::integrity::restore::{self, RestoreRequest, RestoreReport, WorktreeBaseline};
@@ -28,10 +28,10 @@ use crate::worker::load::CommittedState;
 use crate::worker::record;
 use crate::{agent, review};
 
-/// Files of a record that one reviewer writes: name and ending.
+/// Files that each reviewer writes to a record: name and extension.
 const REVIEW_FILES: [(&str, &str); 2] = [("review", "json"), ("reviewer", "log")];
 
-/// Asks a reviewer, and undoes what it did. `spent_ms` of the budget are used up, and `failed` reviewers went before.
+/// Runs a reviewer, and undoes its changes. `spent_ms` of the budget are used up, and `failed` reviewers ran before.
 pub(crate) async fn run_review(
     process: ProcessContext<'_>,
     work: &WorkResult,
@@ -68,12 +68,13 @@ pub(crate) async fn run_review(
     block_in_place(|| restore_after_review(context, loaded, work, ReviewEnd { prompt, ..review::review_end(end) }))
 }
 
-/// Returns the end of a review that nobody gives any more.
+/// Returns the end of a review that is not run again.
 pub(crate) fn finish_interrupted(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<ReviewEnd, EffectError> {
     restore_after_review(context, loaded, work, ReviewEnd::new(ReviewEndKind::Cut))
 }
 
-/// Undoes what a reviewer of an earlier life has written, and makes ready for the next; returns its record and its prompt.
+/// Undoes the changes of a reviewer of an earlier daemon process and prepares the next one; returns its record and its
+/// prompt.
 fn prepare_review(context: &RunContext, loaded: &CommittedState, work: &WorkResult, failed: u32) -> Result<(PathBuf, String), EffectError> {
     let iter = work.task.iter;
     if read_baseline(context, iter)?.is_some() {
@@ -82,7 +83,7 @@ fn prepare_review(context: &RunContext, loaded: &CommittedState, work: &WorkResu
     let WorktreeBaseline { files, .. } = save_baseline(context, loaded, iter)?;
     let prompt = brief::build_review_prompt(&context.repository()?, loaded, &work.task, &files)?;
     let folder = context.layout.iteration(&context.run, iter);
-    // The session could lead the folder elsewhere.
+    // The session could have redirected the folder.
     record::create_record_dir(context, &folder)?;
     for file in REVIEW_FILES {
         set_aside_file(&folder, file, failed)?;
@@ -91,18 +92,18 @@ fn prepare_review(context: &RunContext, loaded: &CommittedState, work: &WorkResu
     Ok((folder, prompt))
 }
 
-/// Keeps what the reviewer before this one has written as `<name>.<number>.<end>`.
+/// Renames the file of the previous reviewer to `<name>.<number>.<end>`.
 fn set_aside_file(folder: &Path, (name, end): (&str, &str), failed: u32) -> Result<(), EffectError> {
     let file = folder.join(format!("{name}.{end}"));
     let aside = folder.join(format!("{name}.{failed}.{end}"));
     if failed > 0 && !aside.exists() {
-        // For people: what cannot be moved, or was never written, is not missed.
+        // For people: a file that cannot be moved, or was never written, is not needed.
         let _ = std::fs::rename(&file, &aside);
     }
-    clear::remove_path(&file)
+    cleanup::remove_path(&file)
 }
 
-/// Returns how things stood before the first reviewer of an iteration, where one was begun.
+/// Returns the snapshot taken before the first reviewer of an iteration; `None` if no reviewer was started.
 fn read_baseline(context: &RunContext, iter: u32) -> Result<Option<WorktreeBaseline>, EffectError> {
     Ok(baseline_note(context, iter).read()?)
 }
@@ -111,7 +112,7 @@ fn baseline_note(context: &RunContext, iter: u32) -> SealedFile<WorktreeBaseline
     context.iteration_note(iter, "scenery")
 }
 
-/// Keeps how things stand, unless that was done.
+/// Takes the snapshot, unless it exists.
 fn save_baseline(context: &RunContext, loaded: &CommittedState, iter: u32) -> Result<WorktreeBaseline, EffectError> {
     if let Some(baseline) = read_baseline(context, iter)? {
         return Ok(baseline);
@@ -136,7 +137,7 @@ fn restore_after_review(context: &RunContext, loaded: &CommittedState, work: &Wo
     Ok(ReviewEnd { reverted, moved_refs, wrote, ..end })
 }
 
-/// Puts back what a reviewer has written, if one was begun.
+/// Undoes a reviewer's changes, if one was started.
 fn restore_baseline(context: &RunContext, loaded: &CommittedState, work: &WorkResult) -> Result<RestoreReport, EffectError> {
     let Some(baseline) = read_baseline(context, work.task.iter)? else { return Ok(RestoreReport::default()) };
     let text = inspect::final_tree_text(context, loaded, work)?;

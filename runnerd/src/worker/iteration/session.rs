@@ -1,4 +1,5 @@
-//! Work: the session of an agent, and what is looked at around it. The guard is `guard`'s, the reviewer's session `review`'s.
+//! Work: runs the session of an agent, with the checks before and after. The guard is in `guard`, the reviewer's
+//! session in `review`.
 
 use std::time::Duration;
 
@@ -13,13 +14,13 @@ use crate::process::Mark;
 use crate::process::orphans;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::ignored;
-use crate::worker::integrity::tampering;
+use crate::worker::integrity::git_dir;
 use crate::worker::iteration::brief;
 use crate::worker::iteration::relay;
-use crate::worker::iteration::tools;
+use crate::worker::iteration::node_limits;
 use crate::worker::load::CommittedState;
 
-/// Time in which processes of an earlier life must be gone.
+/// Time limit for processes of an earlier daemon process to be gone.
 const SWEEP_LIMIT: Duration = Duration::from_secs(10);
 
 /// What the processes of an iteration have in common.
@@ -29,9 +30,9 @@ pub(crate) struct ProcessContext<'a> {
     pub(crate) context: &'a RunContext,
     /// The state at From.
     pub(crate) loaded: &'a CommittedState,
-    /// By which they are found.
+    /// The mark by which they are found.
     pub(crate) mark: &'a str,
-    /// Ends them.
+    /// Cancelled to end them.
     pub(crate) stop: &'a CancellationToken,
 }
 
@@ -57,10 +58,10 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
         lock: context.store.live_dir().join("shim.lock"),
     };
     block_in_place(|| {
-        if tampering::read_snapshot(context, task.iter)?.is_none() {
+        if git_dir::read_snapshot(context, task.iter)?.is_none() {
             ignored::save_before_session(context, loaded)?;
         }
-        tampering::save_snapshot(context, (loaded.commit, task.iter))
+        git_dir::save_snapshot(context, (loaded.commit, task.iter))
     })?;
     context.last_scan.invalidate();
     let mut end: SessionEnd = agent::run_session(session, &context.launcher, stop).await?;
@@ -68,7 +69,7 @@ pub(crate) async fn run_session(process: ProcessContext<'_>, task: &SessionTask)
     Ok(end)
 }
 
-/// Fills in what a session cost, where its agent does not say and its model has a price.
+/// Computes the cost of a session if its agent does not report one and its model has a price.
 pub(crate) fn fill_in_cost<A>(loaded: &CommittedState, executor: &Executor, end: &mut SessionEnd<A>) {
     if end.usage.cost_micro_usd.is_none() {
         let quote = loaded.config.price_of(executor, end.model.as_deref());
@@ -76,17 +77,17 @@ pub(crate) fn fill_in_cost<A>(loaded: &CommittedState, executor: &Executor, end:
     }
 }
 
-/// Returns how the session of a task is run, less what its node does not allow.
+/// Returns how the session of a task is run, restricted by the limits of its node.
 fn narrow_executor(context: &RunContext, loaded: &CommittedState, task: &SessionTask) -> Result<Executor, EffectError> {
     let mut executor = executor_for_task(loaded, task);
-    // What cannot be read holds the run before a session is begun.
-    for limits in tools::limits_on_path(&context.repository()?, &loaded.commit, &task.path)?.unwrap_or_default() {
+    // An unreadable limits file holds the run before a session starts.
+    for limits in node_limits::limits_on_path(&context.repository()?, &loaded.commit, &task.path)?.unwrap_or_default() {
         limits.narrow(&mut executor);
     }
     Ok(executor)
 }
 
-/// Returns how the session of a task is run: as its role is configured, with the kind that was chosen for it.
+/// Returns how the session of a task is run: by its role's configuration, with the agent kind chosen for it.
 pub(crate) fn executor_for_task(loaded: &CommittedState, task: &SessionTask) -> Executor {
     let config = match task.role {
         Role::Planner => &loaded.config.executor.plan,
@@ -97,7 +98,7 @@ pub(crate) fn executor_for_task(loaded: &CommittedState, task: &SessionTask) -> 
     config.for_fallback(chosen.unwrap_or(config.kind))
 }
 
-/// Ends what an earlier life has left of a phase, and returns how many processes there were.
+/// Kills what an earlier daemon process has left of a phase, and returns how many processes there were.
 pub(crate) fn end_leftovers(context: &RunContext, mark: &str, phase: PhaseName) -> Result<u32, EffectError> {
     let mark = Mark::new(format!("{mark}-{phase}"));
     let report = orphans::end_survivors(&mark, &context.store.live_dir().join("shim.lock"), SWEEP_LIMIT)?;

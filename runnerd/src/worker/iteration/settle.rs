@@ -1,6 +1,6 @@
 //! Settle: the outcome becomes the committed state, and the iteration one commit.
 //!
-//! Done again after a crash it writes the same bytes, and a commit that was made is recognised.
+//! Idempotent: repeated after a crash it writes the same bytes, and recognizes a commit that was already made.
 
 use protocol::answer::ReviewAnswer;
 use protocol::meta::{IterationMeta, ReviewFacts};
@@ -19,13 +19,13 @@ use runner_core::tree;
 use runner_core::verdict::{SessionEnd, StopCause, SessionTask, Verdict, verdict_row};
 use serde::{Deserialize, Serialize};
 
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::clock;
 use crate::git::{WorktreeChange, CommitRequest, HeldBackFiles, Id, UnstorableFile, Repository};
 use crate::repo::durable::{self, FileAccess};
-use crate::repo::kept::Sealable;
+use crate::repo::sealed::Sealable;
 use crate::repo::layout::Layout;
-use crate::worker::clear::{self, clear_leftovers};
+use crate::worker::cleanup::{self, clear_leftovers};
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::restore::hold_back_rule;
@@ -36,7 +36,7 @@ use crate::worker::load::CommittedState;
 use crate::worker::receipt::{guard_run, runner_version};
 use crate::worker::record;
 
-/// The commit upon which a settlement makes its own; empty where there is none.
+/// Parent of the settlement commit; empty on an unborn branch.
 #[derive(Debug, Serialize, Deserialize)]
 struct SettleParent(String);
 
@@ -45,7 +45,7 @@ impl Sealable for SettleParent {
     const VERSION: u32 = 1;
 }
 
-/// Writes what the outcome leads to and commits it; returns the commit, or none where nothing changed.
+/// Writes and commits the state that the outcome leads to; returns the commit, or `None` if nothing changed.
 pub(crate) fn settle_iteration(
     context: &RunContext,
     loaded: &CommittedState,
@@ -72,7 +72,7 @@ pub(crate) fn settle_iteration(
         None => Some(settlement.create_commit((head, changes), content)?),
     };
     match (settlement.write_record(entries, commit, content), commit) {
-        // The record is for people: what is committed does not wait for it.
+        // The record is for people: the commit does not wait for it.
         (Err(error), Some(_)) => {
             tracing::warn!(
                 run = context.run,
@@ -90,14 +90,14 @@ pub(crate) fn settle_iteration(
     Ok(commit)
 }
 
-/// What commit and record tell.
+/// What commit and record are made from.
 #[derive(Clone, Copy)]
 struct CommitContent<'a> {
-    /// The state that is committed.
+    /// The state to commit.
     after: &'a transition::StateAfter,
-    /// Its tree in canonical form.
+    /// The task tree of that state in canonical form.
     tree: &'a str,
-    /// The files of the guard's definition that are not as a person has accepted them.
+    /// The files of the guard's definition that differ from the version a person accepted.
     guard_changed: &'a [String],
 }
 
@@ -106,7 +106,7 @@ struct SettleStep<'a> {
     loaded: &'a CommittedState,
     outcome: &'a IterationOutcome,
     repository: &'a Repository,
-    /// The session's prompt; none where a person's word stands for a session.
+    /// The session's prompt; `None` if a person's decision takes the place of a session.
     prompt: Option<Prompt>,
 }
 
@@ -149,14 +149,14 @@ impl<'a> SettleStep<'a> {
         Ok(transition::apply_outcome(&before, self.outcome, &facts))
     }
 
-    /// Whether what cannot be stored may stay behind: a run that somebody cancels ends whatever is in its work tree.
+    /// Whether files that git cannot store may be left out: a cancelled run ends whatever is in its work tree.
     fn may_leave_unstorable(&self) -> bool {
         matches!(self.outcome.verdict, Verdict::Interrupted { by: StopCause::Cancel })
     }
 
     /// Returns the paths that the commit leaves out.
     fn excluded_paths(&self, HeldBackFiles { mut paths, unstorable: mut refused }: HeldBackFiles) -> Result<Vec<String>, EffectError> {
-        // The tree is written anew before the commit.
+        // The tree is rewritten before the commit.
         refused.retain(|found| found.display_path() != Layout::TREE);
         if !self.may_leave_unstorable() {
             let first = refused.into_iter().next();
@@ -171,16 +171,17 @@ impl<'a> SettleStep<'a> {
         self.outcome.elapsed_ms()
     }
 
-    /// Returns the files of the guard's definition that were not as a person has accepted them, before the guard or now.
+    /// Returns the definition files of the guard that differ from the accepted version, both before the guard ran and
+    /// now.
     fn changed_definition_paths(&self) -> Result<Vec<String>, EffectError> {
         let now = definition::diff_work_tree(self.context, self.repository, self.loaded)?;
         let before = self.outcome.guard.as_ref().map(|guard| &guard.departure);
         Ok(before.map_or(now.clone(), |before| before.merged_with(&now)).paths)
     }
 
-    /// Returns the commit upon which this settlement makes its own, kept when it was first tried.
+    /// Returns the parent of this settlement's commit, saved at the first attempt.
     ///
-    /// What was there before is the session's, whatever its messages say.
+    /// All commits that existed then are the session's, whatever their messages say.
     fn parent_commit(&self, head: Option<Id>) -> Result<String, EffectError> {
         let note = self.context.iteration_note::<SettleParent>(self.task().iter, "upon");
         if let Some(SettleParent(upon)) = note.read()? {
@@ -191,7 +192,7 @@ impl<'a> SettleStep<'a> {
         Ok(parent.0)
     }
 
-    /// Returns the commit that this settlement has made already.
+    /// Returns the commit of this settlement, if an earlier attempt made it.
     fn find_commit(&self, parent: &str) -> Result<Option<Id>, EffectError> {
         let task = self.task();
         Ok(RunContext::find_own_commit(self.repository, parent, |commit| {
@@ -224,7 +225,7 @@ impl<'a> SettleStep<'a> {
         Ok(committed.commit)
     }
 
-    /// Writes the state that is to be committed, and returns it by path. The commit flushes what names the files.
+    /// Writes the state to commit, and returns the files by path. The commit flushes the directory entries.
     fn write_state(&self, CommitContent { after, tree, .. }: CommitContent<'_>) -> Result<Vec<(&'static str, Vec<u8>)>, EffectError> {
         let layout = &self.context.layout;
         let mut files = vec![
@@ -234,12 +235,12 @@ impl<'a> SettleStep<'a> {
             (Layout::PROGRESS, after.progress.clone().into_bytes()),
         ];
         durable::create_dir_below_unsynced(layout.root(), Layout::STATE, FileAccess::Repository)?;
-        // A settlement that was interrupted may have left what would be committed now.
+        // An interrupted settlement may have left files that would be committed now.
         durable::remove_leftovers(&layout.state())?;
         files.extend(self.updated_guardrails(after)?);
         for (path, text) in &files {
             let path = layout.path(path);
-            clear::clear_path_for_file(&path)?;
+            cleanup::clear_path_for_file(&path)?;
             if durable::read(&path)?.as_deref() != Some(text) {
                 durable::replace_unsynced(&path, text, FileAccess::Repository)?;
             }
@@ -247,16 +248,16 @@ impl<'a> SettleStep<'a> {
         Ok(files)
     }
 
-    /// Returns the guardrails with the line that is due; none where there is no such line, or they have it.
+    /// Returns the guardrails with the line to add; `None` if there is no such line, or they already have it.
     fn updated_guardrails(&self, after: &transition::StateAfter) -> Result<Option<(&'static str, Vec<u8>)>, EffectError> {
         let Some(guardrail) = &after.guardrail else { return Ok(None) };
         let path = self.context.layout.path(Layout::GUARDRAILS);
-        clear::clear_path_for_file(&path)?;
+        cleanup::clear_path_for_file(&path)?;
         let text = durable::read(&path)?.unwrap_or_default();
         Ok(guardrail.append_to(&text).map(|text| (Layout::GUARDRAILS, text)))
     }
 
-    /// Keeps the tree that was not taken as a blob under a ref of its own.
+    /// Stores the rejected tree as a blob under its own ref.
     fn save_rejected_tree(&self) -> Result<Option<Id>, EffectError> {
         let Some(text) = inspect::read_agent_tree(self.context, self.task())? else { return Ok(None) };
         let blob = self.repository.write_blob(&text)?;
@@ -309,13 +310,13 @@ impl<'a> SettleStep<'a> {
         RunnerCommit::Iteration(Box::new(receipt)).compose()
     }
 
-    /// Returns the notes that this session has answered to.
+    /// Returns the notes that this session has responded to.
     fn answered_notes<'n>(&self, after: &'n transition::StateAfter) -> impl Iterator<Item = &'n String> {
         let before = &self.loaded.run_state.notes_used;
         after.run_state.notes_used.iter().filter(move |note| !before.contains(note))
     }
 
-    /// Returns which references of others the processes moved: as they stood after the last one.
+    /// Returns which references of others the processes moved, as of the last process.
     fn moved_refs(&self) -> &[String] {
         let of_review = self.outcome.review.as_ref().map(|review| &review.moved_refs);
         let of_guard = self.outcome.guard.as_ref().map(|guard| &guard.moved_refs);
@@ -331,7 +332,7 @@ impl<'a> SettleStep<'a> {
         of_session.saturating_add(of_guard).saturating_add(of_review)
     }
 
-    /// Returns what the receipt says of the review, where one decided something.
+    /// Returns the receipt's entry for the review, if a review decided something.
     fn review_run(&self) -> Option<ReviewRun> {
         if let Some(decision) = self.outcome.work.decision() {
             return Some(ReviewRun { accepted: *decision == Decision::Approve, prompt: None, output: None });
@@ -351,7 +352,7 @@ impl<'a> SettleStep<'a> {
         Some(ReviewAnswer { verdict, reasons })
     }
 
-    /// Names the logs of which the disk has refused a part.
+    /// Names the logs that are incomplete because of disk errors.
     fn log_faults(&self) -> Vec<String> {
         let guard = self.outcome.guard.as_ref().and_then(|guard| guard.log_fault.as_ref());
         let review = self.outcome.review.as_ref().and_then(|review| review.log_fault.as_ref());
@@ -416,7 +417,7 @@ impl<'a> SettleStep<'a> {
     }
 }
 
-/// Returns what the record says of a reviewer.
+/// Returns the record's facts about a reviewer.
 fn review_facts(review: &ReviewEnd) -> ReviewFacts {
     ReviewFacts {
         by: review.agent.clone(),
@@ -429,7 +430,7 @@ fn review_facts(review: &ReviewEnd) -> ReviewFacts {
     }
 }
 
-/// Returns what the record says of a person who reviewed.
+/// Returns the record's facts about a person who reviewed.
 fn person_review_facts(review: &ReviewAnswer) -> ReviewFacts {
     ReviewFacts {
         by: Role::Human.to_string(),
@@ -442,7 +443,7 @@ fn person_review_facts(review: &ReviewAnswer) -> ReviewFacts {
     }
 }
 
-/// Kind and version stand in one word each, the version where it is known.
+/// Splits `agent` into kind and version, one word each; the version may be unknown.
 fn agent_stamp(agent: &str) -> AgentStamp {
     let (kind, version) = agent.split_once(' ').unwrap_or((agent, "unknown"));
     AgentStamp::new(kind, version)

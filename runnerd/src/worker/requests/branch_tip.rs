@@ -1,6 +1,6 @@
-//! The tip of a run's branch as a person's requests find it: what they change, and the commit of one.
+//! The tip of a run's branch as requests of people see it: what they change, and the commit of each.
 //!
-//! When a request is done, and that it is done once, is `changes`'.
+//! When a request is carried out, and that it happens only once, is up to `changes`.
 
 use protocol::command::{Command, NextSteps};
 use protocol::state::RunState;
@@ -15,14 +15,14 @@ use crate::git::{CommitInfo, GitError, PathsCommit, Id, Repository};
 use crate::repo::durable;
 use crate::repo::layout::Layout;
 use crate::store::{QueuedChange, RepoStore};
-use crate::worker::clear::clear_leftovers;
+use crate::worker::cleanup::clear_leftovers;
 use crate::worker::context::RunContext;
 use crate::worker::integrity::definition;
 use crate::worker::load::{LoadError, CommittedState, load_state};
-use crate::worker::trusted::PinnedRepo;
-use crate::worker::unready::PrepareError;
+use crate::worker::pinned_repo::PinnedRepo;
+use crate::worker::prepare_error::PrepareError;
 
-/// Commits upon the one that was kept that are looked through for one's own.
+/// Maximum number of commits searched for a request's own, back to the one saved before.
 const MAX_SCANNED_COMMITS: usize = 1_000;
 
 /// The tip of a run's branch.
@@ -35,18 +35,18 @@ pub(crate) struct BranchTip {
     definition: DefinitionState,
 }
 
-/// The commit of a request.
+/// The commit of a request, possibly made by an earlier attempt.
 pub(crate) struct CommittedRequest {
     /// The commit.
     pub(crate) commit: Id,
-    /// The documents it was made upon.
+    /// The documents that the request was applied to.
     pub(crate) before: RunDocuments,
-    /// What it made of them.
+    /// The result of applying it.
     pub(crate) changed: ChangeResult,
 }
 
 impl BranchTip {
-    /// Reads the tip of a run's branch; none where the run has not begun.
+    /// Reads the tip of a run's branch; `None` if the run has not begun.
     pub(crate) fn read_tip(store: &RepoStore, run: &RunRecord) -> Result<Option<Self>, PrepareError> {
         if run.beginning.is_some() {
             return Ok(None);
@@ -59,7 +59,8 @@ impl BranchTip {
         Ok(Some(Self { repository, branch, loaded, definition }))
     }
 
-    /// Returns the commit of the iteration with this number, where it is among the last ones; a fork goes on with another run's.
+    /// Returns the commit of the iteration with this number, if it is among the last ones; a fork continues the
+    /// iterations of another run.
     pub(crate) fn iteration_commit(&self, iter: u32) -> Result<Option<Id>, GitError> {
         let is_iteration = |commit: &CommitInfo| {
             let parsed = RunnerCommit::parse(&commit.message);
@@ -69,7 +70,7 @@ impl BranchTip {
         Ok(commits.into_iter().find(is_iteration).map(|commit| commit.id))
     }
 
-    /// Brings the work tree to what was committed, where the branch is checked out.
+    /// Updates the work tree to what was committed, if the branch is checked out.
     pub(crate) fn update_work_tree(&self, committed: &CommittedRequest) -> Result<(), PrepareError> {
         if !self.is_checked_out()? {
             return Ok(());
@@ -79,7 +80,7 @@ impl BranchTip {
         Ok(self.repository.check_out_paths(&files.iter().map(|(path, _)| *path).collect::<Vec<_>>())?)
     }
 
-    /// Returns what requests change.
+    /// Returns the documents that requests change.
     pub(crate) fn documents(&self) -> RunDocuments {
         build_documents(&self.loaded, self.definition.clone())
     }
@@ -88,7 +89,7 @@ impl BranchTip {
         Ok(self.repository.head()?.branch() == Some(self.branch.as_str()))
     }
 
-    /// Refuses to write over what somebody has changed by hand and not committed.
+    /// Refuses to overwrite uncommitted changes made by hand.
     pub(crate) fn refuse_uncommitted(&self, changed: &ChangeResult) -> Result<(), PrepareError> {
         if !self.is_checked_out()? {
             return Ok(());
@@ -105,7 +106,7 @@ impl BranchTip {
         Ok(())
     }
 
-    /// Makes the commit of a request.
+    /// Commits a request to the run's branch.
     pub(crate) fn commit_change(&self, run: &str, change: &ChangeRequest, changed: &ChangeResult) -> Result<Id, PrepareError> {
         clear_leftovers(&self.repository)?;
         let files = changed_files(&self.documents(), changed);
@@ -120,7 +121,7 @@ impl BranchTip {
         })?)
     }
 
-    /// Returns the commit of a request that an earlier try has made, and what it made.
+    /// Returns the commit of a request that an earlier attempt has made, and its result.
     pub(crate) fn find_request_commit(&self, waiting: &QueuedChange) -> Result<Option<CommittedRequest>, PrepareError> {
         let Some(from) = waiting.from.as_deref().and_then(|from| from.parse::<Id>().ok()) else { return Ok(None) };
         if from == self.loaded.commit {
@@ -137,7 +138,7 @@ impl BranchTip {
     }
 }
 
-/// Returns the files that a request changes, as paths and what they are to hold.
+/// Returns the paths and new contents of the files that a request changes.
 fn changed_files(before: &RunDocuments, changed: &ChangeResult) -> Vec<(&'static str, String)> {
     let after = &changed.documents;
     let files = [
@@ -169,7 +170,7 @@ fn load_error(error: LoadError) -> PrepareError {
     }
 }
 
-/// Returns the documents that a run which has not begun will most likely begin with.
+/// Returns the documents with which a run that has not begun will most likely begin.
 pub(crate) fn documents_at_head(run: &RunRecord) -> RunDocuments {
     let read = || {
         let repository = Repository::discover(run.path.as_path()).ok()?;

@@ -1,7 +1,7 @@
-//! What a person asks of a run's files: queued durably, acknowledged, and committed before the next session.
+//! Requests of people to change a run's files: queued durably, acknowledged, and committed before the next session.
 //!
-//! Each request is one commit with `Runner-Human`, upon the tip of the run's branch. What it makes of the files is
-//! `runner_core::change`'s; here is when it is done, and that it is done once.
+//! Each request is one commit with `Runner-Human` on top of the run's branch. What it changes is decided by
+//! `runner_core::change`; this module decides when, and ensures that it happens once.
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::event::EventKind;
@@ -12,8 +12,8 @@ use runner_core::run::{self, RunRequest, RunRecord};
 use runner_core::{message, notes, tree};
 use tokio::task::block_in_place;
 
-use super::ask::apply_request;
-use crate::causes::display_chain;
+use super::decide::apply_request;
+use crate::error_chain::display_chain;
 use crate::git::Id;
 use crate::store::{QueuedChange, StoreError};
 use crate::worker::ChangeOrder;
@@ -23,21 +23,21 @@ use crate::worker::publication::publish_when_idle;
 use crate::worker::queue::RepoQueue;
 use crate::worker::queue::held_error_data;
 use crate::worker::requests::branch_tip::{BranchTip, CommittedRequest, documents_at_head};
-use crate::worker::requests::setting;
-use crate::worker::unready::PrepareError;
+use crate::worker::requests::config_change;
+use crate::worker::prepare_error::PrepareError;
 
-/// Most requests of a repository that wait.
+/// Maximum number of pending requests of a repository.
 const MAX_QUEUED: usize = 100;
-/// Most bytes of their texts, beyond which no other is taken: with one more, the file can still be read.
+/// Size limit in bytes of their texts; at the limit no more are accepted, which keeps the file small enough to read.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// How a request ended.
+/// The result of a request.
 struct ChangeEnd {
     number: u64,
     result: Result<(Id, ChangeResult), ChangeRefusal>,
 }
 
-/// Takes a request: it is durable before it is acknowledged, and committed at once where no session runs.
+/// Accepts a request: it is durable before it is acknowledged, and committed at once if no session runs.
 pub(crate) fn take_change(queue: &mut RepoQueue, order: ChangeOrder) -> Result<ChangeReply, ErrorData> {
     if let Some(held) = &queue.held {
         return Err(held_error_data(held));
@@ -66,13 +66,13 @@ fn queue_change(queue: &mut RepoQueue, run: &RunRecord, order: ChangeOrder) -> R
     changes.next += 1;
     changes.queue.push(QueuedChange { number, run: run.id.clone(), change: change.clone(), from: None });
     save_changes(queue, changes).map_err(|error| PrepareError::from(error).to_error_data())?;
-    if let Some(digest) = setting::confirmed_digest(&change, &queue.file.confirmed) {
+    if let Some(digest) = config_change::confirmed_digest(&change, &queue.file.confirmed) {
         queue.confirm_commands(digest)?;
     }
     acknowledge_change(queue, run, number, (&change, preview))
 }
 
-/// Tries a request upon what is committed and what waits before it; returns it as it is to be queued.
+/// Applies a request to the committed state and the requests queued before it; returns it as it is to be queued.
 fn try_change(
     queue: &RepoQueue,
     run: &RunRecord,
@@ -103,8 +103,8 @@ fn try_change(
             }
             ChangeRequest::Edit { base, edited }
         }
-        ChangeRequest::Config { key, value, .. } => setting::key_change(&documents.config, key, value.as_deref())?,
-        ChangeRequest::Settings { text, .. } => setting::text_change(&documents.config, (text, order.opened.as_deref()))?,
+        ChangeRequest::Config { key, value, .. } => config_change::key_change(&documents.config, key, value.as_deref())?,
+        ChangeRequest::Settings { text, .. } => config_change::text_change(&documents.config, (text, order.opened.as_deref()))?,
         ChangeRequest::Accept { files } => {
             let files = change::select_files_to_accept(&documents.definition_state, files.keys());
             ChangeRequest::Accept { files: files.map_err(|refusal| refusal_error_data(&refusal))? }
@@ -116,7 +116,7 @@ fn try_change(
     Ok((change, tried))
 }
 
-/// Commits what waits where that can be done now, and says what became of one request.
+/// Commits pending requests if that is possible now, and returns the result of one of them.
 fn acknowledge_change(
     queue: &mut RepoQueue,
     run: &RunRecord,
@@ -131,7 +131,7 @@ fn acknowledge_change(
         Some(Ok((commit, changed))) => (Some(commit.to_string()), Some(changed)),
         None => (None, None),
     };
-    // A session may give away the id of a node meanwhile, but not that of a note or a question.
+    // A session may take the id of a node meanwhile, but not that of a note or a question.
     let is_certain = changed.is_some() || !matches!(change, ChangeRequest::Add(_));
     let changed = changed.unwrap_or(preview);
     let run = queue.find_run(&run.id).map_or_else(|| crate::worker::view::snapshot::run_summary(run), |run| queue.run_summary(run));
@@ -146,7 +146,7 @@ fn acknowledge_change(
     })
 }
 
-/// Commits what waits if no session runs; what cannot be committed now waits on, and why is returned.
+/// Commits pending requests if no session runs; also returns why the remaining ones are still waiting.
 fn commit_when_idle(queue: &mut RepoQueue) -> (Vec<ChangeEnd>, Option<String>) {
     if queue.held.is_some() || queue.changes.queue.is_empty() {
         return (Vec::new(), None);
@@ -175,14 +175,14 @@ fn commit_when_idle(queue: &mut RepoQueue) -> (Vec<ChangeEnd>, Option<String>) {
     (ended, waits_for)
 }
 
-/// Commits what waits, if no session runs; what cannot be committed is tried again before the next one.
+/// Commits pending requests if no session runs; what fails is retried before the next session.
 pub(crate) fn commit_changes_when_idle(queue: &mut RepoQueue) {
     if !queue.changes.queue.is_empty() {
         block_in_place(|| drop(commit_when_idle(queue)));
     }
 }
 
-/// Commits what waits, by whoever drives, between two sessions.
+/// Commits pending requests between two sessions of the run being driven.
 pub(crate) fn commit_changes(queue: &mut RepoQueue) -> Result<(), PrepareError> {
     if queue.changes.queue.is_empty() {
         return Ok(());
@@ -199,7 +199,7 @@ fn commit_queued(queue: &mut RepoQueue, ended: &mut Vec<ChangeEnd>) -> Result<()
     Ok(())
 }
 
-/// Makes the commit of one request, unless it is made; nothing where its run has not begun.
+/// Commits one request, unless that was done; `None` if its run has not begun.
 fn commit_request(queue: &mut RepoQueue, queued: &QueuedChange) -> Result<Option<ChangeEnd>, PrepareError> {
     let Some(run) = queue.find_run(&queued.run).cloned() else {
         let not_listed = ChangeRefusal::NotFound(format!("run {} is not listed any more", queued.run));
@@ -220,7 +220,7 @@ fn commit_request(queue: &mut RepoQueue, queued: &QueuedChange) -> Result<Option
     finish_change(queue, queued, &tip, CommittedRequest { commit, before, changed }).map(Some)
 }
 
-/// Keeps the commit upon which a request is done, before it is.
+/// Saves the commit that a request is applied to, before committing it.
 fn save_base(queue: &mut RepoQueue, number: u64, from: Id) -> Result<(), PrepareError> {
     let mut changes = queue.changes.clone();
     for queued in changes.queue.iter_mut().filter(|waiting| waiting.number == number) {
@@ -229,7 +229,7 @@ fn save_base(queue: &mut RepoQueue, number: u64, from: Id) -> Result<(), Prepare
     Ok(save_changes(queue, changes)?)
 }
 
-/// Takes a request out of the queue whose commit is made, and tells of it.
+/// Removes a committed request from the queue, and publishes its events.
 fn finish_change(queue: &mut RepoQueue, queued: &QueuedChange, tip: &BranchTip, committed: CommittedRequest) -> Result<ChangeEnd, PrepareError> {
     tip.update_work_tree(&committed)?;
     let CommittedRequest { commit, before, changed } = committed;
@@ -245,7 +245,7 @@ fn finish_change(queue: &mut RepoQueue, queued: &QueuedChange, tip: &BranchTip, 
     Ok(ChangeEnd { number: queued.number, result: Ok((commit, changed)) })
 }
 
-/// Says anew why a run has ended, where the request has changed that.
+/// Updates the reason why a run has ended, if the request has changed it.
 fn refresh_stop_reason(queue: &mut RepoQueue, id: &str, before: &BranchTip) -> Result<(), PrepareError> {
     let Some(run) = queue.find_run(id).filter(|run| run.state.is_over()).cloned() else { return Ok(()) };
     let Some(after) = BranchTip::read_tip(&queue.store, &run)? else { return Ok(()) };
@@ -255,7 +255,7 @@ fn refresh_stop_reason(queue: &mut RepoQueue, id: &str, before: &BranchTip) -> R
     Ok(())
 }
 
-/// Takes a request out of the queue that has become impossible; its text is kept and its end is told.
+/// Removes a request that has become impossible; its text is saved and its failure reported.
 fn drop_change(queue: &mut RepoQueue, queued: &QueuedChange, refusal: ChangeRefusal) -> Result<ChangeEnd, PrepareError> {
     let (end, text) = match &queued.change {
         ChangeRequest::Note { text, .. } | ChangeRequest::Answer { text, .. } => ("md", text.clone()),
@@ -287,7 +287,7 @@ fn save_changes(queue: &mut RepoQueue, changes: crate::store::ChangeQueue) -> Re
     Ok(())
 }
 
-/// Takes the secrets that are known out of what gets into the repository.
+/// Redacts known secrets from what gets into the repository.
 fn redact_change(queue: &RepoQueue, change: ChangeRequest) -> Result<ChangeRequest, StoreError> {
     let secrets = RunContext::find_secrets(&queue.store.load_env()?);
     let redact = |text: String| secrets.redact(&text).into_owned();

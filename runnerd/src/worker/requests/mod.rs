@@ -1,13 +1,14 @@
-//! What people ask of a repository's queue: found, handed to the rules, written down, answered.
+//! Requests of people to a repository's queue: the run is looked up, the rules decide, the result is stored and sent
+//! back.
 //!
-//! Which request is legal in which state, and what a refusal says, is `runner_core::run`'s. What a request means for the
-//! live run is handed to whoever drives.
+//! Which request is legal in which state, and what a refusal says, is decided by `runner_core::run`. A request that
+//! affects the live run is passed on to the loop that drives it.
 
-mod ask;
+mod decide;
 mod branch_tip;
 pub(crate) mod changes;
 mod review;
-pub(crate) mod setting;
+pub(crate) mod config_change;
 mod steer;
 
 use runner_core::run::RunRequest;
@@ -18,7 +19,7 @@ use crate::worker::WorkerMessage;
 use crate::worker::publication::refresh_publish_state;
 use crate::worker::queue::RepoQueue;
 
-/// Answers a request; returns what it means for the live run.
+/// Answers a request; returns the stop that it requests of the live run, if any.
 pub(crate) fn handle_message(queue: &mut RepoQueue, message: WorkerMessage) -> Option<StopCause> {
     match message {
         WorkerMessage::Start(order, reply) => {

@@ -1,7 +1,7 @@
-//! A person's word on a finished node: taken without secrets, durable before it is acknowledged, and an iteration of its own.
+//! A person's review of a finished node: redacted, durable before it is acknowledged, and an iteration of its own.
 //!
-//! What waits for a word is decided by `runner_core::approval` from what is committed; when the run takes the word is
-//! `runner_core::run`'s.
+//! What is pending review is decided by `runner_core::approval` from the committed state; when the run uses the review
+//! is decided by `runner_core::run`.
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::ReviewReply;
@@ -12,16 +12,16 @@ use runner_core::message::ReviewSignature;
 use runner_core::run::{RequestRefusal, RunRequest};
 use tokio::task::block_in_place;
 
-use super::ask::apply_request;
+use super::decide::apply_request;
 use super::branch_tip::BranchTip;
 use crate::ssh_signature::SignedText;
 use crate::store::StoreError;
 use crate::worker::context::RunContext;
 use crate::worker::queue::RepoQueue;
 use crate::worker::queue::{store_error_data, held_error_data, run_not_found};
-use crate::worker::unready::PrepareError;
+use crate::worker::prepare_error::PrepareError;
 
-/// Takes a person's word on the node of a run that waits for it, and lets the run go on.
+/// Accepts a person's review of the pending node of a run, and lets the run continue.
 pub(crate) fn take_review(
     queue: &mut RepoQueue,
     run: Option<&str>,
@@ -47,7 +47,7 @@ pub(crate) fn take_review(
     Ok(ReviewReply { run: queue.run_summary(run), node: target.node, iteration: target.iter, verdict })
 }
 
-/// Tells what of a run waits for a person's word.
+/// Returns what is pending review in a run.
 pub(crate) fn find_pending_review(queue: &RepoQueue, run: Option<&str>) -> Result<PendingReview, ErrorData> {
     if let Some(held) = &queue.held {
         return Err(held_error_data(held));
@@ -64,7 +64,7 @@ pub(crate) fn find_pending_review(queue: &RepoQueue, run: Option<&str>) -> Resul
     Ok(PendingReview { run: run.id.clone(), node: pending.node, iteration: pending.iter, commit: commit.to_string() })
 }
 
-/// Refuses a signature that is not of this word on what waits.
+/// Refuses a signature that is not of this decision on the pending node.
 fn refuse_wrong_signature(
     queue: &RepoQueue,
     run: &str,
@@ -92,7 +92,7 @@ fn review_verdict(decision: &Decision) -> ReviewVerdict {
     }
 }
 
-/// Takes the secrets that are known out of what gets into the repository.
+/// Redacts known secrets from what gets into the repository.
 fn redact_decision(queue: &RepoQueue, decision: Decision) -> Result<Decision, StoreError> {
     let Decision::Reject { reasons } = decision else { return Ok(decision) };
     let secrets = RunContext::find_secrets(&queue.store.load_env()?);

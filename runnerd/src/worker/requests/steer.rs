@@ -1,16 +1,16 @@
-//! Requests that steer a run: start, step, pause, resume, cancel.
+//! Requests that control a run: start, step, pause, resume, cancel.
 
 use protocol::error::{ErrorData, ErrorKind};
 use protocol::reply::{ControlReply, StartReply, StepReply};
 use runner_core::run::{self, StopRequest, RunAction, RunRequest, RecordState};
 use runner_core::verdict::StopCause;
 
-use super::ask::{decide_request, apply_request};
+use super::decide::{decide_request, apply_request};
 use crate::clock;
 use crate::worker::queue::{RepoQueue, store_error_data, held_error_data, run_not_found};
 use crate::worker::{IdChoice, WorkerMessage, ReplySender, StartOrder};
 
-/// Answers a request to let a run stop or go on; returns what it means for the live run.
+/// Answers a request to stop or continue a run; returns the stop that it requests of the live run, if any.
 pub(super) fn control_run(
     queue: &mut RepoQueue,
     run: Option<&str>,
@@ -30,7 +30,7 @@ pub(super) fn control_run(
         }
         Err(error) => (Err(error), None),
     };
-    // Whoever has stopped waiting needs no answer.
+    // A caller that has stopped waiting needs no answer.
     let _ = reply.send(answer);
     stop
 }
@@ -82,11 +82,11 @@ pub(super) fn step_run(queue: &mut RepoQueue, run: Option<&str>, reply: ReplySen
     }
 }
 
-/// Answers a request for which a held repository was looked at again.
+/// Answers a request for which a held repository was checked again.
 pub(crate) fn answer_rechecked_request(queue: &mut RepoQueue, message: WorkerMessage) {
     let WorkerMessage::Resume { run, now, more, reply } = message else { return };
     if let Some(held) = &queue.held {
-        // Whoever has stopped waiting needs no answer.
+        // A caller that has stopped waiting needs no answer.
         let _ = reply.send(Err(held_error_data(held)));
         return;
     }

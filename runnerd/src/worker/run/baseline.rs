@@ -1,6 +1,6 @@
-//! The baseline: the guard on the base, once, before the first session.
+//! The baseline: runs the guard once on the base, before the first session.
 //!
-//! A red one does not stop the run; it is shown and told to the sessions.
+//! A failing baseline does not stop the run; it is shown, and sessions are told.
 
 use std::time::Duration;
 
@@ -19,31 +19,31 @@ use crate::repo::layout::Layout;
 use crate::worker::context::{EffectError, RunContext};
 use crate::worker::integrity::definition;
 use crate::worker::integrity::restore::{self, RestoreRequest};
-use crate::worker::integrity::tampering;
+use crate::worker::integrity::git_dir;
 use crate::worker::iteration::relay;
 use crate::worker::iteration::session::{ProcessContext, end_leftovers};
 use crate::worker::load::{CommittedState, load_state};
 use crate::worker::record;
-use crate::worker::run::begin;
-use crate::worker::unready::PrepareError;
+use crate::worker::run::start_run;
+use crate::worker::prepare_error::PrepareError;
 
 /// Returns the state at HEAD if the run still needs its baseline.
 pub(crate) fn find_missing_baseline(context: &RunContext) -> Result<Option<CommittedState>, EffectError> {
     let repository = context.repository()?;
     let Some(head) = repository.head()?.commit() else { return Ok(None) };
-    // What is wrong with the state is said when the iteration is opened.
+    // A faulty state is reported when the iteration is opened.
     let Ok(loaded) = load_state(&repository, head) else { return Ok(None) };
     let is_new = loaded.run_state.next_iter == 1 && loaded.feedback.baseline.is_none();
     Ok((is_new && loaded.config.guard.baseline).then_some(loaded))
 }
 
-/// Runs the guard on the base and commits its result; false if it was stopped before its end.
+/// Runs the guard on the base and commits the result; false if it was stopped before its end.
 pub(crate) async fn run_baseline(context: &RunContext, loaded: &CommittedState, stop: &CancellationToken) -> Result<bool, PrepareError> {
     let mark = format!("{}-{}", context.store.id(), context.run);
     let process = ProcessContext { context, loaded, mark: &mark, stop };
     let budget_ms = loaded.policy.budget_ms;
     let end = match run_guard(process, budget_ms).await? {
-        // As in an iteration it is asked once more: nobody knows what it would have said.
+        // As in an iteration it is run once more: the result is unknown.
         first if first.how == GuardEndKind::Lost => run_guard(process, budget_ms.saturating_sub(first.elapsed_ms)).await?,
         end => end,
     };
@@ -68,15 +68,15 @@ pub(crate) async fn run_baseline(context: &RunContext, loaded: &CommittedState, 
         let marker = MarkerCommit {
             guard_run: crate::worker::receipt::guard_run(&end),
             reverted: NameList::new(&reverted),
-            ..begin::marker_commit(context, Some(loaded.commit))
+            ..start_run::marker_commit(context, Some(loaded.commit))
         };
-        begin::commit_files(context, &RunnerCommit::Baseline(marker, end.outcome()), &files)?;
+        start_run::commit_files(context, &RunnerCommit::Baseline(marker, end.outcome()), &files)?;
         Ok::<_, PrepareError>(())
     })?;
     Ok(true)
 }
 
-/// Runs the guard on the base as it was committed.
+/// Runs the guard on the base as committed.
 async fn run_guard(process: ProcessContext<'_>, left_ms: u64) -> Result<GuardEnd, PrepareError> {
     let ProcessContext { context, loaded, mark, stop } = process;
     tokio::task::block_in_place(|| prepare_program(process))?;
@@ -95,17 +95,17 @@ async fn run_guard(process: ProcessContext<'_>, left_ms: u64) -> Result<GuardEnd
     Ok(guard::run_guard(guard, &context.launcher, stop).await.map_err(EffectError::from)?)
 }
 
-/// Ends and puts back what a program of an earlier life has left, and looks at what the next one must not change.
+/// Ends and reverts what a program of an earlier daemon process has left, and takes the snapshot for the next one.
 pub(super) fn prepare_program(ProcessContext { context, loaded, mark, .. }: ProcessContext<'_>) -> Result<(), PrepareError> {
     end_leftovers(context, mark, PhaseName::Open)?;
-    // What it has done is put back before it is forgotten.
+    // Its changes are reverted before its notes are removed.
     restore_after_program(context, loaded)?;
     context.remove_iteration_notes(0)?;
-    tampering::save_snapshot(context, (loaded.commit, 0))?;
+    git_dir::save_snapshot(context, (loaded.commit, 0))?;
     Ok(record::create_record_dir(context, &context.layout.run_records(&context.run))?)
 }
 
-/// Puts back what a program must not have changed, and returns what that was.
+/// Restores what a program must not have changed, and returns the restored paths.
 pub(super) fn restore_after_program(context: &RunContext, loaded: &CommittedState) -> Result<Vec<String>, EffectError> {
     let text = tree::canonical(&loaded.tree);
     let tree = Some(text.as_bytes());

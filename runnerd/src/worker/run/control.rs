@@ -1,11 +1,11 @@
-//! Steers an iteration from the queue, and shows where it is.
+//! Controls an iteration on behalf of the queue, and shows its progress.
 
 use std::time::Duration;
 
 use protocol::event::EventKind;
 use protocol::view::{PhaseView, RunView};
 use runner_core::iteration::Phase;
-use runner_core::obstacle::Blocker;
+use runner_core::blocker::Blocker;
 use runner_core::verdict::StopCause;
 
 use super::mailbox;
@@ -13,7 +13,7 @@ use crate::clock;
 use crate::worker::iteration::world::DriveControl;
 use crate::worker::queue::RepoQueue;
 
-/// Whoever steers one iteration.
+/// Controls one iteration.
 pub(crate) struct IterationControl<'a> {
     queue: &'a mut RepoQueue,
     run: String,
@@ -21,7 +21,7 @@ pub(crate) struct IterationControl<'a> {
 }
 
 impl<'a> IterationControl<'a> {
-    /// Steers the iterations of a run.
+    /// Creates the control for the iterations of a run.
     pub(crate) fn new(queue: &'a mut RepoQueue, run: &str) -> Self {
         Self { queue, run: run.to_owned(), iter: None }
     }

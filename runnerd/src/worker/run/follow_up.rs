@@ -1,4 +1,4 @@
-//! What follows from an iteration: told to subscribers, decided by `runner_core::run`, and written down.
+//! What follows from an iteration: reported to subscribers, decided by `runner_core::run`, and stored.
 
 use protocol::event::EventKind;
 use protocol::meta::SecretSeen;
@@ -13,16 +13,16 @@ use super::hooks;
 use crate::clock;
 use crate::git::CommitInfo;
 use crate::worker::context::RunContext;
-use crate::worker::failure::RunError;
+use crate::worker::run_error::RunError;
 use crate::worker::iteration::log::SessionFacts;
 use crate::worker::iteration::open::OpenOutcome;
 use crate::worker::load::CommittedState;
 use crate::worker::run::worker::{RunFlow, RepoWorker};
 
-/// What people are told of an iteration, and what decides nothing.
+/// Findings of an iteration that people are told about, and that decide nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct IterationNotices {
-    /// Files of the session that hold secrets.
+    /// Files of the session that contain secrets.
     pub(crate) secrets: Vec<SecretSeen>,
     /// References of others that its processes moved.
     pub(crate) moved_refs: Vec<String>,
@@ -31,23 +31,23 @@ pub(crate) struct IterationNotices {
 /// An iteration that was settled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FollowUpInput<'a> {
-    /// Where it took place.
+    /// Where the iteration took place.
     pub(crate) context: &'a RunContext,
-    /// Its mark, which no other iteration has.
+    /// Its mark, which is unique to the iteration.
     pub(crate) mark: &'a str,
-    /// What it was about.
+    /// Its task.
     pub(crate) task: &'a SessionTask,
     /// How it ended.
     pub(crate) verdict: &'a Verdict,
-    /// Its session.
+    /// Facts about its session.
     pub(crate) facts: &'a SessionFacts,
-    /// What was found in passing.
+    /// Its notices.
     pub(crate) notices: &'a IterationNotices,
-    /// Its commit, where it has one.
+    /// Its commit, if it has one.
     pub(crate) commit: Option<&'a str>,
 }
 
-/// Follows an iteration that began nothing.
+/// Follows up an iteration that started nothing.
 pub(crate) async fn follow_untouched(worker: &mut RepoWorker, id: &str, outcome: Option<OpenOutcome>) -> Result<RunFlow, IllegalRunEvent> {
     let event = match outcome {
         Some(OpenOutcome::Next(next)) => return apply_next_step(worker, id, next, RunEvent::Declined).await,
@@ -58,7 +58,7 @@ pub(crate) async fn follow_untouched(worker: &mut RepoWorker, id: &str, outcome:
     Ok(RunFlow::Pause)
 }
 
-/// Follows an iteration that was settled.
+/// Follows up an iteration that was settled.
 pub(crate) async fn follow_settled(worker: &mut RepoWorker, id: &str, settled: FollowUpInput<'_>) -> Result<RunFlow, RunError> {
     let FollowUpInput { context, verdict, commit, .. } = settled;
     let (loaded, commit_info) = block_in_place(|| -> Result<_, RunError> {
@@ -74,13 +74,13 @@ pub(crate) async fn follow_settled(worker: &mut RepoWorker, id: &str, settled: F
     let Some(run) = worker.queue.find_run(id) else { return Ok(RunFlow::Pause) };
     let next = run::decide_next(&loaded.run_inputs(&run.uncommitted), Some(verdict), run.asked);
     if !matches!(next, NextStep::Continue(_)) {
-        // Whoever sees that the run has stopped sees all that led to it.
+        // A client that sees the run stopped also sees everything that led to it.
         worker.refresh_view();
     }
     Ok(apply_next_step(worker, id, next, RunEvent::IterationSettled).await?)
 }
 
-/// Keeps what no commit holds of an iteration.
+/// Stores what no commit holds of an iteration.
 async fn save_scratch(worker: &mut RepoWorker, id: &str, settled: FollowUpInput<'_>) -> Result<(), IllegalRunEvent> {
     let FollowUpInput { mark, task, verdict, facts, commit, .. } = settled;
     let Some(run) = worker.queue.find_run(id) else { return Ok(()) };
@@ -129,7 +129,7 @@ fn publish_settled(worker: &mut RepoWorker, loaded: &CommittedState, settled: Fo
     });
 }
 
-/// Writes down what a run does next.
+/// Stores what a run does next.
 async fn apply_next_step(worker: &mut RepoWorker, id: &str, next: NextStep, event: fn(NextStep) -> RunEvent) -> Result<RunFlow, IllegalRunEvent> {
     let flow = if matches!(next, NextStep::Continue(_)) { RunFlow::Continue } else { RunFlow::Pause };
     worker.apply_event(id, event(next)).await?;

@@ -1,8 +1,8 @@
-//! Hooks: a person's programs that are told what happened to a run.
+//! Hooks: programs of the user that are called with events of a run.
 //!
-//! An event waits for its hook in the same write of `repo.json` that makes it true, and is marked as begun before the
-//! program is started: no event is told twice, whatever happens to the daemon. Hooks run one at a time beside the runs,
-//! under a shim as guards do, and their failure is told and never fatal.
+//! An event is queued for its hook in the same write of `repo.json` that makes it true, and is marked as begun before
+//! the program is started: no event is delivered twice, whatever happens to the daemon. Hooks run one at a time
+//! alongside the runs, under a shim like guards, and their failure is reported and never fatal.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use runner_core::verdict::SessionTask;
 use tokio::task::block_in_place;
 use tokio_util::sync::CancellationToken;
 
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::config::{HooksConfig, RepoConfig};
 use crate::git::Id;
 use crate::process::{self, ProgramEnd, StopPolicy, Launcher, TimeLimits, LogFile, Mark, ProgramSpec};
@@ -25,20 +25,20 @@ use crate::repo::layout::Layout;
 use crate::store::PendingHook;
 use crate::worker::WorkerMessage;
 use crate::worker::context::RunContext;
-use crate::worker::hook_calls::hook_event;
+use crate::worker::hook_queue::hook_event;
 use crate::worker::load::{CommittedState, load_config};
 use crate::worker::run::worker::RepoWorker;
 
-/// Time that a hook has.
+/// Time limit of a hook.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
-/// From the request to end to the kill, inside of it.
+/// Time from the request to exit to the kill, within the budget.
 const GRACE: Duration = Duration::from_secs(5);
-/// Most bytes of what a hook prints that are kept.
+/// Size limit in bytes of a hook's log.
 const MAX_LOG: u64 = 64 * 1024;
-/// Logs that are kept.
+/// Number of logs to keep.
 const MAX_LOGS: usize = 20;
 
-/// Tells what a session has asked, and has its hook called once.
+/// Reports the questions that a session has asked, and calls the hook for them once.
 pub(crate) fn publish_questions(worker: &mut RepoWorker, context: &RunContext, task: &SessionTask, loaded: &CommittedState) {
     let questions = block_in_place(|| {
         let from: Id = task.from.parse().ok()?;
@@ -60,7 +60,7 @@ pub(crate) fn publish_questions(worker: &mut RepoWorker, context: &RunContext, t
     }
 }
 
-/// Gives up hooks that a previous life has begun: whether they came to their end is not known.
+/// Drops hooks that an earlier daemon process started: it is not known whether they finished.
 pub(crate) fn fail_interrupted_hooks(worker: &mut RepoWorker) {
     let interrupted: Vec<PendingHook> = worker.queue.file.hooks.queue.iter().filter(|hook| hook.begun).cloned().collect();
     for hook in interrupted {
@@ -68,7 +68,7 @@ pub(crate) fn fail_interrupted_hooks(worker: &mut RepoWorker) {
     }
 }
 
-/// Starts the hook of the oldest event that waits, if none runs.
+/// Starts the hook of the oldest pending event, if none is running.
 pub(crate) fn start_hook(worker: &mut RepoWorker) {
     while let Some(queued) = worker.queue.file.hooks.queue.first().cloned() {
         if queued.begun || worker.queue.held.is_some() || worker.queue.is_draining() {
@@ -92,8 +92,8 @@ pub(crate) fn start_hook(worker: &mut RepoWorker) {
     }
 }
 
-/// Makes a call of the configuration at the tip of the run's branch; none where it names no program.
-fn prepare_call(worker: &RepoWorker, event: &HookEvent) -> Result<Option<HookCall>, crate::worker::failure::RunError> {
+/// Builds the call from the configuration at the tip of the run's branch; `None` if it names no program.
+fn prepare_call(worker: &RepoWorker, event: &HookEvent) -> Result<Option<HookCall>, crate::worker::run_error::RunError> {
     let Some(run) = worker.queue.find_run(&event.run) else { return Ok(None) };
     let context = worker.run_context(run)?;
     let repository = context.repository()?;
@@ -135,7 +135,7 @@ struct HookCall {
 }
 
 impl HookCall {
-    /// Runs the program to its end, and reports to whoever owns the queue.
+    /// Runs the program to its end, and reports to the owner of the queue.
     async fn run(self, owner: tokio::sync::mpsc::WeakSender<WorkerMessage>, stop: CancellationToken) {
         let Self { event, spec, log, launcher } = self;
         let (mark, lock) = (spec.mark.clone(), spec.lock.clone());
@@ -147,7 +147,7 @@ impl HookCall {
             Err(error) => Some(format!("it cannot be started: {}", display_chain(&error))),
         };
         if let Some(owner) = owner.upgrade() {
-            // An owner that is gone has the event on disk, as begun.
+            // If the owner is gone, the event is on disk, marked as begun.
             let _ = owner.send(WorkerMessage::HookEnded { event: Box::new(event), failure }).await;
         }
     }
@@ -179,13 +179,13 @@ fn question_view(question: questions::AgentQuestion, context: &RunContext) -> Qu
     QuestionView { id, text, answer, path: context.layout.root().into(), run: context.run.clone() }
 }
 
-/// Makes room for the next log.
+/// Removes old logs to make room for the next.
 fn remove_oldest_logs(folder: &Path) {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
     let mut logs: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|end| end == "log")).collect();
     logs.sort();
     for log in logs.iter().take((logs.len() + 1).saturating_sub(MAX_LOGS)) {
-        // One that stays is removed by the next.
+        // A log that cannot be removed is removed next time.
         let _ = std::fs::remove_file(log);
     }
 }

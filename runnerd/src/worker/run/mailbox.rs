@@ -1,4 +1,4 @@
-//! Waiting at the mailbox: requests are answered while a run rests, runs, or waits for an obstacle to go away.
+//! Waiting at the mailbox: requests are answered while a run rests, runs, or waits out an obstacle.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::clock;
 use crate::worker::queue::RepoQueue;
 use crate::worker::requests;
 
-/// Waits for an obstacle to go away; returns the stop that somebody wants instead.
+/// Waits out an obstacle; returns a stop requested meanwhile.
 ///
-/// Meanwhile another repository may have the place.
+/// The run's slot is released in the meantime.
 pub(crate) async fn wait_for_retry(queue: &mut RepoQueue, pause: Duration) -> Option<StopCause> {
     let had_slot = queue.slot.take().is_some();
     let slots = queue.slots.clone();
@@ -29,7 +29,7 @@ pub(crate) async fn wait_for_retry(queue: &mut RepoQueue, pause: Duration) -> Op
     None
 }
 
-/// Waits for a request, or for as long as a timer may sleep, or for the daemon to go down.
+/// Waits for a request, the timer, or the shutdown of the daemon.
 pub(crate) async fn wait_for_request(queue: &mut RepoQueue, wait: Option<WaitPeriod>) {
     let timer = async {
         match wait.map(|wait| wait.timer_sleep(clock::now())) {
@@ -50,9 +50,9 @@ pub(crate) async fn wait_for_request(queue: &mut RepoQueue, wait: Option<WaitPer
     }
 }
 
-/// Waits until somebody wants the live run to stop now. Cancel-safe.
+/// Waits for a request to stop the live run now. Cancel-safe.
 ///
-/// That everything is to end is said once; after it only requests are answered.
+/// Shutdown is returned once; after that, requests are only answered.
 pub(crate) async fn wait_for_stop(queue: &mut RepoQueue) -> StopCause {
     loop {
         let message = tokio::select! {
@@ -75,7 +75,7 @@ pub(crate) async fn wait_for_stop(queue: &mut RepoQueue) -> StopCause {
     }
 }
 
-/// Lets something come to its end while requests are answered; a stop that is asked for is passed on.
+/// Runs a future to its end while answering requests; a requested stop is passed on.
 pub(crate) async fn serve_until_done<T>(queue: &mut RepoQueue, running: impl Future<Output = T>, stop: &CancellationToken) -> T {
     let mut running = std::pin::pin!(running);
     loop {

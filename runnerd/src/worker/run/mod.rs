@@ -1,17 +1,18 @@
-//! A run's life: turns with the queue, what comes before an iteration and after it, and what a life before has left.
+//! How a run is driven: turns with the queue, the work before and after each iteration, and recovery from an earlier
+//! daemon process.
 
 pub(crate) mod baseline;
-pub(crate) mod begin;
+pub(crate) mod start_run;
 mod control;
 mod follow_up;
-mod give_up;
+mod cancel_cleanup;
 mod hooks;
 mod mailbox;
 mod prepare;
 mod recover;
 mod setup;
-mod turns;
+mod main_loop;
 mod worker;
 
-pub use turns::{spawn, spawn_after_bug, spawn_held};
+pub use main_loop::{spawn, spawn_after_bug, spawn_held};
 pub use worker::WorkerDeps;

@@ -1,4 +1,4 @@
-//! What comes before an iteration: the run's beginning, one step after the other, the baseline, and what people have asked.
+//! The work before an iteration: the run's beginning, step by step, the baseline, and requests of people.
 
 use protocol::event::EventKind;
 use protocol::words::{GuardOutcome, PhaseName};
@@ -8,15 +8,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::setup::{self, SetupOutcome};
 use super::worker::RepoWorker;
-use super::{baseline, begin, mailbox};
-use crate::obstruction::describe_blocker;
+use super::{baseline, start_run, mailbox};
+use crate::retryable::describe_blocker;
 use crate::worker::context::RunContext;
-use crate::worker::failure::RunError;
+use crate::worker::run_error::RunError;
 use crate::worker::publication;
 use crate::worker::requests::changes;
-use crate::worker::unready::PrepareError;
+use crate::worker::prepare_error::PrepareError;
 
-/// Does what is to be done before the next iteration; false if the run cannot go on now.
+/// Does what is necessary before the next iteration; false if the run cannot continue now.
 pub(crate) async fn prepare_iteration(worker: &mut RepoWorker, id: &str, is_first: bool) -> Result<bool, RunError> {
     if worker.unfinished_journal.as_ref().is_some_and(|recorded| recorded.header.run == id) {
         return Ok(true);
@@ -38,7 +38,7 @@ pub(crate) async fn prepare_iteration(worker: &mut RepoWorker, id: &str, is_firs
                         needs_setup = false;
                         Ok(None)
                     }
-                    // What stops it takes effect at the next look.
+                    // The stop takes effect at the next check.
                     Ok(SetupOutcome::Stopped) => Ok(None),
                     Ok(SetupOutcome::Failed(reason)) => {
                         worker.apply_event(id, RunEvent::Declined(NextStep::End { end: RunEnd::Failed, reason })).await?;
@@ -70,8 +70,8 @@ pub(crate) async fn prepare_iteration(worker: &mut RepoWorker, id: &str, is_firs
     }
 }
 
-/// Publishes what is committed, runs the guard on the base once, and commits what people have asked; true if nothing of it
-/// is left to do.
+/// Publishes what is committed, runs the guard on the base once, and commits requests of people; true if all of it is
+/// done.
 async fn finish_preparation(worker: &mut RepoWorker, run: &RunRecord, needs_baseline: &mut bool) -> Result<bool, PrepareError> {
     publication::publish_before_work(&mut worker.queue)?;
     if *needs_baseline {
@@ -86,25 +86,25 @@ async fn finish_preparation(worker: &mut RepoWorker, run: &RunRecord, needs_base
     publication::publish_before_work(&mut worker.queue).map(|()| true)
 }
 
-/// Does the next step of a beginning; it is written down before the one after it.
+/// Performs the next step of a beginning, which is recorded before the one after it.
 fn perform_step(worker: &mut RepoWorker, run: &RunRecord, step: &RunPreparation) -> Result<RunEvent, PrepareError> {
     let (context, previous) = (worker.run_context(run)?, worker.previous_run(&run.id));
     block_in_place(|| {
         Ok(match step {
             RunPreparation::Begin(order) => {
-                begin::begin_run(&context, order, previous.as_deref())?;
+                start_run::begin_run(&context, order, previous.as_deref())?;
                 RunEvent::Started
             }
-            RunPreparation::AnchorResume => RunEvent::ResumeAnchored { from: begin::anchor_resume(&context)?.to_string() },
+            RunPreparation::AnchorResume => RunEvent::ResumeAnchored { from: start_run::anchor_resume(&context)?.to_string() },
             RunPreparation::Resume(order) => {
-                begin::resume_run(&context, order)?;
+                start_run::resume_run(&context, order)?;
                 RunEvent::Resumed
             }
         })
     })
 }
 
-/// Makes the workspace of an isolated run ready, if that has not been done.
+/// Sets up the workspace of an isolated run, unless that was done.
 async fn run_setup(worker: &mut RepoWorker, context: &RunContext) -> Result<SetupOutcome, PrepareError> {
     let Some(loaded) = block_in_place(|| setup::find_pending_setup(context))? else { return Ok(SetupOutcome::Done) };
     worker.refresh_view();
@@ -116,7 +116,7 @@ async fn run_setup(worker: &mut RepoWorker, context: &RunContext) -> Result<Setu
     outcome
 }
 
-/// Runs the guard on the base, if that has not been done; false if it was stopped before its end.
+/// Runs the guard on the base, unless that was done; false if it was stopped before its end.
 async fn run_baseline(worker: &mut RepoWorker, context: &RunContext) -> Result<bool, PrepareError> {
     let Some(loaded) = block_in_place(|| baseline::find_missing_baseline(context))? else { return Ok(true) };
     worker.refresh_view();

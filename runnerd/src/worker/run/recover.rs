@@ -1,4 +1,4 @@
-//! What a previous life has left: state that is read, or holds the repository, and a journal that is gone through again.
+//! What an earlier daemon process has left: state that is read or holds the repository, and a journal that is replayed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,32 +8,32 @@ use protocol::view::StopReason;
 use protocol::words::PhaseName;
 use runner_core::iteration::{IterationEvent, Phase};
 use runner_core::message::{Receipt, RunnerCommit};
-use runner_core::obstacle::{Transience, Blocker};
+use runner_core::blocker::{Transience, Blocker};
 use runner_core::run::{self, StopRequest, RunAction, RunRecord, RecordState};
 use runner_core::verdict::SessionTask;
 use runner_core::wait::WaitPeriod;
 use tokio::task::block_in_place;
 
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::clock;
 use crate::git::Id;
-use crate::obstruction::{LOOK_AT_LOG, Retryable as _, describe_blocker};
+use crate::retryable::{LOOK_AT_LOG, Retryable as _, describe_blocker};
 use crate::store::RepoFile;
-use crate::worker::clear::clear_leftovers;
+use crate::worker::cleanup::clear_leftovers;
 use crate::worker::context::{EffectError, RunContext};
-use crate::worker::failure::RunError;
-use crate::worker::integrity::access;
+use crate::worker::run_error::RunError;
+use crate::worker::integrity::permissions;
 use crate::worker::iteration::drive::DriveError;
 use crate::worker::iteration::log::{SharedEntries, JournalLog};
 use crate::worker::journal::{self, JournalFile, JournalContents};
 use crate::worker::run::worker::RepoWorker;
-use crate::worker::trusted::PinnedRepo;
+use crate::worker::pinned_repo::PinnedRepo;
 
-/// Pause before state that could not be read is read again.
+/// Pause before unreadable state is read again.
 const REREAD_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// Reads what a previous life has left; what cannot be read holds the repository, and is read again by itself where
-/// that may help.
+/// Reads what an earlier daemon process has left; unreadable state holds the repository, and is read again
+/// automatically if that may help.
 pub(crate) fn recover_state(worker: &mut RepoWorker) {
     block_in_place(|| clean_work_trees(worker));
     let result = read_previous_state(worker);
@@ -50,8 +50,8 @@ pub(crate) fn recover_state(worker: &mut RepoWorker) {
     worker.refresh_view();
 }
 
-/// Removes what a life that was killed has left in the work trees of the repository. What cannot be removed now is in the
-/// way of those who say so.
+/// Removes what a killed daemon process has left in the work trees of the repository. Whatever cannot be removed is
+/// reported by the operation that it blocks.
 fn clean_work_trees(worker: &RepoWorker) {
     let RepoFile { path, runs, .. } = &worker.queue.file;
     let paths: BTreeSet<&Path> = runs.iter().map(|run| run.path.as_path()).chain([path.as_path()]).collect();
@@ -64,7 +64,7 @@ fn clean_work_trees(worker: &RepoWorker) {
     }
 }
 
-/// Ends what a person has cancelled though nobody can tell what its iteration has left; the state that cannot be read stays.
+/// Ends cancelled runs although the state of their iteration is unknown; the unreadable state is kept.
 fn end_cancelled_if_held(worker: &mut RepoWorker) {
     let Some(held) = worker.queue.held.clone().filter(|_| !worker.queue.is_frozen) else { return };
     let remedy = held.command.unwrap_or_else(|| LOOK_AT_LOG.to_owned());
@@ -105,7 +105,7 @@ fn read_previous_state(worker: &mut RepoWorker) -> Result<(), RunError> {
     let Some(run) = worker.queue.find_run(&recorded.header.run) else { return Ok(()) };
     let is_over = matches!(journal::replay(place.path(), &recorded), Ok(Phase::Over { .. }));
     if run::decide(run, run::RunEvent::Restarted { is_over }, clock::now())?.effects.contains(&RunAction::RemoveJournal) {
-        // What followed from it is written down.
+        // Everything that followed from it has been stored.
         return Ok(place.remove()?);
     }
     worker.queue.unfinished_run = Some(run.id.clone());
@@ -113,8 +113,8 @@ fn read_previous_state(worker: &mut RepoWorker) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Reads the journal of a previous life again before its run has its turn: a person may have moved it away. False
-/// if the repository is held now.
+/// Reads the journal of an earlier daemon process again before its run has its turn: a person may have moved it away.
+/// False if the repository is held now.
 pub(crate) fn reread_journal(worker: &mut RepoWorker) -> bool {
     if worker.unfinished_journal.is_some() {
         recover_state(worker);
@@ -122,7 +122,7 @@ pub(crate) fn reread_journal(worker: &mut RepoWorker) -> bool {
     worker.queue.held.is_none()
 }
 
-/// Goes on with the journal of a previous life, however long the disk refuses.
+/// Continues the journal of an earlier daemon process, however long the disk refuses.
 pub(crate) async fn reopen_journal(
     worker: &mut RepoWorker,
     context: &RunContext,
@@ -149,8 +149,8 @@ pub(crate) async fn reopen_journal(
     }
 }
 
-/// Refuses a journal that is not of what goes on: its seals do not tell an old one, or the beginning of one, from the
-/// last, and the branch does.
+/// Refuses a journal that is not of the current iteration: its seals do not reveal an old or truncated copy, but the
+/// branch does.
 fn refuse_outdated_journal(context: &RunContext, recorded: &JournalContents) -> Result<(), DriveError> {
     let phase = journal::replay(JournalFile::for_store(&context.store).path(), recorded)?;
     let opened = recorded.entries.iter().find_map(|entry| match &entry.event {
@@ -163,7 +163,7 @@ fn refuse_outdated_journal(context: &RunContext, recorded: &JournalContents) -> 
         Phase::Review { .. } => PhaseName::Review,
         _ => PhaseName::Work,
     };
-    access::restore_permissions(context, (task.iter, last_phase)).map_err(|error| DriveError::Blocked(describe_blocker(&error)))?;
+    permissions::restore_permissions(context, (task.iter, last_phase)).map_err(|error| DriveError::Blocked(describe_blocker(&error)))?;
     let is_settling = matches!(phase, Phase::Settle { .. } | Phase::Over { .. });
     let later_commit =
         find_later_commit(context, (task, is_settling)).map_err(|error| DriveError::Blocked(describe_blocker(&error)))?;
@@ -173,11 +173,11 @@ fn refuse_outdated_journal(context: &RunContext, recorded: &JournalContents) -> 
     Err(DriveError::Blocked(Blocker { what, remedy, nature: Transience::Lasting }))
 }
 
-/// Returns a commit of an iteration upon From that a journal of this one cannot know of.
+/// Returns an iteration's commit on top of From that a journal of this iteration cannot know about.
 fn find_later_commit(context: &RunContext, (task, is_settling): (&SessionTask, bool)) -> Result<Option<Id>, EffectError> {
     let repository = context.repository()?;
     if !repository.find_pipes().is_empty() {
-        // Git would wait for them; those who look at what the session has left take them away.
+        // Git would block on them; the check after the session removes them.
         return Ok(None);
     }
     let is_later = |receipt: &Receipt| {

@@ -1,7 +1,7 @@
-//! The setup of a workspace: the program of `[workspace] setup`, once, before the baseline and any session.
+//! Sets up a workspace: runs the program of `[workspace] setup` once, before the baseline and any session.
 //!
-//! What was not recorded as done is done again. What it leaves that no commit has is remembered, so that it is not taken for
-//! somebody's work later. A run in place has no setup.
+//! It is repeated unless its end was recorded. Uncommitted files that it leaves are remembered, so that they are not
+//! taken for someone's work later. A run in place has no setup.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -25,15 +25,15 @@ use crate::worker::context::{EffectError, RunContext};
 use crate::worker::iteration::relay;
 use crate::worker::iteration::session::ProcessContext;
 use crate::worker::load::{CommittedState, load_state};
-use crate::worker::unready::PrepareError;
+use crate::worker::prepare_error::PrepareError;
 
-/// The name of its log among the records of the run.
+/// The name of its log in the records of the run.
 const LOG_NAME: &str = "setup.log";
-/// Lines of its output that are told where it fails, and bytes of each.
+/// Lines of output shown if it fails, and the size limit of each in bytes.
 const SHOWN_LINES: usize = 5;
 const MAX_LINE: usize = 200;
 
-/// How a setup came out.
+/// How a setup ended.
 pub(super) enum SetupOutcome {
     /// The workspace is ready.
     Done,
@@ -43,18 +43,18 @@ pub(super) enum SetupOutcome {
     Failed(StopReason),
 }
 
-/// Returns the state at HEAD if the workspace is still to be made ready.
+/// Returns the state at HEAD if the workspace still needs its setup.
 pub(super) fn find_pending_setup(context: &RunContext) -> Result<Option<CommittedState>, PrepareError> {
     if context.store.workspace_file().read().map_err(EffectError::from)?.is_some() {
         return Ok(None);
     }
     let repository = context.repository()?;
     let Some(head) = repository.head()?.commit() else { return Ok(None) };
-    // What is wrong with the state is said when the iteration is opened.
+    // A faulty state is reported when the iteration is opened.
     Ok(load_state(&repository, head).ok())
 }
 
-/// Makes the workspace ready, and writes down that it is.
+/// Runs the setup, and records that it is done.
 pub(super) async fn run_setup(context: &RunContext, loaded: &CommittedState, stop: &CancellationToken) -> Result<SetupOutcome, PrepareError> {
     if !loaded.config.workspace.setup.is_empty() {
         let mark = format!("{}-{}", context.store.id(), context.run);

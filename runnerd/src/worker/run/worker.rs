@@ -1,22 +1,22 @@
-//! The worker of a repository: what is written down of its runs, shown, and waited for.
+//! The worker of a repository: stores, shows and waits.
 //!
-//! What it does one after the other is in `turns`.
+//! The order of its work is in `turns`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::view::StopReason;
-use runner_core::obstacle::{Transience, Blocker};
+use runner_core::blocker::{Transience, Blocker};
 use runner_core::run::{self, RunAction, RunEvent, IllegalRunEvent, RunRecord, RecordState};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::mailbox;
-use crate::causes::display_chain;
+use crate::error_chain::display_chain;
 use crate::clock;
 use crate::events::EventStream;
-use crate::hidden::LogRedactor;
-use crate::obstruction::describe_blocker;
+use crate::log_redactor::LogRedactor;
+use crate::retryable::describe_blocker;
 use crate::process::{Inhibitor, Launcher};
 use crate::repo::layout::Layout;
 use crate::store::StoreError;
@@ -28,48 +28,48 @@ use crate::worker::journal::{JournalFile, JournalContents};
 use crate::worker::queue::RepoQueue;
 use crate::worker::slots::RunSlots;
 
-/// What all workers share.
+/// Dependencies that all workers share.
 #[derive(Debug, Clone)]
 pub struct WorkerDeps {
     /// Starts processes.
     pub launcher: Launcher,
     /// The daemon's stream of events.
     pub events: EventStream,
-    /// What takes the secrets that must not be in the daemon's log.
+    /// Redacts the secrets that must not be in the daemon's log.
     pub redactor: LogRedactor,
     /// Keeps the machine awake.
     pub inhibitor: Inhibitor,
-    /// Where runs get their places among those that are driven at once.
+    /// Source of slots among the runs driven at once.
     pub slots: RunSlots,
-    /// Everything is to end now.
+    /// Cancelled when everything must end now.
     pub shutdown: CancellationToken,
-    /// Nothing new is to begin.
+    /// Cancelled when nothing new may start.
     pub drain: CancellationToken,
-    /// Where the one run of a job is published.
+    /// Where the single run of a job is published.
     pub upstream: Option<Arc<Upstream>>,
 }
 
-/// The worker of one repository: its queue, and what it drives the runs with.
+/// The worker of one repository: its queue, and its dependencies.
 pub(crate) struct RepoWorker {
     /// The queue of its repository.
     pub(crate) queue: RepoQueue,
-    /// What it drives runs with.
+    /// Dependencies for driving runs.
     pub(crate) deps: WorkerDeps,
-    /// The journal of a previous life, until its run has its turn.
+    /// The journal of an earlier daemon process, until its run has its turn.
     pub(crate) unfinished_journal: Option<JournalContents>,
-    /// Obstacles in a row that ended a turn.
+    /// Number of consecutive turns that ended with an obstacle.
     pub(crate) failed_turns: u32,
-    /// The bug that ended the worker before this one.
+    /// The bug that ended the previous worker.
     pub(crate) bug: Option<StopReason>,
-    /// The hook that was started last; the worker ends after it.
+    /// The last hook that was started; the worker exits after it.
     pub(crate) hook: Option<JoinHandle<()>>,
 }
 
-/// Whether a run goes on after an iteration.
+/// Whether a run continues after an iteration.
 pub(crate) enum RunFlow {
-    /// It does.
+    /// The next iteration follows at once.
     Continue,
-    /// It waits, or is over.
+    /// The run waits, or is over.
     Pause,
 }
 
@@ -96,7 +96,7 @@ impl RepoWorker {
         })
     }
 
-    /// Makes the view anew from what is committed.
+    /// Rebuilds the view from the committed state.
     pub(crate) fn refresh_view(&mut self) {
         let current = self.queue.current_run().cloned();
         let snapshot = current.map(|run| self.queue.snapshot_run(&run));
@@ -110,15 +110,16 @@ impl RepoWorker {
         self.queue.find_run(id).is_some_and(|run| run.state == RecordState::Running)
     }
 
-    /// Lets a stop that was asked for take effect before anything is begun; whether one did.
+    /// Lets a requested stop take effect before new work starts; returns whether the run stopped.
     pub(crate) async fn apply_pending_stop(&mut self, id: &str) -> Result<bool, IllegalRunEvent> {
         self.apply_event(id, RunEvent::BetweenIterations).await?;
         Ok(!self.is_running(id))
     }
 
-    /// Writes down what an event makes of a run, however long the disk refuses: going on without it would forget a decision.
+    /// Stores the effect of an event on a run, however long the disk refuses: continuing without it would lose a
+    /// decision.
     ///
-    /// Requests are answered meanwhile, and what they change stays changed.
+    /// Requests are answered meanwhile, and their effects are kept.
     pub(crate) async fn apply_event(&mut self, id: &str, event: RunEvent) -> Result<Vec<RunAction>, IllegalRunEvent> {
         for tries in 1.. {
             let Some(run) = self.queue.find_run(id) else { break };
@@ -141,7 +142,7 @@ impl RepoWorker {
         Ok(Vec::new())
     }
 
-    /// Shows what is in the way and waits, no longer than until somebody wants to stop; false if it is given up.
+    /// Shows what blocks and waits, at most until a stop is requested; false to give up.
     pub(crate) async fn wait_for_blocker(&mut self, id: &str, blocker: &Blocker, tries: u32) -> bool {
         let is_cancelled = self.queue.is_cancelled(id);
         self.wait_before_retry(id, blocker, retry_pause((blocker.nature, is_cancelled), tries)).await
@@ -150,30 +151,30 @@ impl RepoWorker {
     async fn wait_before_retry(&mut self, id: &str, blocker: &Blocker, pause: Option<Duration>) -> bool {
         let Some(pause) = pause else { return false };
         self.queue.show_blocker(id, None, blocker);
-        // Who wants to stop has it written down.
+        // The stop has been recorded with the run.
         let _ = mailbox::wait_for_retry(&mut self.queue, pause).await;
         true
     }
 
-    /// Returns the run before this one in the list, whose end may be its base.
+    /// Returns the last ended run before this one in the list, whose branch may be its base.
     pub(crate) fn previous_run(&self, id: &str) -> Option<String> {
         let index = self.queue.file.runs.iter().position(|run| run.id == id)?;
         let earlier = &self.queue.file.runs[..index];
         earlier.iter().rev().find(|run| run.state.is_over()).map(|run| run.id.clone())
     }
 
-    /// Removes the journal of an iteration from which nothing is left to follow.
+    /// Removes the journal of an iteration whose consequences have all been stored.
     pub(crate) fn remove_journal(&self) {
         if let Err(error) = JournalFile::for_store(&self.queue.store).remove() {
             tracing::warn!(repo = self.queue.file.id, error = display_chain(&error), "the journal stays");
         }
     }
 
-    /// Removes what the effects of a settled iteration have kept.
+    /// Removes what the effects of a settled iteration have saved.
     pub(crate) fn remove_live_files(&self) {
         let Ok(files) = std::fs::read_dir(self.queue.store.live_dir()) else { return };
         for file in files.flatten().filter(|file| file.file_name() != "shim.lock") {
-            // What stays is removed when the same number is used again.
+            // A remaining file is removed when the same number is used again.
             let _ = std::fs::remove_file(file.path());
         }
     }

@@ -1,7 +1,8 @@
-//! Loses power at every write of two iterations, and again while that is recovered: the real store, the real journal and
-//! the real loop of an iteration on a simulated disk, with a scripted session, and git as the order of its writes.
+//! Simulates a power loss at every write of two iterations, and again during each recovery: the real store, the real
+//! journal and the real iteration loop on a simulated disk, with a scripted session, and git as the order of its
+//! writes.
 //!
-//! `STATES` is how many states are looked at for one crash, `SEED` with which numbers they are picked.
+//! `STATES` sets how many states are examined per crash, `SEED` which ones.
 
 #[path = "power/effects.rs"]
 mod effects;
@@ -17,13 +18,13 @@ use self::effects::catch_panic;
 use self::machine::SimulatedMachine;
 use crate::repo::simulated_disk::{CrashKind, DiskFailure, DiskFault, DiskFlaws, run_until_crash};
 
-/// Iterations of the run.
+/// Number of iterations of the run.
 const ITERATIONS: u32 = 2;
-/// Tries of a write that a faulty disk refuses.
+/// Attempts at a write that a faulty disk refuses.
 const TRIES: u32 = 10;
 const CRASHES: [CrashKind; 3] = [CrashKind::Kill, CrashKind::Ordered, CrashKind::Unordered];
 
-/// What a program that looks almost right would do.
+/// Mistakes of a program that looks almost right.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct InjectedMistakes {
     disk: DiskFlaws,
@@ -35,17 +36,17 @@ struct InjectedMistakes {
     trusts_ref: bool,
 }
 
-/// What an enumeration has seen.
+/// Results of an enumeration.
 #[derive(Debug, Default)]
 struct RecoveryTally {
     states: u64,
     violations: u64,
-    /// The first of them, with what makes it come again.
+    /// The first violation, with how to reproduce it.
     first: Option<String>,
 }
 
 impl RecoveryTally {
-    /// Lets a machine come to its end and checks it; returns how many writes that took.
+    /// Lets a machine recover and checks it; returns the number of writes that took.
     fn recover_machine(&mut self, machine: &SimulatedMachine, how: &dyn Fn() -> String) -> u64 {
         self.states += 1;
         machine.disk.crash_at(None);
@@ -64,9 +65,9 @@ fn env_number(name: &str, default: u64) -> u64 {
     env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// Crashes at every write, looks at what may be found, and crashes once more in each recovery.
+/// Crashes at every write, examines possible disk states, and crashes once more in each recovery.
 ///
-/// With a mistake it ends at the first violation, unless `STATES` is given.
+/// With an injected mistake it ends at the first violation, unless `STATES` is given.
 fn enumerate_crashes(mistakes: InjectedMistakes, states: u64) -> RecoveryTally {
     let is_whole = mistakes == InjectedMistakes::default() || env::var_os("STATES").is_some();
     let (first_seed, states) = (env_number("SEED", 1), env_number("STATES", states));
@@ -104,7 +105,7 @@ fn enumerate_crashes(mistakes: InjectedMistakes, states: u64) -> RecoveryTally {
     seen
 }
 
-/// Notes a figure for whoever looks.
+/// Prints a figure.
 #[expect(clippy::print_stderr, reason = "the harness captures it")]
 fn write_figure(figure: &str) {
     eprintln!("{figure}");
@@ -118,7 +119,7 @@ fn assert_none(seen: &RecoveryTally) {
 
 #[track_caller]
 fn assert_some(mistakes: InjectedMistakes) {
-    // It ends at the first violation, so that a rare one costs no more than a frequent one.
+    // It ends at the first violation, so a rare one costs no more than a frequent one.
     let seen = enumerate_crashes(mistakes, 8);
     write_figure(&format!("{mistakes:?}: {} states, {} violations", seen.states, seen.violations));
     assert!(seen.violations > 0, "a program with a mistake passes: the model finds nothing");
@@ -175,7 +176,7 @@ fn whichever_call_the_disk_refuses_the_run_comes_to_the_same_end() {
             if made < at {
                 break;
             }
-            // The copy of what could not be flushed is refused too: nobody can tell that it was not.
+            // The copy of what could not be flushed is refused too: its state is unknown.
             let lost = if count > 1 { Vec::new() } else { machine.disk.states_after(CrashKind::Unordered, at, 2) };
             for found in lost {
                 let found = machine.with_disk(found);

@@ -1,5 +1,5 @@
-//! Drives thousands of iterations through a scripted world on a paused clock: every answer, obstacle, stop, death and
-//! orderly end comes from a seed, which a failure names. No process, no file, no repository.
+//! Drives thousands of iterations through a scripted world on a paused clock: every answer, obstacle, stop, crash and
+//! orderly exit comes from a seed, which a failure reports. No processes, files or repositories.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use protocol::answer::{AgentAnswer, AnswerStatus};
 use protocol::words::Role;
 use runner_core::definition::DefinitionDiff;
 use runner_core::iteration::{IterationEffect, IterationEvent, GuardEnd, GuardEndKind, IterationEnd, Phase, decide};
-use runner_core::obstacle::{Transience, Blocker};
+use runner_core::blocker::{Transience, Blocker};
 use runner_core::policy::Policy;
 use runner_core::verdict::{FaultKind, SessionFinding, SessionEnd, SessionEndKind, StopCause, SessionTask, TreeFinding, Verdict};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -19,16 +19,16 @@ use super::iteration::world::{DriveControl, EventLog, EffectWorld};
 use super::journal::{self, JournalEntry, JournalHeader, JournalError, JournalContents};
 use crate::repo::durable::DurableError;
 
-/// Seeds that are tried.
+/// Number of seeds to try.
 const SEEDS: u64 = 5_000;
-/// Longest life of an iteration, in which it must come to its end.
+/// Time limit by which an iteration must end.
 const LONGEST: Duration = Duration::from_hours(48);
-/// Longest a process takes that is asked to end.
+/// The longest a process takes to exit when asked to.
 const GRACE: Duration = Duration::from_secs(10);
-/// Lives after which nothing happens from outside any more.
+/// Number of daemon processes after which there are no more outside events.
 const EVENTFUL_LIVES: u32 = 4;
 
-/// Numbers that all who take part draw from: the same seed, the same numbers.
+/// Random numbers shared by all participants: the same seed, the same numbers.
 #[derive(Clone)]
 struct SharedRandom(Arc<Mutex<runner_testkit::RandomSource>>);
 
@@ -46,7 +46,7 @@ impl SharedRandom {
     }
 }
 
-/// What is durable, and what is watched: both outlive the daemon.
+/// What is durable or observed: both outlive the daemon.
 #[derive(Debug, Default)]
 struct LastingState {
     entries: Vec<JournalEntry>,
@@ -98,7 +98,7 @@ struct EffectPerformance {
 
 impl EffectPerformance {
     async fn play(self) -> IterationEvent {
-        // A daemon that died while it recorded an event does not act upon it.
+        // A daemon that died while recording an event does not act on it.
         tokio::task::yield_now().await;
         assert_eq!(self.lasting.lock().in_flight.replace(self.effect), None, "an effect was dropped while it ran");
         let event = self.perform().await;
@@ -142,7 +142,7 @@ impl EffectPerformance {
         event
     }
 
-    /// Lets a process take its time; true if it was asked to end before it had.
+    /// Lets a process run for a while; true if it was asked to end before it was done.
     async fn run_process(&self) -> bool {
         tokio::select! {
             () = sleep(Duration::from_secs(self.random.below(1_200))) => false,
@@ -153,7 +153,7 @@ impl EffectPerformance {
         }
     }
 
-    /// Commits unless that was done before a death, and takes a moment before and after.
+    /// Commits unless an earlier process did, with a delay before and after.
     async fn settle_once(&self) -> IterationEvent {
         sleep(Duration::from_millis(1 + self.random.below(50))).await;
         if self.has_commit {
@@ -216,7 +216,7 @@ impl DriveControl for ScriptedControl {
     }
 }
 
-/// A journal that dies with the daemon at its `dies_at`-th event: before it is durable, or after.
+/// A journal that dies with the daemon at its `dies_at`-th event: before or after it is durable.
 struct ScriptedLog {
     lasting: SharedLasting,
     dies_at: Option<u64>,
@@ -271,7 +271,7 @@ impl IterationSimulation {
         unreachable!("a life without events ends the iteration")
     }
 
-    /// One life of the daemon; none if it died.
+    /// Runs one daemon process; `None` if it died.
     async fn live_once(&self, is_eventful: bool) -> Option<DriveOutcome> {
         let death = CancellationToken::new();
         let mut log = ScriptedLog {
@@ -296,7 +296,7 @@ impl IterationSimulation {
             }
         };
         let driven = match driven {
-            // Its run has ended; the iteration is gone through once more for what holds of every one.
+            // Its run has ended; the iteration is driven once more to check what holds for every iteration.
             Some(Err(DriveError::Blocked(_) | DriveError::Journal(_))) if control.is_cancelled => None,
             driven => driven.map(|driven| {
                 driven.unwrap_or_else(|error| panic!("seed {}: {error}: {:#?}", self.seed, self.lasting.lock()))
@@ -308,7 +308,7 @@ impl IterationSimulation {
         driven
     }
 
-    /// Goes on where the journal says, as a restarted daemon does.
+    /// Continues from the journal, as a restarted daemon does.
     fn recovered_phase(&self, log: &mut ScriptedLog) -> Phase {
         if self.lasting.lock().entries.is_empty() {
             return Phase::Open;
@@ -329,7 +329,7 @@ impl IterationSimulation {
     fn random_stops(&self) -> Vec<(Instant, StopCause)> {
         let causes = [StopCause::Pause, StopCause::Cancel, StopCause::Shutdown];
         let count = self.random.below(3);
-        // Half of them come while the short phases last.
+        // Half of them arrive during the short phases.
         let limit = if self.random.one_in(2) { 200 } else { 2_400_000 };
         let mut stops: Vec<_> = (0..count)
             .map(|_| Instant::now() + Duration::from_millis(self.random.below(limit)))
@@ -354,7 +354,7 @@ impl IterationSimulation {
         }
     }
 
-    /// Whether somebody wanted the iteration to end before it was decided how it ends.
+    /// Whether a stop was requested before the end of the iteration was decided.
     fn is_stopped_by_person(&self, lasting: &LastingState) -> bool {
         let mut phase = Phase::Open;
         let mut is_stopped = false;
@@ -423,7 +423,7 @@ fn blocked_event(what: &str, nature: Transience) -> IterationEvent {
     IterationEvent::Obstructed(Blocker { what: what.to_owned(), remedy: "look at it".to_owned(), nature })
 }
 
-/// A world in which nothing can be done.
+/// A world in which every effect is blocked.
 struct BlockedWorld {
     policy: Policy,
     nature: Transience,
@@ -439,7 +439,7 @@ impl EffectWorld for BlockedWorld {
     }
 }
 
-/// Drives an iteration in which nothing can be done; returns why it ended, if it did, and the tries that were made.
+/// Drives an iteration in which every effect is blocked; returns why it ended, if it did, and the number of attempts.
 async fn drive_blocked(nature: Transience, is_cancelled: bool) -> (Option<String>, u32) {
     let simulation = IterationSimulation::new(1);
     let mut world = BlockedWorld { policy: Policy::default(), nature };

@@ -1,8 +1,8 @@
-//! The iterations of a run, from the receipts of its commits; times and notices from their records, as far as those are there.
+//! The iterations of a run, from the receipts of its commits; times and notices from their records, if available.
 //!
-//! Anybody can word a message. Which commits are the runner's is told by the chain: from the commit that the daemon's journal
-//! names, or else the tip, to a receipt, from that to its From, and on from there. What lies between a receipt and its From was
-//! written by the session, whatever it says.
+//! Anyone can write a commit message. The chain determines which commits are the runner's: from the commit that the
+//! daemon's journal names, or else the tip, to a receipt, from there to its From, and so on. Commits between a receipt
+//! and its From were made by the session, whatever their messages say.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::store::RepoStore;
 use crate::worker::journal::JournalFile;
 use crate::worker::load::{LoadError, last_runner_commit};
 
-/// Fills in how long iterations and their phases took, and the exact time of their end, as far as their records are there.
+/// Adds the durations of iterations and their phases, and the exact time of their end, if their records are available.
 pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
     for view in views {
         let Some(meta) = read_meta(layout, &view.run, view.iter) else { continue };
@@ -28,12 +28,12 @@ pub fn add_durations(layout: &Layout, views: &mut [IterationView]) {
     }
 }
 
-/// Reads the facts of an iteration's record, for people; none where there is no record.
+/// Reads the metadata in an iteration's record, for people; `None` if there is no record.
 pub(crate) fn read_meta(layout: &Layout, run: &str, iter: u32) -> Option<IterationMeta> {
     read_meta_in(&layout.iteration(run, iter))
 }
 
-/// Reads the facts in the folder of a record.
+/// Reads the metadata in the folder of a record.
 pub fn read_meta_in(record: &Path) -> Option<IterationMeta> {
     let text = durable::read(&record.join("meta.json")).ok()??;
     serde_json::from_slice(&text).ok()
@@ -58,8 +58,8 @@ pub fn list_receipts(repository: &Repository, run: &str, tip: Id, limit: usize) 
     Ok(receipts.collect())
 }
 
-/// Returns the commit at which the session of the iteration that is under way began, as the daemon has recorded it; what
-/// lies upon it on the branch is the session's. None where no iteration of the run is under way.
+/// Returns the commit from which the session of the current iteration began, according to the daemon's journal; commits
+/// on top of it are the session's. `None` if no iteration of the run is in progress.
 pub fn session_base(store: &RepoStore, run: &str) -> Option<Id> {
     let recorded = JournalFile::for_store(store).read().ok()??;
     let is_settled = recorded.entries.iter().any(|entry| matches!(entry.event, IterationEvent::Settled { .. }));
@@ -72,15 +72,15 @@ pub fn session_base(store: &RepoStore, run: &str) -> Option<Id> {
     })
 }
 
-/// Tells the runner's commits from those of sessions, along first parents from the newest on.
+/// Distinguishes the runner's commits from those of sessions, along first parents from the newest.
 #[derive(Debug, Default)]
 pub(crate) struct RunnerChain {
-    /// The From of the receipt that was met last, until it is reached.
+    /// The From of the last receipt, until that commit is reached.
     from: Option<Id>,
 }
 
 impl RunnerChain {
-    /// Returns what the next commit says, where no session has written it.
+    /// Returns the content of the next commit, unless a session made it.
     pub(crate) fn next_runner_commit(&mut self, commit: &CommitInfo) -> Option<RunnerCommit> {
         if self.from.is_some_and(|from| from != commit.id) {
             return None;
@@ -94,7 +94,7 @@ impl RunnerChain {
     }
 }
 
-/// Returns what a commit of the runner's says of an iteration of this run, if it is one's.
+/// Returns the view of an iteration of this run, if the runner's commit is one.
 pub(crate) fn iteration_view(run: &str, runner_commit: RunnerCommit, commit: &CommitInfo) -> Option<IterationView> {
     match runner_commit {
         RunnerCommit::Iteration(receipt) if receipt.run == run => Some(receipt_view(&receipt, commit)),
@@ -102,7 +102,7 @@ pub(crate) fn iteration_view(run: &str, runner_commit: RunnerCommit, commit: &Co
     }
 }
 
-/// What is told of an iteration whose session has said nothing: why it ended as it did.
+/// The detail of an iteration whose session has given no summary: why it ended as it did.
 fn verdict_detail(receipt: &Receipt) -> Option<String> {
     receipt.verdict.detail.as_deref().map(first_line).filter(|line| !line.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What clients see of a run: made anew from what is committed, and never decided from.
+//! What clients see of a run: rebuilt from the committed state, and never an input to decisions.
 
 pub(crate) mod iterations;
 pub(crate) mod snapshot;

@@ -1,4 +1,4 @@
-//! What clients see of a run, made from what is committed and what is live.
+//! Builds the view that clients see of a run from what is committed and what is live.
 
 use std::sync::Arc;
 
@@ -18,20 +18,20 @@ use crate::store::{RepoFile, RepoStore, repo_id};
 use crate::worker::caches::LastLoad;
 use crate::worker::integrity::{definition, watched};
 use crate::worker::load::{LoadError, CommittedState, load_state};
-use crate::worker::trusted::PinnedRepo;
+use crate::worker::pinned_repo::PinnedRepo;
 use crate::worker::view::iterations::{RunnerChain, add_durations, session_base, iteration_view, read_meta};
 use crate::worker::view::totals::UsageTotals;
 
-/// Iterations shown in a status.
+/// Number of iterations shown in a status.
 const MAX_RECENT: usize = 5;
-/// Files with secrets shown in a status.
+/// Maximum number of files with secrets shown in a status.
 const MAX_SECRETS: usize = 100;
-/// Notices shown in a status.
+/// Maximum number of notices shown in a status.
 const MAX_NOTICES: usize = 40;
-/// Commits looked through for the last iterations.
+/// Number of commits searched for the last iterations.
 const MAX_COMMITS: usize = 50;
 
-/// Describes a repository.
+/// Builds the view of a repository.
 pub(crate) fn repo_view(file: &RepoFile, held: Option<StopReason>) -> RepoView {
     RepoView {
         id: file.id.clone(),
@@ -43,7 +43,7 @@ pub(crate) fn repo_view(file: &RepoFile, held: Option<StopReason>) -> RepoView {
     }
 }
 
-/// Describes a run for lists.
+/// Builds the summary of a run for lists.
 pub fn run_summary(run: &RunRecord) -> RunSummary {
     RunSummary {
         id: run.id.clone(),
@@ -58,7 +58,7 @@ pub fn run_summary(run: &RunRecord) -> RunSummary {
     }
 }
 
-/// Describes the kinds of agents that are not asked now.
+/// Lists the kinds of agents that are paused.
 pub(crate) fn outage_views(run: &RunRecord) -> Vec<OutageView> {
     let now = clock::now();
     let current = run.uncommitted.outages.iter().filter(|outage| !outage.wait.is_over(now));
@@ -67,7 +67,7 @@ pub(crate) fn outage_views(run: &RunRecord) -> Vec<OutageView> {
     current.map(to_view).collect()
 }
 
-/// Describes a run of which nothing is committed yet.
+/// Builds the view of a run that has no commits yet.
 pub(crate) fn blank_view(run: &RunRecord, containment: Containment) -> RunView {
     RunView {
         summary: run_summary(run),
@@ -98,16 +98,16 @@ pub(crate) fn blank_view(run: &RunRecord, containment: Containment) -> RunView {
     }
 }
 
-/// What is seen of a run between two iterations.
+/// The view of a run between two iterations.
 #[derive(Debug, Clone)]
 pub(crate) struct RunSnapshot {
     /// The view.
     pub(crate) view: RunView,
-    /// Budget of an iteration, in milliseconds; 0 where the configuration cannot be read.
+    /// Time budget of an iteration in milliseconds; 0 if the configuration cannot be read.
     pub(crate) budget_ms: u64,
 }
 
-/// Describes a run from the tip of its branch, or from what was last valid on it; blank where nothing can be read.
+/// Builds the view of a run from the tip of its branch, or its last valid state; blank if nothing can be read.
 pub(crate) fn snapshot_run(
     store: &RepoStore,
     run: &RunRecord,
@@ -124,12 +124,12 @@ pub(crate) fn snapshot_run(
         let session_base = session_base(store, &run.id);
         let loaded = match last_load.load(&repository, tip) {
             Ok(loaded) => loaded,
-            // Nothing before it can be read either, unless a session has written it.
+            // Nothing before it can be read either, unless a session made that commit.
             Err(LoadError::Rules { .. }) if session_base.is_none() => return None,
             Err(_) => last_valid_state(&repository, tip).map(Arc::new)?,
         };
         let belongs_to_run = loaded.run_state.run_id.as_deref() == Some(run.id.as_str());
-        // What lies upon it is a session's that goes on.
+        // Commits on top of it are made by the current session.
         let settled = session_base.unwrap_or(tip);
         let recent = recent_iterations(&repository, &run.id, settled);
         let mut view = state_view(blank.clone(), &loaded, &run.uncommitted.tried);
@@ -147,7 +147,7 @@ pub(crate) fn snapshot_run(
     read().unwrap_or_else(|| RunSnapshot { view: blank.clone(), budget_ms: 0 })
 }
 
-/// Returns what the last commit before `tip` has that is valid: a person's may not be, and the run is held for that.
+/// Returns the last valid state before `tip`: a person's commit may be invalid, for which the run is held.
 fn last_valid_state(repository: &Repository, tip: Id) -> Option<CommittedState> {
     let commits = repository.first_parents(&tip, MAX_COMMITS).ok()?;
     commits.iter().skip(1).find_map(|commit| load_state(repository, commit.id).ok())
@@ -181,7 +181,7 @@ fn state_view(blank: RunView, loaded: &CommittedState, retry_usage: &usage::Reso
     }
 }
 
-/// Describes a node and what a session on it would be asked to be.
+/// Describes a node and the role of a session on it.
 pub fn node_ref(loaded: &CommittedState, leaf: &protocol::tree::Node) -> NodeRef {
     let path = tree::path_to(&loaded.tree, &leaf.id);
     NodeRef {
@@ -195,7 +195,7 @@ pub fn node_ref(loaded: &CommittedState, leaf: &protocol::tree::Node) -> NodeRef
     }
 }
 
-/// Returns the last iterations, newest first, as far as commits can be read.
+/// Returns the last iterations, newest first, as far as their commits can be read.
 fn recent_iterations(repository: &Repository, run: &str, tip: Id) -> Vec<IterationView> {
     let (mut views, mut chain) = (Vec::new(), RunnerChain::default());
     let read = repository.visit_first_parents(&tip, MAX_COMMITS, |commit| {
@@ -209,7 +209,7 @@ fn recent_iterations(repository: &Repository, run: &str, tip: Id) -> Vec<Iterati
     views
 }
 
-/// Returns which files of these iterations hold secrets, as far as their records are there.
+/// Returns which files of these iterations contain secrets, if their records are available.
 fn recent_secrets(layout: &Layout, views: &[IterationView]) -> Vec<SecretSeen> {
     let mut seen: Vec<SecretSeen> = Vec::new();
     for found in views.iter().filter_map(|view| read_meta(layout, &view.run, view.iter)).flat_map(|meta| meta.secrets) {
@@ -220,7 +220,7 @@ fn recent_secrets(layout: &Layout, views: &[IterationView]) -> Vec<SecretSeen> {
     seen
 }
 
-/// Returns what else is to be told of these iterations, as far as their records are there.
+/// Returns other notices of these iterations, if their records are available.
 fn recent_notices(layout: &Layout, views: &[IterationView]) -> Vec<String> {
     let metas = views.iter().filter_map(|view| read_meta(layout, &view.run, view.iter));
     let notices = metas.flat_map(|IterationMeta { iter, moved_refs, log_faults, dirty_submodules, .. }| {

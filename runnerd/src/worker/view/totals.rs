@@ -1,6 +1,6 @@
 //! What each node of a run has consumed, added up from the receipts of its branch.
 //!
-//! Kept in memory and made anew where it is missing: nothing is decided from it, and a clone has the same.
+//! Kept in memory and recomputed if missing: no decision depends on it, and a clone yields the same.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use runner_core::usage;
 use crate::git::{GitError, Id, Repository};
 use crate::worker::view::iterations::{RunnerChain, iteration_view};
 
-/// Commits that are read at once.
+/// Number of commits read at a time.
 const BATCH_SIZE: usize = 64;
-/// Most commits that are looked through.
+/// Maximum number of commits searched.
 const MAX_COMMITS: usize = 100_000;
 
-/// The totals of one run's nodes.
+/// The totals of the nodes of one run.
 #[derive(Debug, Default)]
 pub(crate) struct UsageTotals {
     run: String,
@@ -27,7 +27,7 @@ pub(crate) struct UsageTotals {
 }
 
 impl UsageTotals {
-    /// Counts the receipts of a run up to a commit: those that came since the last time, or all of them.
+    /// Counts the receipts of a run up to a commit: those since the last call, or all of them.
     pub(crate) fn advance(&mut self, repository: &Repository, run: &str, tip: Id) -> Result<(), GitError> {
         if self.run != run {
             *self = Self { run: run.to_owned(), ..Self::default() };
@@ -49,7 +49,7 @@ impl UsageTotals {
         self.nodes.get(node).cloned().unwrap_or_default()
     }
 
-    /// Returns the iterations since the last time, and whether they go on from there; nothing if there is nothing new.
+    /// Returns the iterations since the last call, and whether they continue from it; `None` if there is nothing new.
     fn iterations_since_tip(&self, repository: &Repository, tip: Id) -> Result<Option<(Vec<IterationView>, bool)>, GitError> {
         let (mut views, mut next, mut scanned) = (Vec::new(), Some(tip), 0);
         let mut chain = RunnerChain::default();

@@ -1,7 +1,7 @@
 //! The daemon dies at a call.
 
 use runner_testkit::SystemFault;
-use runner_testkit::witness::print_figure;
+use runner_testkit::invariants::print_figure;
 
 use crate::disk::course::{FaultCourse, at_each, sampled};
 

@@ -1,7 +1,7 @@
 //! Disks that are full, have no inodes left, or are read-only.
 
 use protocol::words::RunStatus;
-use runner_testkit::witness::print_figure;
+use runner_testkit::invariants::print_figure;
 use runner_testkit::{TmpfsDisk, Home};
 
 use crate::checks::assert_explains;

@@ -1,4 +1,4 @@
-//! What a stranger reads of a run.
+//! Tests of what a reader who does not know the runner sees of a run.
 
 use protocol::verify::{AuditCounts, AuditPass, AuditRule, PersonCommit};
 

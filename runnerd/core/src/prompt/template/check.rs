@@ -1,14 +1,15 @@
-//! What a repository's own template of a role must keep to: its size, and the names of its slots and conditions.
+//! Checks a repository's own template of a role: its size, and the names of its slots and conditions.
 //!
-//! Looks at the text alone. Braces around anything but a name are text, so that a template may speak of other templates.
+//! Looks only at the text. Braces around anything but a name are text, so that a template may talk about other
+//! templates.
 
 use std::fmt;
 
 use protocol::words::Role;
 
-/// The most bytes of the text of a role.
+/// Most bytes of the text of a role.
 pub(crate) const ROLE_LIMIT: usize = 4 * 1024;
-/// What a condition may ask for.
+/// Flags that a condition may test.
 const FLAGS: [&str; 5] = ["auto", "strict", "root", "leaf", "narrowing"];
 
 /// Returns the slots that are filled in the template of a role.
@@ -22,7 +23,7 @@ const fn known_slots(role: Role) -> &'static [&'static str] {
 /// What is wrong with a template, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateFault {
-    /// Number of the line, from 1; none where it is the whole.
+    /// Number of the line, from 1; `None` if the fault concerns the whole template.
     pub line: Option<usize>,
     /// What is wrong with it.
     pub what: String,
@@ -37,7 +38,7 @@ impl fmt::Display for TemplateFault {
     }
 }
 
-/// Checks a repository's own template of a role; returns what is wrong with it, from top to bottom.
+/// Checks a repository's own template of a role; returns its faults from top to bottom.
 pub fn check_override(role: Role, text: &str) -> Vec<TemplateFault> {
     let mut check = TemplateChecker { role, faults: Vec::new(), open: Vec::new() };
     if text.trim().is_empty() {
@@ -59,7 +60,7 @@ pub fn check_override(role: Role, text: &str) -> Vec<TemplateFault> {
 struct TemplateChecker<'a> {
     role: Role,
     faults: Vec<TemplateFault>,
-    /// The conditions that are open, and the line that opened each.
+    /// The open conditions, each with the line that opened it.
     open: Vec<(&'a str, usize)>,
 }
 

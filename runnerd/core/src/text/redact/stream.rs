@@ -1,18 +1,18 @@
-//! Redacts what comes in parts: a secret that the parts cut is found all the same.
+//! Redacts input that arrives in parts: a secret that is split between parts is still found.
 //!
-//! What may be the beginning of a secret is held until more comes, and is never longer than the longest one.
+//! Bytes that may begin a secret are held until more input arrives, never more than the longest secret.
 
 use std::sync::Arc;
 
 use super::{SecretMatcher, SecretSpan};
 
-/// A text on its way through the redaction.
+/// A text that is being redacted.
 #[derive(Debug, Default)]
 pub struct RedactStream {
     known: Option<Arc<SecretMatcher>>,
-    /// The end of what came, which may be the beginning of a secret.
+    /// The end of the input so far, which may be the beginning of a secret.
     held: Vec<u8>,
-    /// How many of the held bytes belong to a secret whose marker has been returned.
+    /// How many of the held bytes belong to a secret whose marker has already been returned.
     hidden: usize,
 }
 
@@ -21,13 +21,13 @@ impl RedactStream {
         Self { known, held: Vec::new(), hidden: 0 }
     }
 
-    /// Takes a part and adds to `out` what is certain by now.
+    /// Takes a part, and appends to `out` what is certain by now.
     pub fn push(&mut self, part: &[u8], out: &mut Vec<u8>) {
         let Some(known) = self.known.clone() else { return out.extend_from_slice(part) };
         self.held.extend_from_slice(part);
         let mut spans = self.spans(&known);
         let open = known.partial_secret_start(&self.held);
-        // A secret in which another one may begin is over, as far as it has come: only its marker is still to be shown.
+        // A secret in which another one may begin is complete as far as it goes: only its marker has yet to be written.
         let covered = spans.iter().find(|span| span.start < open && open < span.end).map_or(0, |span| span.end - open);
         spans.retain(|span| span.start < open);
         if let Some(last) = spans.last_mut() {
@@ -43,7 +43,7 @@ impl RedactStream {
         self.held.len()
     }
 
-    /// Adds the rest: nothing more comes.
+    /// Appends the rest at the end of the input.
     pub fn finish(mut self, out: &mut Vec<u8>) {
         if let Some(known) = self.known.clone() {
             known.write_masked(&self.held, &self.spans(&known), out);
@@ -51,9 +51,9 @@ impl RedactStream {
         }
     }
 
-    /// Forgets what is held back: what comes next does not follow upon it.
+    /// Drops what is held back, because the next part does not continue it.
     ///
-    /// The first bytes after a gap may be the end of a secret, and are to be left out by whoever knows of the gap.
+    /// The first bytes after a gap may be the end of a secret, so the caller, which knows of the gap, must omit them.
     pub fn discard_held(&mut self) {
         self.held.clear();
         self.hidden = 0;

@@ -92,7 +92,7 @@ fn debug_form_names_variables_and_no_value() {
 /// Marks every byte that a spelling covers, one spelling and one place after the other.
 fn covered_bytes(values: &[&str], text: &[u8]) -> Vec<bool> {
     let mut covered = vec![false; text.len()];
-    for spelling in values.iter().flat_map(|value| spelling::all_spellings(value)) {
+    for spelling in values.iter().flat_map(|value| secret_spellings::all_spellings(value)) {
         for at in 0..text.len() {
             if text[at..].starts_with(&spelling) {
                 covered[at..at + spelling.len()].fill(true);

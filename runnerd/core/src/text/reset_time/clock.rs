@@ -1,20 +1,20 @@
-//! What the reading of a time depends on besides the text.
+//! Context for reading a time, in addition to the text.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// What the reading of a time depends on besides the text.
+/// Context for reading a time, in addition to the text.
 pub struct Clock<'a> {
     /// When the text is read.
     pub now: Timestamp,
-    /// The zone of times that name none: the one that the agent had.
+    /// Zone of times that name none: the agent's local zone.
     pub local: TimeZone,
-    /// Returns the zone of a name such as `Europe/Berlin`, where there is one.
+    /// Looks up a zone by a name such as `Europe/Berlin`; `None` if there is no such zone.
     pub zone: &'a dyn Fn(&str) -> Option<TimeZone>,
 }
 
 impl Clock<'_> {
-    /// Returns now as the clocks of a zone show it.
+    /// Returns the current time in a zone.
     pub(super) fn in_zone(&self, zone: &TimeZone) -> Zoned {
         self.now.to_zoned(zone.clone())
     }

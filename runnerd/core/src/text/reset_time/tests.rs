@@ -11,7 +11,8 @@ fn zone_named(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok()
 }
 
-/// Reads a text at 20:00 on Sunday, 22 November 2026 by the clocks of a zone; returns the time by the same clocks.
+/// Reads a text at 20:00 on Sunday, 22 November 2026 in local time of a zone; returns the result in the same local
+/// time.
 fn read_in(zone: &str, text: &str) -> Option<String> {
     let local = zone_named(zone).expect("the zone is known");
     let now = date(2026, 11, 22).at(20, 0, 0, 0).to_zoned(local.clone()).unwrap().timestamp();

@@ -1,4 +1,4 @@
-//! Zones behind a time: offsets, abbreviations, names.
+//! Time zones after a time: offsets, abbreviations, names.
 
 use jiff::tz::{Offset, TimeZone};
 
@@ -6,8 +6,8 @@ use super::clock::Clock;
 use super::cursor::TokenCursor;
 use super::token::Token;
 
-/// Abbreviations, and the minutes that they are east of Greenwich. Where one is used in several parts of the world, it
-/// is the one of the services' home.
+/// Abbreviations, with their offsets from UTC in minutes. One used in several parts of the world has the meaning of the
+/// services' home country.
 const ABBREVIATIONS: [(&str, i32); 29] = [
     ("ACST", 570),
     ("AEDT", 660),
@@ -39,7 +39,7 @@ const ABBREVIATIONS: [(&str, i32); 29] = [
     ("PST", -480),
     ("WEST", 60),
 ];
-/// Short names of zones whose offset changes over the year.
+/// Short names of zones whose offset changes during the year.
 const REGIONS: [(&[&str], &str); 4] = [
     (&["PT", "Pacific"], "America/Los_Angeles"),
     (&["MT", "Mountain"], "America/Denver"),
@@ -47,18 +47,18 @@ const REGIONS: [(&[&str], &str); 4] = [
     (&["ET", "Eastern"], "America/New_York"),
 ];
 
-/// What stands where a zone may stand.
+/// What was found in the place of a zone.
 #[derive(Debug)]
 pub(super) enum ZoneMatch {
-    /// Nothing.
+    /// No zone.
     Nothing,
     /// A zone.
     Zone(TimeZone),
-    /// The name of a zone that nobody knows.
+    /// A name of a zone that does not exist.
     Unknown,
 }
 
-/// Takes a zone, in parentheses or not.
+/// Reads a zone, in parentheses or not.
 pub(super) fn take_zone(cursor: &mut TokenCursor<'_>, clock: &Clock<'_>) -> ZoneMatch {
     let mut ahead = *cursor;
     let is_enclosed = ahead.take_sign('(') || ahead.take_sign('[');
@@ -91,7 +91,7 @@ fn take_zone_name(cursor: &mut TokenCursor<'_>, clock: &Clock<'_>, is_enclosed: 
     found
 }
 
-/// Takes the rest of a name such as `America/New_York` or `Etc/GMT+2`; returns where it ends.
+/// Reads the rest of a name such as `America/New_York` or `Etc/GMT+2`; returns its end.
 fn take_zone_path(cursor: &mut TokenCursor<'_>) -> Option<usize> {
     let mut end = None;
     while !cursor.is_apart() {
@@ -110,7 +110,7 @@ fn take_zone_path(cursor: &mut TokenCursor<'_>) -> Option<usize> {
 
 fn resolve_abbreviation(word: &str, clock: &Clock<'_>, is_enclosed: bool) -> ZoneMatch {
     let is = |name: &&str| word.eq_ignore_ascii_case(name);
-    // In lower case, some are words of the language.
+    // In lower case, some of them are ordinary words.
     let is_upper = word.chars().all(|c| c.is_ascii_uppercase());
     let is_word = |name: &&str| *name == "WEST" && !is_upper && !is_enclosed;
     if let Some((_, minutes)) = ABBREVIATIONS.iter().find(|(name, _)| is(name) && !is_word(name)) {
@@ -140,7 +140,7 @@ fn take_offset(cursor: &mut TokenCursor<'_>) -> Option<TimeZone> {
     Some(zone)
 }
 
-/// Takes a sign with hours and minutes behind it; returns seconds.
+/// Reads a sign followed by hours and minutes; returns seconds.
 fn take_signed_offset(cursor: &mut TokenCursor<'_>, is_named: bool) -> Option<i32> {
     let mut ahead = *cursor;
     let sign = match ahead.peek() {
@@ -148,7 +148,7 @@ fn take_signed_offset(cursor: &mut TokenCursor<'_>, is_named: bool) -> Option<i3
         Some(Token::Sign('-')) => -1,
         Some(Token::Word(_) | Token::Number(_) | Token::Sign(_)) | None => return None,
     };
-    // `9pm -10 minutes` and `9pm-10pm` are no offsets.
+    // `9pm -10 minutes` and `9pm-10pm` contain no offsets.
     if is_named && ahead.is_apart() {
         return None;
     }

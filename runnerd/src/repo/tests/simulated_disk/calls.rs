@@ -1,4 +1,4 @@
-//! The calls of [`Disk`] and [`DiskFile`] on the simulated disk; what a crash leaves of them is not decided here.
+//! The calls of [`Disk`] and [`DiskFile`] on the simulated disk; what a crash leaves of them is decided elsewhere.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -158,7 +158,7 @@ impl DiskFile for SimulatedFile {
         let mut state = self.disk.lock();
         match refused {
             None => state.flush(self.node),
-            // The system forgets that the pages are dirty: they never get to the disk.
+            // The system forgets that the pages are dirty: they never reach the disk.
             Some(_) => {
                 if let DiskNode::File { is_lost, .. } = &mut state.nodes[self.node] {
                     *is_lost = true;

@@ -1,4 +1,5 @@
-//! The effects of a scripted iteration on the machine of the power cuts: each the writes of the real one in their order.
+//! The effects of a scripted iteration on the simulated machine: each makes the writes of the real one in the same
+//! order.
 
 use std::io;
 use std::sync::Arc;
@@ -6,14 +7,14 @@ use std::time::Duration;
 
 use protocol::answer::{AgentAnswer, AnswerStatus};
 use runner_core::iteration::{IterationEvent, GuardEnd, GuardEndKind, IterationOutcome, Phase};
-use runner_core::obstacle::{Transience, Blocker};
+use runner_core::blocker::{Transience, Blocker};
 use runner_core::policy::Policy;
 use runner_core::verdict::{SessionEndKind, StopCause, SessionTask};
 use tokio_util::sync::CancellationToken;
 
 use super::machine::{BRANCH, SimulatedMachine, STATE, SharedOutside, WORK, id_of, lock_outside, object_path};
 use super::{ITERATIONS, TRIES};
-use crate::obstruction::describe_blocker;
+use crate::retryable::describe_blocker;
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, FileAccess};
 use crate::repo::simulated_disk::SimulatedDisk;
@@ -22,7 +23,7 @@ use crate::worker::iteration::world::{DriveControl, EventLog, EffectWorld};
 use crate::worker::journal::JournalError;
 use crate::worker::simulation;
 
-/// The effects, each the writes of the real one in their order.
+/// The effects, each making the writes of the real one in the same order.
 pub(super) struct ScriptedEffects {
     machine: SimulatedMachine,
     policy: Policy,
@@ -51,14 +52,14 @@ impl EffectWorld for ScriptedEffects {
     }
 }
 
-/// Ends a life in which the repository is damaged: nothing leads out of a phase but its event.
+/// Ends a daemon process whose repository is damaged: only an event leads out of a phase.
 fn panic_out() -> ! {
     std::panic::resume_unwind(Box::new(DamagedDisk))
 }
 
 struct DamagedDisk;
 
-/// Runs a life that may end because of damage.
+/// Runs a daemon process that may end because of damage.
 pub(super) fn catch_panic(live: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(live)) {
         Ok(ended) => ended,
@@ -138,7 +139,7 @@ impl ScriptedEffects {
         Ok(IterationEvent::Opened(SessionTask { iter: done + 1, from: head, run: "r".into(), ..simulation::sample_task() }))
     }
 
-    /// The session: one more line, which it does not flush.
+    /// The session: appends a line without flushing it.
     fn work(&self) -> io::Result<SessionEndKind> {
         let number = {
             let mut outside = lock_outside(&self.machine.outside);
@@ -151,7 +152,7 @@ impl ScriptedEffects {
         Ok(SessionEndKind::Answered(AgentAnswer { status: AnswerStatus::Done, summary, children: None }))
     }
 
-    /// Returns what was kept for an effect that is done again, keeping it the first time.
+    /// Returns what was saved for repeating an effect, saving it the first time.
     fn save_note(&self, name: &str, text: &str) -> Result<String, EffectTrouble> {
         let path = self.machine.store().live_dir().join(name);
         let disk = durable::with_disk(&self.machine.disk);
@@ -197,7 +198,7 @@ impl ScriptedEffects {
         Ok(ids[1].clone())
     }
 
-    /// Flushes work and objects, which are on one file system; where that fails each object by itself.
+    /// Flushes work and objects, which are on one file system; if that fails, each object separately.
     fn flush(&self, ids: &[String]) -> Result<(), EffectTrouble> {
         if self.machine.mistakes.unflushed_work {
             return self.flush_objects(ids);
@@ -210,7 +211,7 @@ impl ScriptedEffects {
         Ok(flushed?)
     }
 
-    /// Writes an object as the library does: not flushed, and not at all where there is one that is whole.
+    /// Writes an object as the library does: without flushing, and not at all if an intact one exists.
     fn write_object(&self, text: &str) -> io::Result<()> {
         use std::io::Write as _;
         let id = id_of(text);
@@ -223,7 +224,7 @@ impl ScriptedEffects {
         disk.rename(&temporary, &object_path(&id))
     }
 
-    /// Flushes objects; one that cannot be is written anew.
+    /// Flushes objects; rewrites those that cannot be flushed.
     fn flush_objects(&self, ids: &[String]) -> Result<(), EffectTrouble> {
         use crate::repo::disk::{DiskFile as _, OpenMode};
         let disk = &self.machine.disk;
@@ -241,7 +242,7 @@ impl ScriptedEffects {
     }
 }
 
-/// The real journal; what it keeps of an inspection is a promise.
+/// The real journal; a recorded inspection is a promise that the work is durable.
 pub(super) struct RecordingLog {
     log: JournalLog<SimulatedDisk>,
     outside: SharedOutside,
@@ -269,7 +270,7 @@ impl EventLog for RecordingLog {
     }
 }
 
-/// Nobody steers.
+/// Never requests anything.
 pub(super) struct NoControl;
 
 impl DriveControl for NoControl {

@@ -1,4 +1,4 @@
-//! The machine of the power cuts: its disk, one life of the daemon on it, and what must hold when that is over.
+//! The simulated machine: its disk, one daemon process on it, and what must hold afterwards.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use runner_core::run::{RunEnd, RunRecord, RecordState};
 
 use super::effects::{RecordingLog, NoControl, ScriptedEffects};
 use super::{ITERATIONS, InjectedMistakes, TRIES};
-use crate::obstruction::Retryable as _;
+use crate::retryable::Retryable as _;
 use crate::repo::disk::Disk as _;
 use crate::repo::durable::{self, FileAccess};
-use crate::repo::kept::StateDir;
+use crate::repo::sealed::StateDir;
 use crate::repo::seal::SealKey;
 use crate::repo::simulated_disk::SimulatedDisk;
 use crate::store::{RepoFile, RepoStore, StoreError};
@@ -24,7 +24,7 @@ use crate::worker::journal::{JournalError, JournalFile};
 
 const COMPLETED: RecordState = RecordState::Over { end: RunEnd::Completed, at: jiff::Timestamp::UNIX_EPOCH };
 
-/// What was said or done outside of the machine, and cannot be taken back.
+/// What was said or done outside the machine, and cannot be taken back.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OutsideState {
     pub(super) is_queued: bool,
@@ -41,7 +41,7 @@ pub(super) fn lock_outside(outside: &SharedOutside) -> MutexGuard<'_, OutsideSta
     outside.lock().unwrap()
 }
 
-/// The machine: its disk, and what the world knows of it.
+/// The machine: its disk, and what the outside world knows.
 #[derive(Debug, Clone)]
 pub(super) struct SimulatedMachine {
     pub(super) disk: SimulatedDisk,
@@ -78,7 +78,7 @@ impl SimulatedMachine {
         RepoStore::on_disk(self.disk.clone(), &self.vault, "repo")
     }
 
-    /// One life of the daemon; the error says why it holds the repository.
+    /// Runs one daemon process; the error says why it holds the repository.
     pub(super) fn live_once(&self) -> Result<(), String> {
         let store = self.store();
         let mut file = self.register_repo(&store)?;
@@ -116,7 +116,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// Reads the queue, and does what a client asks that has not been answered.
+    /// Reads the queue, and performs client requests that have not been answered.
     fn register_repo(&self, store: &RepoStore<SimulatedDisk>) -> Result<RepoFile, String> {
         let mut file = match retry_until_done(|| store.take_over(), is_transient)? {
             Some(file) => file,
@@ -182,7 +182,7 @@ impl SimulatedMachine {
         String::from_utf8_lossy(&self.disk.read_whole(WORK.as_ref()).unwrap_or_default()).into_owned()
     }
 
-    /// Checks a machine on which a life has come to its end.
+    /// Checks a machine after a daemon process has ended.
     pub(super) fn check_promises(&self) -> Result<(), String> {
         let mut chain = BTreeMap::new();
         let mut at = self.read_head()?;
@@ -207,7 +207,7 @@ impl SimulatedMachine {
         }
         let file = self.store().read_repo_file().map_err(|error| error.to_string())?.ok_or("the queue is gone")?;
         let names = self.disk.list("/tree".as_ref()).unwrap();
-        match names.iter().find(|name| crate::temporary::is_temp_name(name)) {
+        match names.iter().find(|name| crate::temp_file::is_temp_name(name)) {
             Some(left) => Err(format!("{left:?} would be committed")),
             None if file.runs[0].state != COMPLETED => Err("the run is not over".into()),
             None => Ok(()),
@@ -229,7 +229,7 @@ pub(super) fn id_of(text: &str) -> String {
     sha256_hex(text.as_bytes())[..40].to_owned()
 }
 
-/// Calls until it works, or fails in a way that will not pass.
+/// Retries until it works, or fails in a way that is not transient.
 fn retry_until_done<T, E: std::error::Error>(
     mut call: impl FnMut() -> Result<T, E>,
     is_obstacle: impl Fn(&E) -> bool,

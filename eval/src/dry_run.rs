@@ -1,0 +1,132 @@
+//! What the daemon says of the configuration of cases, before anything is run.
+//!
+//! Keys and values are its own business: it is asked, in one lab for all cases, and what it refuses is told with the place in the
+//! case file. What a configuration needs of a machine shows in a run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jsonrpsee::core::client::Error;
+use protocol::api::ConfigApiClient as _;
+use protocol::client::{CallError, Connection};
+use protocol::path::WirePath;
+use protocol::reply::ConfigPathReply;
+use protocol::request::AtPath;
+use tokio_util::sync::CancellationToken;
+use toml::Table;
+
+use crate::case::{Case, GeneratedPosition, SourceText, trace_to_case};
+use crate::error::EvalError;
+use crate::sandbox::{RepositoryAccess, SandboxDaemon, Sandbox, TestedPrograms, SandboxRepository, RepositorySeed, HostEnv, write_file};
+use crate::plan::RunPlan;
+
+/// What is needed to ask.
+#[derive(Debug)]
+pub(crate) struct DryRun<'a> {
+    pub(crate) programs: &'a TestedPrograms,
+    pub(crate) around: &'a HostEnv,
+    pub(crate) stop: &'a CancellationToken,
+}
+
+/// What came of each case, in their order.
+type ConfigChecks = Vec<Result<(), EvalError>>;
+
+impl DryRun<'_> {
+    /// Asks about each case; a fault of its own says why the daemon could not be asked.
+    pub(crate) async fn check(&self, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
+        let lab = Sandbox::create()?;
+        let checked = self.check_in(&lab, cases).await;
+        lab.remove()?;
+        checked
+    }
+
+    async fn check_in(&self, lab: &Sandbox, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
+        let daemon = SandboxDaemon::start(lab, self.programs, &lab.env(self.around)).await?;
+        let checked = match self.repository(lab).await {
+            Ok(repository) => ask(&repository, daemon.connection(), cases).await,
+            Err(fault) => Err(fault),
+        };
+        daemon.stop().await;
+        checked
+    }
+
+    async fn repository(&self, lab: &Sandbox) -> Result<SandboxRepository, EvalError> {
+        let access = RepositoryAccess {
+            programs: self.programs.clone(),
+            env: lab.env(self.around),
+            client_env: self.around.client_env(lab),
+            view_env: self.around.view_env(lab),
+            stop: self.stop.clone(),
+        };
+        let seed = RepositorySeed {
+            name: "rehearsal",
+            goal: "",
+            template: None,
+            files: &BTreeMap::new(),
+            justfile: None,
+            config: &Table::new(),
+            tree: None,
+            prompts: None,
+            script: None,
+        };
+        SandboxRepository::create(lab, &seed, access).await
+    }
+}
+
+async fn ask(repository: &SandboxRepository, connection: &Connection, cases: &[(&Case, &RunPlan)]) -> Result<ConfigChecks, EvalError> {
+    let at = AtPath { path: WirePath::from(repository.folder()) };
+    let files = connection.client().path(at.clone()).await?;
+    let mut checked = Vec::new();
+    for (case, plan) in cases {
+        let made = GeneratedFiles::of(case, plan)?;
+        made.write(&files)?;
+        let told = connection.client().show(at.clone()).await;
+        checked.push(told.map(drop).map_err(|error| made.refused(case, &files, error)));
+    }
+    Ok(checked)
+}
+
+/// The files that are made of a case.
+struct GeneratedFiles {
+    repository: String,
+    daemon: String,
+}
+
+impl GeneratedFiles {
+    fn of(case: &Case, plan: &RunPlan) -> Result<Self, EvalError> {
+        let text =
+            |table| toml::to_string(table).map_err(|error| EvalError::new("writing a configuration").caused_by(&error));
+        Ok(Self { repository: text(&plan.config)?, daemon: text(&case.daemon)? })
+    }
+
+    fn write(&self, files: &ConfigPathReply) -> Result<(), EvalError> {
+        write_file(files.file.as_path(), &self.repository)?;
+        write_file(files.daemon_file.as_path(), &self.daemon)
+    }
+
+    /// Tells what was refused with the place in the case file, where it is written there.
+    fn refused(&self, case: &Case, files: &ConfigPathReply, error: Error) -> EvalError {
+        let refusal = match CallError::from(error) {
+            CallError::Refused(refusal) => refusal,
+            error => return EvalError::new("asking the daemon about a configuration").caused_by(&error),
+        };
+        let sections = [("config", &files.file, &self.repository), ("daemon", &files.daemon_file, &self.daemon)];
+        for (section, file, made) in sections {
+            let Some((at, why)) = placed(&refusal.message, file.as_path()) else { continue };
+            let source = SourceText { text: &case.text, file: &case.file };
+            return match trace_to_case(&case.text, GeneratedPosition { section, made, at }) {
+                Some(span) => source.error_at(span, why),
+                None => EvalError::usage(format!("{}: `{section}` as it would be used: {why}", case.file.display())),
+            };
+        }
+        EvalError::usage(format!("{}: {}", case.file.display(), refusal.message))
+    }
+}
+
+/// Takes a message apart that begins with `file:line:column: `.
+fn placed<'a>(message: &'a str, file: &Path) -> Option<((usize, usize), &'a str)> {
+    let rest = message.strip_prefix(file.to_str()?)?.strip_prefix(':')?;
+    let (place, why) = rest.split_once(": ")?;
+    let (line, column) = place.split_once(':')?;
+    Some(((line.parse().ok()?, column.parse().ok()?), why))
+}

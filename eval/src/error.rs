@@ -1,0 +1,103 @@
+//! Why something could not be done: message, causes, the next command, and the exit code.
+
+use std::error::Error;
+use std::fmt::{self, Write as _};
+use std::io;
+use std::path::Path;
+
+use protocol::client::{CallError, ConnectError};
+use protocol::error::ExitStatus;
+use protocol::sanitize::{safe, safe_json};
+use serde_json::json;
+
+/// What ends a command, or a run, without an answer.
+#[derive(Debug)]
+pub(crate) struct EvalError {
+    status: ExitStatus,
+    message: String,
+    causes: Vec<String>,
+    hint: Option<String>,
+}
+
+impl EvalError {
+    /// Builds a fault of the surroundings.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { status: ExitStatus::Error, message: message.into(), causes: Vec::new(), hint: None }
+    }
+
+    /// Builds the fault of a command line that parses and makes no sense.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { status: ExitStatus::Usage, ..Self::new(message) }
+    }
+
+    /// Builds the fault of something that was ended by a person.
+    pub(crate) fn interrupted() -> Self {
+        Self { status: ExitStatus::Interrupted, ..Self::new("interrupted") }
+    }
+
+    /// Builds the fault of an operation on a file; `doing` ends where the path follows.
+    pub(crate) fn file(doing: &str, path: &Path, error: &io::Error) -> Self {
+        Self::new(format!("{doing} {}", path.display())).caused_by(error)
+    }
+
+    /// Adds what led to it.
+    #[must_use]
+    pub(crate) fn caused_by(mut self, error: &dyn Error) -> Self {
+        self.causes.push(error.to_string());
+        let mut source = error.source();
+        while let Some(cause) = source {
+            self.causes.push(cause.to_string());
+            source = cause.source();
+        }
+        self
+    }
+
+    /// Adds what to type next.
+    #[must_use]
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Returns the exit code.
+    pub(crate) fn status(&self) -> ExitStatus {
+        self.status
+    }
+
+    /// Returns the lines for a person.
+    pub(crate) fn to_text(&self) -> String {
+        let indented = |text: &str| text.trim_end().lines().map(safe).collect::<Vec<_>>().join("\n  ");
+        let mut text = format!("error: {}\n", indented(&self.message));
+        for cause in &self.causes {
+            let _ = writeln!(text, "caused by: {}", indented(cause));
+        }
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(text, "\nhint: {}", indented(hint));
+        }
+        text
+    }
+
+    /// Returns the object for a script.
+    pub(crate) fn to_json(&self) -> String {
+        let Self { message, causes, hint, .. } = self;
+        safe_json(&json!({"error": {"message": message, "causes": causes, "hint": hint}}).to_string()) + "\n"
+    }
+}
+
+impl fmt::Display for EvalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        self.causes.iter().try_for_each(|cause| write!(f, ": {cause}"))
+    }
+}
+
+impl From<ConnectError> for EvalError {
+    fn from(error: ConnectError) -> Self {
+        Self::new("reaching the daemon of the run").caused_by(&error)
+    }
+}
+
+impl From<jsonrpsee::core::client::Error> for EvalError {
+    fn from(error: jsonrpsee::core::client::Error) -> Self {
+        Self::new("asking the daemon of the run").caused_by(&CallError::from(error))
+    }
+}

@@ -1,9 +1,0 @@
-//! Holds a program so that nothing of it outlives it: a small process between the harness and the program.
-//!
-//! `keeper` is that process, `held` is the harness's end of it. Nothing here knows cases or runs.
-
-mod held;
-mod keeper;
-
-pub(crate) use self::held::{CapturedOutput, ProcessEnd, ManagedProcess, ProcessSpec, containment_level};
-pub(crate) use self::keeper::{INIT_COMMAND, KEEPER_COMMAND, init_main, supervisor_main};

@@ -1,0 +1,298 @@
+//! The harness's end of a keeper: what is wanted of it, its streams within bounds, and its end.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use supervisor::{table, walk};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::{INIT_COMMAND, KEEPER_COMMAND};
+use crate::error::EvalError;
+
+/// Bytes of a stream that are kept: the first and the last half of them.
+const STREAM_CAP: usize = 50 * 1024;
+/// Variable by which what a killed keeper has left is found again.
+const MARK: &str = "RUNNER_EVAL_MARK";
+/// Most walks after a keeper that was killed.
+const WALKS: u32 = 100;
+/// So many in a row must find nothing: a process that is about to become another program shows no environment for a moment.
+const QUIET_WALKS: u32 = 3;
+/// Time between two walks.
+const WALK_AGAIN: Duration = Duration::from_millis(10);
+/// Whoever holds a stream longer than this after the end is looked for again; so many times at most.
+const STREAM_WITHIN: Duration = Duration::from_millis(200);
+const STREAM_SWEEPS: u32 = 20;
+
+/// A program that is wanted.
+#[derive(Debug)]
+pub(crate) struct ProcessSpec<'a> {
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) folder: &'a Path,
+    /// Its whole environment.
+    pub(crate) env: &'a BTreeMap<String, String>,
+    /// Time between the request to end and the kill; none: it is killed at once.
+    pub(crate) grace: Duration,
+    /// Whether it gets a PID namespace where the machine has them.
+    pub(crate) walled: bool,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProcessEnd {
+    /// By itself, with this code; signals count from 128.
+    Exited(i32),
+    /// Its time was over.
+    TimedOut,
+    /// The harness was interrupted.
+    Stopped,
+    /// Its keeper was killed; what it had left was found and ended.
+    KeeperLost,
+}
+
+/// What a program printed, and how it ended.
+#[derive(Debug)]
+pub(crate) struct CapturedOutput {
+    pub(crate) ended: ProcessEnd,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+/// A program under its keeper; dropping it ends the program.
+#[derive(Debug)]
+pub(crate) struct ManagedProcess {
+    keeper: Child,
+    line: Option<ChildStdin>,
+    mark: String,
+}
+
+impl ManagedProcess {
+    /// Starts a program with pipes for its streams.
+    pub(crate) fn start(wanted: &ProcessSpec<'_>) -> Result<Self, EvalError> {
+        Self::start_with(wanted, Stdio::piped(), Stdio::piped())
+    }
+
+    /// Starts a program that prints to standard error of this one.
+    pub(crate) fn start_inherited(wanted: &ProcessSpec<'_>) -> Result<Self, EvalError> {
+        Self::start_with(wanted, std::io::stderr().into(), Stdio::inherit())
+    }
+
+    /// Starts a program with streams as they are given.
+    pub(crate) fn start_with(wanted: &ProcessSpec<'_>, stdout: Stdio, stderr: Stdio) -> Result<Self, EvalError> {
+        let failed = |error| EvalError::new(format!("starting {}", wanted.program.display())).caused_by(&error);
+        let own = this_program()?;
+        let mark = unique_mark();
+        let mut command = Command::new(&own);
+        command.arg(KEEPER_COMMAND).arg(wanted.grace.as_millis().to_string());
+        if wanted.walled
+            && let Some(walls) = namespace_command()
+        {
+            command.args(walls).arg(&own).arg(INIT_COMMAND);
+        }
+        command.arg(&wanted.program).args(&wanted.arguments).current_dir(wanted.folder);
+        command.env_clear().envs(wanted.env).env(MARK, &mark);
+        command.stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
+        let mut keeper = command.spawn().map_err(failed)?;
+        let line = keeper.stdin.take();
+        Ok(Self { keeper, line, mark })
+    }
+
+    /// Returns what it prints, once.
+    pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.keeper.stdout.take()
+    }
+
+    /// Has the program ended.
+    pub(crate) fn end(&mut self) {
+        self.line = None;
+    }
+
+    /// Waits for its end and that of all it has started; says how it ended by itself.
+    pub(crate) async fn wait(&mut self) -> ProcessEnd {
+        let status = self.keeper.wait().await;
+        if let Ok(Some(code)) = status.map(|status| status.code()) {
+            return ProcessEnd::Exited(code);
+        }
+        // Nobody but the program itself, or a person, signals a keeper.
+        self.kill_leftovers().await;
+        ProcessEnd::KeeperLost
+    }
+
+    /// Kills the program where its keeper can no longer do it, and cannot be known by its environment: it hides that.
+    pub(crate) fn kill_directly(pid: u32) {
+        if let Some(process) = i32::try_from(pid).ok().and_then(table::entry) {
+            walk::signal_process(&process, &[Signal::KILL]);
+        }
+    }
+
+    /// Waits for its end within a time, and takes what it prints meanwhile.
+    pub(crate) async fn capture_output(mut self, within: Duration, stop: &CancellationToken) -> CapturedOutput {
+        let deadline = Instant::now() + within;
+        let (stdout, stderr) = (self.keeper.stdout.take(), self.keeper.stderr.take());
+        let streams = tokio::spawn(async { tokio::join!(read_bounded(stdout), read_bounded(stderr)) });
+        let mut ended = tokio::select! {
+            ended = timeout_at(deadline, self.keeper.wait()) => match ended {
+                Ok(_) => None,
+                Err(_) => Some(ProcessEnd::TimedOut),
+            },
+            () = stop.cancelled() => Some(ProcessEnd::Stopped),
+        };
+        self.end();
+        let last = self.wait().await;
+        if ended.is_none() || last == ProcessEnd::KeeperLost {
+            ended = Some(last);
+        }
+        let (stdout, stderr) = self.collect_output(streams, last).await;
+        CapturedOutput { ended: ended.unwrap_or(last), stdout, stderr }
+    }
+
+    /// Returns what was printed; somebody whom a killed keeper has left may hold a stream, and is looked for until it ends.
+    async fn collect_output(&self, mut streams: JoinHandle<(Vec<u8>, Vec<u8>)>, ended: ProcessEnd) -> (Vec<u8>, Vec<u8>) {
+        if ended != ProcessEnd::KeeperLost {
+            return streams.await.unwrap_or_default();
+        }
+        for _ in 0..STREAM_SWEEPS {
+            if let Ok(printed) = timeout(STREAM_WITHIN, &mut streams).await {
+                return printed.unwrap_or_default();
+            }
+            self.kill_leftovers().await;
+        }
+        streams.abort();
+        (Vec::new(), Vec::new())
+    }
+
+    /// Ends what a killed keeper has left.
+    async fn kill_leftovers(&self) {
+        let mut quiet = 0;
+        for _ in 0..WALKS {
+            let mark = self.mark.clone();
+            let found = tokio::task::spawn_blocking(move || kill_marked(&mark)).await.unwrap_or_default();
+            quiet = if found == 0 { quiet + 1 } else { 0 };
+            if quiet == QUIET_WALKS {
+                return;
+            }
+            sleep(WALK_AGAIN).await;
+        }
+    }
+}
+
+/// Kills every process that bears a mark, as it is at this moment, and returns how many there were.
+fn kill_marked(mark: &str) -> usize {
+    let is_marked = |process: &table::ProcessEntry| {
+        table::variable(process.pid, MARK).is_some_and(|value| value == mark.as_bytes())
+    };
+    let kill = |process: &table::ProcessEntry| walk::signal_process(process, &[Signal::KILL]);
+    table::entries().into_iter().flatten().filter(is_marked).inspect(kill).count()
+}
+
+/// Reads a stream to its end and keeps the first and the last part of it, with a line between that counts the rest.
+async fn read_bounded(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let Some(mut stream) = stream else { return Vec::new() };
+    let (mut kept, mut piece) = (BoundedBuffer::default(), vec![0; 16 * 1024]);
+    while let Ok(length @ 1..) = stream.read(&mut piece).await {
+        kept.take(&piece[..length]);
+    }
+    kept.finish()
+}
+
+#[derive(Default)]
+struct BoundedBuffer {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    dropped: u64,
+}
+
+impl BoundedBuffer {
+    fn take(&mut self, mut bytes: &[u8]) {
+        let room = (STREAM_CAP / 2).saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..room]);
+        bytes = &bytes[room..];
+        self.tail.extend_from_slice(bytes);
+        // Twice the room, so that bytes are moved seldom.
+        if self.tail.len() > STREAM_CAP {
+            self.trim_tail();
+        }
+    }
+
+    fn trim_tail(&mut self) {
+        let surplus = self.tail.len().saturating_sub(STREAM_CAP / 2);
+        self.tail.drain(..surplus);
+        self.dropped += surplus as u64;
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.trim_tail();
+        if self.dropped > 0 {
+            self.head.extend_from_slice(format!("\n[… {} bytes left out …]\n", self.dropped).as_bytes());
+        }
+        self.head.append(&mut self.tail);
+        self.head
+    }
+}
+
+/// Returns the command that puts a PID namespace around another, where this machine lets this user have one.
+fn namespace_command() -> Option<&'static [&'static str]> {
+    const PRIVILEGED: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=KILL"];
+    const WITH_USER: &[&str] =
+        &["unshare", "--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "--kill-child=KILL"];
+    static WALLS: OnceLock<Option<&'static [&'static str]>> = OnceLock::new();
+    *WALLS.get_or_init(|| {
+        let works = |walls: &[&str]| {
+            let mut probe = std::process::Command::new(walls[0]);
+            probe.args(&walls[1..]).arg("true").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            probe.status().is_ok_and(|status| status.success())
+        };
+        [PRIVILEGED, WITH_USER].into_iter().find(|walls| works(walls))
+    })
+}
+
+/// Returns how tightly checks are held, for results.
+pub(crate) fn containment_level() -> &'static str {
+    if namespace_command().is_some() { "pidns" } else { "walk" }
+}
+
+/// The file that was started, even if another took its path meanwhile.
+fn this_program() -> Result<PathBuf, EvalError> {
+    std::env::current_exe().map_err(|error| EvalError::new("finding this program").caused_by(&error))
+}
+
+fn unique_mark() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let time = jiff::Timestamp::now().as_nanosecond();
+    format!("{}-{time}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_keeps_its_beginning_and_its_end() {
+        let mut kept = BoundedBuffer::default();
+        kept.take(b"begin");
+        for _ in 0..100 {
+            kept.take(&[b'x'; 10_000]);
+        }
+        kept.take(b"end");
+        let text = String::from_utf8(kept.finish()).expect("text");
+        assert!(text.starts_with("begin") && text.ends_with("end") && text.contains("bytes left out"));
+        assert!(text.len() < STREAM_CAP + 100, "{}", text.len());
+    }
+
+    #[test]
+    fn what_fits_is_kept_as_it_is() {
+        let mut kept = BoundedBuffer::default();
+        kept.take(&vec![b'a'; STREAM_CAP / 2 + 10]);
+        assert_eq!(kept.finish(), vec![b'a'; STREAM_CAP / 2 + 10]);
+    }
+}

@@ -1,0 +1,166 @@
+//! The daemon of a lab, and the programs that a lab is run with.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use protocol::api::DaemonApiClient as _;
+use protocol::client::{ConnectOptions, Connection};
+use protocol::startup::{FAILED, FLAG, READY};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::{Sandbox, HostEnv};
+use crate::error::EvalError;
+use crate::process::{CapturedOutput, ProcessEnd, ManagedProcess, ProcessSpec};
+
+const READY_WITHIN: Duration = Duration::from_secs(20);
+/// Time of an orderly stop; afterwards everything is killed.
+const GRACE: Duration = Duration::from_secs(15);
+/// Bytes of the daemon's last words that are evidence.
+const TAIL_BYTES: usize = 2000;
+
+/// The programs that are measured.
+#[derive(Debug, Clone)]
+pub(crate) struct TestedPrograms {
+    pub(crate) daemon: PathBuf,
+    pub(crate) client: PathBuf,
+}
+
+impl TestedPrograms {
+    /// Finds them: in a folder that was named, else beside this program, else by `PATH`.
+    pub(crate) fn find(named: Option<&Path>, around: &HostEnv) -> Result<Self, EvalError> {
+        let own = std::env::current_exe().ok().and_then(|own| own.parent().map(Path::to_owned));
+        let find = |name: &str| {
+            let beside = named.map(Path::to_owned).or(own.clone()).map(|folder| folder.join(name));
+            let by_path = || if named.is_none() { around.find_program(name) } else { None };
+            let found = beside.filter(|path| path.is_file()).or_else(by_path);
+            let found = found.and_then(|path| path.canonicalize().ok());
+            let missing = || EvalError::usage(format!("the program {name} is not found beside this one or in PATH"));
+            found.ok_or_else(|| missing().hint("cargo build --workspace, or name its folder with --bin-dir"))
+        };
+        Ok(Self { daemon: find("runnerd")?, client: find("runnerctl")? })
+    }
+}
+
+/// A daemon that lives in a lab.
+#[derive(Debug)]
+pub(crate) struct SandboxDaemon {
+    held: ManagedProcess,
+    connection: Connection,
+    log: PathBuf,
+}
+
+impl SandboxDaemon {
+    /// Starts it and connects to it.
+    pub(crate) async fn start(lab: &Sandbox, programs: &TestedPrograms, env: &BTreeMap<String, String>) -> Result<Self, EvalError> {
+        let log = lab.path("logs/runnerd.stderr");
+        let file = File::create(&log).map_err(|error| EvalError::file("making", &log, &error))?;
+        let wanted = ProcessSpec {
+            program: programs.daemon.clone().into(),
+            arguments: vec![FLAG.into()],
+            folder: lab.folder(),
+            env,
+            grace: GRACE,
+            walled: false,
+        };
+        let mut held = ManagedProcess::start_with(&wanted, Stdio::piped(), Stdio::from(file))?;
+        wait_ready(&mut held, &log).await?;
+        let options = ConnectOptions {
+            socket: Some(lab.socket()),
+            client_name: env!("CARGO_PKG_NAME").into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            ..ConnectOptions::default()
+        };
+        let connection = Connection::open(&options).await?;
+        Ok(Self { held, connection, log })
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Waits for its end, which nobody wanted, and returns what is known of it.
+    pub(crate) async fn wait_for_death(&mut self) -> String {
+        let ended = self.held.wait().await;
+        if ended == ProcessEnd::KeeperLost {
+            ManagedProcess::kill_directly(self.connection.daemon().pid);
+        }
+        let how = match ended {
+            ProcessEnd::Exited(code @ 129..=192) => format!("by signal {}", code - 128),
+            ProcessEnd::Exited(code) => format!("with exit code {code}"),
+            ProcessEnd::TimedOut | ProcessEnd::Stopped | ProcessEnd::KeeperLost => "with its keeper".into(),
+        };
+        let words = log_tail(&self.log);
+        let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+        format!("the daemon ended {how}{words}")
+    }
+
+    /// Ends it, and whatever it drives.
+    pub(crate) async fn stop(mut self) {
+        let _ = timeout(GRACE, self.connection.client().shutdown()).await;
+        if timeout(GRACE, self.held.wait()).await.is_err() {
+            self.held.end();
+            self.held.wait().await;
+        }
+    }
+}
+
+async fn wait_ready(held: &mut ManagedProcess, log: &Path) -> Result<(), EvalError> {
+    let Some(output) = held.take_stdout() else { return Ok(()) };
+    let mut lines = BufReader::new(output).lines();
+    let reason = match timeout(READY_WITHIN, lines.next_line()).await {
+        Ok(Ok(Some(line))) if line == READY => return Ok(()),
+        Ok(Ok(Some(line))) => line.trim_start_matches(FAILED).to_owned(),
+        Ok(_) => format!("it ended: {}", log_tail(log)),
+        Err(_) => format!("it was not ready within {} s", READY_WITHIN.as_secs()),
+    };
+    Err(EvalError::new(format!("the daemon did not start: {reason}")))
+}
+
+fn log_tail(log: &Path) -> String {
+    let bytes = fs::read(log).unwrap_or_default();
+    let from = bytes.len().saturating_sub(TAIL_BYTES);
+    String::from_utf8_lossy(&bytes[from..]).trim().to_owned()
+}
+
+/// Runs the client in a lab and returns what it printed on standard output; a refusal is told in its own words.
+pub(super) async fn run_client(call: &CallOptions<'_>, arguments: &[&str]) -> Result<String, EvalError> {
+    let captured = run_program(call, call.programs.client.as_path(), arguments).await?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match captured.ended {
+        ProcessEnd::Exited(0) => Ok(text(&captured.stdout)),
+        ProcessEnd::Stopped => Err(EvalError::interrupted()),
+        _ => {
+            let command = arguments.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default();
+            Err(EvalError::new(format!("runnerctl {command}: {}", text(&captured.stderr).trim_start_matches("error: "))))
+        }
+    }
+}
+
+/// In which lab a program is run, for how long.
+pub(crate) struct CallOptions<'a> {
+    pub(crate) programs: &'a TestedPrograms,
+    pub(crate) folder: &'a Path,
+    pub(crate) env: &'a BTreeMap<String, String>,
+    pub(crate) stop: &'a CancellationToken,
+}
+
+/// A client or git that takes longer is hung.
+const CALL_LIMIT: Duration = Duration::from_mins(5);
+
+/// Runs a program of the harness's own in a lab.
+pub(super) async fn run_program(call: &CallOptions<'_>, program: &Path, arguments: &[&str]) -> Result<CapturedOutput, EvalError> {
+    let wanted = ProcessSpec {
+        program: program.into(),
+        arguments: arguments.iter().map(Into::into).collect(),
+        folder: call.folder,
+        env: call.env,
+        grace: Duration::ZERO,
+        walled: false,
+    };
+    Ok(ManagedProcess::start(&wanted)?.capture_output(CALL_LIMIT, call.stop).await)
+}

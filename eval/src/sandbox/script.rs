@@ -1,0 +1,28 @@
+//! The scripted agent: the shell script of a case, with what every session of it needs in front.
+
+use crate::error::EvalError;
+
+use super::Sandbox;
+
+/// By this name the configuration finds it in the lab's `PATH`.
+pub(crate) const SCRIPTED: &str = "scripted-agent";
+
+const PRELUDE: &str = r#"#!/bin/sh
+# Made of a case's script: one session of a scripted agent.
+set -u
+lab=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
+session=$(($(cat "$lab/tmp/sessions" 2>/dev/null || echo 0) + 1))
+echo "$session" >"$lab/tmp/sessions"
+prompt=$(cat)
+# answer STATUS SUMMARY [CHILDREN]; `usage` may hold an object before.
+answer() {
+    printf '{"status": "%s", "summary": "%s", "children": %s%s}\n' \
+        "$1" "$2" "${3:-null}" "${usage:+, \"usage\": $usage}" >"$RUNNER_OUTPUT.new"
+    mv -- "$RUNNER_OUTPUT.new" "$RUNNER_OUTPUT"
+}
+"#;
+
+/// Writes the agent.
+pub(super) fn install_agent(lab: &Sandbox, script: &str) -> Result<(), EvalError> {
+    lab.write(&format!("bin/{SCRIPTED}"), &format!("{PRELUDE}\n{script}\n"))
+}

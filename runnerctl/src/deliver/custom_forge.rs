@@ -1,0 +1,48 @@
+//! A program of the person's that opens requests: `[deliver] command`.
+//!
+//! It reads one JSON object on one line from standard input. What it prints last is the request's page.
+
+use std::ffi::OsString;
+
+use protocol::error::ExitStatus;
+use serde_json::json;
+
+use super::forge_cli::ForgeCli;
+use super::forge::NewPr;
+use crate::failure::Failure;
+use crate::program::LaunchError;
+
+/// Name of what it reads.
+const SCHEMA: &str = "runner/delivery.v1";
+
+/// The program.
+#[derive(Debug)]
+pub(crate) struct CustomForge {
+    argv: Vec<String>,
+}
+
+impl CustomForge {
+    /// Takes its command.
+    pub(super) fn new(argv: &[String]) -> Self {
+        Self { argv: argv.to_vec() }
+    }
+
+    /// Has it open or update the request of a branch: which of both is for the program to find out.
+    pub(super) async fn open(&self, desk: &ForgeCli, offer: NewPr<'_>) -> Result<Option<String>, Failure> {
+        let NewPr { head, base, title, body, ready } = offer;
+        let told =
+            json!({ "schema": SCHEMA, "head": head, "base": base, "title": title, "body": body, "draft": !ready });
+        let input = format!("{told}\n").into_bytes();
+        let argv: Vec<OsString> = self.argv.iter().map(OsString::from).collect();
+        let name = &self.argv[0];
+        let said = desk.run(argv, input).await.map_err(|error| match error {
+            LaunchError::Failed(failure) => failure,
+            LaunchError::Missing => {
+                let message = format!("`{name}` of [deliver] command is not on your PATH");
+                Failure::new(ExitStatus::Error, "missing_command", message).hint("runnerctl config get deliver.command")
+            }
+        })?;
+        let told = said.fine("forge", &format!("opening the request with `{name}`, after the branch was pushed"))?;
+        Ok(told.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned))
+    }
+}

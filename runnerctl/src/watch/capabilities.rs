@@ -1,0 +1,185 @@
+//! How things look on this terminal: characters that it can show, colours where they are wanted, and text made safe.
+//!
+//! Every text that was not written in this program goes through [`Look::text`] or [`Look::line`] before it is drawn.
+
+use protocol::words::RunStatus;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::{border, line};
+use ratatui::text::Span;
+
+use crate::text::paint::of_state;
+use crate::text::sanitize::{safe, safe_lines};
+use crate::text::screen::Screen;
+
+/// Columns that a tab stands for.
+const TAB: &str = "    ";
+
+/// What the terminal can show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TermCapabilities {
+    /// Whether colours are wanted.
+    pub(crate) color: bool,
+    /// Characters and the reader's clock.
+    pub(crate) screen: Screen,
+}
+
+const ASCII_BORDER: border::Set<'_> = border::Set {
+    top_left: "+",
+    top_right: "+",
+    bottom_left: "+",
+    bottom_right: "+",
+    vertical_left: "|",
+    vertical_right: "|",
+    horizontal_top: "-",
+    horizontal_bottom: "-",
+};
+
+impl TermCapabilities {
+    /// Returns the character where it can be shown, else its replacement.
+    pub(crate) fn pick(self, unicode: &'static str, ascii: &'static str) -> &'static str {
+        self.screen.pick(unicode, ascii)
+    }
+
+    /// Returns text as one line that can be shown and that a terminal does not obey.
+    pub(crate) fn text(self, text: &str) -> String {
+        self.shown(&safe(text))
+    }
+
+    /// Returns a line of a log likewise; tabs become spaces.
+    pub(crate) fn line(self, line: &str) -> String {
+        self.shown(&safe_lines(line).replace('\n', " ").replace('\t', TAB))
+    }
+
+    fn shown(self, safe: &str) -> String {
+        if self.screen.unicode { safe.to_owned() } else { safe.chars().map(ascii).collect() }
+    }
+
+    /// Returns a text in one of the client's styles.
+    pub(crate) fn span(self, style: anstyle::Style, text: &str) -> Span<'static> {
+        Span::styled(self.text(text), self.style(style))
+    }
+
+    /// Returns one of the client's styles for the screen.
+    pub(crate) fn style(self, style: anstyle::Style) -> Style {
+        let effects = style.get_effects();
+        let mut shown = Style::new();
+        if effects.contains(anstyle::Effects::BOLD) {
+            shown = shown.add_modifier(Modifier::BOLD);
+        }
+        if effects.contains(anstyle::Effects::DIMMED) {
+            shown = shown.add_modifier(Modifier::DIM);
+        }
+        match style.get_fg_color() {
+            Some(anstyle::Color::Ansi(color)) if self.color => shown.fg(ansi(color)),
+            _ => shown,
+        }
+    }
+
+    /// Returns a state of a run as icon and word.
+    pub(crate) fn state(self, state: RunStatus) -> Span<'static> {
+        let (icon, ascii) = icon(state);
+        Span::styled(format!("{} {state}", self.pick(icon, ascii)), self.style(of_state(state)))
+    }
+
+    /// Returns the lines around a pane; those of the one that has the keys are thicker.
+    pub(crate) fn border(self, has_keys: bool) -> border::Set<'static> {
+        match (self.screen.unicode, has_keys) {
+            (true, true) => border::THICK,
+            (true, false) => border::PLAIN,
+            (false, true) => border::Set { horizontal_top: "=", horizontal_bottom: "=", ..ASCII_BORDER },
+            (false, false) => ASCII_BORDER,
+        }
+    }
+
+    /// Returns a bar of `width` columns of which a part is filled.
+    pub(crate) fn bar(self, width: usize, part: u64, whole: u64) -> (String, String) {
+        let whole = whole.max(1);
+        let filled = usize::try_from(part.min(whole) * width as u64 / whole).unwrap_or(width);
+        let (full, empty) = (self.pick("█", "#"), self.pick(line::HORIZONTAL, "-"));
+        (full.repeat(filled), empty.repeat(width - filled))
+    }
+}
+
+/// Stands in for what a terminal without Unicode cannot show.
+fn ascii(c: char) -> char {
+    match c {
+        c if c.is_ascii() => c,
+        '…' => '.',
+        '─' | '–' | '—' => '-',
+        '│' => '|',
+        '’' | '‘' => '\'',
+        '“' | '”' => '"',
+        _ => '?',
+    }
+}
+
+fn icon(state: RunStatus) -> (&'static str, &'static str) {
+    match state {
+        RunStatus::Running => ("●", ">"),
+        RunStatus::Queued => ("○", "."),
+        RunStatus::Paused => ("‖", "="),
+        RunStatus::Waiting => ("◔", "~"),
+        RunStatus::Held => ("▲", "!"),
+        RunStatus::Completed => ("✔", "+"),
+        RunStatus::Stuck | RunStatus::Failed => ("✖", "x"),
+        RunStatus::Limit | RunStatus::TimedOut => ("■", "#"),
+        RunStatus::Cancelled => ("–", "-"),
+    }
+}
+
+fn ansi(color: anstyle::AnsiColor) -> Color {
+    match color {
+        anstyle::AnsiColor::Green => Color::Green,
+        anstyle::AnsiColor::Red => Color::Red,
+        anstyle::AnsiColor::Yellow => Color::Yellow,
+        anstyle::AnsiColor::Cyan => Color::Cyan,
+        _ => Color::Reset,
+    }
+}
+
+#[cfg(test)]
+impl TermCapabilities {
+    /// A terminal with everything, at a fixed time.
+    pub(crate) fn fixed() -> Self {
+        Self { color: true, screen: Screen::fixed() }
+    }
+
+    /// A terminal in the C locale without colours.
+    pub(crate) fn plain() -> Self {
+        Self { color: false, screen: Screen { unicode: false, ..Screen::fixed() } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::paint::BAD;
+
+    #[test]
+    fn nothing_beyond_ascii_is_drawn_where_it_cannot_be() {
+        assert_eq!(TermCapabilities::plain().line("größer\u{1b}[2J\t✔"), "gr??er?[2J    ?");
+        for state in RunStatus::ALL {
+            assert!(TermCapabilities::plain().state(*state).content.is_ascii(), "{state}");
+        }
+    }
+
+    #[test]
+    fn every_state_has_an_icon_and_its_word() {
+        for state in RunStatus::ALL {
+            assert!(TermCapabilities::fixed().state(*state).content.ends_with(&format!(" {state}")));
+        }
+    }
+
+    #[test]
+    fn without_colours_a_style_keeps_its_weight() {
+        assert_eq!(TermCapabilities::plain().style(BAD), Style::new().add_modifier(Modifier::BOLD));
+        assert_eq!(TermCapabilities::fixed().style(BAD).fg, Some(Color::Red));
+    }
+
+    #[test]
+    fn a_bar_never_overflows() {
+        let (full, empty) = TermCapabilities::plain().bar(10, 700, 100);
+        assert_eq!((full.len(), empty.len()), (10, 0));
+        assert_eq!(TermCapabilities::plain().bar(10, 1, 0).0.len(), 10, "nothing of nothing is all");
+    }
+}

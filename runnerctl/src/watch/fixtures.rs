@@ -1,0 +1,162 @@
+//! A model in the middle of a day, for tests: fed with what a daemon would say.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use protocol::event::{Activity, ActivityKind, Event, EventKind};
+use protocol::reply::TreeReply;
+use protocol::request::LogStream;
+use protocol::tree::{Node, TREE_VERSION, TaskTree};
+use protocol::view::{RepoView, StatusView, TextView};
+use protocol::words::{PhaseName, RunStatus};
+
+use super::capabilities::TermCapabilities;
+use super::message::{Key, Message, LogPosition, Request};
+use super::model::Model;
+use crate::text::samples;
+
+/// Id of the first repository.
+pub(super) const REPO: &str = "9f86d081";
+
+pub(super) fn now() -> Timestamp {
+    "2026-01-01T12:00:00Z".parse().expect("a time")
+}
+
+/// The state of the repository that runs, of one that is stuck, and of one without a run.
+pub(super) fn statuses() -> Vec<StatusView> {
+    let repo = |id: &str, name: &str| RepoView {
+        id: id.into(),
+        path: Path::new("/home/me").join(name).as_path().into(),
+        queue: Vec::new(),
+        ..samples::repo()
+    };
+    let mut stuck = samples::stuck();
+    stuck.summary.path = Path::new("/home/me/site").into();
+    vec![
+        samples::status(),
+        StatusView { repo: repo("b2", "site"), run: Some(stuck), isolated: Vec::new() },
+        StatusView { repo: repo("c3", "tools"), run: None, isolated: Vec::new() },
+    ]
+}
+
+fn node(id: &str, title: &str, children: Vec<Node>) -> Node {
+    Node {
+        id: id.into(),
+        order: 1,
+        title: title.into(),
+        goal: String::new(),
+        acceptance: Vec::new(),
+        passes: false,
+        attempts: 0,
+        max_attempts: 3,
+        children,
+    }
+}
+
+/// A tree with a branch that passes, a live leaf and one without attempts left.
+pub(super) fn tree() -> TreeReply {
+    let passed = |id, title| Node { passes: true, ..node(id, title, Vec::new()) };
+    let model = Node {
+        passes: true,
+        ..node("model", "The data", vec![passed("model.a", "Types"), passed("model.b", "Storage")])
+    };
+    let lex = Node { attempts: 1, ..node("parser.lex", "Cut the text into tokens", Vec::new()) };
+    let parser = vec![passed("parser.ast", "The syntax tree"), lex, node("parser.err", "Errors", Vec::new())];
+    let cli = Node { attempts: 3, ..node("cli", "The command line", Vec::new()) };
+    let root = node("root", "A calculator", vec![model, node("parser", "The parser", parser), cli]);
+    TreeReply {
+        tree: TaskTree { version: TREE_VERSION, root },
+        current: Some("parser.lex".into()),
+        state: Some(RunStatus::Running),
+        digest: String::new(),
+    }
+}
+
+pub(super) fn event(second: u32, kind: EventKind) -> Message {
+    let time = format!("2026-01-01T11:59:{second:02}Z").parse().expect("a time");
+    Message::Event(Box::new(Event {
+        seq: 1,
+        time,
+        repo: Some(REPO.into()),
+        run: Some("run-1a2b3c4d".into()),
+        iter: Some(4),
+        kind,
+    }))
+}
+
+pub(super) fn step(what: ActivityKind, text: &str) -> Message {
+    event(50, EventKind::Activity(Activity { what, text: text.into() }))
+}
+
+pub(super) fn phase(second: u32, phase: PhaseName) -> Message {
+    event(second, EventKind::Phase { phase, node: Some("parser.lex".into()) })
+}
+
+/// Answers every request that reads, and returns those that steer.
+pub(super) fn serve(model: &mut Model, requests: Vec<Request>) -> Vec<Request> {
+    let mut rest = Vec::new();
+    for request in requests {
+        let message = match request {
+            Request::Statuses => Message::Statuses(Ok(statuses())),
+            Request::Tree(target) => Message::Tree(target, Ok(Box::new(tree()))),
+            Request::Iterations(target) => {
+                Message::Iterations(target, Ok(samples::run().recent.into_iter().rev().collect()))
+            }
+            Request::Piece(place) => Message::Piece(place.clone(), Ok(text(&place))),
+            request => {
+                rest.push(request);
+                continue;
+            }
+        };
+        let more = model.update(now(), message);
+        rest.extend(serve(model, more));
+    }
+    rest
+}
+
+fn text(place: &LogPosition) -> TextView {
+    let text = match place.key.stream {
+        LogStream::Guard => "running 3 tests\ntest numbers ... ok\ntest strings ... FAILED\n",
+        _ => "{\"type\":\"item.started\"}\n",
+    };
+    let is_new = place.offset == 0;
+    TextView {
+        text: if is_new { text.into() } else { String::new() },
+        next_offset: text.len() as u64,
+        complete: false,
+        size: None,
+    }
+}
+
+/// A model that was told everything.
+pub(super) fn told(look: TermCapabilities, size: (u16, u16)) -> Model {
+    let mut model = Model::new(look, size, Some(REPO.into()));
+    let requests = model.update(now(), Message::Linked);
+    serve(&mut model, requests);
+    for message in [
+        phase(48, PhaseName::Open),
+        phase(48, PhaseName::Brief),
+        phase(49, PhaseName::Work),
+        step(ActivityKind::Reasoning, "Numbers may have a sign."),
+        step(ActivityKind::Message, "I add a state for signs."),
+        step(ActivityKind::FileChange, "src/lex.rs"),
+        step(ActivityKind::Tool, "cargo test"),
+        step(ActivityKind::ToolResult, "exit 0: 3 passed"),
+        phase(57, PhaseName::Inspect),
+        phase(58, PhaseName::Guard),
+    ] {
+        let requests = model.update(now(), message);
+        serve(&mut model, requests);
+    }
+    model
+}
+
+/// Presses keys and returns what is to be done that does not just read.
+pub(super) fn press(model: &mut Model, keys: &[Key]) -> Vec<Request> {
+    let mut rest = Vec::new();
+    for key in keys {
+        let requests = model.update(now(), Message::Key(*key));
+        rest.extend(serve(model, requests));
+    }
+    rest
+}

@@ -1,0 +1,223 @@
+//! Checks the runner's commits between iterations: a start, a baseline and a resume may change only what they are for.
+
+use protocol::state::{Feedback, RunState};
+use protocol::verify::AuditRule;
+use protocol::words::GuardOutcome;
+
+use super::compare::{self, CommittedFile};
+use super::findings::AuditFindings;
+use super::guard_definition::SessionDefinition;
+use super::commit_data::FileReaders;
+use super::net_diff::NetDiff;
+use super::ownership::{self, CommitKind};
+use super::state::{CommittedState, RunnerFiles};
+use crate::definition::GuardDefinition;
+use crate::message::{MarkerCommit, ProcessEnd, Receipt};
+use crate::transition::PROGRESS_HEADING;
+use crate::watched_files::WatchedFiles;
+use crate::{layout, person_edit, run, tree};
+
+/// A commit between iterations, and its parent.
+pub(super) struct MarkerAudit<'a> {
+    /// What the commit says.
+    pub marker: &'a MarkerCommit,
+    /// Id of its first parent.
+    pub parent: &'a str,
+    /// The state before the commit.
+    pub before: &'a RunnerFiles,
+    /// The state after it.
+    pub to: &'a CommittedState<'a>,
+    /// What it changed.
+    pub net: &'a NetDiff,
+    /// What a person has accepted of the guard's definition, as far as the branch tells.
+    pub accepted: Option<&'a SessionDefinition>,
+    /// The files watched from there on if it begins a run, as determined at the commit; `None` if that cannot be read.
+    pub watched: Option<&'a WatchedFiles>,
+    /// The receipt of the parent, if that ends an iteration.
+    pub parent_receipt: Option<&'a Receipt>,
+    /// Readers for the files whose form is not part of the rules.
+    pub readers: &'a FileReaders,
+}
+
+impl MarkerAudit<'_> {
+    /// Checks a start: only `.runner/` changes, and the bookkeeping knows of no iterations, or in a fork of the earlier
+    /// ones. Returns whether it starts a fork.
+    pub(super) fn check_start(&self, findings: &mut AuditFindings) -> bool {
+        self.check_from(findings);
+        self.check_no_guard(findings);
+        if self.watched.is_some_and(|begun| begun.is_blind) {
+            let (expected, found) = ("a guard whose files are watched", "none: changes to what it runs go unnoticed");
+            findings.add_warning(AuditRule::Milestone, "guard.definition", (expected, found));
+        }
+        if self.to.goal.id.as_deref() != Some(&self.marker.run) {
+            let found = self.to.goal.id.as_deref().unwrap_or("none");
+            findings.add_violation(AuditRule::Milestone, layout::GOAL, (&self.marker.run, found));
+        }
+        if let Err(forbidden) = person_edit::check_start(self.before.tree(), self.to.tree) {
+            findings.add_violation(
+                AuditRule::Passes,
+                layout::TREE,
+                ("a fresh tree, or the one that was there", &forbidden.to_string()),
+            );
+        }
+        let is_fork = self.is_fork();
+        if is_fork {
+            self.check_renamed_fork(findings);
+        } else {
+            self.check_fresh_start(findings);
+        }
+        is_fork
+    }
+
+    /// Whether it continues, under another id, with everything that a receipt of another run has left.
+    fn is_fork(&self) -> bool {
+        let Ok(before) = self.before.committed_state() else { return false };
+        if self.parent_receipt.is_none_or(|receipt| before.run_state.run_id.as_ref() != Some(&receipt.run)) {
+            return false;
+        }
+        let (run_id, base) = (Some(self.marker.run.clone()), Some(self.parent.to_owned()));
+        *self.to.run_state == RunState { run_id, base, ..before.run_state.clone() }
+    }
+
+    /// Checks that a fork is the commit it was made from under another name, and nothing else.
+    fn check_renamed_fork(&self, findings: &mut AuditFindings) {
+        self.check_changed_paths(CommitKind::Fork, findings);
+        let bytes = |path| self.to.bytes(path).unwrap_or_default();
+        let (run_state, found) = ((AuditRule::Milestone, layout::RUN_STATE), bytes(layout::RUN_STATE));
+        compare::compare_values(run_state, self.to.run_state, &CommittedFile { value: self.to.run_state, bytes: found }, findings);
+        let goal = (self.readers.rename_goal)(self.before.bytes(layout::GOAL).unwrap_or_default(), &self.marker.run);
+        if goal.is_none_or(|goal| goal.as_bytes() != bytes(layout::GOAL)) {
+            let expected = "the goal of the commit before, with another id";
+            findings.add_violation(AuditRule::Milestone, layout::GOAL, (expected, "another goal"));
+        }
+    }
+
+    fn check_fresh_start(&self, findings: &mut AuditFindings) {
+        self.check_changed_paths(CommitKind::Start, findings);
+        let state = self.to.run_state;
+        let expected = RunState {
+            run_id: Some(self.marker.run.clone()),
+            base: Some(self.parent.to_owned()),
+            notes_used: self.before.run_state().map(|before| before.notes_used.clone()).unwrap_or_default(),
+            guard_definition: self.watched.map_or(&state.guard_definition, |begun| &begun.accepted).clone(),
+            ..RunState::default()
+        };
+        let bytes = |path| self.to.bytes(path).unwrap_or_default();
+        let run_state = (AuditRule::Milestone, layout::RUN_STATE);
+        compare::compare_values(run_state, &expected, &CommittedFile { value: state, bytes: bytes(layout::RUN_STATE) }, findings);
+        let feedback = (AuditRule::Milestone, layout::FEEDBACK);
+        compare::compare_values(
+            feedback,
+            &Feedback::default(),
+            &CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) },
+            findings,
+        );
+        if bytes(layout::PROGRESS) != PROGRESS_HEADING.as_bytes() {
+            findings.add_violation(AuditRule::Milestone, layout::PROGRESS, ("no line", "lines"));
+        }
+    }
+
+    /// Checks a baseline: the guard's result, and the time it took.
+    pub(super) fn check_baseline(&self, guard: GuardOutcome, findings: &mut AuditFindings) {
+        // Commits between From and this one were made by the guard.
+        if self.marker.from.is_none() {
+            self.check_from(findings);
+        }
+        let before = match self.before.committed_state() {
+            Ok(before) => before,
+            Err((path, fault)) => {
+                return findings.add_violation(AuditRule::Valid, path, ("a valid file before it", &fault.to_string()));
+            }
+        };
+        if !before.is_baseline_due() {
+            findings.add_violation(AuditRule::Milestone, "baseline", ("no baseline: none is due", "one"));
+        }
+        let ran = self.marker.guard_run.as_ref().map_or(GuardOutcome::Skipped, |run| match run.end {
+            ProcessEnd::Exit(0) => GuardOutcome::Pass,
+            ProcessEnd::Exit(_) | ProcessEnd::Signal(_) => GuardOutcome::Fail,
+        });
+        let baseline = self.to.feedback.baseline.as_ref();
+        for (at, found) in [("guard=", Some(guard)), ("feedback.json: baseline", baseline.map(|told| told.guard))] {
+            if found != Some(ran) {
+                let found = found.map_or("none", GuardOutcome::as_str);
+                findings.add_violation(AuditRule::Milestone, at, (ran.as_str(), found));
+            }
+        }
+        if baseline.is_some_and(|told| told.output.is_none() != (told.guard == GuardOutcome::Pass)) {
+            let (expected, found) = ("what a guard printed that did not pass, and of no other", "something else");
+            findings.add_violation(AuditRule::Milestone, "feedback.json: baseline.output", (expected, found));
+        }
+        let guard_definition = self.guard_definition();
+        let state = RunState { elapsed_ms: self.to.run_state.elapsed_ms, guard_definition, ..before.run_state.clone() };
+        let feedback = Feedback { baseline: baseline.cloned(), ..before.feedback.clone() };
+        self.check_bookkeeping(&state, &feedback, findings);
+        self.check_changed_paths(CommitKind::Baseline, findings);
+        self.check_same_tree(&before, findings);
+    }
+
+    /// Checks a resume: counters that stopped the run are reset, iterations are granted.
+    pub(super) fn check_resume(&self, findings: &mut AuditFindings) {
+        self.check_from(findings);
+        self.check_no_guard(findings);
+        self.check_changed_paths(CommitKind::Resume, findings);
+        let Ok(before) = self.before.committed_state() else { return };
+        let (old, new) = (before.run_state, self.to.run_state);
+        let more = new.allowance.saturating_sub(old.allowance);
+        let allowance = new.allowance.max(old.allowance);
+        let granted = RunState { allowance, guard_definition: self.guard_definition(), ..old.clone() };
+        let reset = RunState { guard_definition: self.guard_definition(), ..run::reset_counters(old, more) };
+        let expected = if *new == granted { granted } else { reset };
+        self.check_bookkeeping(&expected, before.feedback, findings);
+        self.check_same_tree(&before, findings);
+    }
+
+    /// Returns the guard's definition that the commit must have recorded.
+    fn guard_definition(&self) -> GuardDefinition {
+        let definition = &self.to.run_state.guard_definition;
+        self.accepted.map_or(definition, |accepted| &accepted.definition_state.accepted).clone()
+    }
+
+    /// Checks that the commit names the one it is based on.
+    fn check_from(&self, findings: &mut AuditFindings) {
+        let from = self.marker.from.as_deref().unwrap_or("none");
+        if from != self.parent {
+            findings.add_violation(AuditRule::Chain, "Runner-From", (self.parent, from));
+        }
+    }
+
+    fn check_changed_paths(&self, kind: CommitKind, findings: &mut AuditFindings) {
+        ownership::check((kind, &[]), (self.before, self.net), findings);
+    }
+
+    /// Checks that no guard has run for it.
+    fn check_no_guard(&self, findings: &mut AuditFindings) {
+        let MarkerCommit { guard_run, reverted, .. } = self.marker;
+        for (at, is_there) in [("Runner-Guard", guard_run.is_some()), ("Runner-Reverted", !reverted.is_empty())] {
+            if is_there {
+                findings.add_violation(AuditRule::Receipt, at, ("nothing", "something"));
+            }
+        }
+    }
+
+    fn check_bookkeeping(&self, state: &RunState, feedback: &Feedback, findings: &mut AuditFindings) {
+        let bytes = |path| self.to.bytes(path).unwrap_or_default();
+        let run_state = (AuditRule::Milestone, layout::RUN_STATE);
+        compare::compare_values(
+            run_state,
+            state,
+            &CommittedFile { value: self.to.run_state, bytes: bytes(layout::RUN_STATE) },
+            findings,
+        );
+        if self.net.runner_paths().any(|(path, _)| path == layout::FEEDBACK) {
+            let at = (AuditRule::Milestone, layout::FEEDBACK);
+            compare::compare_values(at, feedback, &CommittedFile { value: self.to.feedback, bytes: bytes(layout::FEEDBACK) }, findings);
+        }
+    }
+
+    fn check_same_tree(&self, before: &CommittedState<'_>, findings: &mut AuditFindings) {
+        if self.net.runner_paths().any(|(path, _)| path == layout::TREE) {
+            let bytes = tree::canonical(self.to.tree);
+            compare::compare_trees(before.tree, before.tree, &CommittedFile { value: self.to.tree, bytes: bytes.as_bytes() }, findings);
+        }
+    }
+}

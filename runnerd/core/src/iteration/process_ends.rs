@@ -1,0 +1,294 @@
+//! Facts about how guards and reviewers ended. What follows from them is decided by the table.
+
+use protocol::meta::SessionFailure;
+use protocol::state::UsageTotal;
+use protocol::words::{Containment, GuardOutcome, ReviewVerdict};
+use serde::{Deserialize, Serialize};
+
+use crate::definition::DefinitionDiff;
+use crate::digest::Digest;
+use crate::fence::one_line;
+use crate::policy::{ChangePolicy, Policy};
+use crate::usage;
+
+/// How a guard ended, as facts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardEnd {
+    /// Class of the end.
+    pub how: GuardEndKind,
+    /// SHA-256 of its output.
+    pub digest: Option<String>,
+    /// What it printed, reduced.
+    pub output: String,
+    /// How it rewrote history, if it did; the rewritten commits are rescued and the branch is restored.
+    pub history: Option<String>,
+    /// Where HEAD pointed if it had left the run's branch, which still contained From; it is rescued and HEAD is
+    /// restored.
+    pub elsewhere: Option<String>,
+    /// Protected paths that it changed and that were restored.
+    pub reverted: Vec<String>,
+    /// References outside the run that it, or the session before it, moved.
+    pub moved_refs: Vec<String>,
+    /// Paths outside `.runner/` that it wrote.
+    pub wrote: Vec<String>,
+    /// Time charged to the budget, in milliseconds.
+    pub elapsed_ms: u64,
+    /// Number of processes that outlived it and were ended.
+    pub survivors: u32,
+    /// Why its log is incomplete, if the disk refused part of it.
+    pub log_fault: Option<String>,
+    /// How tightly it was contained; `None` if it did not run.
+    pub containment: Option<Containment>,
+    /// How the guard's definition differed from the accepted one when the session ended.
+    pub departure: DefinitionDiff,
+    /// Whether it ran with the accepted definition, after being green with the one that the session left.
+    pub with_accepted: bool,
+}
+
+/// Class of a guard's end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardEndKind {
+    /// It exited with this code.
+    Exited(i32),
+    /// It died of this signal.
+    Signaled(i32),
+    /// The budget ran out.
+    TimedOut,
+    /// It could not be started.
+    Missing {
+        /// Why, with the fix.
+        what: String,
+    },
+    /// It was ended on request.
+    Cut,
+    /// Its supervisor was killed and everything it had started was ended: the result is unknown.
+    Lost,
+}
+
+/// Exit code that stands for a guard that was not run; shells use it for a program that cannot be executed.
+const NOT_RUN_EXIT: i32 = 126;
+/// Exit code that stands for a green guard that discarded changes of the session.
+const DISCARDED_EXIT: i32 = 125;
+/// Most paths that the reason names.
+const MAX_NAMED: usize = 10;
+const MAX_PATH: usize = 200;
+
+/// Describes the paths of a change that the guard discarded; `None` if there are none.
+pub fn describe_discarded(paths: &[String]) -> Option<String> {
+    let named: Vec<String> = paths.iter().take(MAX_NAMED).map(|path| one_line(path, MAX_PATH)).collect();
+    let more = paths.len() - named.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let files = if paths.len() == 1 { "file" } else { "files" };
+    let named = named.join(", ");
+    (!paths.is_empty()).then(|| {
+        format!(
+            "The guard discarded {} {files} of this change: {named}{more}. They are restored, and the guard counts as red: it did \
+             not check them. A guard must not clean or reset the work tree; a file that is no part of the change belongs in .gitignore.",
+            paths.len()
+        )
+    })
+}
+
+impl GuardEnd {
+    /// Returns the end of a guard about which nothing else is known.
+    pub fn new(how: GuardEndKind) -> Self {
+        Self {
+            how,
+            digest: None,
+            output: String::new(),
+            history: None,
+            elsewhere: None,
+            reverted: Vec::new(),
+            moved_refs: Vec::new(),
+            wrote: Vec::new(),
+            departure: DefinitionDiff::default(),
+            with_accepted: false,
+            elapsed_ms: 0,
+            survivors: 0,
+            log_fault: None,
+            containment: None,
+        }
+    }
+
+    /// Returns the end of a guard that was not run, because the accepted version of a file cannot be restored.
+    pub fn not_run(reason: String) -> Self {
+        let digest = Some(Digest::compute(reason.as_bytes()).to_string());
+        Self { digest, output: reason, ..Self::new(GuardEndKind::Exited(NOT_RUN_EXIT)) }
+    }
+
+    /// Returns this end with the paths of the session's change that the guard removed or reverted: a green result that
+    /// does not cover what the session made is red.
+    #[must_use]
+    pub fn with_discarded(self, paths: &[String]) -> Self {
+        match describe_discarded(paths).filter(|_| self.how == GuardEndKind::Exited(0)) {
+            Some(reason) => {
+                Self { how: GuardEndKind::Exited(DISCARDED_EXIT), output: format!("{reason}\n{}", self.output), ..self }
+            }
+            None => self,
+        }
+    }
+
+    /// Returns whether the guard was green, red or cut off.
+    pub fn outcome(&self) -> GuardOutcome {
+        match self.how {
+            GuardEndKind::Exited(0) => GuardOutcome::Pass,
+            GuardEndKind::Exited(_) | GuardEndKind::Signaled(_) => GuardOutcome::Fail,
+            GuardEndKind::TimedOut | GuardEndKind::Missing { .. } | GuardEndKind::Cut | GuardEndKind::Lost => GuardOutcome::Skipped,
+        }
+    }
+
+    /// Returns whether a green guard proves too little, because it ran with a definition that no person has accepted.
+    pub(super) fn needs_accepted_run(&self, policy: &Policy) -> bool {
+        !self.with_accepted && self.departure.effective_policy(policy.on_change) == ChangePolicy::Both
+    }
+
+    /// Returns this end combined with the effects and cost of an earlier run, whose supervisor was lost or whose
+    /// definition was not the accepted one.
+    pub(super) fn with_earlier_run(self, earlier: Option<Self>) -> Self {
+        let Some(earlier) = earlier else { return self };
+        Self {
+            reverted: merge_paths(earlier.reverted, &self.reverted),
+            wrote: merge_paths(earlier.wrote, &self.wrote),
+            moved_refs: if self.moved_refs.is_empty() { earlier.moved_refs } else { self.moved_refs },
+            elapsed_ms: earlier.elapsed_ms.saturating_add(self.elapsed_ms),
+            survivors: earlier.survivors.saturating_add(self.survivors),
+            log_fault: self.log_fault.or(earlier.log_fault),
+            containment: self.containment.into_iter().chain(earlier.containment).min(),
+            departure: earlier.departure.merged_with(&self.departure),
+            ..self
+        }
+    }
+}
+
+/// How a review ended, as facts; if it took several tries, all of them together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewEnd {
+    /// Class of the end.
+    pub how: ReviewEndKind,
+    /// Kind and version of the reviewer.
+    pub agent: String,
+    /// Id by which the reviewer's service knows the session, if the reviewer reports one.
+    pub session_id: Option<String>,
+    /// SHA-256 of its prompt.
+    pub prompt: Option<String>,
+    /// SHA-256 of its answer, as recorded.
+    pub output: Option<String>,
+    /// Why it gave no answer, if that was seen.
+    pub failure: Option<Box<SessionFailure>>,
+    /// Number of times a reviewer was run.
+    pub tries: u32,
+    /// What the reviewers consumed.
+    pub usage: UsageTotal,
+    /// What they wrote outside of their record; it is kept aside and reverted.
+    pub wrote: Vec<String>,
+    /// Protected paths that they changed and that were restored.
+    pub reverted: Vec<String>,
+    /// References outside the run that they, or the processes before them, moved.
+    pub moved_refs: Vec<String>,
+    /// Time charged to the budget, in milliseconds.
+    pub elapsed_ms: u64,
+    /// Number of processes that outlived them and were ended.
+    pub survivors: u32,
+    /// Why the log is incomplete, if the disk refused part of it.
+    pub log_fault: Option<String>,
+    /// How tightly they were contained; `None` if none ran.
+    pub containment: Option<Containment>,
+}
+
+impl ReviewEnd {
+    /// Returns the end of a review about which nothing else is known.
+    pub fn new(how: ReviewEndKind) -> Self {
+        Self {
+            how,
+            agent: String::new(),
+            session_id: None,
+            prompt: None,
+            output: None,
+            failure: None,
+            tries: 0,
+            usage: UsageTotal::default(),
+            wrote: Vec::new(),
+            reverted: Vec::new(),
+            moved_refs: Vec::new(),
+            elapsed_ms: 0,
+            survivors: 0,
+            log_fault: None,
+            containment: None,
+        }
+    }
+
+    /// Returns the reviewer's decision, if there is one.
+    pub fn verdict(&self) -> Option<ReviewVerdict> {
+        match self.how {
+            ReviewEndKind::Accepted { .. } => Some(ReviewVerdict::Accept),
+            ReviewEndKind::Rejected { .. } => Some(ReviewVerdict::Reject),
+            ReviewEndKind::Failed { .. }
+            | ReviewEndKind::Unavailable { .. }
+            | ReviewEndKind::Misconfigured { .. }
+            | ReviewEndKind::TimedOut
+            | ReviewEndKind::Cut => None,
+        }
+    }
+
+    /// Returns this end combined with the effects and cost of the reviewers that failed before it.
+    pub(super) fn with_earlier_reviews(self, failed: Option<Self>) -> Self {
+        let Some(failed) = failed else { return self };
+        Self {
+            tries: failed.tries.saturating_add(self.tries),
+            usage: usage::add_usage(&failed.usage, &self.usage),
+            wrote: merge_paths(failed.wrote, &self.wrote),
+            reverted: merge_paths(failed.reverted, &self.reverted),
+            moved_refs: if self.moved_refs.is_empty() { failed.moved_refs } else { self.moved_refs },
+            elapsed_ms: failed.elapsed_ms.saturating_add(self.elapsed_ms),
+            survivors: failed.survivors.saturating_add(self.survivors),
+            containment: self.containment.into_iter().chain(failed.containment).min(),
+            ..self
+        }
+    }
+}
+
+/// Class of a review's end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewEndKind {
+    /// The reviewer accepts.
+    Accepted {
+        /// The reviewer's evidence.
+        reasons: String,
+    },
+    /// The reviewer rejects.
+    Rejected {
+        /// The reviewer's reasons.
+        reasons: String,
+    },
+    /// The reviewer gave no valid answer.
+    Failed {
+        /// What was observed.
+        what: String,
+    },
+    /// The model's service was unavailable.
+    Unavailable {
+        /// What the service reported.
+        why: String,
+        /// When it can be tried again, if known.
+        until: Option<jiff::Timestamp>,
+    },
+    /// The reviewer cannot work until a person changes something.
+    Misconfigured {
+        /// What has to change, with the fix.
+        what: String,
+    },
+    /// The budget ran out.
+    TimedOut,
+    /// The review was ended on request.
+    Cut,
+}
+
+/// Returns both lists as one, in order and without duplicates.
+fn merge_paths(mut paths: Vec<String>, more: &[String]) -> Vec<String> {
+    paths.extend_from_slice(more);
+    paths.sort();
+    paths.dedup();
+    paths
+}

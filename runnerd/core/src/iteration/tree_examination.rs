@@ -1,0 +1,169 @@
+//! Decides who may change what in the task tree, by comparing From's tree with the one that a session left.
+//!
+//! Returns the finding and the tree as it would be taken (owned fields reset, children of the answer inserted); whether
+//! it is taken is up to the verdict.
+
+use std::collections::BTreeMap;
+
+use protocol::answer::{AgentAnswer, AnswerStatus};
+use protocol::tree::{ChildSpec, Node, TaskTree};
+
+use crate::tree::{self, PlacedNode};
+use crate::validate::{self, TreeFault, TreeLimit};
+use crate::verdict::{RuleBreach, SessionRule, TreeFinding};
+
+/// Most bytes of an invalid tree that are kept for the next session.
+const MAX_INVALID_TEXT: usize = 8 * 1024;
+
+/// What a session started from, and what it left.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionTree<'a> {
+    /// The tree at From.
+    pub from: &'a TaskTree,
+    /// Id of the selected leaf.
+    pub node: &'a str,
+    /// The file as the session left it; `None` if it is missing or not a regular file.
+    pub text: Option<&'a [u8]>,
+    /// The session's answer, if it gave one.
+    pub answer: Option<&'a AgentAnswer>,
+    /// Attempts that new nodes get.
+    pub max_attempts: u32,
+}
+
+/// Result of an examination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeExamination {
+    /// What was found.
+    pub finding: TreeFinding,
+    /// The tree as it would be taken; `None` unless it is legal.
+    pub tree: Option<TaskTree>,
+}
+
+/// Compares the tree that a session left with From's.
+pub fn examine_tree(session: &SessionTree<'_>) -> TreeExamination {
+    let Some(text) = session.text else {
+        return invalid_tree(vec![TreeFault::of_whole_tree(TreeLimit::FileGone)], b"");
+    };
+    match validate::load_agent_tree(text) {
+        Ok(left) => examine_parsed_tree(session, left),
+        Err(faults) => invalid_tree(faults, text),
+    }
+}
+
+/// Same as [`examine`], for a session whose text has been parsed into this tree, which on its own satisfies every rule.
+pub fn examine_parsed_tree(session: &SessionTree<'_>, mut left: TaskTree) -> TreeExamination {
+    reset_owned_fields(&mut left, session.from, session.max_attempts);
+    if left == *session.from {
+        return examine_unchanged_tree(session);
+    }
+    match find_breach(session.from, &left) {
+        Some(breach) => TreeExamination { finding: TreeFinding::Illegal(breach), tree: None },
+        None => take_tree(session, left, session.text.unwrap_or_default()),
+    }
+}
+
+/// Same as [`examine`], for a session that left From's text, which is already known to satisfy every rule.
+pub fn examine_unchanged_tree(session: &SessionTree<'_>) -> TreeExamination {
+    let mut left = session.from.clone();
+    if answered_children(session).is_some() {
+        return take_tree(session, left, session.text.unwrap_or_default());
+    }
+    tree::sort(&mut left);
+    TreeExamination { finding: TreeFinding::Legal { gained: count_gained(session, &left), reworded: false }, tree: Some(left) }
+}
+
+/// Finishes a tree in which no node breaks a rule, by inserting the children in the answer.
+fn take_tree(session: &SessionTree<'_>, mut left: TaskTree, text: &[u8]) -> TreeExamination {
+    let gained = count_gained(session, &left);
+    let finding = TreeFinding::Legal { gained, reworded: is_reworded(session, &left) };
+    if let Some(children) = answered_children(session).filter(|_| gained == 0) {
+        tree::insert_children(&mut left, session.node, children, session.max_attempts);
+    }
+    tree::derive_passes(&mut left);
+    tree::sort(&mut left);
+    match validate::check_tree(&left) {
+        Ok(()) => TreeExamination { finding, tree: Some(left) },
+        Err(faults) => invalid_tree(faults, text),
+    }
+}
+
+fn invalid_tree(faults: Vec<TreeFault>, text: &[u8]) -> TreeExamination {
+    TreeExamination { finding: TreeFinding::Invalid { faults, text: clip_invalid_text(text), blob: None }, tree: None }
+}
+
+/// Returns the part of an invalid tree's text that is kept.
+pub fn clip_invalid_text(text: &[u8]) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(MAX_INVALID_TEXT)]).into_owned()
+}
+
+/// Sets the fields that the runner owns: to From's values, or to those of a new node.
+fn reset_owned_fields(left: &mut TaskTree, from: &TaskTree, max_attempts: u32) {
+    let known = tree::index(from);
+    tree::for_each_node_mut(left, |node| {
+        let before = known.get(node.id.as_str()).map(|placed| placed.node);
+        node.passes = before.is_some_and(|before| before.passes);
+        node.attempts = before.map_or(0, |before| before.attempts);
+        node.max_attempts = before.map_or(max_attempts, |before| before.max_attempts);
+    });
+}
+
+/// Returns the first breach in the order of the rules; for one rule, the first in From's tree.
+fn find_breach(from: &TaskTree, left: &TaskTree) -> Option<RuleBreach> {
+    let after = tree::index(left);
+    let breaches: Vec<RuleBreach> = tree::walk(from).into_iter().filter_map(|before| find_node_breach(before, &after)).collect();
+    breaches.into_iter().min_by_key(|breach| breach.rule)
+}
+
+fn find_node_breach(before: PlacedNode<'_>, after: &BTreeMap<&str, PlacedNode<'_>>) -> Option<RuleBreach> {
+    let id = &before.node.id;
+    let breach = |rule: SessionRule, seen: String| Some(RuleBreach { rule, at: id.clone(), seen });
+    let Some(now) = after.get(id.as_str()) else {
+        let rule = if before.node.passes { SessionRule::PassedNode } else { SessionRule::KeepNodes };
+        return breach(rule, "the node is gone, or has another id".to_owned());
+    };
+    let (old_parent, new_parent) = (before.parent.map(|node| &node.id), now.parent.map(|node| &node.id));
+    if old_parent != new_parent {
+        let rule = if before.node.passes { SessionRule::PassedNode } else { SessionRule::KeepPlace };
+        return breach(rule, format!("its parent is {}", new_parent.map_or("none", String::as_str)));
+    }
+    if before.node.passes {
+        return changed_field(before.node, now.node)
+            .and_then(|field| breach(SessionRule::PassedNode, format!("`{field}` differs")));
+    }
+    None
+}
+
+/// Returns the first field in which a passed node differs; runner-owned fields have already been reset.
+fn changed_field(before: &Node, now: &Node) -> Option<&'static str> {
+    let ids = |node: &Node| {
+        let mut ids: Vec<String> = node.children.iter().map(|child| child.id.clone()).collect();
+        ids.sort();
+        ids
+    };
+    let fields = [
+        ("order", before.order == now.order),
+        ("title", before.title == now.title),
+        ("goal", before.goal == now.goal),
+        ("acceptance", before.acceptance == now.acceptance),
+        ("children", ids(before) == ids(now)),
+    ];
+    fields.into_iter().find(|(_, same)| !same).map(|(name, _)| name)
+}
+
+fn is_reworded(session: &SessionTree<'_>, left: &TaskTree) -> bool {
+    let wording =
+        |tree: &TaskTree| tree::find(tree, session.node).map(|node| (node.goal.clone(), node.acceptance.clone()));
+    wording(session.from) != wording(left)
+}
+
+/// Returns the number of children that the selected node gained in the tree.
+fn count_gained(session: &SessionTree<'_>, left: &TaskTree) -> u32 {
+    let gained = tree::find(left, session.node).map_or(0, |node| node.children.len());
+    u32::try_from(gained).unwrap_or(u32::MAX)
+}
+
+/// Returns the children in the answer.
+fn answered_children<'a>(session: &SessionTree<'a>) -> Option<&'a [ChildSpec]> {
+    let answer = session.answer.filter(|answer| answer.status == AnswerStatus::Decomposed)?;
+    answer.children.as_deref()
+}

@@ -1,0 +1,164 @@
+//! The sections that can be shortened: the project's goal, what earlier sessions left, the tree, the diff under review.
+
+use protocol::state::{Failure, NodeFeedback};
+use protocol::words::VerdictName;
+
+use super::section::{SectionMaterial, PromptSection, SectionText};
+use super::{PromptInput, selected_node};
+use crate::clip::truncate_text;
+use crate::fence::{clean, one_line};
+use crate::layout::PROGRESS_HEADING;
+use crate::outline::TreeOutline;
+
+/// Most bytes of a memory file that are read, from its end.
+const MEMORY_LIMIT: usize = 16 * 1024;
+/// Most bytes of the list of passed nodes, from its end: it must not take room from what sessions have learned.
+const PROGRESS_LIMIT: usize = 8 * 1024;
+
+/// A section with somebody's text; `words` is its heading and the runner's introduction.
+struct QuotedSection {
+    name: &'static str,
+    intro: String,
+    full_file: &'static str,
+    head_eighths: usize,
+    min_bytes: usize,
+}
+
+impl QuotedSection {
+    /// Quotes the text, if there is any.
+    fn quote(self, text: &str) -> Option<PromptSection<'static>> {
+        self.quote_tail(text, 0)
+    }
+
+    /// Quotes the remainder of a text from which the first `before` bytes were cut.
+    fn quote_tail(self, text: &str, before: usize) -> Option<PromptSection<'static>> {
+        let body = clean(text).trim_end().to_owned();
+        if body.trim().is_empty() {
+            return None;
+        }
+        let material = SectionMaterial::Text(SectionText { body, omitted_bytes: before, head_eighths: self.head_eighths, full_file: self.full_file });
+        Some(PromptSection { name: self.name, intro: self.intro, material, min_bytes: self.min_bytes })
+    }
+}
+
+/// The body of `GOAL.md`.
+pub(super) fn goal_section<'a>(input: &PromptInput<'a>) -> Option<PromptSection<'a>> {
+    let words = "## Goal of the project\n\nAll nodes together are to reach this:\n".to_owned();
+    QuotedSection { name: "goal", intro: words, full_file: ".runner/GOAL.md", head_eighths: 6, min_bytes: 900 }.quote(input.goal_body)
+}
+
+/// Past sessions on the node, newest last.
+pub(super) fn history_section<'a>(input: &PromptInput<'a>) -> Option<PromptSection<'a>> {
+    let attempts = node_feedback(input).map_or(&[][..], |feedback| &feedback.history);
+    let line = |attempt: &protocol::state::Attempt| {
+        let summary = clean(attempt.summary.as_deref().unwrap_or("(no summary)"));
+        let summary: String = summary.lines().flat_map(|line| ["  ", line, "\n"]).collect();
+        format!("iteration {:04}: {}\n{summary}", attempt.iter, attempt.verdict)
+    };
+    let text: String = attempts.iter().map(line).collect();
+    let words =
+        "## History of this node\n\nEarlier sessions on it, oldest first, each with its verdict and its own summary:\n"
+            .to_owned();
+    QuotedSection { name: "history", intro: words, full_file: ".runner/context/history.md", head_eighths: 2, min_bytes: 500 }.quote(&text)
+}
+
+/// Why the last judged attempt did not pass: the evidence, and the tree if it was unusable.
+pub(super) fn failure_sections<'a>(input: &PromptInput<'a>) -> [Option<PromptSection<'a>>; 2] {
+    let Some(NodeFeedback { history, failure: Some(failure) }) = node_feedback(input) else { return [None, None] };
+    let Failure { verdict, text, invalid_tree } = failure;
+    let whole = ".runner/context/failure.md";
+    let is_of_last = history.last().is_none_or(|last| last.verdict == *verdict);
+    let head = if is_of_last { LAST_FAILURE } else { EARLIER_FAILURE };
+    let words = format!("{head}{}\n", describe_verdict(*verdict));
+    let evidence = QuotedSection { name: "failure", intro: words, full_file: whole, head_eighths: 4, min_bytes: 1300 };
+    let words =
+        "## The task tree that could not be used\n\nAs the last session left it, from its beginning:\n".to_owned();
+    let invalid = QuotedSection { name: "invalid-tree", intro: words, full_file: whole, head_eighths: 4, min_bytes: 500 };
+    let text = if text.trim().is_empty() { "(nothing)" } else { text };
+    [evidence.quote(text), invalid_tree.as_ref().and_then(|text| invalid.quote(text))]
+}
+
+const LAST_FAILURE: &str = "## Failure of the last attempt\n\n";
+const EARLIER_FAILURE: &str = "## Failure that is not mended yet\n\nAn earlier session failed, and no guard or review since then has shown that it is mended. ";
+
+fn describe_verdict(verdict: VerdictName) -> &'static str {
+    match verdict {
+        VerdictName::RedGuard => "It answered `done`, but the guard did not exit 0. What the guard printed:",
+        VerdictName::Rejected => {
+            "It answered `done` and the guard exited 0, but the reviewer rejected it. The reasons:"
+        }
+        VerdictName::Broken => {
+            "It broke a rule, so its changes to the task tree were not taken; what it changed elsewhere is still there, unless \
+             it rewrote history. What was seen:"
+        }
+        VerdictName::Retry | VerdictName::Narrowed => "It asked for another session. What it said:",
+        VerdictName::Fault => {
+            "It ended without an answer that could be used or checked; what it changed is still there. What happened:"
+        }
+        VerdictName::Timeout => "Its time ran out; what it changed is still there. What was running:",
+        VerdictName::Accepted
+        | VerdictName::Pending
+        | VerdictName::Decomposed
+        | VerdictName::Unavailable
+        | VerdictName::Misconfigured
+        | VerdictName::Interrupted => "It did not finish. What is known:",
+    }
+}
+
+/// The nodes that have passed.
+pub(super) fn progress_section<'a>(input: &PromptInput<'a>) -> Option<PromptSection<'a>> {
+    let lines = input.progress.strip_prefix(PROGRESS_HEADING).unwrap_or(input.progress);
+    let words = "## Done so far\n\nOne line for each node that passed, oldest first:\n".to_owned();
+    let quote = QuotedSection { name: "progress", intro: words, full_file: ".runner/state/progress.md", head_eighths: 0, min_bytes: 600 };
+    quote_newest(quote, lines, PROGRESS_LIMIT)
+}
+
+/// The rest of the tree.
+pub(super) fn outline_section<'a>(input: &PromptInput<'a>) -> Option<PromptSection<'a>> {
+    let outline = TreeOutline::new(input.tree, input.node);
+    let words = "## Outline of the task tree\n\n`[>]` is your node, `[x]` passes, `[ ]` is open. Leaves are done from top to bottom; the \
+                 whole is in `.runner/state/tree.json`.\n";
+    let is_worth_it = outline.has_others();
+    let section = PromptSection { name: "outline", intro: words.to_owned(), material: SectionMaterial::Outline(outline), min_bytes: 0 };
+    is_worth_it.then_some(section)
+}
+
+/// What sessions left for others: the node's context, guardrails, assumptions, questions; the newest part is kept.
+pub(super) fn memory_sections<'a>(input: &PromptInput<'a>) -> [Option<PromptSection<'a>>; 4] {
+    let quote = |name, words: &str, (whole, floor)| {
+        let words = words.to_owned();
+        QuotedSection { name, intro: words, full_file: whole, head_eighths: 0, min_bytes: floor }
+    };
+    let of_node = (".runner/nodes/<id>/context.md", 1200);
+    let context = quote("context", "## Left for this node by earlier sessions\n", of_node);
+    let rules = (".runner/state/guardrails.md", 1200);
+    let guardrails = quote("guardrails", "## Guardrails: what sessions learnt the hard way\n", rules);
+    let assumptions = quote("assumptions", "## Assumptions made so far\n", (".runner/state/assumptions.md", 600));
+    let questions = quote("questions", "## Questions to a person, and answers\n", (".runner/state/questions.md", 600));
+    [
+        quote_newest(context, input.node_context.unwrap_or_default(), MEMORY_LIMIT),
+        quote_newest(guardrails, input.memory.guardrails, MEMORY_LIMIT),
+        quote_newest(assumptions, input.memory.assumptions, MEMORY_LIMIT),
+        quote_newest(questions, input.memory.questions, MEMORY_LIMIT),
+    ]
+}
+
+/// Quotes the end of a text of any size.
+fn quote_newest(quote: QuotedSection, text: &str, limit: usize) -> Option<PromptSection<'static>> {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(limit));
+    quote.quote_tail(&text[start..], start)
+}
+
+/// What changed since the session under review began.
+pub(super) fn diff_section<'a>(input: &PromptInput<'a>) -> PromptSection<'a> {
+    let from = one_line(input.review.map_or("", |review| review.from), 64);
+    let words = format!("## The change under review\n\nSince `{from}`, without `.runner/`:\n");
+    let diff = clean(input.review.map_or("", |review| review.diff));
+    let body = if diff.trim().is_empty() { "(nothing changed)".to_owned() } else { diff };
+    let material = SectionMaterial::Text(SectionText { body, omitted_bytes: 0, head_eighths: 6, full_file: "git diff" });
+    PromptSection { name: "diff", intro: truncate_text(&words, 200), material, min_bytes: 0 }
+}
+
+fn node_feedback<'a>(input: &PromptInput<'a>) -> Option<&'a NodeFeedback> {
+    input.feedback.nodes.get(&selected_node(input).id)
+}

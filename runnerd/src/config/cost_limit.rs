@@ -1,0 +1,117 @@
+//! Whether a ceiling on cost can be kept: every agent that may run must have a known price.
+
+use std::collections::BTreeMap;
+
+use super::executor::{Executor, ExecutorKind};
+use super::list_prices::{LIST_PRICES, ListPrices};
+use super::money::Price;
+use super::repository::RepoConfig;
+use super::value_enums::Reviewer;
+
+/// A ceiling on cost that could not be kept, since an agent's cost would stay unknown.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`max_cost_usd` is set, but `{kind}` (in [{section}]) reports no cost and has no price; \
+     state it in dollars per million tokens: \
+     runnerctl config set prices.{price_name} '{{input = IN, output = OUT}}', or: runnerctl config set max_cost_usd --default"
+)]
+pub struct UnpricedBackend {
+    /// The section that names the agent.
+    pub section: &'static str,
+    /// The agent.
+    pub kind: ExecutorKind,
+    /// The name under which its price is looked up.
+    pub price_name: String,
+}
+
+impl RepoConfig {
+    /// Refuses a ceiling on cost that some configured agent would make blind.
+    pub fn check_cost_limit(&self) -> Result<(), UnpricedBackend> {
+        if self.max_cost.is_none() {
+            return Ok(());
+        }
+        let agent_reviews = self.review.by == Reviewer::Agent;
+        for (section, executor) in self.executor.by_section() {
+            if section == "executor.review" && !agent_reviews {
+                continue;
+            }
+            for kind in executor.kinds() {
+                self.check_price(section, &executor.for_fallback(kind))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the price of what this executor runs: as the file states it, else as the service lists it. `reported` is
+    /// the model that the session has asked, where its agent says so; it counts where the file names none.
+    pub fn price_of(&self, executor: &Executor, reported: Option<&str>) -> Option<PriceQuote<'_>> {
+        let stated = |name: &str| self.prices.get(name).map(PriceQuote::Stated);
+        let listed = |model: &str| LIST_PRICES.price_of(executor.kind, model).map(PriceQuote::Listed);
+        let model = executor.model.as_deref();
+        stated(price_name(executor)).or_else(|| {
+            let model = model.or(reported)?;
+            stated(model).or_else(|| listed(model))
+        })
+    }
+
+    /// Returns which costs of a run's sessions are computed from list prices, if any can be.
+    pub fn list_price_note(&self) -> Option<String> {
+        let executors = self.executor.by_section();
+        let kinds = executors.iter().flat_map(|(_, executor)| {
+            executor.kinds().into_iter().map(|kind| executor.for_fallback(kind)).collect::<Vec<_>>()
+        });
+        let is_listed = |executor: Executor| match self.price_of(&executor, None) {
+            Some(quote) => matches!(quote, PriceQuote::Listed(_)),
+            None => reports_own_model(&executor),
+        };
+        kinds.into_iter().any(is_listed).then(|| LIST_PRICES.name())
+    }
+
+    /// Returns the models that are named here and cost what the service lists, with those prices.
+    pub fn listed_prices(&self) -> BTreeMap<&str, &Price> {
+        let executors = self.executor.by_section().into_iter().map(|(_, executor)| executor);
+        let priced = executors.filter_map(|executor| match self.price_of(executor, None)? {
+            PriceQuote::Listed(price) => Some((executor.model.as_deref()?, price)),
+            PriceQuote::Stated(_) => None,
+        });
+        priced.collect()
+    }
+
+    fn check_price(&self, section: &'static str, executor: &Executor) -> Result<(), UnpricedBackend> {
+        let is_known =
+            executor.kind.reports_cost() || self.price_of(executor, None).is_some() || reports_own_model(executor);
+        if is_known {
+            return Ok(());
+        }
+        let price_name = price_name(executor).to_owned();
+        Err(UnpricedBackend { section, kind: executor.kind, price_name })
+    }
+}
+
+/// A price, and who says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PriceQuote<'a> {
+    /// The configuration.
+    Stated(&'a Price),
+    /// The service, on the day of the built-in table.
+    Listed(&'a Price),
+}
+
+impl PriceQuote<'_> {
+    /// Returns the price.
+    pub fn price(&self) -> &Price {
+        match self {
+            Self::Stated(price) | Self::Listed(price) => price,
+        }
+    }
+}
+
+/// Whether the price is looked up when the session has said which model it was: no model is named, and the agent's own
+/// record names the one that it chooses. One that has no price ends a run with a ceiling on cost.
+fn reports_own_model(executor: &Executor) -> bool {
+    executor.model.is_none() && ListPrices::covers(executor.kind)
+}
+
+fn price_name(executor: &Executor) -> &str {
+    executor.model.as_deref().unwrap_or(executor.kind.as_str())
+}

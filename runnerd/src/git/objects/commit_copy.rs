@@ -1,0 +1,50 @@
+//! Checks out a commit in a separate folder, with a git folder that borrows this repository's objects. The repository
+//! does not know about the copy, and removing the folder leaves nothing behind.
+
+use std::fs;
+use std::path::Path;
+
+use crate::git::repository::program::GitCommand;
+use crate::git::{GitError, Id, Repository};
+
+/// Hexadecimal digits of a SHA-256 id.
+const SHA256_DIGITS: usize = 64;
+/// Configuration of a SHA-256 repository.
+const SHA256_CONFIG: &str = "\n[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n";
+
+impl Repository {
+    /// Checks out the files of a commit in `folder`, which must be new or empty, as a repository whose HEAD is that
+    /// commit. Filters come from the captured configuration that this repository is bound to, or else from the user's
+    /// current one.
+    ///
+    /// Submodules are left empty.
+    pub fn create_commit_copy(&self, commit: &Id, folder: &Path) -> Result<Self, GitError> {
+        gix::init(folder).map_err(GitError::gix("making a repository in", folder))?;
+        if commit.to_string().len() == SHA256_DIGITS {
+            let config = folder.join(".git/config");
+            let mut text = fs::read_to_string(&config).map_err(GitError::io("reading", &config))?;
+            text.push_str(SHA256_CONFIG);
+            fs::write(&config, text).map_err(GitError::io("writing", &config))?;
+        }
+        let objects = folder.join(".git/objects/info");
+        fs::create_dir_all(&objects).map_err(GitError::io("making", &objects))?;
+        let alternates = objects.join("alternates");
+        let borrowed = self.common_dir().join("objects");
+        let text = [borrowed.as_os_str().as_encoded_bytes(), b"\n"].concat();
+        fs::write(&alternates, text).map_err(GitError::io("writing", &alternates))?;
+        let head = folder.join(".git/HEAD");
+        fs::write(&head, format!("{commit}\n")).map_err(GitError::io("writing", &head))?;
+        self.verify_files(commit)?;
+        let copy = self.open_copy(folder)?;
+        GitCommand::new(&copy, "reset").args(["--quiet", "--hard", &commit.to_string()]).run()?;
+        Ok(copy)
+    }
+
+    /// Opens the repository in a folder with this repository's configuration.
+    fn open_copy(&self, folder: &Path) -> Result<Self, GitError> {
+        let Some(captured) = self.pinned_config() else { return Self::discover(folder) };
+        let settings = folder.join(".git/captured");
+        let bound = Self::discover_own_config(folder)?.or_pinned_to(&settings, captured.clone());
+        Ok(bound.repinned_config()?.map_or(bound, |own| Self::from_pinned(&settings, own)))
+    }
+}

@@ -1,0 +1,35 @@
+//! Rewrites the index from what is known about the files: after a crash left it behind HEAD, and before a program
+//! checks out a commit using it.
+
+use super::stat_cache::TrackedFiles;
+use super::scan::WorktreeScan;
+use crate::git::index::IndexLock;
+use crate::git::{GitError, Repository};
+
+impl Repository {
+    /// Updates an index that lags behind HEAD although the work tree does not, and returns whether it did.
+    ///
+    /// A crash between moving HEAD and publishing the new index leaves this state; nothing in the work tree is touched.
+    pub fn sync_index_with_head(&self) -> Result<bool, GitError> {
+        let repo = self.open()?;
+        let lock = IndexLock::acquire(&repo, self)?;
+        let mut tracked = TrackedFiles::load(&repo, self, self.head()?.commit())?.restore_removed();
+        let is_as_head = WorktreeScan::run(&repo, self, &mut tracked)?.findings.is_empty();
+        if is_as_head {
+            lock.write(&tracked.state)?.publish()?;
+        }
+        tracked.store_in_cache();
+        Ok(is_as_head)
+    }
+
+    /// Writes an index in which no file that may have changed counts as unchanged, so that a checkout based on it
+    /// examines each of these files.
+    pub(in crate::git) fn publish_clean_index(&self, repo: &gix::Repository) -> Result<(), GitError> {
+        let lock = IndexLock::acquire(repo, self)?;
+        let mut tracked = TrackedFiles::load(repo, self, self.head()?.commit())?;
+        WorktreeScan::run(repo, self, &mut tracked)?;
+        lock.write(&tracked.state_for_git())?.publish()?;
+        tracked.store_in_cache();
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! Copies the records of a run to where they outlive the job, as `--records` asks for: each when its iteration is over, and
+//! what is left when the driver ends.
+//!
+//! They are for people. That one cannot be copied is said, and keeps the run from nothing.
+
+use std::collections::BTreeSet;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use runner_core::driver::Driver;
+
+use super::print_note;
+use crate::error_chain::display_chain;
+use crate::repo::layout::Layout;
+use crate::repo::records::{RecordsDir, RecordsError};
+
+/// Where the records of a job go, and which are there.
+#[derive(Debug)]
+pub(super) struct RecordArchive {
+    layout: Layout,
+    run: String,
+    folder: PathBuf,
+    kept: BTreeSet<String>,
+    has_failed: bool,
+}
+
+impl RecordArchive {
+    /// Makes the folder of a driver, for this user alone. One of the same job and attempt, which an engine that does not count
+    /// them starts, has another.
+    pub(super) fn new(work: &Path, run: &str, (records, driver): (&Path, &Driver)) -> io::Result<Self> {
+        let of_run = std::path::absolute(records)?.join(run);
+        DirBuilder::new().recursive(true).mode(0o700).create(&of_run)?;
+        let mut folder = of_run.join(driver.name());
+        if folder.exists() {
+            folder = of_run.join(format!("{}-{}", driver.name(), driver.nonce));
+        }
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        let layout = Layout::new(work);
+        Ok(Self { layout, run: run.to_owned(), folder, kept: BTreeSet::new(), has_failed: false })
+    }
+
+    /// Copies the records of iterations before the one that goes on; of all where none does. A session can make folders of its
+    /// own there, and one that is made before its time would stand for the record to come.
+    pub(super) fn archive_finished(&mut self, going_on: Option<u32>) {
+        let Some(records) = RecordsDir::find(&self.layout) else { return };
+        let names = match records.list_records(&self.run) {
+            Ok(names) => names,
+            Err(error) => return self.report_failure(&error),
+        };
+        let is_over = |name: &str| record_iteration(name).is_some_and(|iter| going_on.is_none_or(|live| iter < live));
+        for name in names.into_iter().filter(|name| is_over(name)) {
+            if self.kept.contains(&name) {
+                continue;
+            }
+            if let Err(error) = records.copy_record(&self.run, Some(&name), &self.folder.join(&name)) {
+                self.report_failure(&error);
+            }
+            // What could be copied of it is there: it is not tried again.
+            self.kept.insert(name);
+        }
+    }
+
+    fn report_failure(&mut self, error: &RecordsError) {
+        if !std::mem::replace(&mut self.has_failed, true) {
+            print_note(&format!("a record is not kept whole, and it is not said again: {}", display_chain(error)));
+        }
+    }
+}
+
+/// Returns the iteration that a record is of: its own, or that of a wait under it.
+fn record_iteration(name: &str) -> Option<u32> {
+    name.split('.').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_record_is_copied_once_it_is_over_and_what_is_left_at_the_end() {
+        let [work, to] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        let at = |name: &str| work.path().join(".runner/iterations/x").join(name);
+        for name in ["0001", "0002", "0002.w1", "0003", "other"] {
+            fs::create_dir_all(at(name)).expect("a folder");
+            fs::write(at(name).join("agent.log"), name).expect("a file");
+        }
+        let driver = Driver::new("slurm", ("7", 0), "n1", "0a");
+        let mut keeper = RecordArchive::new(work.path(), "x", (to.path(), &driver)).expect("it can be made");
+        let there = || {
+            let names = fs::read_dir(to.path().join("x/7.0")).expect("it is there").flatten();
+            names.filter_map(|entry| entry.file_name().into_string().ok()).collect::<BTreeSet<_>>()
+        };
+        keeper.archive_finished(Some(2));
+        assert_eq!(there(), BTreeSet::from(["0001".to_owned()]), "a session has made the third before its time");
+        fs::write(at("0003").join("agent.log"), "told by the runner").expect("a file");
+        keeper.archive_finished(None);
+        keeper.archive_finished(None);
+        assert_eq!(there(), ["0001", "0002", "0002.w1", "0003"].map(str::to_owned).into());
+        let third = fs::read_to_string(to.path().join("x/7.0/0003/agent.log")).expect("it is there");
+        assert_eq!(third, "told by the runner");
+        assert!(!keeper.has_failed);
+        fs::remove_dir_all(work.path().join(".runner/iterations/x")).expect("it can be removed");
+        symlink(to.path().join("x"), work.path().join(".runner/iterations/x")).expect("a link");
+        keeper.archive_finished(None);
+        assert_eq!(there().len(), 4, "a link is not followed");
+        let again = RecordArchive::new(work.path(), "x", (to.path(), &driver)).expect("it can be made");
+        assert_eq!(again.folder, to.path().join("x/7.0-0a"));
+        let log = to.path().join("x/7.0/0002.w1/agent.log");
+        assert_eq!(fs::read_to_string(log).expect("it is there"), "0002.w1");
+    }
+}

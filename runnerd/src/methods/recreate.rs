@@ -1,0 +1,155 @@
+//! A workspace that is gone while its run goes on, made anew: what from, is `runner_core::publish`'s to say.
+
+use std::path::Path;
+
+use protocol::error::{ErrorData, ErrorKind};
+use protocol::event::EventKind;
+use runner_core::publish::{WorkspaceSource, WorkspaceRemains, WorkspaceLoss, StartBase, choose_source};
+use tokio_util::sync::CancellationToken;
+
+use super::isolated::{write_carried_files, workspace_error};
+use super::run::{is_session_active, is_driven_elsewhere};
+use super::{Api, run_blocking};
+use crate::admit::{self, git_error};
+use crate::events::EventSubject;
+use crate::git::{Id, Repository};
+use crate::publish::{PublishedMove, find_last_kept};
+use crate::repo::sealed::SealedFileError;
+use crate::store::{SourceRepo, RepoStore, repo_id};
+use crate::worker::{self, WorkerHandle, PinnedRepo};
+use crate::workspace::{self, WorkspaceOptions, WorkspaceOwner};
+
+/// Who makes a workspace anew: one at a time, whoever asks how often.
+static ANEW: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// A workspace that may be gone.
+struct MissingWorkspace<'a> {
+    of_source: &'a RepoStore,
+    of_workspace: &'a RepoStore,
+    source: &'a SourceRepo,
+    place: &'a Path,
+    /// Whether a session may be writing to the source's work tree: nothing is taken from it then.
+    is_at_work: bool,
+}
+
+impl Api {
+    /// Makes the workspace of a run anew where it is gone, from what is left of the run.
+    pub(super) async fn recreate_workspace(&self, worker: &WorkerHandle) -> Result<(), ErrorData> {
+        let Some(source) = worker.source.clone() else { return Ok(()) };
+        let place = worker.status().repo.path.0.clone();
+        let _turn = ANEW.lock().await;
+        if worker.is_driving() {
+            return Ok(());
+        }
+        let common_dir = source.common_dir.as_path();
+        let own = self.registry.find(common_dir).await;
+        let is_at_work = own.as_ref().is_some_and(|own| is_session_active(&own.status(), source.path.as_path()))
+            || is_driven_elsewhere(own.as_ref(), common_dir);
+        let of_source = RepoStore::new(&self.vault, &repo_id(common_dir));
+        let of_workspace = RepoStore::new(&self.vault, &worker.id);
+        let (stop, run) = (self.shutdown.child_token(), source.run.clone());
+        let said = run_blocking(move || {
+            let (of_source, of_workspace, source, place) = (&of_source, &of_workspace, &*source, place.as_path());
+            MissingWorkspace { of_source, of_workspace, source, place, is_at_work }.recreate(&stop)
+        })
+        .await?;
+        if let Some(message) = said {
+            let about = EventSubject { repo: Some(worker.id.clone()), run: Some(run), iter: None };
+            self.events.publish(about, EventKind::Warning { message });
+        }
+        Ok(())
+    }
+}
+
+impl MissingWorkspace<'_> {
+    /// Makes it anew; returns what a person should know, where it was gone.
+    fn recreate(&self, stop: &CancellationToken) -> Result<Option<String>, ErrorData> {
+        let path = self.source.path.as_path();
+        let known = PinnedRepo::for_work_tree(self.of_source, path).try_open().map_err(|error| git_error(&error))?;
+        let repository = known.map_or_else(|| admit::open_current(path), Ok)?;
+        // What was sent may be ahead of a branch that is in use.
+        let kept = find_last_kept(&repository, &self.source.run).map_err(|error| git_error(&error))?;
+        if self.place.join(".git").symlink_metadata().is_ok() {
+            return self.ensure_branch(kept).map(|()| None);
+        }
+        let said = match choose_source(self.find_remains(&repository, kept)?) {
+            WorkspaceSource::Published(tip) => self.recreate_at_published(&repository, tip, stop)?,
+            WorkspaceSource::Base(base) => self.recreate_at_base(&repository, base, stop)?,
+            WorkspaceSource::Unrecoverable(lost) => return Err(self.loss_error(&repository, lost)?),
+        };
+        Ok(Some(said))
+    }
+
+    fn find_remains(&self, repository: &Repository, kept: Option<Id>) -> Result<WorkspaceRemains<Id>, ErrorData> {
+        let file = self.of_workspace.read_repo_file().map_err(|error| fault_error(&error))?;
+        let run = file.and_then(|file| file.runs.into_iter().find(|run| run.id == self.source.run));
+        let base = run.and_then(|run| run.beginning).and_then(|beginning| beginning.base?.parse::<Id>().ok());
+        let beginning = match base {
+            Some(base) if repository.has_object(&base).map_err(|error| git_error(&error))? => Some(StartBase::At(base)),
+            Some(_) => Some(StartBase::Gone),
+            None => None,
+        };
+        let was_published = self.read_published()?.is_some_and(|published| published.was_published());
+        Ok(WorkspaceRemains { last_commit: kept, was_published, start_base: beginning })
+    }
+
+    fn read_published(&self) -> Result<Option<PublishedMove>, ErrorData> {
+        self.of_workspace.published_file().read().map_err(|error: SealedFileError| fault_error(&error))
+    }
+
+    /// Makes it at the published tip of its run, on the run's branch.
+    fn recreate_at_published(&self, repository: &Repository, tip: Id, stop: &CancellationToken) -> Result<String, ErrorData> {
+        let config = worker::load_config(repository, tip)
+            .map_err(|error| ErrorData::new(ErrorKind::InvalidFile, error.to_string()).caused_by(&error))?;
+        let order = WorkspaceOptions { source: repository, target_dir: self.place, base: tip, copy: &config.workspace.copy };
+        self.create_workspace(&order, stop)?;
+        self.ensure_branch(Some(tip))?;
+        let run = &self.source.run;
+        Ok(format!("the workspace was gone, and was made anew from runner/{run}: what was not committed in it is lost"))
+    }
+
+    /// Makes it at the commit that its run is to begin from, with what comes along from the source's work tree as it is now.
+    fn recreate_at_base(&self, repository: &Repository, base: Id, stop: &CancellationToken) -> Result<String, ErrorData> {
+        let (taken, config) = admit::read_carried_files(repository, base, self.is_at_work)?;
+        let order = WorkspaceOptions { source: repository, target_dir: self.place, base, copy: &config.workspace.copy };
+        self.create_workspace(&order, stop)?;
+        write_carried_files(self.place, &taken)?;
+        let from = base.short(12);
+        Ok(format!("the workspace was gone before anything was committed in it, and was made anew from {from}"))
+    }
+
+    fn create_workspace(&self, order: &WorkspaceOptions<'_>, stop: &CancellationToken) -> Result<(), ErrorData> {
+        // What had been set up is gone with it.
+        self.of_workspace.workspace_file().remove().map_err(|error| fault_error(&error))?;
+        let owner = WorkspaceOwner::from_key(self.of_workspace.key());
+        workspace::create_workspace((order, &owner), &|_| (), stop).map(drop).map_err(|error| workspace_error(&error))
+    }
+
+    /// Puts it on its run's branch, if it has none and the source keeps one: a death came in between.
+    fn ensure_branch(&self, tip: Option<Id>) -> Result<(), ErrorData> {
+        let Some(tip) = tip else { return Ok(()) };
+        let branch = format!("runner/{}", self.source.run);
+        let workspace = Repository::discover_own_config(self.place).map_err(|error| git_error(&error))?;
+        if workspace.find_branch_tip(&branch).map_err(|error| git_error(&error))?.is_some() {
+            return Ok(());
+        }
+        workspace.start_branch(&branch, &tip).map_err(|error| git_error(&error))
+    }
+
+    /// Says why there is nothing to make it from.
+    fn loss_error(&self, repository: &Repository, lost: WorkspaceLoss) -> Result<ErrorData, ErrorData> {
+        // The last commit may be there yet without a branch.
+        let tip = match self.read_published()?.map(|published| published.to) {
+            Some(tip) if repository.has_object(&tip).map_err(|error| git_error(&error))? => Some(tip.to_string()),
+            _ => None,
+        };
+        let places = [self.source.path.to_string(), self.place.display().to_string()];
+        let why = lost.stop_reason(&self.source.run, places.each_ref().map(String::as_str), tip.as_deref());
+        let refused = ErrorData::new(ErrorKind::Held, why.message.clone());
+        Ok(why.ways().into_iter().fold(refused, ErrorData::hint))
+    }
+}
+
+fn fault_error(error: &(dyn std::error::Error + 'static)) -> ErrorData {
+    ErrorData::new(ErrorKind::Fault, error.to_string()).caused_by(error)
+}

@@ -1,0 +1,87 @@
+//! What is in the way of the work, said by the error itself: whether it passes by itself, and what a person can do about it.
+//!
+//! Every type of error that work can wait for says so in its own module, variant by variant. What follows from it is
+//! `runner_core::obstacle`'s.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use nix::libc::{EMFILE, ENFILE};
+use runner_core::blocker::{self, Transience, Blocker};
+
+use crate::error_chain::display_chain;
+
+/// Said where nobody knows what to do.
+pub const LOOK_AT_LOG: &str = "look at the log in the daemon's state folder (runnerctl daemon status)";
+
+/// An error that can be in the way of the work.
+pub trait Retryable: Error + 'static {
+    /// Returns whether it passes by itself.
+    fn transience(&self) -> Transience;
+
+    /// Returns what a person can do: one action, to be followed by a command; none where nobody knows one.
+    fn remedy(&self) -> Option<String>;
+
+    /// Tells whether the same may work later without anybody doing anything about it.
+    fn is_transient(&self) -> bool {
+        self.transience() == Transience::Passing
+    }
+}
+
+/// Describes what is in the way.
+pub fn describe_blocker(error: &impl Retryable) -> Blocker {
+    let remedy = error.remedy().unwrap_or_else(|| LOOK_AT_LOG.to_owned());
+    Blocker { what: display_chain(error), remedy, nature: error.transience() }
+}
+
+impl Retryable for io::Error {
+    fn transience(&self) -> Transience {
+        classify_cause(self)
+    }
+
+    fn remedy(&self) -> Option<String> {
+        system_remedy(system_cause(self)?, "the path that is named")
+    }
+}
+
+/// Returns the nature of what the system said at the end of a chain of causes.
+pub fn classify_cause(error: &(dyn Error + 'static)) -> Transience {
+    system_cause(error).map_or(Transience::Lasting, blocker::classify_io_error)
+}
+
+/// Returns what a person can do where the system refuses something at a path.
+pub fn path_remedy(path: &Path, error: &io::Error) -> String {
+    let known = system_cause(error).and_then(|error| system_remedy(error, &path.display().to_string()));
+    known.unwrap_or_else(|| fix_path_remedy(path))
+}
+
+/// Returns what a person can do where a path is not as it must be.
+pub fn fix_path_remedy(path: &Path) -> String {
+    format!("fix what is at {}", path.display())
+}
+
+fn system_remedy(error: &io::Error, place: &str) -> Option<String> {
+    Some(match error.kind() {
+        ErrorKind::StorageFull => format!("make room on the disk of {place}"),
+        ErrorKind::QuotaExceeded => format!("make room within your quota for {place}"),
+        ErrorKind::ReadOnlyFilesystem => format!("mount the file system of {place} for writing"),
+        ErrorKind::PermissionDenied => format!("give your user the right to use {place}"),
+        ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f) of the daemon".to_owned(),
+        ErrorKind::NotFound => format!("put {place} back"),
+        ErrorKind::NotADirectory | ErrorKind::IsADirectory => format!("move away what is in the place of {place}"),
+        ErrorKind::WouldBlock | ErrorKind::OutOfMemory => "end programs that take what the daemon lacks".to_owned(),
+        _ if matches!(error.raw_os_error(), Some(EMFILE | ENFILE)) => {
+            "end programs that have files open, or raise the limit (ulimit -n) of the daemon".to_owned()
+        }
+        _ => match blocker::classify_io_error(error) {
+            Transience::Passing => format!("see what the system's log says of {place}"),
+            Transience::Lasting | Transience::Lost => return None,
+        },
+    })
+}
+
+/// Returns what the system said, where it did.
+fn system_cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+    std::iter::successors(Some(error), |&error| error.source()).filter_map(|error| error.downcast_ref()).last()
+}

@@ -1,0 +1,293 @@
+//! The open connections: which of them gives way when there is no place for another, and which is read from.
+//!
+//! A call is under way until its reply was written. A connection with as many as it may have is not read from: what it
+//! asks further waits in the socket.
+//!
+//! Silence costs a place: one that has never called gives way first, then the one that was silent longest. One that
+//! waits for something, a reply or events, keeps its place.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use jsonrpsee::server::MethodResponse;
+use jsonrpsee::types::Request;
+use tokio_util::sync::CancellationToken;
+
+use super::inside_limit::InsidePermit;
+use super::middleware::{CallMiddleware, CallService};
+
+/// All open connections.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ConnectionTable(Arc<Mutex<ConnectionEntries>>);
+
+#[derive(Debug, Default)]
+struct ConnectionEntries {
+    /// Counts openings and calls: it orders them, and is no time.
+    tick: u64,
+    lines: BTreeMap<u64, ConnectionState>,
+}
+
+#[derive(Debug)]
+struct ConnectionState {
+    heard: u64,
+    has_called: bool,
+    /// Calls under way, and subscriptions.
+    waiting: u32,
+    /// Calls under way, and most of them.
+    calls: u32,
+    most_calls: u32,
+    /// Replies that are not written yet, in order.
+    owed: VecDeque<UnwrittenReply>,
+    /// Who reads, while there are too many calls.
+    reader: Option<Waker>,
+    closing: CancellationToken,
+}
+
+/// A reply that the peer has not taken yet.
+#[derive(Debug)]
+struct UnwrittenReply {
+    bytes: usize,
+    /// Given back when it was written.
+    _place: Option<InsidePermit>,
+}
+
+impl ConnectionState {
+    /// A call has come to its end.
+    fn end_call(&mut self, tick: u64) {
+        self.waiting = self.waiting.saturating_sub(1);
+        self.calls = self.calls.saturating_sub(1);
+        self.heard = tick;
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+}
+
+/// One open connection; dropping the last clone takes it from the table.
+#[derive(Debug, Clone)]
+pub(super) struct PeerConnection(Arc<ConnectionHandle>);
+
+#[derive(Debug)]
+struct ConnectionHandle {
+    id: u64,
+    all: ConnectionTable,
+    closing: CancellationToken,
+}
+
+impl ConnectionTable {
+    /// Adds a connection that may have so many calls under way.
+    pub(super) fn add_connection(&self, most_calls: u32) -> PeerConnection {
+        let closing = CancellationToken::new();
+        let mut table = self.lock_table();
+        table.tick += 1;
+        let id = table.tick;
+        let state = ConnectionState {
+            heard: id,
+            has_called: false,
+            waiting: 0,
+            calls: 0,
+            most_calls,
+            owed: VecDeque::new(),
+            reader: None,
+            closing: closing.clone(),
+        };
+        table.lines.insert(id, state);
+        PeerConnection(Arc::new(ConnectionHandle { id, all: self.clone(), closing }))
+    }
+
+    /// Closes the connection that gives way first; false if all are waited for.
+    pub(super) fn close_idle(&self) -> bool {
+        let table = self.lock_table();
+        let silent = table.lines.values().filter(|line| line.waiting == 0 && !line.closing.is_cancelled());
+        let first = silent.min_by_key(|line| (line.has_called, line.heard));
+        first.inspect(|line| line.closing.cancel()).is_some()
+    }
+
+    fn lock_table(&self) -> MutexGuard<'_, ConnectionEntries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PeerConnection {
+    /// Returns what is cancelled when the connection is to be closed.
+    pub(super) fn closing(&self) -> &CancellationToken {
+        &self.0.closing
+    }
+
+    /// Returns whether something was ever called.
+    pub(super) fn has_called(&self) -> bool {
+        self.0.all.lock_table().lines.get(&self.0.id).is_some_and(|line| line.has_called)
+    }
+
+    fn begin_call(&self) -> PendingCall {
+        self.update_state(|line, tick| {
+            line.has_called = true;
+            line.waiting = line.waiting.saturating_add(1);
+            line.calls = line.calls.saturating_add(1);
+            line.heard = tick;
+        });
+        PendingCall(Some(self.clone()))
+    }
+
+    /// Returns whether there are as many calls as there may be; then the reader is woken when one has ended.
+    pub(super) fn is_full(&self, reader: &Waker) -> bool {
+        let mut table = self.0.all.lock_table();
+        let Some(line) = table.lines.get_mut(&self.0.id).filter(|line| line.calls >= line.most_calls) else {
+            return false;
+        };
+        line.reader = Some(reader.clone());
+        true
+    }
+
+    /// Tells how much the peer has taken: replies are written in the order in which they were given.
+    ///
+    /// Frames, heads and events count too, so that a reply may be taken for written a little early, and never late.
+    pub(super) fn record_written(&self, bytes: usize) {
+        self.update_state(|line, tick| {
+            let mut left = bytes;
+            while let Some(first) = line.owed.front_mut() {
+                if first.bytes > left {
+                    first.bytes -= left;
+                    return;
+                }
+                left -= first.bytes;
+                line.owed.pop_front();
+                line.end_call(tick);
+            }
+        });
+    }
+
+    fn update_state(&self, change: impl FnOnce(&mut ConnectionState, u64)) {
+        let mut table = self.0.all.lock_table();
+        table.tick += 1;
+        let tick = table.tick;
+        if let Some(line) = table.lines.get_mut(&self.0.id) {
+            change(line, tick);
+        }
+    }
+}
+
+impl Drop for ConnectionHandle {
+    fn drop(&mut self) {
+        self.all.lock_table().lines.remove(&self.id);
+    }
+}
+
+/// A call whose reply is not known yet.
+struct PendingCall(Option<PeerConnection>);
+
+impl PendingCall {
+    /// The connection waits for as long as it lives: for events.
+    fn hold_open(&self) {
+        if let Some(line) = &self.0 {
+            line.update_state(|line, _| line.waiting = line.waiting.saturating_add(1));
+        }
+    }
+
+    /// The reply is on its way: the call is under way until the peer has taken it.
+    fn await_write(mut self, bytes: usize, place: Option<InsidePermit>) {
+        if let Some(line) = self.0.take() {
+            line.update_state(|line, _| line.owed.push_back(UnwrittenReply { bytes, _place: place }));
+        }
+    }
+}
+
+impl Drop for PendingCall {
+    fn drop(&mut self) {
+        if let Some(line) = &self.0 {
+            line.update_state(ConnectionState::end_call);
+        }
+    }
+}
+
+/// Notes on the connection's line who waits.
+#[derive(Debug, Clone)]
+pub(super) struct CallTracker;
+
+impl CallMiddleware for CallTracker {
+    fn call<'a, S: CallService>(
+        &self,
+        service: S,
+        request: Request<'a>,
+    ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
+        let waiting = request.extensions.get::<PeerConnection>().map(PeerConnection::begin_call);
+        async move {
+            let mut response = service.call(request).await;
+            let place = response.extensions_mut().remove::<InsidePermit>();
+            if let Some(waiting) = waiting {
+                if response.is_subscription() && response.is_success() {
+                    waiting.hold_open();
+                }
+                waiting.await_write(response.as_json().get().len(), place);
+            }
+            response
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: u32 = 2;
+
+    fn closing_flags(lines: &[&PeerConnection]) -> Vec<bool> {
+        lines.iter().map(|line| line.closing().is_cancelled()).collect()
+    }
+
+    #[test]
+    fn the_one_that_never_called_gives_way_first_then_the_one_silent_longest() {
+        let all = ConnectionTable::default();
+        let (first, second, third) = (all.add_connection(MOST), all.add_connection(MOST), all.add_connection(MOST));
+        drop(first.begin_call());
+        drop(second.begin_call());
+        drop(first.begin_call());
+        assert!(all.close_idle());
+        assert_eq!(closing_flags(&[&first, &second, &third]), [false, false, true]);
+        assert!(all.close_idle());
+        assert_eq!(closing_flags(&[&first, &second, &third]), [false, true, true]);
+    }
+
+    #[test]
+    fn one_that_is_waited_for_keeps_its_place() {
+        let all = ConnectionTable::default();
+        let (calling, listening) = (all.add_connection(MOST), all.add_connection(MOST));
+        let call = calling.begin_call();
+        listening.begin_call().hold_open();
+        assert!(!all.close_idle());
+        drop(call);
+        assert!(all.close_idle());
+        assert_eq!(closing_flags(&[&calling, &listening]), [true, false]);
+        drop((calling, listening));
+        assert!(all.lock_table().lines.is_empty());
+    }
+
+    #[test]
+    fn a_call_is_under_way_until_its_reply_was_written() {
+        let line = ConnectionTable::default().add_connection(MOST);
+        let is_full = || line.is_full(Waker::noop());
+        let (first, second) = (line.begin_call(), line.begin_call());
+        assert!(is_full());
+        first.await_write(100, None);
+        line.record_written(99);
+        assert!(is_full(), "a byte of the reply is left");
+        line.record_written(1);
+        assert!(!is_full());
+        let third = line.begin_call();
+        assert!(is_full());
+        drop(second);
+        assert!(!is_full(), "nobody waits for that one any more");
+        third.await_write(10, None);
+        line.record_written(1000);
+        assert_eq!(line.0.all.lock_table().lines[&line.0.id].calls, 0);
+    }
+
+    #[test]
+    fn one_that_is_gone_is_not_counted() {
+        let all = ConnectionTable::default();
+        drop(all.add_connection(MOST));
+        assert!(!all.close_idle());
+        assert!(all.lock_table().lines.is_empty());
+    }
+}

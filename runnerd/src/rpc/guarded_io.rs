@@ -1,0 +1,256 @@
+//! A stream that a peer cannot use to pile up work or to hold a connection for ever.
+//!
+//! While the peer has as many calls under way as it may have, nothing more is read from it (`line.rs`).
+//! While the peer does not read what was written, nothing more is read from it; if that lasts too long,
+//! both directions fail. A peer that reads slowly is read from as slowly. A peer that has called nothing for
+//! too long is cut off; one that is silent later, when its place is needed (`line.rs`).
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
+use tokio::time::{Sleep, sleep};
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+use super::backpressure::PeerConnection;
+
+/// A Unix stream with a limit on how long a write may make no progress.
+#[derive(Debug)]
+pub(super) struct GuardedIo<Held> {
+    stream: UnixStream,
+    limit: Duration,
+    /// Runs while a write waits for the peer.
+    stalled: Option<Pin<Box<Sleep>>>,
+    /// Whether the peer has read something since it was last read from: a busy subscription stalls writes
+    /// most of the time, and must not keep the peer's requests out.
+    progressed: bool,
+    dead: bool,
+    /// The task that reads, kept also while the kernel has nothing for it: it must learn that the writer
+    /// gave up.
+    reader: Option<Waker>,
+    /// How long the peer may be silent.
+    patience: Option<SilenceLimit>,
+    /// What lives as long as the stream, such as its place among the connections.
+    _held: Held,
+}
+
+/// How long a peer may be silent.
+#[derive(Debug)]
+struct SilenceLimit {
+    line: PeerConnection,
+    /// Runs until something is to have been called.
+    greeting: Option<Pin<Box<Sleep>>>,
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Whether something was read, and what is in it may not have been called yet.
+    has_read: bool,
+}
+
+impl SilenceLimit {
+    /// Returns whether it is over.
+    fn has_expired(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.greeting.as_mut().is_some_and(|greeting| greeting.as_mut().poll(cx).is_ready()) {
+            self.greeting = None;
+            if !self.line.has_called() {
+                return true;
+            }
+        }
+        self.closing.as_mut().poll(cx).is_ready()
+    }
+
+    /// Returns whether nothing may be read now; somebody wakes the reader.
+    ///
+    /// What was read is taken up by other tasks, which are counted when they begin: they go first.
+    fn must_wait(&mut self, cx: &Context<'_>) -> bool {
+        if std::mem::take(&mut self.has_read) {
+            cx.waker().wake_by_ref();
+            return true;
+        }
+        self.line.is_full(cx.waker())
+    }
+}
+
+impl<Held> GuardedIo<Held> {
+    pub(super) fn new(stream: UnixStream, limit: Duration, held: Held) -> Self {
+        Self { stream, limit, stalled: None, progressed: false, dead: false, reader: None, patience: None, _held: held }
+    }
+
+    /// Cuts the peer off when its line is closed, or if it has called nothing for `greeting`.
+    pub(super) fn with_silence_limit(mut self, line: PeerConnection, greeting: Duration) -> Self {
+        let closing = Box::pin(line.closing().clone().cancelled_owned());
+        self.patience = Some(SilenceLimit { line, greeting: Some(Box::pin(sleep(greeting))), closing, has_read: false });
+        self
+    }
+
+    fn wake_reader(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+
+    /// Tells the line what the peer has taken.
+    fn record_written(&self, attempt: &Poll<io::Result<usize>>) {
+        if let (Poll::Ready(Ok(bytes)), Some(patience)) = (attempt, &self.patience) {
+            patience.line.record_written(*bytes);
+        }
+    }
+
+    /// Judges the outcome of an attempt to write.
+    fn check_progress<T>(&mut self, cx: &mut Context<'_>, attempt: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if attempt.is_ready() {
+            self.stalled = None;
+            self.progressed = true;
+            self.wake_reader();
+            return attempt;
+        }
+        let limit = self.limit;
+        let timer = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
+        if timer.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        self.dead = true;
+        self.wake_reader();
+        Poll::Ready(Err(timeout_error()))
+    }
+}
+
+impl<Held: Unpin> AsyncRead for GuardedIo<Held> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.dead {
+            return Poll::Ready(Err(timeout_error()));
+        }
+        if self.patience.as_mut().is_some_and(|patience| patience.has_expired(cx)) {
+            self.dead = true;
+            return Poll::Ready(Err(timeout_error()));
+        }
+        self.reader = Some(cx.waker().clone());
+        if self.stalled.is_some() && !self.progressed {
+            return Poll::Pending;
+        }
+        if self.patience.as_mut().is_some_and(|patience| patience.must_wait(cx)) {
+            return Poll::Pending;
+        }
+        let attempt = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if attempt.is_ready() {
+            self.progressed = false;
+            if let Some(patience) = &mut self.patience {
+                patience.has_read = true;
+            }
+        }
+        attempt
+    }
+}
+
+impl<Held: Unpin> AsyncWrite for GuardedIo<Held> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.dead {
+            return Poll::Ready(Err(timeout_error()));
+        }
+        let attempt = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.record_written(&attempt);
+        self.check_progress(cx, attempt)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.dead {
+            return Poll::Ready(Err(timeout_error()));
+        }
+        let attempt = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.record_written(&attempt);
+        self.check_progress(cx, attempt)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+fn timeout_error() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the peer does not read, or does not speak")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    /// Writes until the peer's buffer is full and the limit has passed.
+    async fn write_until_error(io: &mut (impl AsyncWrite + Unpin)) -> io::Error {
+        loop {
+            if let Err(error) = io.write_all(&[0; 4096]).await {
+                return error;
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_never_reads_fails_the_writer_and_the_reader() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let (mut reading, mut writing) = tokio::io::split(GuardedIo::new(ours, LIMIT, ()));
+        let reader = tokio::spawn(async move { reading.read_u8().await });
+        let begin = tokio::time::Instant::now();
+        assert_eq!(write_until_error(&mut writing).await.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(begin.elapsed().as_secs(), LIMIT.as_secs());
+        assert_eq!(reader.await.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_while_the_peer_does_not_read() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut io = GuardedIo::new(ours, LIMIT, ());
+        theirs.write_all(b"request").await.unwrap();
+        let filled = std::future::poll_fn(|cx| {
+            loop {
+                match Pin::new(&mut io).poll_write(cx, &[0; 4096]) {
+                    Poll::Ready(result) => drop(result.unwrap()),
+                    Poll::Pending => return Poll::Ready(()),
+                }
+            }
+        });
+        filled.await;
+        assert_eq!(io.read(&mut [0; 16]).await.unwrap(), 7, "the peer may have read before");
+        theirs.write_all(b"request").await.unwrap();
+        io.stream.readable().await.unwrap();
+        assert!(poll_read_once(&mut io).await.is_pending());
+        while theirs.try_read(&mut [0; 4096]).is_ok() {}
+        io.write_all(&[0]).await.unwrap();
+        assert!(poll_read_once(&mut io).await.is_ready(), "the peer has read");
+    }
+
+    async fn poll_read_once(io: &mut GuardedIo<()>) -> Poll<io::Result<()>> {
+        std::future::poll_fn(|cx| {
+            let mut bytes = [0; 16];
+            Poll::Ready(Pin::new(&mut *io).poll_read(cx, &mut ReadBuf::new(&mut bytes)))
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn what_is_held_is_released_with_the_stream() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let place = Arc::new(());
+        let io = GuardedIo::new(ours, LIMIT, Arc::clone(&place));
+        assert_eq!(Arc::strong_count(&place), 2);
+        drop(io);
+        assert_eq!(Arc::strong_count(&place), 1);
+    }
+}

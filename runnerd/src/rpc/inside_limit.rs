@@ -1,0 +1,90 @@
+//! How many calls from inside of iterations are carried out at the same time: few, so that they keep nobody out.
+//!
+//! A place is held until the work is done and the reply was written. Who gets none for too long is told so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jsonrpsee::server::MethodResponse;
+use jsonrpsee::types::Request;
+use protocol::error::{ErrorData, ErrorKind};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::peer::{Peer, PeerRole};
+use super::middleware::{CallMiddleware, CallService};
+use crate::call_context::InsideIteration;
+
+/// Calls from inside that are carried out, or whose replies are not read, at the same time.
+const CALLS_FROM_INSIDE: usize = 8;
+/// How long a call from inside waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One of the places for calls from inside.
+#[derive(Debug, Clone)]
+pub(super) struct InsidePermit {
+    _permit: Arc<OwnedSemaphorePermit>,
+}
+
+/// Has calls from inside take turns; a person's do not wait.
+#[derive(Debug, Clone)]
+pub(super) struct InsideLimit(Arc<Semaphore>);
+
+impl Default for InsideLimit {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(CALLS_FROM_INSIDE)))
+    }
+}
+
+impl InsideLimit {
+    async fn acquire(&self) -> Option<InsidePermit> {
+        let permit = timeout(PATIENCE, Arc::clone(&self.0).acquire_owned()).await.ok()?.ok()?;
+        Some(InsidePermit { _permit: Arc::new(permit) })
+    }
+}
+
+impl CallMiddleware for InsideLimit {
+    fn call<'a, S: CallService>(
+        &self,
+        service: S,
+        mut request: Request<'a>,
+    ) -> impl Future<Output = MethodResponse> + Send + use<'a, S> {
+        let turns = self.clone();
+        async move {
+            if request.extensions.get::<Peer>().is_some_and(|peer| peer.role == PeerRole::Person) {
+                return service.call(request).await;
+            }
+            let Some(place) = turns.acquire().await else {
+                return MethodResponse::error(request.id, busy_error());
+            };
+            request.extensions.insert(InsideIteration);
+            request.extensions.insert(place);
+            service.call(request).await
+        }
+    }
+}
+
+fn busy_error() -> ErrorData {
+    let message = "too many calls from inside iterations are in progress";
+    ErrorData::new(ErrorKind::Busy, message).hint("read the replies, and ask again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_too_many_from_inside_waits_and_is_then_refused() {
+        let turns = InsideLimit::default();
+        let mut places = Vec::new();
+        for _ in 0..CALLS_FROM_INSIDE {
+            places.push(turns.acquire().await.expect("there is a place"));
+        }
+        let begin = tokio::time::Instant::now();
+        assert!(turns.acquire().await.is_none());
+        assert_eq!(begin.elapsed(), PATIENCE);
+        let (next, ()) = tokio::join!(turns.acquire(), async { drop(places.pop()) });
+        assert!(next.is_some(), "the place of one that has ended");
+        assert_eq!(busy_error().kind, ErrorKind::Busy);
+    }
+}

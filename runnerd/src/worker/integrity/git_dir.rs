@@ -1,0 +1,153 @@
+//! Compares git's own folder before and after a session, and restores it.
+//!
+//! The snapshot is saved in `live/` before anything runs, so that a crash does not lose it. Branches that a session
+//! moved are left where they are; what they no longer reach is kept and recorded.
+
+use crate::git::{GitDirSnapshot, Id, MovedRef, Repository, ChangedGitFile, UserGitConfig};
+use crate::repo::sealed::{SealedFile, Sealable};
+use crate::worker::context::{EffectError, RunContext};
+use crate::worker::integrity::quarantine::Quarantine;
+use crate::worker::publication::exclude_published;
+
+/// Attempts at restoring: a folder that became a link hides its former content.
+const MAX_ROUNDS: usize = 3;
+/// Maximum number of references kept after a session has moved or removed them.
+const MAX_KEPT_REFS: usize = 200;
+/// Maximum number of references shown to people; the record has them all.
+const MAX_SHOWN_REFS: usize = 20;
+
+impl Sealable for GitDirSnapshot {
+    const KIND: &'static str = "git-folder";
+    const VERSION: u32 = 1;
+}
+
+impl Sealable for UserGitConfig {
+    const KIND: &'static str = "users-configuration";
+    const VERSION: u32 = 1;
+}
+
+/// Takes the snapshot of git's own folder before the processes of an iteration, unless it exists, and keeps a reference
+/// to the commit from which they begin: a branch that a session moves no longer holds it, and restoring needs it.
+pub(crate) fn save_snapshot(context: &RunContext, (from, iter): (Id, u32)) -> Result<(), EffectError> {
+    let note = snapshot_note(context, iter);
+    if note.read()?.is_some() {
+        return Ok(());
+    }
+    let repository = context.repository()?;
+    repository.force_runner_ref(&starting_ref(context), &from)?;
+    // The iteration's record has just been created.
+    Ok(note.write(&repository.snapshot_git_dir(&context.layout.run_records(&context.run))?)?)
+}
+
+/// Returns the reference that keeps alive the commit from which the current iteration began, with all its history.
+fn starting_ref(context: &RunContext) -> String {
+    format!("refs/runner/from/{}", context.run)
+}
+
+/// Returns the snapshot taken before the processes of an iteration; `None` if none was started.
+///
+/// A note that cannot be trusted holds the run: otherwise a session's changes to git's own folder would remain
+/// unchecked.
+pub(crate) fn read_snapshot(context: &RunContext, iter: u32) -> Result<Option<GitDirSnapshot>, EffectError> {
+    Ok(snapshot_note(context, iter).read()?)
+}
+
+fn snapshot_note(context: &RunContext, iter: u32) -> SealedFile<GitDirSnapshot> {
+    context.iteration_note(iter, "git")
+}
+
+/// Restores everything that differs from the snapshot, and saves what was found.
+pub(crate) fn restore_git_dir(
+    repository: &Repository,
+    before: &GitDirSnapshot,
+    quarantine: &Quarantine<'_>,
+) -> Result<(), EffectError> {
+    for _ in 0..MAX_ROUNDS {
+        let tampered = repository.find_changed_git_files(before)?;
+        if tampered.is_empty() {
+            break;
+        }
+        for ChangedGitFile { name, content: found } in tampered {
+            if let Some(found) = found {
+                quarantine.save(&name, &found)?;
+            }
+            repository.restore_git_file(before, &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the check inside git's own folder has found.
+#[derive(Debug)]
+pub(crate) struct GitDirReport {
+    /// Names of what was restored.
+    pub(crate) restored: Vec<String>,
+    /// References that were moved, each with its old and new target.
+    pub(crate) moved_refs: Vec<String>,
+}
+
+/// Restores replacement objects, the files that git reads, and unreadable references.
+///
+/// References that a session moved in other ways are recorded, and what they no longer reach is kept.
+pub(crate) fn restore_refs_and_index(
+    context: &RunContext,
+    repository: &Repository,
+    before: &GitDirSnapshot,
+    (from, iter): (Id, u32),
+) -> Result<GitDirReport, EffectError> {
+    let hidden = repository.unhide_files(before)?;
+    let mut restored: Vec<String> = hidden.into_iter().map(|path| format!(".git/index: {path}")).collect();
+    restored.extend(repository.list_wrongly_tracked()?.into_iter().map(|folder| format!(".git/index: {folder}")));
+    let pin = starting_ref(context);
+    if repository.force_runner_ref(&pin, &from)? {
+        restored.push(pin);
+    }
+    let own_branch = format!("refs/heads/{}", context.branch());
+    let mut moved = Vec::new();
+    let others = exclude_published(&context.store, repository, repository.find_moved_refs(before)?)?;
+    for other in others.into_iter().filter(|moved| moved.name != own_branch) {
+        if repository.restore_replace_ref(&other)? || repository.restore_garbled_ref(&other)? {
+            restored.push(other.name);
+        } else {
+            moved.push(other);
+        }
+    }
+    save_moved_refs(context, repository, (&moved, iter))?;
+    Ok(GitDirReport { restored, moved_refs: moved.iter().take(MAX_SHOWN_REFS).map(describe_moved_ref).collect() })
+}
+
+fn describe_moved_ref(MovedRef { name, before, after }: &MovedRef) -> String {
+    let value_or_nothing = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+    format!("{name}: {} -> {}", value_or_nothing(before), value_or_nothing(after))
+}
+
+/// Records how a session left the user's own git configuration, so that it is not obeyed before a person agrees.
+pub(crate) fn save_suspects(context: &RunContext, before: &GitDirSnapshot) -> Result<(), EffectError> {
+    let now = UserGitConfig::read()?;
+    let changed = now.changed_files(before.user_config());
+    if changed.is_empty() {
+        return Ok(());
+    }
+    tracing::warn!(run = context.run, files = ?changed, "the user's git configuration was changed while a session ran");
+    Ok(context.store.suspects_file().write(&now)?)
+}
+
+/// Records which references a session has moved, and keeps what they no longer reach.
+fn save_moved_refs(
+    context: &RunContext,
+    repository: &Repository,
+    (moved, iter): (&[MovedRef], u32),
+) -> Result<(), EffectError> {
+    if moved.is_empty() {
+        return Ok(());
+    }
+    let text: String = moved.iter().map(|moved| describe_moved_ref(moved) + "\n").collect();
+    Quarantine::for_iteration(context, iter).save("refs.txt", context.secrets.redact(&text).as_bytes())?;
+    tracing::warn!(run = context.run, iter, refs = moved.len(), "a session has moved references of others");
+    for MovedRef { name, before, .. } in moved.iter().take(MAX_KEPT_REFS) {
+        let Some(id) = before.as_ref().and_then(|before| before.parse::<Id>().ok()) else { continue };
+        let short = name.strip_prefix("refs/").unwrap_or(name);
+        repository.set_runner_ref(&format!("refs/runner/moved/{}/{iter:04}/{short}", context.run), &id)?;
+    }
+    Ok(())
+}

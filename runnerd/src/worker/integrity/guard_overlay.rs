@@ -1,0 +1,250 @@
+//! Puts the accepted definition of the guard in the place of what a session left: for one run of the guard, or for
+//! good.
+//!
+//! Files in the way are moved to `live/`, which no guard touches, so that they return exactly as they were. A list is
+//! written before anything is moved: if the list exists, everything in it is moved back first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use runner_core::definition::{GuardDefinition, DefinitionDiff};
+use serde::{Deserialize, Serialize};
+
+use crate::dir_permissions::OpenedDirs;
+use crate::git::{EntryKind, GitError, Id};
+use crate::repo::durable::{self, FileAccess};
+use crate::repo::sealed::{SealedFile, Sealable};
+use crate::worker::cleanup::remove_path;
+use crate::worker::context::{EffectError, RunContext};
+use crate::worker::integrity::definition::{DefinitionFile, entry_form, checkout_files, attribute_files_above, work_tree_form};
+use crate::worker::integrity::ignored;
+use crate::worker::integrity::quarantine::Quarantine;
+use crate::worker::integrity::move_path::{move_path, sync_parent};
+use crate::worker::integrity::restore::put_file;
+
+/// Files that are moved away for one run of the guard.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GuardOverlay {
+    /// Number of the iteration.
+    iter: u32,
+    /// Paths that were moved away; the n-th is stored under the name n.
+    moved: Vec<String>,
+    /// The files that were written in their place, each with its form.
+    laid: GuardDefinition,
+    /// Folders that were created for them, outermost first.
+    made: Vec<String>,
+}
+
+impl Sealable for GuardOverlay {
+    const KIND: &'static str = "swap";
+    const VERSION: u32 = 1;
+}
+
+/// Puts the accepted files in the place of those that deviate, until [`back`].
+pub(crate) fn apply(
+    context: &RunContext,
+    iter: u32,
+    accepted: &GuardDefinition,
+    diff: &DefinitionDiff,
+) -> Result<(), EffectError> {
+    let repository = context.repository()?;
+    let files = accepted_files(context, accepted, diff)?;
+    let _open = open_parents(context, &diff.paths);
+    let missing = |folder: &&str| std::fs::symlink_metadata(context.layout.path(folder)).is_err();
+    let created: BTreeSet<&str> = files.keys().flat_map(|path| parent_dirs(path)).filter(missing).collect();
+    let made = created.into_iter().map(str::to_owned).collect();
+    let form = |(path, file): (&String, &DefinitionFile)| Ok::<_, GitError>((path.clone(), file.form(&repository)?));
+    let placed = files.iter().map(form).collect::<Result<_, _>>()?;
+    let overlay = GuardOverlay { iter, moved: find_blocking_paths(context, diff), laid: placed, made };
+    let folder = overlay_dir(context);
+    durable::create_dir(&folder, FileAccess::Private)?;
+    overlay_note(context).write(&overlay)?;
+    for (number, path) in overlay.moved.iter().enumerate() {
+        move_path(&context.layout.path(path), &folder.join(number.to_string()))?;
+    }
+    write_files(context, &files)
+}
+
+/// Puts the accepted files there for good; what was in the way is saved in the record.
+pub(crate) fn restore_accepted(
+    context: &RunContext,
+    iter: u32,
+    accepted: &GuardDefinition,
+    diff: &DefinitionDiff,
+) -> Result<(), EffectError> {
+    let _open = open_parents(context, &diff.paths);
+    for path in find_blocking_paths(context, diff) {
+        quarantine_path(context, iter, ("definition", &path))?;
+    }
+    write_files(context, &accepted_files(context, accepted, diff)?)
+}
+
+/// Moves back what [`lay`] has moved away, if anything. Idempotent.
+///
+/// A list that cannot be trusted holds the run, and everything is left where it is: nothing else records what belongs
+/// where.
+pub(crate) fn revert(context: &RunContext) -> Result<(), EffectError> {
+    let Some(swap) = overlay_note(context).read()? else { return Ok(()) };
+    let folder = overlay_dir(context);
+    let _open = open_parents(context, swap.moved.iter().chain(swap.laid.keys()));
+    for (number, path) in swap.moved.iter().enumerate() {
+        let saved = folder.join(number.to_string());
+        if !path_exists(&saved)? {
+            continue;
+        }
+        remove_placed(context, &swap, path)?;
+        create_parents(context, path)?;
+        remove_leftovers(context, path)?;
+        move_path(&saved, &context.layout.path(path))?;
+    }
+    let is_moved = |path: &&String| swap.moved.iter().any(|moved| is_within(path, moved));
+    for path in swap.laid.keys().filter(|path| !is_moved(path)) {
+        remove_placed(context, &swap, path)?;
+        remove_leftovers(context, path)?;
+    }
+    for folder in swap.made.iter().rev() {
+        // Anything the guard has written there stays, and so does its folder.
+        let _ = std::fs::remove_dir(context.layout.path(folder));
+    }
+    overlay_note(context).remove()?;
+    // Empty by now.
+    let _ = std::fs::remove_dir(&folder);
+    Ok(())
+}
+
+/// Resets these paths to their state in a commit.
+pub(crate) fn restore_paths(context: &RunContext, commit: &Id, paths: &[String]) -> Result<(), EffectError> {
+    let repository = context.repository()?;
+    let mut expected = GuardDefinition::new();
+    for path in paths {
+        let rules = attribute_files_above(path);
+        for path in rules.chain([path.clone()]) {
+            let entry = repository.find_entry(commit, &path)?;
+            expected.extend(entry.as_ref().and_then(entry_form).map(|form| (path, form)));
+        }
+    }
+    let _open = open_parents(context, paths);
+    for path in paths.iter().filter(|path| !expected.contains_key(*path)) {
+        // The change removed it; From has what was there.
+        remove_path(&context.layout.path(path))?;
+    }
+    write_files(context, &checkout_files(&repository, &expected, paths.iter().filter(|path| expected.contains_key(*path)))?)
+}
+
+/// Removes what was put at a path; if the guard has changed it, that is saved in the record.
+fn remove_placed(context: &RunContext, overlay: &GuardOverlay, path: &str) -> Result<(), EffectError> {
+    let repository = context.repository()?;
+    let is_as_placed = |form: &String| overlay.laid.get(path) == Some(form);
+    match work_tree_form(context, &repository, path)? {
+        Some(form) if is_as_placed(&form) => remove_path(&context.layout.path(path)),
+        _ => quarantine_path(context, overlay.iter, ("swapped", path)),
+    }
+}
+
+/// Saves the content of a path in the record, apart from other saved files.
+fn quarantine_path(context: &RunContext, iter: u32, (kind, path): (&str, &str)) -> Result<(), EffectError> {
+    let file = context.layout.path(path);
+    if std::fs::symlink_metadata(&file).is_err() {
+        return Ok(());
+    }
+    Quarantine::for_iteration(context, iter).move_file(&format!("{kind}/{path}"), &file)?;
+    sync_parent(&file)
+}
+
+/// Returns the accepted files among those that deviate.
+fn accepted_files(
+    context: &RunContext,
+    accepted: &GuardDefinition,
+    diff: &DefinitionDiff,
+) -> Result<BTreeMap<String, DefinitionFile>, EffectError> {
+    let mut files = checkout_files(&context.repository()?, accepted, &diff.paths)?;
+    let expected = diff.paths.iter().filter_map(|path| Some((path, accepted.get(path)?)));
+    if let Some((_, form)) = expected.into_iter().find(|(path, _)| !files.contains_key(*path)) {
+        return Err(EffectError::InvalidBlob(form.clone()));
+    }
+    files.extend(ignored::accepted_files(context, diff)?);
+    Ok(files)
+}
+
+/// Lists what is in the way of the accepted files: at their paths, or in the place of a folder on the way to one.
+fn find_blocking_paths(context: &RunContext, diff: &DefinitionDiff) -> Vec<String> {
+    let mut blocking: Vec<String> = Vec::new();
+    for path in &diff.paths {
+        let is_folder =
+            |path: &str| std::fs::symlink_metadata(context.layout.path(path)).is_ok_and(|found| found.is_dir());
+        let first = parent_dirs(path).find(|folder| !is_folder(folder)).unwrap_or(path);
+        let exists = std::fs::symlink_metadata(context.layout.path(first)).is_ok();
+        if exists && !blocking.iter().any(|known| is_within(first, known)) {
+            blocking.push(first.to_owned());
+        }
+    }
+    blocking
+}
+
+/// Writes files as a checkout would.
+fn write_files(context: &RunContext, files: &BTreeMap<String, DefinitionFile>) -> Result<(), EffectError> {
+    for (path, file) in files {
+        create_parents(context, path)?;
+        remove_leftovers(context, path)?;
+        write_file(&context.layout.path(path), file)?;
+    }
+    Ok(())
+}
+
+fn write_file(file: &Path, DefinitionFile { kind, bytes }: &DefinitionFile) -> Result<(), EffectError> {
+    if *kind == EntryKind::Symlink {
+        return symlink(OsStr::from_bytes(bytes), file).map_err(EffectError::io_error("linking", file));
+    }
+    put_file(file, *kind, bytes)
+}
+
+/// Opens folders that a process has closed on the way to these paths, until the result is dropped.
+fn open_parents<'p>(context: &RunContext, paths: impl IntoIterator<Item = &'p String>) -> OpenedDirs {
+    OpenedDirs::open_parents(context.layout.root(), paths)
+}
+
+fn create_parents(context: &RunContext, path: &str) -> Result<(), EffectError> {
+    if let Some((folder, _)) = path.rsplit_once('/') {
+        durable::create_dir_below_unsynced(context.layout.root(), folder, FileAccess::Repository)?;
+    }
+    Ok(())
+}
+
+/// Removes the temporary file that a killed write leaves next to a path.
+fn remove_leftovers(context: &RunContext, path: &str) -> Result<(), EffectError> {
+    let file = context.layout.path(path);
+    let folder = file.parent().filter(|folder| folder.is_dir());
+    Ok(folder.map_or(Ok(0), durable::remove_leftovers).map(drop)?)
+}
+
+/// Whether the file is still in `live/`: otherwise it has been moved back, or was never moved.
+fn path_exists(path: &Path) -> Result<bool, EffectError> {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(EffectError::io_error("looking at", path)(error)),
+    }
+}
+
+/// Returns the folders on the way to a path, outermost first.
+fn parent_dirs(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(at, _)| &path[..at])
+}
+
+fn is_within(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Not named after the iteration: like the files it lists, it survives the removal of an iteration's notes.
+fn overlay_note(context: &RunContext) -> SealedFile<GuardOverlay> {
+    context.run_note("swap")
+}
+
+fn overlay_dir(context: &RunContext) -> PathBuf {
+    context.store.live_dir().join(format!("{}-swapped", context.run))
+}

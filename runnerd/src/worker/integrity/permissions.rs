@@ -1,0 +1,167 @@
+//! Restores this user's permissions on the runner's files and git's, if a process has removed them with `chmod`: before
+//! anything is read, and reported with everything else that was restored.
+//!
+//! Only permissions that the runner needs are checked: folders that their owner can list, enter and write to, files
+//! that their owner can read. Permissions of others are not its concern.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use nix::unistd::geteuid;
+use protocol::words::PhaseName;
+
+use crate::git::Repository;
+use crate::repo::layout::Layout;
+use crate::worker::context::{EffectError, RunContext};
+use crate::worker::integrity::restore;
+
+/// Mode given to the work tree if its own is useless.
+const WORK_TREE_MODE: u32 = 0o755;
+/// Permissions the owner of a folder needs.
+const DIRECTORY_MODE: u32 = 0o700;
+/// Permissions the owner of a file needs, and the mask applied to its folder's mode when they are restored.
+const FILE_MODE: (u32, u32) = (0o400, 0o666);
+/// The same for a file that is appended to.
+const LOG_MODE: (u32, u32) = (0o600, 0o666);
+/// The same for a file that is never written to again.
+const OBJECT_MODE: (u32, u32) = (0o400, 0o444);
+/// Folders nested deeper than this are not searched.
+const MAX_DEPTH: usize = 512;
+
+/// A path that its owner cannot use, and the mode that it gets.
+struct ClosedPath {
+    path: PathBuf,
+    mode: u32,
+}
+
+/// Restores permissions that a process of an iteration has removed, and notes them for the later checks of the same
+/// process.
+pub(crate) fn restore_permissions(context: &RunContext, (iter, phase): (u32, PhaseName)) -> Result<(), EffectError> {
+    let repository = context.repository()?;
+    let mut reported: Vec<PathBuf> = Vec::new();
+    // A closed folder may hide others.
+    for _ in 0..MAX_DEPTH {
+        let closed = find_closed(&repository).map_err(EffectError::io_error("looking below", repository.work_dir()))?;
+        if closed.is_empty() {
+            break;
+        }
+        let is_reported = |path: &PathBuf| reported.iter().any(|above| path.starts_with(above));
+        let new: Vec<PathBuf> =
+            closed.iter().map(|closed| closed.path.clone()).filter(|path| !is_reported(path)).collect();
+        restore::note_restored(context, (iter, phase), new.iter().map(|path| display_name(&repository, path)))?;
+        reported.extend(new);
+        for ClosedPath { path, mode } in closed {
+            let result = fs::set_permissions(&path, Permissions::from_mode(mode));
+            result.map_err(EffectError::io_error("giving back the mode of", &path))?;
+        }
+    }
+    Ok(())
+}
+
+fn display_name(repository: &Repository, path: &Path) -> String {
+    if path == repository.work_dir() {
+        return ".".to_owned();
+    }
+    repository.display_git_path(path).trim_end_matches('/').to_owned()
+}
+
+/// Lists what is closed; not what is inside a closed folder.
+fn find_closed(repository: &Repository) -> io::Result<Vec<ClosedPath>> {
+    let root = repository.work_dir();
+    let mut closed = Vec::new();
+    let metadata = root.symlink_metadata()?;
+    if !owner_has(&metadata, DIRECTORY_MODE) {
+        closed.push(ClosedPath { path: root.to_owned(), mode: WORK_TREE_MODE });
+        return Ok(closed);
+    }
+    // In a linked work tree a file points to git's folder.
+    let common = repository.common_dir();
+    let folders = BTreeSet::from([common.to_owned(), root.join(".git"), root.join(Layout::FOLDER)]);
+    for folder in folders {
+        if let Ok(metadata) = folder.symlink_metadata() {
+            collect_closed((&folder, &metadata), metadata.mode() & 0o777, FILE_MODE, &mut closed)?;
+        }
+    }
+    Ok(closed)
+}
+
+/// Checks a path and everything below it; `above` is the mode of its folder, `file` what the owner of a file there
+/// needs.
+fn collect_closed((path, metadata): (&Path, &Metadata), above: u32, file: (u32, u32), closed: &mut Vec<ClosedPath>) -> io::Result<()> {
+    let (needed, inherited) = file;
+    if metadata.is_file() && !owner_has(metadata, needed) {
+        closed.push(ClosedPath { path: path.to_owned(), mode: above & inherited | needed });
+    }
+    if !metadata.is_dir() {
+        return Ok(());
+    }
+    if !owner_has(metadata, DIRECTORY_MODE) {
+        closed.push(ClosedPath { path: path.to_owned(), mode: above | DIRECTORY_MODE });
+        return Ok(());
+    }
+    let file = match path.file_name().and_then(OsStr::to_str) {
+        Some("logs") => LOG_MODE,
+        Some("objects") => OBJECT_MODE,
+        _ => file,
+    };
+    let entries = match fs::read_dir(path) {
+        // Owned by another user, or gone by now.
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        match entry.metadata() {
+            Ok(metadata) => collect_closed((&entry.path(), &metadata), metadata.mode() & 0o777, file, closed)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Whether the owner has the permissions in `need`; files of other users count as fine, as they cannot be changed.
+fn owner_has(metadata: &Metadata, need: u32) -> bool {
+    let user = geteuid();
+    let is_own = user.is_root() || metadata.uid() == user.as_raw();
+    metadata.mode() & need == need || !is_own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode_of(path: &Path) -> u32 {
+        path.symlink_metadata().unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn what_is_closed_is_found_with_the_mode_that_it_is_to_have() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["objects/ab", "logs", "open"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        for name in ["objects/ab/cd", "logs/HEAD", "HEAD", "open/read-only"] {
+            fs::write(at(name), "").unwrap();
+        }
+        for (name, mode) in [("objects/ab", 0o000), ("logs/HEAD", 0o444), ("HEAD", 0o000), ("open/read-only", 0o444)] {
+            fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
+        }
+        let mut closed = Vec::new();
+        collect_closed((folder.path(), &folder.path().metadata().unwrap()), 0o755, FILE_MODE, &mut closed).unwrap();
+        closed.sort_by(|a, b| a.path.cmp(&b.path));
+        let found: Vec<_> = closed.iter().map(|closed| (closed.path.clone(), closed.mode)).collect();
+        let above = mode_of(folder.path());
+        let expected = [
+            (at("HEAD"), above & 0o666 | 0o400),
+            (at("logs/HEAD"), mode_of(&at("logs")) & 0o666 | 0o600),
+            (at("objects/ab"), mode_of(&at("objects")) | DIRECTORY_MODE),
+        ];
+        assert_eq!(found, expected);
+    }
+}

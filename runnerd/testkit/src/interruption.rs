@@ -1,0 +1,93 @@
+//! Runs that are interrupted again and again at random moments, and must end as one that nobody interrupted.
+//!
+//! `SEED` sets with which random number they begin, `RUNS` how many there are.
+
+use std::env;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use protocol::words::RunStatus;
+
+use crate::invariants::{assert_consistent, assert_work_kept, print_figure};
+use crate::{Daemon, Home, RandomSource, Repo};
+
+/// Interruptions of one random run; after them it may come to its end.
+const INTERRUPTIONS: u32 = 12;
+
+/// A repository and the daemon that works on it.
+#[derive(Debug)]
+pub struct InterruptedRun {
+    daemon: Option<Daemon>,
+    /// The repository; its sessions are [`SPLIT_AND_DO`](crate::witness::SPLIT_AND_DO).
+    pub repo: Repo,
+    /// The home of both.
+    pub home: Home,
+}
+
+impl InterruptedRun {
+    /// Starts the daemon of a home.
+    pub fn new(home: Home, repo: Repo) -> Self {
+        Self { daemon: Some(home.daemon()), repo, home }
+    }
+
+    /// Takes the daemon to its end, in whatever way, and starts the next one.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the next one does not come up.
+    pub fn restart(&mut self, end: impl FnOnce(Daemon, &Self)) {
+        end(self.daemon.take().expect("a daemon runs"), self);
+        self.daemon = Some(self.home.daemon());
+    }
+
+    /// Interrupts the run until it is over or has been interrupted often, and returns how often.
+    fn run_interrupted(&mut self, random: &mut RandomSource, longest: Duration, interrupt: &impl Fn(&mut Self)) -> u32 {
+        let longest_ms = u64::try_from(longest.as_millis()).expect("a short run");
+        self.home.ctl_in(&self.repo, &["start", "--yes", "-m", "Do it"]).exits(0);
+        for count in 0..INTERRUPTIONS {
+            thread::sleep(Duration::from_millis(random.below(longest_ms)));
+            if self.home.client().run(self.repo.path()).summary.state.is_terminal() {
+                return count;
+            }
+            interrupt(self);
+        }
+        INTERRUPTIONS
+    }
+
+    fn tree(&self) -> String {
+        self.repo.show("HEAD", ".runner/state/tree.json")
+    }
+}
+
+/// Interrupts runs of what `prepare` makes; each must end with the task tree of one that nobody interrupted.
+///
+/// # Panics
+///
+/// Panics if a run ends otherwise, loses work, or leaves something alive.
+pub fn assert_same_end(prepare: impl Fn() -> InterruptedRun, interrupt: impl Fn(&mut InterruptedRun)) {
+    let number = |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().expect("a number"));
+    let undisturbed = prepare();
+    let began = Instant::now();
+    undisturbed.home.run(&undisturbed.repo, &["-m", "Do it"]).exits(0);
+    let (mut longest, expected) = (began.elapsed() / 2, undisturbed.tree());
+    assert_consistent(&undisturbed.repo);
+    let first = number("SEED", 1);
+    for seed in first..first + number("RUNS", 1) {
+        let (ordeal, interruptions) = loop {
+            let mut ordeal = prepare();
+            match ordeal.run_interrupted(&mut RandomSource::new(seed), longest, &interrupt) {
+                // It was over sooner than the one by which the pauses were measured, and shows nothing: sooner, then.
+                0 => longest /= 2,
+                count => break (ordeal, count),
+            }
+        };
+        let run = ordeal.home.client().wait_until(ordeal.repo.path(), |run| run.summary.state.is_terminal());
+        assert_eq!(run.summary.state, RunStatus::Completed, "seed {seed}: {run:#?}");
+        assert_eq!(ordeal.tree(), expected, "seed {seed}");
+        ordeal.home.assert_no_survivors();
+        assert!(!ordeal.repo.script().is_any_alive(), "seed {seed}: something outlives the run");
+        assert_consistent(&ordeal.repo);
+        assert_work_kept(&ordeal.repo);
+        print_figure(&format!("seed {seed}: {interruptions} interruptions, {} iterations", ordeal.repo.receipts().len()));
+    }
+}
